@@ -1,0 +1,134 @@
+"""The error tree of the agent; each error knows the exit code the command line gives it (tape.md §8).
+
+GongError                      1
+├── ConfigurationError         2  a setting or flag that cannot be; names the key and its file
+├── UnknownModel               2  no provider answers to this name
+├── FolderGone                 1  the folder the session works in is no longer there
+└── ModelError                 1  a model call failed; `provider`, `status`, `retryable` say how
+    ├── AuthenticationError    6  the key is missing or refused
+    ├── AccessDenied           6  the key may not do this
+    ├── ModelNotFound          3  the provider does not know the model
+    ├── InvalidRequest         1  the provider refused the request as malformed
+    ├── ContextLengthExceeded  1  the request does not fit the window
+    ├── ContentFiltered        1  the provider's filter stopped it
+    ├── QuotaExceeded          1  no money or quota left: waiting does not help
+    ├── RateLimited           75  too many requests; `retry_after` in seconds
+    ├── ServerError           75  the provider failed (5xx, overloaded)
+    ├── NetworkError          75  no connection, or it broke
+    ├── RequestTimeout        75  no answer in time
+    ├── StreamError           75  the answer stopped or made no sense on the way
+    └── ScriptEnded            1  a scripted model was asked for more answers than it has
+"""
+
+from __future__ import annotations
+
+
+class GongError(Exception):
+    """Something went wrong in the agent; the text says what to do."""
+
+    exit_code = 1
+
+
+class ConfigurationError(GongError):
+    """A setting or flag that cannot be; the text names the key and its file."""
+
+    exit_code = 2
+
+
+class UnknownModel(ConfigurationError):
+    """No provider answers to this model name."""
+
+
+class FolderGone(GongError):
+    """The folder the session works in is no longer there."""
+
+
+class ModelError(GongError):
+    """A model call failed; `status` is the HTTP status, `retry_after` is in seconds."""
+
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        status: int | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.provider, self.status, self.code = provider, status, code
+        self.retry_after = retry_after
+
+
+class AuthenticationError(ModelError):
+    """The key is missing or refused."""
+
+    exit_code = 6
+
+
+class AccessDenied(ModelError):
+    """The key may not do this."""
+
+    exit_code = 6
+
+
+class ModelNotFound(ModelError):
+    """The provider does not know the model."""
+
+    exit_code = 3
+
+
+class InvalidRequest(ModelError):
+    """The provider refused the request as malformed."""
+
+
+class ContextLengthExceeded(ModelError):
+    """The request does not fit the model's window."""
+
+
+class ContentFiltered(ModelError):
+    """The provider's filter stopped the answer."""
+
+
+class QuotaExceeded(ModelError):
+    """No money or quota left: waiting does not help."""
+
+
+class RateLimited(ModelError):
+    """Too many requests; `retry_after` says how long to wait, in seconds."""
+
+    exit_code = 75
+    retryable = True
+
+
+class ServerError(ModelError):
+    """The provider failed (5xx, overloaded)."""
+
+    exit_code = 75
+    retryable = True
+
+
+class NetworkError(ModelError):
+    """No connection, or it broke before an answer began."""
+
+    exit_code = 75
+    retryable = True
+
+
+class RequestTimeout(ModelError):
+    """No answer in time."""
+
+    exit_code = 75
+
+
+class StreamError(ModelError):
+    """The answer stopped, or made no sense, on the way."""
+
+    exit_code = 75
+    retryable = True
+
+
+class ScriptEnded(ModelError):
+    """A scripted model was asked for more answers than it has."""

@@ -1,0 +1,206 @@
+"""The vocabulary of a model call: request, stream events, response; provider-neutral values.
+
+Messages are made of `tape` blocks. A stream ends with exactly one `Finish` or `Failed`; it never
+raises into its reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Literal, Protocol
+
+from msgspec import Raw, Struct, field
+
+from tape.blocks import NO_JSON, Content, text_of, tool_calls, ToolCall
+from tape.entries import Cost, Usage
+from tape.view import Message
+
+from ..errors import ModelError
+
+StopReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "aborted"]
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool as the model is told of it; `parameters` is a JSON Schema with an object at its root."""
+
+    name: str
+    description: str
+    parameters: Raw
+
+
+class ToolChoice(Struct, frozen=True):
+    """Whether the model may, must not or must call a tool; `name` only with mode "named"."""
+
+    mode: Literal["auto", "none", "required", "named"] = "auto"
+    name: str | None = None
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """One model call. `model` is the provider's own id, what follows `provider/`."""
+
+    model: str
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    stop_sequences: tuple[str, ...] = ()
+    reasoning_effort: Literal["low", "medium", "high", "xhigh"] | None = None
+    session: str | None = None
+    """Tape id: providers that cache by key are given it."""
+    options: Raw = NO_JSON
+    """A provider's own options, a JSON object merged into the request body."""
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """A whole answer."""
+
+    content: Content
+    stop_reason: StopReason
+    usage: Usage
+    model: str
+    raw_stop: str | None = None
+    response_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text blocks joined with nothing."""
+        return text_of(self.content)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls in order."""
+        return tool_calls(self.content)
+
+
+class _Event(Struct, frozen=True, tag_field="type"):
+    pass
+
+
+class StreamStart(_Event, frozen=True, tag="stream_start"):
+    """The provider began to answer."""
+
+    model: str
+    response_id: str | None = None
+
+
+class TextStart(_Event, frozen=True, tag="text_start"):
+    """A text block begins; `index` is its place in the content."""
+
+    index: int
+
+
+class TextDelta(_Event, frozen=True, tag="text_delta"):
+    """More of a text block."""
+
+    index: int
+    delta: str
+
+
+class TextEnd(_Event, frozen=True, tag="text_end"):
+    """A text block is whole."""
+
+    index: int
+    wire: Raw = NO_JSON
+
+
+class ReasoningStart(_Event, frozen=True, tag="reasoning_start"):
+    """A thinking block begins."""
+
+    index: int
+
+
+class ReasoningDelta(_Event, frozen=True, tag="reasoning_delta"):
+    """More of a thinking block."""
+
+    index: int
+    delta: str
+
+
+class ReasoningEnd(_Event, frozen=True, tag="reasoning_end"):
+    """A thinking block is whole; `wire` holds its signature in the provider's own form."""
+
+    index: int
+    wire: Raw = NO_JSON
+    redacted: bool = False
+
+
+class ToolCallStart(_Event, frozen=True, tag="tool_call_start"):
+    """A tool call begins; `provider_id` is the provider's id for it."""
+
+    index: int
+    name: str
+    provider_id: str
+
+
+class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
+    """More of a call's arguments, a piece of JSON text."""
+
+    index: int
+    delta: str
+
+
+class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
+    """A call is whole; `wire` holds what the provider wants back with it."""
+
+    index: int
+    wire: Raw = NO_JSON
+
+
+class OpaqueBlock(_Event, frozen=True, tag="opaque_block"):
+    """A whole block of the provider's own, such as a server-side tool's: never a call of ours."""
+
+    index: int
+    raw: Raw
+
+
+class Finish(_Event, frozen=True, tag="finish"):
+    """The answer is whole."""
+
+    stop_reason: StopReason
+    usage: Usage
+    raw_stop: str | None = None
+
+
+class Failed(Struct, frozen=True):
+    """The call failed; nothing follows. (No tag: it holds an exception and is never encoded.)"""
+
+    error: ModelError
+    usage: Usage = field(default_factory=lambda: Usage())
+
+
+StreamEvent = (
+    StreamStart
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolCallStart
+    | ToolCallDelta
+    | ToolCallEnd
+    | OpaqueBlock
+    | Finish
+    | Failed
+)
+
+
+class Provider(Protocol):
+    """Anything that answers a request: the seam between the agent and every model."""
+
+    name: str
+    """What stands before the slash of a model name."""
+    api: str
+    """Wire API, such as anthropic-messages; `wire` data goes back only where it is the same."""
+    endpoint: str
+    """Base address, or the provider's name where there is none."""
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Answer with stream events; cancelling or closing it closes the connection."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

@@ -1,0 +1,107 @@
+"""Content blocks: what a message is made of, one tagged union for all providers (tape.md §3).
+
+`wire` holds a provider's own data as raw JSON (signature, item id, thought signature). It is kept
+byte for byte and sent back only to the same endpoint, api and model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Raw, Struct, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NO_JSON = Raw(b"")
+"""Default of every raw JSON field: nothing there, and nothing written."""
+
+
+class BlobRef(Struct, frozen=True, gc=False):
+    """A payload in `blobs/`: SHA-256 as 64 hex digits, size in bytes, first 2 000 characters."""
+
+    hash: str = field(name="$blob")
+    bytes: int
+    head: str = ""
+
+
+class _Block(Struct, frozen=True, tag_field="type", omit_defaults=True, gc=False, kw_only=True):
+    """What every block may carry besides its own fields."""
+
+    wire: Raw = NO_JSON
+
+
+class Text(_Block, frozen=True, tag="text", gc=False):
+    """Words."""
+
+    text: str
+
+
+class Thinking(_Block, frozen=True, tag="thinking", gc=False):
+    """A model's reasoning; `redacted` when only its encrypted form is known (in `wire`)."""
+
+    text: str
+    redacted: bool = False
+
+
+class Image(_Block, frozen=True, tag="image", gc=False):
+    """A picture; `mime` such as image/png."""
+
+    blob: BlobRef
+    mime: str
+
+
+class Document(_Block, frozen=True, tag="document", gc=False):
+    """A file given to the model as such, a PDF for instance."""
+
+    blob: BlobRef
+    mime: str
+    name: str | None = None
+
+
+class Audio(_Block, frozen=True, tag="audio", gc=False):
+    """Sound."""
+
+    blob: BlobRef
+    mime: str
+
+
+class ToolCall(_Block, frozen=True, tag="tool_call", gc=False):
+    """A model's wish to run a tool: `args` is its JSON object exactly as the model wrote it.
+
+    `args_text` stands instead when that text is not valid JSON or the tool is freeform.
+    """
+
+    id: str
+    name: str
+    args: Raw = NO_JSON
+    args_text: str | None = None
+
+
+class Opaque(_Block, frozen=True, tag="opaque", gc=False):
+    """A provider's own block, kept as it came."""
+
+    raw: Raw
+
+
+class Unknown(_Block, frozen=True, tag="unknown", gc=False):
+    """A block of a type this version does not know, made on reading: shown, never sent."""
+
+    raw: Raw
+
+
+Block = Text | Thinking | Image | Document | Audio | ToolCall | Opaque | Unknown
+"""Every block that may stand in a message."""
+
+Content = tuple[Block, ...]
+"""The content of one message, in order."""
+
+
+def text_of(content: Iterable[Block]) -> str:
+    """Return the text blocks joined with nothing; empty when there are none."""
+    return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def tool_calls(content: Iterable[Block]) -> tuple[ToolCall, ...]:
+    """Return the tool calls in order."""
+    return tuple(block for block in content if isinstance(block, ToolCall))

@@ -1,0 +1,355 @@
+"""Entry payloads: the durable vocabulary, one frozen Struct for each entry type (tape.md §3).
+
+A field with a plain default is optional and left out when it holds it. A field with `written(…)`
+is always there when we write, but forgiven when another program left it out. A type that is not
+in `PAYLOADS` is kept as raw JSON (`line.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import Raw, Struct, field
+
+from .blocks import NO_JSON, BlobRef, Content
+
+
+def written(value: Any) -> Any:
+    """Return a field default that stands in for a missing value but is never left out."""
+    return field(default_factory=lambda: value)
+
+
+class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Tokens of one model call: `input` without cached ones, `total` with everything."""
+
+    input: int = written(0)
+    output: int = written(0)
+    reasoning: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    total: int = written(0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add field by field; None + None stays None, a lone None counts as 0."""
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            _plus(self.reasoning, other.reasoning),
+            _plus(self.cache_read, other.cache_read),
+            _plus(self.cache_write, other.cache_write),
+            self.total + other.total,
+        )
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+class Cost(Struct, frozen=True, gc=False):
+    """Money spent: `amount` in units of `currency`, which is always USD so far."""
+
+    currency: str
+    amount: float
+
+
+class Place(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """Where an entry line stands: phase folder, byte offset of its first byte, its id.
+
+    `tape` (32 hex digits) only when it is another tape's.
+    """
+
+    tape: str | None = None
+    phase: str
+    offset: int
+    entry: str
+
+
+class Git(Struct, frozen=True, gc=False):
+    """The working copy a session began in."""
+
+    branch: str | None
+    commit: str | None
+    dirty: bool
+
+
+class Failure(Struct, frozen=True, gc=False):
+    """Why a model call failed: class of the error, and its text."""
+
+    kind: str = field(name="class")
+    message: str
+
+
+class Payload(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The `data` of an entry; `entry_type` is the `type` of its line."""
+
+    entry_type: ClassVar[str]
+
+
+class Start(Payload, frozen=True, gc=False):
+    """The first entry of a tape."""
+
+    entry_type = "start"
+    tape: str
+    phase: str
+    branch: str
+    cwd: str
+    program: str
+    project: str | None = None
+    git: Git | None = None
+    origin: Place | None = None
+
+
+class Meta(Payload, frozen=True, gc=False):
+    """Later facts about the tape: the project moved, tags."""
+
+    entry_type = "meta"
+    cwd: str | None = None
+    tags: tuple[str, ...] | None = None
+
+
+class Branch(Payload, frozen=True, gc=False):
+    """The first entry of a phase begun by a fork or by going on from an earlier entry."""
+
+    entry_type = "branch"
+    phase: str
+    branch: str
+    base: Place
+    why: str | None = None
+
+
+class Summary(Struct, frozen=True, gc=False):
+    """What an anchor says of the history it covers (tape.md §6)."""
+
+    goal: str = ""
+    constraints: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    in_progress: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    critical_context: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+
+
+class Kept(Struct, frozen=True, gc=False):
+    """A run of entries that stays in view after an anchor: ids of its first and last."""
+
+    phase: str
+    offset: int
+    count: int
+    first: str
+    last: str
+
+
+class Anchor(Payload, frozen=True, gc=False):
+    """The first entry of a phase begun by a compaction, a handoff or a merge."""
+
+    entry_type = "anchor"
+    phase: str
+    branch: str
+    base: Place
+    kind: str
+    summary: Summary | str
+    kept: tuple[Kept, ...] = written(())
+    covers: Raw = NO_JSON
+    tokens: Raw = NO_JSON
+    by: Raw = NO_JSON
+    reason: str = written("")
+    state: Raw = NO_JSON
+    other: Raw = NO_JSON
+
+
+class User(Payload, frozen=True, gc=False):
+    """What a person asked."""
+
+    entry_type = "user"
+    content: Content
+
+
+class Assistant(Payload, frozen=True, gc=False):
+    """One answer of a model, whole or `partial`; `duration_ms` from request to last byte."""
+
+    entry_type = "assistant"
+    content: Content
+    provider: str = written("")
+    api: str = written("")
+    endpoint: str = written("")
+    model: str = written("")
+    stop_reason: str = written("stop")
+    raw_stop: str | None = None
+    usage: Usage = field(default_factory=lambda: Usage())
+    cost: Cost | None = None
+    response_id: str | None = None
+    duration_ms: int = written(0)
+    partial: bool = False
+    error: Failure | None = None
+
+
+class ToolStart(Payload, frozen=True, gc=False):
+    """A tool body is about to run; `args` only when they differ from the call's."""
+
+    entry_type = "tool.start"
+    call_id: str
+    name: str
+    args: Raw = NO_JSON
+    replay: str = written("unsafe")
+
+
+class ToolResult(Payload, frozen=True, gc=False):
+    """What a tool answered: `content` is what the model sees, `details` what people see."""
+
+    entry_type = "tool.result"
+    call_id: str
+    name: str
+    content: Content
+    is_error: bool = written(False)
+    details: Raw = NO_JSON
+    duration_ms: int = written(0)
+    full: str | None = None
+
+
+class Context(Payload, frozen=True, gc=False):
+    """Words put before the model that no person typed as a prompt, and where they came from."""
+
+    entry_type = "context"
+    role: str
+    origin: str
+    content: Content
+
+
+class Model(Payload, frozen=True, gc=False):
+    """From here on this model answers."""
+
+    entry_type = "model"
+    provider: str
+    model: str
+    effort: str | None = None
+
+
+class Mode(Payload, frozen=True, gc=False):
+    """From here on these permissions and tools hold; `schemas` is what the model was told."""
+
+    entry_type = "mode"
+    permission: str
+    tools: tuple[str, ...]
+    schemas: BlobRef | None = None
+
+
+class Approval(Payload, frozen=True, gc=False):
+    """Who decided about a call, and how."""
+
+    entry_type = "approval"
+    call_id: str
+    decision: str
+    by: str
+    rule: str | None = None
+    reason: str | None = None
+
+
+class Injected(Struct, frozen=True, gc=False):
+    """A result that repair made up for a call that has none."""
+
+    call_id: str
+    text: str
+
+
+class Repair(Payload, frozen=True, gc=False):
+    """What was mended before a model call, or when a torn file was opened."""
+
+    entry_type = "repair"
+    kind: Literal["torn", "results", "undo"]
+    injected: tuple[Injected, ...] = written(())
+    dropped: tuple[str, ...] = written(())
+    quarantine: str | None = None
+    why: str = written("")
+
+
+class SideUsage(Payload, frozen=True, gc=False):
+    """Tokens spent beside the conversation, on a summary or a title."""
+
+    entry_type = "usage"
+    purpose: str
+    provider: str
+    model: str
+    usage: Usage
+    cost: Cost | None = None
+
+
+class Error(Payload, frozen=True, gc=False):
+    """A failure people should know of; `kind` is the class of the error."""
+
+    entry_type = "error"
+    kind: str = field(name="class")
+    message: str
+    retryable: bool = written(False)
+    status: int | None = None
+
+
+class FileState(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A file before and after; None where it did not exist."""
+
+    path: str
+    before: BlobRef | None = None
+    after: BlobRef | None = None
+
+
+class Checkpoint(Payload, frozen=True, gc=False):
+    """Files as they were, so that a step can be taken back."""
+
+    entry_type = "checkpoint"
+    files: tuple[FileState, ...]
+
+
+class AgentStart(Payload, frozen=True, gc=False):
+    """A sub-agent begins, on a branch or on a tape of its own."""
+
+    entry_type = "agent.start"
+    agent: str
+    kind: str
+    task: str
+    branch: str | None = None
+    tape: str | None = None
+
+
+class AgentEnd(Payload, frozen=True, gc=False):
+    """A sub-agent ended."""
+
+    entry_type = "agent.end"
+    agent: str
+    result: str
+    status: str
+    usage: Usage = field(default_factory=lambda: Usage())
+
+
+class Redact(Payload, frozen=True, gc=False):
+    """The data of these entries was overwritten on purpose."""
+
+    entry_type = "redact"
+    targets: tuple[str, ...]
+    why: str
+
+
+class Custom(Payload, frozen=True, gc=False):
+    """An extension's own record."""
+
+    entry_type = "custom"
+    kind: str
+    data: Raw
+
+
+class Note(Payload, frozen=True, gc=False):
+    """A remark for people."""
+
+    entry_type = "note"
+    text: str
+
+
+PAYLOADS: dict[str, type[Payload]] = {
+    kind.entry_type: kind for kind in Payload.__subclasses__()
+}
+"""Every known entry type and its payload."""
+
+RESERVED = frozenset({"start", "branch", "anchor", "repair", "redact"})
+"""Types that only the store itself writes; `tape append` refuses them."""
