@@ -1,4 +1,4 @@
-"""The error tree of the agent; each error knows the exit code the command line gives it (tape.md §8).
+"""The error tree of the agent; each error knows its exit code on the command line (tape.md §8).
 
 GongError                      1
 ├── ConfigurationError         2  a setting or flag that cannot be; names the key and its file

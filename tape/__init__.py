@@ -1,0 +1,1 @@
+"""An event-sourced store for coding-agent sessions."""

@@ -179,7 +179,7 @@ class Assistant(Payload, frozen=True, gc=False):
     model: str = written("")
     stop_reason: str = written("stop")
     raw_stop: str | None = None
-    usage: Usage = field(default_factory=lambda: Usage())
+    usage: Usage = field(default_factory=Usage)
     cost: Cost | None = None
     response_id: str | None = None
     duration_ms: int = written(0)
@@ -320,7 +320,7 @@ class AgentEnd(Payload, frozen=True, gc=False):
     agent: str
     result: str
     status: str
-    usage: Usage = field(default_factory=lambda: Usage())
+    usage: Usage = field(default_factory=Usage)
 
 
 class Redact(Payload, frozen=True, gc=False):
@@ -346,9 +346,7 @@ class Note(Payload, frozen=True, gc=False):
     text: str
 
 
-PAYLOADS: dict[str, type[Payload]] = {
-    kind.entry_type: kind for kind in Payload.__subclasses__()
-}
+PAYLOADS: dict[str, type[Payload]] = {kind.entry_type: kind for kind in Payload.__subclasses__()}
 """Every known entry type and its payload."""
 
 RESERVED = frozenset({"start", "branch", "anchor", "repair", "redact"})

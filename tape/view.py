@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from .blocks import Content
-from .entries import Anchor
+from .entries import Anchor, Summary
+from .line import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .line import Entry
+    from collections.abc import Sequence
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -31,8 +30,46 @@ class Message(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class View(Struct, frozen=True, gc=False):
-    """The part of a path a model call is built from: oldest first, whole entries."""
+    """The part of a path a model call is built from, oldest first."""
 
-    anchor: Anchor | None
+    summary: str | None
+    """Text of the newest anchor's summary; None when there is no anchor."""
     kept: tuple[Entry, ...]
+    """Entries before the anchor that it keeps in view."""
     entries: tuple[Entry, ...]
+    """Entries after the anchor, or of the whole path."""
+
+
+def view(path: Sequence[Entry], kept: Sequence[Entry] = ()) -> View:
+    """Return the view of a path given oldest first; `kept` is what its newest anchor keeps."""
+    for place in range(len(path) - 1, -1, -1):
+        data = path[place].data
+        if isinstance(data, Anchor):
+            return View(summary_text(data.summary), tuple(kept), tuple(path[place + 1 :]))
+    return View(None, (), tuple(path))
+
+
+_SECTIONS = (
+    ("Constraints and preferences", "constraints"),
+    ("Done", "done"),
+    ("In progress", "in_progress"),
+    ("Blocked", "blocked"),
+    ("Key decisions", "decisions"),
+    ("Next steps", "next_steps"),
+    ("Critical context", "critical_context"),
+    ("Files read", "files_read"),
+    ("Files changed", "files_changed"),
+    ("The user's own requests, word for word", "requests"),
+)
+
+
+def summary_text(summary: Summary | str) -> str:
+    """Return a summary as the Markdown a model reads; empty sections are left out."""
+    if isinstance(summary, str):
+        return summary
+    parts = [f"## Goal\n{summary.goal}"] if summary.goal else []
+    for title, name in _SECTIONS:
+        lines: tuple[str, ...] = getattr(summary, name)
+        if lines:
+            parts.append(f"## {title}\n" + "\n".join(f"- {line}" for line in lines))
+    return "\n\n".join(parts)

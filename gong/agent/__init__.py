@@ -1,0 +1,1 @@
+"""The agent: events, the loop, the session."""

@@ -38,7 +38,7 @@ class MessageStart(_Event, frozen=True, tag="message_start"):
 
 
 class MessageUpdate(_Event, frozen=True, tag="message_update"):
-    """More of the answer: `kind` is text, thinking or tool_call; `block` its place in the content."""
+    """More of the answer: `kind` text, thinking or tool_call; `block` its place in the content."""
 
     kind: str
     block: int

@@ -1,0 +1,1 @@
+"""The command line of the store: thin click commands, the only readers of argv and environment."""

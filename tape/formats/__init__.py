@@ -1,0 +1,1 @@
+"""Foreign shapes, one module each: parse and emit, pure."""

@@ -1,0 +1,99 @@
+"""Payloads by content hash: `blobs/ab/abcdef…`, raw bytes, there before the entry that names them.
+
+A string of more than 65 536 UTF-8 bytes leaves its entry for a blob; so does every picture and
+file. The same bytes are stored once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .blocks import BlobRef
+from .disk import sync, write_all
+from .errors import NotFound
+from .line import missing_blob
+
+if TYPE_CHECKING:
+    from .disk import Folder
+
+LIMIT = 65_536
+"""Most UTF-8 bytes a string may have and still stand in its entry."""
+HEAD = 2_000
+"""Characters of a blob's beginning that stand in the entry."""
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
+
+
+class Blobs:
+    """The folder `blobs/` of one tape; `tape` is the tape's folder."""
+
+    __slots__ = ("tape",)
+
+    def __init__(self, tape: Folder) -> None:
+        self.tape = tape
+
+    def put(self, data: bytes, head: str = "") -> BlobRef:
+        """Store bytes, synced, unless they are there, and return their reference."""
+        digest = sha256(data).hexdigest()
+        with self.tape.make("blobs") as blobs:
+            new = not blobs.has(digest[:2])
+            with blobs.make(digest[:2]) as shelf:
+                if not shelf.has(digest):
+                    self._write(shelf, digest, data)
+            if new:
+                blobs.sync()
+        return BlobRef(digest, len(data), head)
+
+    def _write(self, shelf: Folder, digest: str, data: bytes) -> None:
+        temporary = f".{digest}.{secrets.token_hex(4)}"
+        fd = shelf.file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            write_all(fd, data)
+            if shelf.durable:
+                sync(fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=shelf.fd)
+            raise
+        finally:
+            os.close(fd)
+        os.rename(temporary, digest, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
+        shelf.sync()
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a blob; raise NotFound when it is missing."""
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                return shelf.read(digest)
+        except FileNotFoundError as error:
+            raise NotFound(f"blob {digest} is missing") from error
+
+    def text(self, ref: BlobRef) -> str:
+        """Return the text of a blob, or what stands for it when it is missing."""
+        try:
+            return self.read(ref.hash).decode("utf-8", "replace")
+        except NotFound:
+            return missing_blob(ref)
+
+    def lift(self, data: bytes) -> bytes:
+        """Return compact JSON with every string over the limit put into a blob."""
+        if len(data) <= LIMIT:
+            return data
+        return _STRING.sub(self._lifted, data)
+
+    def _lifted(self, found: re.Match[bytes]) -> bytes:
+        token = found[0]
+        if found[1] or len(token) <= LIMIT:  # keys are never replaced
+            return token
+        text: str = msgspec.json.decode(token)
+        raw = text.encode()
+        if len(raw) <= LIMIT:
+            return token
+        return msgspec.json.encode(self.put(raw, text[:HEAD]))

@@ -1,0 +1,111 @@
+"""Branches: where each head stands, and the one-line moves that fork, rewind and pin (tape.md §4).
+
+A fork is one journal line with a pin; the folder comes with the first append. Its cost does not
+depend on the size of the history.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import disk
+from .entries import Place
+from .errors import Damaged, NotFound, UsageError
+from .line import Header, read_header
+from .refs import Move, Moves, Pin, Refs, checked_name
+
+if TYPE_CHECKING:
+    from .phase import Phases
+
+
+class Head(NamedTuple):
+    """An entry a branch stands at."""
+
+    branch: str
+    phase: str
+    offset: int
+    """Offset of the first byte of its line."""
+    end: int
+    """Offset behind its newline: what lies on the path of this phase."""
+    header: Header
+    pinned: bool = False
+    """True when the next append must open a phase of its own."""
+    torn: int = 0
+    """Bytes behind `end` that are no whole line."""
+
+    @property
+    def entry(self) -> str:
+        """Id of the entry."""
+        return self.header.id
+
+    @property
+    def place(self) -> Place:
+        """Where the entry stands."""
+        return Place(phase=self.phase, offset=self.offset, entry=self.header.id)
+
+
+def head_of(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> Head:
+    """Return the head of a branch, or where it stood `moves_ago` ref lines ago."""
+    moves = refs.branches.get(branch)
+    if not moves:
+        raise NotFound(f"no branch {branch!r}; there are: {', '.join(refs.branches)}")
+    if moves_ago >= len(moves):
+        raise NotFound(f"branch {branch!r} has moved {len(moves)} times, not {moves_ago + 1}")
+    return _head(phases, moves[-1 - moves_ago])
+
+
+def _head(phases: Phases, move: Move) -> Head:
+    if move.pin is not None:
+        return at(phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
+    with phases.open(move.phase) as file:
+        tail = file.tail()
+    if tail.header is None:
+        raise Damaged(f"{move.phase}: it has no entry that verifies", file=move.phase, offset=0)
+    return Head(
+        move.branch, move.phase, tail.offset, tail.end, tail.header, torn=tail.size - tail.end
+    )
+
+
+def at(phases: Phases, branch: str, phase: str, offset: int, entry: str | None = None) -> Head:
+    """Return the place of the entry line at `offset`; raise Damaged when `entry` is not there."""
+    with phases.open(phase) as file:
+        line = file.line_at(offset)
+    header = read_header(line)
+    if entry is not None and header.id != entry:
+        raise Damaged(
+            f"{phase}: byte {offset} should hold entry {entry[:12]}", file=phase, offset=offset
+        )
+    return Head(branch, phase, offset, offset + len(line) + 1, header, pinned=True)
+
+
+def fork(moves: Moves, phases: Phases, base: Head, name: str | None, why: str = "fork") -> str:
+    """Begin a branch at `base` with one journal line and return its name."""
+    name = unused(moves.refs, "fork") if name is None else checked_name("branch", name)
+    if name in moves.refs.branches:
+        raise UsageError(f"branch {name!r} is already there; choose another --name")
+    sync_base(phases, base.phase)
+    moves.branch(name, base.phase, Pin(base.offset, base.entry), why)
+    return name
+
+
+def switch(moves: Moves, name: str) -> None:
+    """Make `name` the branch a bare tape name means."""
+    if name not in moves.refs.branches:
+        raise NotFound(f"no branch {name!r}; there are: {', '.join(moves.refs.branches)}")
+    if name != moves.refs.current:
+        moves.current(name)
+
+
+def unused(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
+    """Return `stem`, separator and the lowest number no branch ever had."""
+    k = first
+    while f"{stem[:40]}{separator}{k}" in refs.branches:
+        k += 1
+    return f"{stem[:40]}{separator}{k}"
+
+
+def sync_base(phases: Phases, phase: str) -> None:
+    """Return when the file that holds a base is on the medium."""
+    if phases.folder.durable:
+        with phases.open(phase) as file:
+            disk.sync(file.fd)

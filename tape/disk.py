@@ -1,0 +1,149 @@
+"""The system calls durability is made of: folders held open, whole writes, syncs.
+
+A `Folder` is a directory descriptor, so work goes on in the same place when people rename or move
+it. Symbolic links inside a tape are refused: nothing here follows one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from .errors import InvalidName, WriteFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FULLSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone may lie
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def sync(fd: int) -> None:
+    """Return when the file's bytes are on the medium; raise WriteFailed when they are not."""
+    try:
+        if _FULLSYNC is not None:
+            fcntl.fcntl(fd, _FULLSYNC)
+        else:
+            os.fdatasync(fd)
+    except OSError as error:
+        raise WriteFailed(f"the disk did not keep what was written: {error.strerror}") from error
+
+
+def append(fd: int, data: bytes, size: int) -> None:
+    """Write `data` at the end of a file of `size` bytes in one write, whole or not at all."""
+    try:
+        done = os.write(fd, data)
+    except OSError as error:
+        _cut(fd, size)
+        raise WriteFailed(f"nothing was written: {error.strerror}") from error
+    if done != len(data):
+        _cut(fd, size)
+        raise WriteFailed("nothing was written: the disk is full")
+
+
+def _cut(fd: int, size: int) -> None:
+    """Undo a failed append; if even that fails, the next opening finds a torn tail and cuts it."""
+    with suppress(OSError):
+        os.ftruncate(fd, size)
+
+
+class Folder:
+    """A directory held open; `durable` False skips every sync below it."""
+
+    __slots__ = ("durable", "fd", "name")
+
+    def __init__(self, fd: int, name: str, *, durable: bool = True) -> None:
+        self.fd, self.name, self.durable = fd, name, durable
+
+    @classmethod
+    def open(cls, path: str | Path, *, durable: bool = True) -> Self:
+        """Hold the directory at `path`; raise FileNotFoundError where there is none."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return cls(fd, os.fspath(path), durable=durable)
+
+    def sub(self, name: str) -> Folder:
+        """Hold the directory `name` in this one; links and paths are refused."""
+        fd = os.open(checked(name), os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=self.fd)
+        return Folder(fd, name, durable=self.durable)
+
+    def make(self, name: str) -> Folder:
+        """Make the directory `name` (0700) unless it is there, and hold it."""
+        with suppress(FileExistsError):
+            os.mkdir(checked(name), 0o700, dir_fd=self.fd)
+        return self.sub(name)
+
+    def file(self, name: str, flags: int = os.O_RDONLY) -> int:
+        """Open the file `name` (0600 when made) and return its descriptor."""
+        return os.open(checked(name), flags | _FLAGS, 0o600, dir_fd=self.fd)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of the file `name`."""
+        with os.fdopen(self.file(name), "rb") as file:
+            return file.read()
+
+    def create(self, name: str, data: bytes) -> None:
+        """Make the file `name` with `data`, synced; raise FileExistsError where it stands."""
+        fd = self.file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            write_all(fd, data)
+            if self.durable:
+                sync(fd)
+        finally:
+            os.close(fd)
+
+    def names(self) -> list[str]:
+        """Return the names in this directory, sorted."""
+        return sorted(os.listdir(self.fd))  # noqa: PTH208 (a descriptor has no Path)
+
+    def has(self, name: str) -> bool:
+        """Tell whether something is called `name` here."""
+        try:
+            os.stat(checked(name), dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def sync(self) -> None:
+        """Return when the names in this directory are on the medium."""
+        if not self.durable:
+            return
+        try:
+            os.fsync(self.fd)
+        except OSError as error:
+            if error.errno not in (
+                errno.EINVAL,
+                errno.ENOTSUP,
+            ):  # file systems that sync names alone
+                raise WriteFailed(f"{self.name}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Let go of the directory; doing so twice is fine."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data`, in as many writes as it takes; raise WriteFailed when it cannot."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    except OSError as error:
+        raise WriteFailed(f"could not write: {error.strerror}") from error
+
+
+def checked(name: str) -> str:
+    """Return `name` if it is one plain name, fit to be part of a path."""
+    if not name or name in {".", ".."} or "/" in name or "\0" in name:
+        raise InvalidName("name", name, "it must be one plain name")
+    return name

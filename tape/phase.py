@@ -1,0 +1,167 @@
+"""Phase folders: one plain log of entry lines each; read forward, backwards, and its torn tail.
+
+Invariant: each line's parent is the line before it, and only a file's end may be torn.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from .errors import Damaged, NewerFormat, NotFound
+from .line import Entry, Header, decode, read_header, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .blocks import BlobRef
+    from .disk import Folder
+
+ENTRIES = "entries.jsonl"
+_CHUNK = 1 << 16
+_NAME = re.compile(r"(\d{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z")
+
+
+class Tail(NamedTuple):
+    """Where the good part of a phase ends: after its last line that verifies."""
+
+    end: int
+    """Offset just behind that line's newline."""
+    offset: int
+    """Offset of its first byte; −1 when there is no such line."""
+    header: Header | None
+    size: int
+    """Size of the file: the bytes from `end` on are torn."""
+
+
+class PhaseFile:
+    """The entry file of one phase, open for reading."""
+
+    __slots__ = ("fd", "name")
+
+    def __init__(self, fd: int, name: str) -> None:
+        self.fd, self.name = fd, name
+
+    def size(self) -> int:
+        """Return the file's size in bytes now."""
+        return os.fstat(self.fd).st_size
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` up to, not including, `end`."""
+        parts = []
+        while start < end and (part := os.pread(self.fd, end - start, start)):
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, line without newline) of the whole lines between two offsets."""
+        rest, offset = b"", start
+        while end is None or start < end:
+            size = _CHUNK if end is None else min(_CHUNK, end - start)
+            part = os.pread(self.fd, size, start)
+            if not part:
+                return
+            start += len(part)
+            *whole, rest = (rest + part).split(b"\n") if rest else part.split(b"\n")
+            for line in whole:
+                yield offset, line
+                offset += len(line) + 1
+
+    def lines_back(self, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, line) backwards from `end`, which is 0 or stands behind a newline."""
+        rest, start = b"", max(end - 1, 0)  # without the last newline
+        while start > 0:
+            step = min(max(_CHUNK, len(rest)), start)
+            rest, start = self.read(start - step, start) + rest, start - step
+            while (cut := rest.rfind(b"\n")) >= 0:
+                yield start + cut + 1, rest[cut + 1 :]
+                rest = rest[:cut]
+        if end > 0:
+            yield 0, rest
+
+    def line_at(self, offset: int) -> bytes:
+        """Return the whole line that begins at `offset`; raise Damaged where none does."""
+        for _, line in self.lines(offset):
+            return line
+        raise Damaged(f"{self.name}: no whole line at byte {offset}", file=self.name, offset=offset)
+
+    def tail(self) -> Tail:
+        """Find the last line that verifies; raise NewerFormat when a later version wrote it."""
+        size = self.size()
+        for offset, line in self.lines_back(self._last_newline(size)):
+            try:
+                return Tail(offset + len(line) + 1, offset, verify(line), size)
+            except NewerFormat as error:
+                raise NewerFormat(f"{self.name}: {error}") from error
+            except Damaged:
+                continue
+        return Tail(0, -1, None, size)
+
+    def _last_newline(self, size: int) -> int:
+        end = size
+        while end > 0:
+            start = max(end - _CHUNK, 0)
+            cut = self.read(start, end).rfind(b"\n")
+            if cut >= 0:
+                return start + cut + 1
+            end = start
+        return 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Phases:
+    """The folder `phases/` of one tape."""
+
+    __slots__ = ("folder",)
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+
+    def names(self) -> list[str]:
+        """Return the phase folders in order of their numbers."""
+        return sorted((name for name in self.folder.names() if _NAME.match(name)), key=number)
+
+    def open(self, name: str) -> PhaseFile:
+        """Open the entries of a phase for reading; raise NotFound where it is missing."""
+        try:
+            with self.folder.sub(name) as folder:
+                return PhaseFile(folder.file(ENTRIES), name)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"phase {name} is not there") from error
+
+    def first(self, name: str, expand: Callable[[BlobRef], str]) -> Entry | None:
+        """Return the first entry of a phase, None when it has none yet; raise Damaged."""
+        with self.open(name) as file:
+            for offset, line in file.lines():
+                try:
+                    read_header(line)
+                except Damaged as error:
+                    raise Damaged(
+                        f"{name}: the first entry is damaged: {error}", file=name, offset=offset
+                    ) from error
+                return decode(line, expand)
+        return None
+
+
+def number(name: str) -> int:
+    """Return the number a phase folder's name begins with."""
+    return int(name.partition("-")[0])
+
+
+def phase_name(names: list[str], branch: str, began: str = "") -> str:
+    """Return the name of a new phase: the highest number there plus one, and what began it."""
+    highest = max((number(name) for name in names), default=0)
+    return f"{highest + 1:04d}-{branch}{'-' + began if began else ''}"

@@ -1,0 +1,220 @@
+"""The journal of branches, titles and labels: refs.jsonl, one hashed line a move (tape.md §4).
+
+Invariant: a ref line is the commit point of what it names. Lines are appended only under the lock
+`locks/refs`; readers need none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from . import disk
+from .errors import Damaged, InvalidName
+from .line import now, stamp
+from .locks import hold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .disk import Folder
+
+REFS = "refs.jsonl"
+MAIN = "main"
+_HASHED = 24  # where the hashed rest begins: after `{"h":"`, 16 digits and `",`
+_BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
+_RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
+
+
+class Pin(Struct, frozen=True, gc=False):
+    """An entry a branch points at: byte offset of its line in the phase, and its id."""
+
+    offset: int
+    entry: str
+
+
+class Move(Struct, frozen=True, gc=False):
+    """One move of a branch: its phase, and the pinned entry when it is not that phase's end."""
+
+    branch: str
+    phase: str
+    pin: Pin | None
+    why: str
+    time: str
+
+
+class Refs(Struct, gc=False):
+    """The journal, folded: the newest line of a name is its state, file order is order."""
+
+    branches: dict[str, list[Move]]
+    """All moves of each branch, oldest first."""
+    labels: dict[str, str]
+    """Entry id of each label."""
+    current: str = MAIN
+    title: str | None = None
+    damage: tuple[Damaged, ...] = ()
+    """Lines whose hash is wrong: readers skip them with a warning, writers refuse."""
+    size: int = 0
+    """Bytes up to the end of the last whole good line; what follows is torn."""
+
+
+class _Line(Struct, gc=False):
+    h: str
+    why: str
+    time: str
+    branch: str | None = None
+    phase: str | None = None
+    pin: Pin | None = None
+    current: str | None = None
+    title: str | None = None
+    label: str | None = None
+    entry: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+def checked_name(kind: str, name: str) -> str:
+    """Return a branch or label name that may become part of a path; raise InvalidName."""
+    if not _BRANCH.match(name) or ".." in name or name == "refs":
+        raise InvalidName(kind, name, _RULE)
+    return name
+
+
+def encode(fields: dict[str, Any]) -> bytes:
+    """Return one journal line, with its hash and newline."""
+    rest = msgspec.json.encode(fields)[1:]
+    return b'{"h":"%b",%b\n' % (sha256(rest).hexdigest()[:16].encode(), rest)
+
+
+def _decode(line: bytes) -> _Line | None:
+    if sha256(line[_HASHED:]).hexdigest()[:16].encode() != line[6:22]:
+        return None
+    try:
+        return _DECODER.decode(line)
+    except msgspec.DecodeError:
+        return None
+
+
+def fold(data: bytes) -> Refs:
+    """Return the state a journal's bytes describe; a torn last line is left out."""
+    refs, bad, offset = Refs({}, {}), [], 0
+    for line in data.split(b"\n")[:-1]:
+        parsed = _decode(line)
+        if parsed is None:
+            bad.append(Damaged(f"{REFS}: damaged line at byte {offset}", file=REFS, offset=offset))
+        else:
+            _apply(refs, parsed)
+            refs.size = offset + len(line) + 1
+        offset += len(line) + 1
+    behind = sum(1 for damage in bad if (damage.offset or 0) >= refs.size)
+    refs.damage = tuple(bad if behind > 1 else bad[: len(bad) - behind])  # one bad end is torn
+    return refs
+
+
+def _apply(refs: Refs, line: _Line) -> None:
+    if line.branch is not None and line.phase is not None:
+        move = Move(line.branch, line.phase, line.pin, line.why, line.time)
+        refs.branches.setdefault(line.branch, []).append(move)
+    elif line.current is not None:
+        refs.current = line.current
+    elif line.label is not None:
+        if line.entry is None:
+            refs.labels.pop(line.label, None)
+        else:
+            refs.labels[line.label] = line.entry
+    elif line.title is not None:
+        refs.title = line.title
+
+
+class Journal:
+    """refs.jsonl of one tape; `folder` is the tape's own."""
+
+    __slots__ = ("clock", "folder")
+
+    def __init__(self, folder: Folder, clock: Callable[[], int] = now) -> None:
+        self.folder, self.clock = folder, clock
+
+    def read(self) -> Refs:
+        """Return the state now; needs no lock."""
+        return fold(self.folder.read(REFS))
+
+    @contextmanager
+    def moving(self, *, wait: bool = True) -> Iterator[Moves]:
+        """Hold the lock of the journal: read the state, then append moves."""
+        with self.folder.sub("locks") as locks, hold(locks, "refs", wait=wait):
+            fd = self.folder.file(REFS, os.O_RDWR | os.O_APPEND)
+            try:
+                yield self._opened(fd)
+            finally:
+                os.close(fd)
+
+    def _opened(self, fd: int) -> Moves:
+        data = self.folder.read(REFS)
+        refs = fold(data)
+        if refs.damage:
+            raise Damaged(
+                f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",
+                file=REFS,
+                offset=refs.damage[0].offset,
+            )
+        if refs.size < len(data):
+            set_aside(self.folder, f"refs.{refs.size}", data[refs.size :])
+            os.ftruncate(fd, refs.size)
+            if self.folder.durable:
+                disk.sync(fd)
+        return Moves(self, fd, refs)
+
+
+class Moves:
+    """The journal under its lock."""
+
+    __slots__ = ("_fd", "_journal", "_size", "refs")
+
+    def __init__(self, journal: Journal, fd: int, refs: Refs) -> None:
+        self._journal, self._fd, self.refs = journal, fd, refs
+        self._size = refs.size
+
+    def branch(self, name: str, phase: str, pin: Pin | None, why: str) -> None:
+        """Point a branch at a phase, or at a pinned entry."""
+        self._append({"branch": name, "phase": phase, "pin": pin, "why": why})
+
+    def current(self, name: str, why: str = "switch") -> None:
+        """Make a branch the one a bare tape name means."""
+        self._append({"current": name, "why": why})
+
+    def title(self, text: str, why: str = "title") -> None:
+        """Give the tape a title."""
+        self._append({"title": text, "why": why})
+
+    def label(self, name: str, entry: str | None) -> None:
+        """Name an entry, or take the name away."""
+        self._append({"label": name, "entry": entry, "why": "label"})
+
+    def _append(self, fields: dict[str, Any]) -> None:
+        line = encode({**fields, "time": stamp(self._journal.clock())})
+        disk.append(self._fd, line, self._size)
+        if self._journal.folder.durable:
+            disk.sync(self._fd)
+        self._size += len(line)
+        parsed = _decode(line[:-1])
+        assert parsed is not None
+        _apply(self.refs, parsed)
+
+
+def set_aside(folder: Folder, name: str, data: bytes) -> str:
+    """Keep torn bytes in `quarantine/`, synced, and return the name they got."""
+    with folder.make("quarantine") as quarantine:
+        taken = set(quarantine.names())
+        free, k = name, 2
+        while free in taken:
+            free, k = f"{name}.{k}", k + 1
+        quarantine.create(free, data)
+        quarantine.sync()
+    return free

@@ -1,0 +1,221 @@
+"""The store: many tapes in one folder; create, open, list, fork into a new one (tape.md §1).
+
+A tape is built beside the others under a name that begins with a dot and renamed when it is whole:
+it exists or it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from .branches import Head, sync_base
+from .disk import Folder
+from .entries import Git, Place, Start
+from .errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, WriteFailed
+from .line import FORMAT, encode, encode_payload, micros, now, stamp
+from .phase import ENTRIES, phase_name
+from .refs import MAIN, Journal
+from .tape import INFO, Info, Tape, read_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .writer import Projection
+
+_FOLDERS = ("phases", "blobs", "locks", "quarantine")
+
+
+class Beginning(NamedTuple):
+    """What a new tape knows from the start."""
+
+    cwd: str
+    """Absolute path of the folder the session works in."""
+    program: str
+    """Name and version of what records, such as gong/0.1.0."""
+    title: str | None = None
+    slug: str = ""
+    """Words for the folder's name: the title or the first prompt."""
+    project: str | None = None
+    git: Git | None = None
+
+
+class Store:
+    """A folder of tapes; `path` need not exist yet, the first tape makes it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], int] = now,
+        random: Callable[[int], str] = secrets.token_hex,
+        projection: Projection | None = None,
+        durable: bool = True,
+    ) -> None:
+        self.path, self.clock, self.random = path, clock, random
+        self.projection, self.durable = projection, durable
+
+    @property
+    def tapes(self) -> Path:
+        """The folder that holds the tapes."""
+        return self.path / "tapes"
+
+    def create(self, beginning: Beginning, origin: tuple[Tape, Head] | None = None) -> Tape:
+        """Make a tape with its `start` entry; with `origin` its past is that entry's path."""
+        identity = self.random(16)
+        with self._home() as tapes:
+            with tapes.make(f".new-{identity}") as folder:
+                self._fill(folder, identity, beginning, origin)
+            name = f"{stamp(self.clock())[:10]}-{slug(beginning.slug)}-{identity[:8]}"
+            os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
+            tapes.sync()
+        return self.open_folder(name)
+
+    def _fill(
+        self, folder: Folder, identity: str, beginning: Beginning, origin: tuple[Tape, Head] | None
+    ) -> None:
+        time = stamp(self.clock())
+        place = None
+        if origin is not None:
+            tape, head = origin
+            sync_base(tape.phases, head.phase)
+            time = stamp(max(self.clock(), micros(head.header.time) + 1))
+            place = Place(tape=tape.id, phase=head.phase, offset=head.offset, entry=head.entry)
+        info = Info(FORMAT, identity, time, beginning.program, place)
+        folder.create(INFO, msgspec.json.encode(info) + b"\n")
+        for name in _FOLDERS:
+            folder.make(name).close()
+        phase = phase_name([], MAIN, "start")
+        start = Start(
+            tape=identity,
+            phase=phase,
+            branch=MAIN,
+            cwd=beginning.cwd,
+            program=beginning.program,
+            project=beginning.project,
+            git=beginning.git,
+            origin=place,
+        )
+        parent = origin[1].header if origin else None
+        _, line = encode(
+            Start.entry_type,
+            parent.id if parent else None,
+            parent.n + 1 if parent else 0,
+            time,
+            encode_payload(start),
+        )
+        with folder.sub("phases") as phases, phases.make(phase) as first:
+            first.create(ENTRIES, line)
+            first.sync()
+            phases.sync()
+        folder.create("refs.jsonl", b"")
+        folder.sync()
+        with Journal(folder, self.clock).moving() as moves:
+            moves.branch(MAIN, phase, None, "start")
+            moves.current(MAIN, "start")
+            if beginning.title:
+                moves.title(beginning.title, "start")
+
+    def _home(self) -> Folder:
+        """Hold `tapes/`, made with the store when it is not there yet."""
+        if not self.tapes.is_dir():
+            self._make()
+        self._check()
+        return Folder.open(self.tapes, durable=self.durable)
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with Folder.open(self.path, durable=self.durable) as home:
+                if not home.has("store.json"):
+                    self._stamp(home)
+                home.make("tapes").close()
+                home.sync()
+        except OSError as error:
+            raise WriteFailed(
+                f"the store {self.path} cannot be written: {error.strerror}"
+            ) from error
+
+    def _stamp(self, home: Folder) -> None:
+        """Write store.json whole or not at all, also when two programs make the store at once."""
+        text = msgspec.json.encode({"format": FORMAT, "created": stamp(self.clock())}) + b"\n"
+        temporary = f".store.{self.random(4)}"
+        home.create(temporary, text)
+        os.rename(temporary, "store.json", src_dir_fd=home.fd, dst_dir_fd=home.fd)
+
+    def _check(self) -> None:
+        """Refuse a store of a later format."""
+        try:
+            data = (self.path / "store.json").read_bytes()
+        except FileNotFoundError:
+            return
+        try:
+            version = msgspec.json.decode(data, type=dict[str, object]).get("format")
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Damaged(f"{self.path}/store.json cannot be read: {error}") from error
+        if isinstance(version, int) and version > FORMAT:
+            raise NewerFormat(
+                f"{self.path} is a store of format {version}, this program reads up to {FORMAT}: "
+                "update it"
+            )
+
+    def folders(self) -> list[str]:
+        """Return the folder names of all tapes, sorted; what begins with a dot is not one yet."""
+        self._check()
+        try:
+            with os.scandir(self.tapes) as found:
+                names = [e.name for e in found if e.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if not name.startswith("."))
+
+    def open_folder(self, name: str) -> Tape:
+        """Open the tape in this folder; raise NotFound where none is."""
+        try:
+            with Folder.open(self.tapes, durable=self.durable) as tapes:
+                folder = tapes.sub(name)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"no tape in {name}") from error
+        try:
+            return Tape(folder, self.open, clock=self.clock, projection=self.projection)
+        except FileNotFoundError as error:
+            folder.close()
+            raise Damaged(f"{name} is not a whole tape: {error.filename} is missing") from error
+        except TapeError:
+            folder.close()
+            raise
+
+    def open(self, prefix: str) -> Tape:
+        """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
+        hits = [name for name in self.folders() if self.id_of(name).startswith(prefix)]
+        return self.open_folder(only(prefix, "tape", hits))
+
+    def id_of(self, name: str) -> str:
+        """Return the id of the tape in a folder, empty when it cannot be told."""
+        try:
+            with Folder.open(self.tapes) as tapes, tapes.sub(name) as folder:
+                return read_info(folder).id
+        except (OSError, TapeError):
+            return ""
+
+
+def only(what: str, kind: str, hits: list[str]) -> str:
+    """Return the one hit; raise NotFound or Ambiguous."""
+    if not hits:
+        raise NotFound(f"no {kind} {what!r}")
+    if len(hits) > 1:
+        raise Ambiguous(what, tuple(hits))
+    return hits[0]
+
+
+def slug(text: str) -> str:
+    """Return words for a folder name: letters and digits of any script, at most 60 bytes."""
+    text = unicodedata.normalize("NFC", text).lower()
+    words = "".join(c if c.isalnum() else " " for c in text).split()
+    cut = "-".join(words).encode()[:60].decode(errors="ignore")
+    return cut.strip("-") or "tape"

@@ -1,0 +1,222 @@
+"""One tape: its folder held open, and what is done with it, put together from the rooms above."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import msgspec
+from msgspec import Struct
+
+from . import branches
+from .blobs import Blobs
+from .branches import Head
+from .entries import Place
+from .errors import Damaged, NewerFormat, NotFound
+from .line import FORMAT, decode, now
+from .path import Segment, Source, segments
+from .phase import Phases
+from .refs import Journal, Refs, checked_name
+from .writer import Durability, Projection, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .disk import Folder
+    from .line import Entry
+
+INFO = "tape.json"
+
+
+class Info(Struct, frozen=True, gc=False):
+    """tape.json: which tape this is. Made once and never changed."""
+
+    format: int
+    id: str
+    created: str
+    by: str
+    origin: Place | None = None
+
+
+def read_info(folder: Folder) -> Info:
+    """Read tape.json; raise NewerFormat or Damaged with the folder's name."""
+    data = folder.read(INFO)
+    try:
+        version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("format")
+        if version is not None and int(bytes(version)) > FORMAT:
+            raise NewerFormat(
+                f"{folder.name} is a tape of format {int(bytes(version))}, this program reads up "
+                f"to {FORMAT}: update it"
+            )
+        return msgspec.json.decode(data, type=Info)
+    except (msgspec.DecodeError, ValueError, UnicodeDecodeError) as error:
+        raise Damaged(f"{folder.name}/{INFO} cannot be read: {error}", file=INFO) from error
+
+
+class Hit(NamedTuple):
+    """An entry that was looked for, and the tape it stands in."""
+
+    tape: Tape
+    head: Head
+
+
+class Tape:
+    """One agent session. A context manager; closing it lets go of the folder."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        other: Callable[[str], Tape],
+        *,
+        clock: Callable[[], int] = now,
+        projection: Projection | None = None,
+    ) -> None:
+        self.info = read_info(folder)
+        self.id = self.info.id
+        self.folder = folder
+        self.clock, self.projection = clock, projection
+        self.journal = Journal(folder, clock)
+        self.phases = Phases(folder.sub("phases"))
+        self.blobs = Blobs(folder)
+        self._other = other
+        self._origins: dict[str, Tape] = {}
+
+    @property
+    def source(self) -> Source:
+        """Where its phases and blobs are read."""
+        return Source(self.id, self.phases, self.blobs.text)
+
+    def refs(self) -> Refs:
+        """Return branches, labels and title as they are now."""
+        return self.journal.read()
+
+    def head(self, branch: str | None = None, *, moves_ago: int = 0) -> Head:
+        """Return where a branch stands, or stood `moves_ago` moves ago; None is the current one."""
+        refs = self.refs()
+        return branches.head_of(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
+
+    def path(self, head: Head, *, to_anchor: bool = False) -> list[Segment]:
+        """Return the segments of the path to a head, oldest first, through origins."""
+        return segments(self.source, head.phase, head.end, self._source_of, to_anchor=to_anchor)
+
+    def lines(self, head: Head) -> Iterator[bytes]:
+        """Yield the lines of the path to a head, oldest first, without their newlines."""
+        for segment in self.path(head):
+            for _, line in segment.lines():
+                yield line
+
+    def entries(
+        self,
+        head: Head,
+        *,
+        to_anchor: bool = False,
+        skipped: Callable[[str], None] = lambda _: None,
+    ) -> list[Entry]:
+        """Return the entries of the path to a head, oldest first; memory grows with the path."""
+        return [
+            entry
+            for segment in self.path(head, to_anchor=to_anchor)
+            for entry in segment.entries(skipped)
+        ]
+
+    def _source_of(self, tape: str) -> Source:
+        if tape not in self._origins:
+            self._origins[tape] = self._other(tape)
+        return self._origins[tape].source
+
+    def origin(self) -> Tape | None:
+        """Return the tape this one was forked from; raise NotFound when it is gone."""
+        if self.info.origin is None or self.info.origin.tape is None:
+            return None
+        self._source_of(self.info.origin.tape)
+        return self._origins[self.info.origin.tape]
+
+    def find_entry(self, prefix: str) -> list[Hit]:
+        """Return the entries whose id begins with `prefix`, here or else in the origin.
+
+        Reads every line: the cost grows with the tape.
+        """
+        start = b'{"id":"' + prefix.encode()
+        found = []
+        for phase in self.phases.names():
+            with self.phases.open(phase) as file:
+                offsets = [offset for offset, line in file.lines() if line.startswith(start)]
+            found += [
+                Hit(self, branches.at(self.phases, self.branch_of(phase), phase, at))
+                for at in offsets
+            ]
+        origin = self.origin() if not found else None
+        return found if origin is None else origin.find_entry(prefix)
+
+    def branch_of(self, phase: str) -> str:
+        """Return the branch a phase was written on."""
+        first = self.phases.first(phase, self.blobs.text)
+        branch = getattr(first and first.data, "branch", None)
+        if not isinstance(branch, str):
+            raise Damaged(f"{phase}: its first entry names no branch", file=phase, offset=0)
+        return branch
+
+    def entry(self, head: Head) -> Entry:
+        """Return the entry a head stands at."""
+        with self.phases.open(head.phase) as file:
+            return decode(file.line_at(head.offset), self.blobs.text)
+
+    def back(self, head: Head, steps: int) -> Hit:
+        """Return the entry `steps` before a head, in the origin where the path leads there."""
+        for segment in reversed(self.path(head)):
+            offsets = [offset for offset, _ in segment.lines()]
+            if steps < len(offsets):
+                tape = self._origins.get(segment.source.tape, self)
+                branch = tape.branch_of(segment.phase)
+                at = branches.at(tape.phases, branch, segment.phase, offsets[-1 - steps])
+                return Hit(tape, at if steps else head)
+            steps -= len(offsets)
+        raise NotFound("that is before the first entry")
+
+    def fork(
+        self, base: Head, name: str | None = None, *, why: str = "fork", switch: bool = False
+    ) -> str:
+        """Begin a branch at `base` and return its name; the history itself is not touched."""
+        with self.journal.moving() as moves:
+            name = branches.fork(moves, self.phases, base, name, why)
+            if switch:
+                branches.switch(moves, name)
+        return name
+
+    def switch(self, name: str) -> None:
+        """Make `name` the current branch."""
+        with self.journal.moving() as moves:
+            branches.switch(moves, name)
+
+    def rename(self, title: str) -> None:
+        """Give the tape a title."""
+        with self.journal.moving() as moves:
+            moves.title(title)
+
+    def label(self, name: str, entry: str | None) -> None:
+        """Give an entry a name, or take the name away with None."""
+        checked_name("label", name)
+        with self.journal.moving() as moves:
+            moves.label(name, entry)
+
+    def writer(
+        self,
+        branch: str | None = None,
+        *,
+        wait: bool = False,
+        durability: Durability = "barrier",
+    ) -> Writer:
+        """Open a branch for writing; see `Writer.open`."""
+        return Writer.open(self, branch, wait=wait, durability=durability)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        for tape in self._origins.values():
+            tape.close()
+        self.phases.folder.close()
+        self.folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,272 @@
+"""The writer: the one who may append to a branch, from its lock to its last barrier (tape.md §5).
+
+Invariant: an append is one write of one whole line; nothing is acknowledged before the barrier
+that covers it; a file that is not as long as we left it is never written again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from . import disk
+from .branches import Head, head_of, sync_base, unused
+from .entries import Branch, Payload, Repair
+from .errors import Busy, Damaged, Overtaken, TapeError, UsageError
+from .line import Entry, Header, decode, encode, encode_payload, entry_of, micros, stamp
+from .locks import Lock
+from .phase import ENTRIES, PhaseFile, phase_name
+from .refs import REFS, set_aside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .blobs import Blobs
+    from .disk import Folder
+    from .phase import Phases
+    from .refs import Journal, Moves, Refs
+
+Durability = Literal["entry", "barrier", "none"]
+"""Sync after every entry, at barriers only, or never."""
+
+
+class Projection(Protocol):
+    """Whatever follows writers to keep a derived copy: the index."""
+
+    def began(self, tape: str) -> None:
+        """Take note that a writer of this tape opened."""
+
+    def moved(self, tape: str) -> None:
+        """Take note that its entries up to now are on the medium."""
+
+    def ended(self, tape: str) -> None:
+        """Take note that it closed."""
+
+
+class Opening(Protocol):
+    """The parts of a tape a writer is put together from."""
+
+    id: str
+    folder: Folder
+    journal: Journal
+    phases: Phases
+    blobs: Blobs
+    clock: Callable[[], int]
+    projection: Projection | None
+
+
+class Writer:
+    """An open branch. A context manager; closing it ends with a barrier."""
+
+    def __init__(
+        self, tape: Opening, lock: Lock, branch: str, head: Head, durability: Durability
+    ) -> None:
+        self.branch = branch
+        """The branch it writes; its own when the wanted one was busy."""
+        self.head = head
+        """Where the branch stood when it was opened."""
+        self.instead_of: str | None = None
+        """The busy branch this one was begun beside."""
+        self.torn: str | None = None
+        """Name in `quarantine/` of the torn tail that was cut off, when there was one."""
+        self.parent = head.header.id
+        """Id of the newest entry."""
+        self.durability = durability
+        self._tape, self._lock = tape, lock
+        self._n, self._time = head.header.n, micros(head.header.time)
+        self._at = self._time
+        self._fd, self._size, self._phase = -1, 0, ""
+        self._dirty = self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        tape: Opening,
+        branch: str | None = None,
+        *,
+        wait: bool = False,
+        durability: Durability = "barrier",
+    ) -> Self:
+        """Open a branch for writing, cutting a torn tail off.
+
+        None means the current branch; when that is busy, a branch of its own is begun beside it,
+        made at the first append. A named branch that is busy raises Busy, unless `wait`.
+        """
+        refs = tape.journal.read()
+        wanted = refs.current if branch is None else branch
+        head_of(refs, tape.phases, wanted)  # so that an unknown name makes no lock file
+        instead_of = None
+        with tape.folder.sub("locks") as locks:
+            try:
+                lock = Lock.take(locks, wanted, wait=wait)
+            except Busy:
+                if branch is not None:
+                    raise
+                instead_of = wanted
+                lock = _claim(locks, refs, wanted)
+        try:
+            head = head_of(tape.journal.read(), tape.phases, wanted)
+            writer = cls(tape, lock, lock.name, head, durability)
+            writer.instead_of = instead_of
+            writer._attach()
+        except BaseException:
+            lock.close()
+            raise
+        return writer
+
+    def _attach(self) -> None:
+        """Go on in the branch's newest phase; a pinned or new branch opens its own later."""
+        _refuse_damage(self._tape, self.branch)
+        if self._tape.projection is not None:
+            self._tape.projection.began(self._tape.id)
+        if self.head.pinned or self.instead_of is not None:
+            return
+        self._phase, self._size = self.head.phase, self.head.end
+        with self._tape.phases.folder.sub(self._phase) as folder:
+            self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
+        if self.head.torn:
+            self._cut_tail()
+
+    def _cut_tail(self) -> None:
+        with PhaseFile(os.dup(self._fd), self._phase) as file:
+            tail = file.read(self._size, file.size())
+        self.torn = set_aside(self._tape.folder, f"{self._phase}.{self._size}", tail)
+        os.ftruncate(self._fd, self._size)
+        self._sync()
+        why = f"{len(tail)} bytes behind the last whole line were moved to quarantine"
+        self.append(Repair("torn", quarantine=self.torn, why=why))
+        self.barrier()
+
+    def append(self, payload: Payload) -> Entry:
+        """Write one entry and return it; durable after the next barrier."""
+        data = self._tape.blobs.lift(encode_payload(payload))
+        return entry_of(self._write(payload.entry_type, data), payload)
+
+    def append_data(self, kind: str, data: bytes) -> str:
+        """Write one entry whose data is compact JSON as given, and return its id."""
+        return self._write(kind, self._tape.blobs.lift(data)).id
+
+    def _write(self, kind: str, data: bytes) -> Header:
+        if self._closed:
+            raise UsageError("this writer is closed")
+        if self._fd < 0:
+            self._open_phase()
+        header, line = self._next(kind, data)
+        disk.append(self._fd, line, self._size)
+        self._size += len(line)
+        self._advance(header)
+        if self.durability == "entry":
+            self.barrier()
+        return header
+
+    def _next(self, kind: str, data: bytes) -> tuple[Header, bytes]:
+        self._at = max(self._tape.clock(), self._time + 1)
+        return encode(kind, self.parent, self._n + 1, stamp(self._at), data)
+
+    def _advance(self, header: Header) -> None:
+        self.parent, self._n = header.id, header.n
+        self._time, self._dirty = self._at, True
+
+    def _open_phase(self) -> None:
+        """Begin a phase with a `branch` entry, and commit it with a journal line."""
+        phases, journal = self._tape.phases, self._tape.journal
+        with journal.moving() as moves:
+            self._settle_name(moves)
+            name = phase_name(phases.names(), self.branch)
+            sync_base(phases, self.head.phase)
+            why = "fork" if self.instead_of else "go-on"
+            data = encode_payload(
+                Branch(phase=name, branch=self.branch, base=self.head.place, why=why)
+            )
+            header, line = self._next("branch", data)
+            with phases.folder.make(name) as folder:
+                folder.create(ENTRIES, line)
+                folder.sync()
+                phases.folder.sync()
+                self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
+            moves.branch(self.branch, name, None, why)
+        self._phase, self._size = name, len(line)
+        self._advance(header)
+
+    def _settle_name(self, moves: Moves) -> None:
+        """Take the next free name when somebody made a branch of the claimed one meanwhile."""
+        if self.instead_of is None or self.branch not in moves.refs.branches:
+            return
+        self._lock.close()
+        with self._tape.folder.sub("locks") as locks:
+            self._lock = _claim(locks, moves.refs, self.instead_of)
+        self.branch = self._lock.name
+
+    def barrier(self) -> None:
+        """Return when everything appended so far is on the medium.
+
+        Raises Overtaken when the file is not as long as it was left, WriteFailed when the disk
+        fails; both close the writer.
+        """
+        if not self._dirty or self._closed:
+            return
+        try:
+            if os.fstat(self._fd).st_size != self._size:
+                raise Overtaken(f"{self._phase}: somebody else wrote into it; this writer stops")
+            self._sync()
+        except TapeError:
+            self._release()
+            raise
+        self._dirty = False
+        if self._tape.projection is not None:
+            self._tape.projection.moved(self._tape.id)
+
+    def _sync(self) -> None:
+        if self.durability != "none" and self._tape.folder.durable:
+            disk.sync(self._fd)
+
+    def close(self) -> None:
+        """End with a barrier and let go of the branch; doing so twice is fine."""
+        if self._closed:
+            return
+        try:
+            self.barrier()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._lock.close()
+        if self._tape.projection is not None:
+            self._tape.projection.ended(self._tape.id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _claim(locks: Folder, refs: Refs, busy: str) -> Lock:
+    """Take the lock of the first name beside `busy` that no branch ever had and nobody claims."""
+    k = 2
+    while True:
+        name = unused(refs, busy, ".", k)
+        try:
+            return Lock.take(locks, name)
+        except Busy:
+            k = int(name.rpartition(".")[2]) + 1
+
+
+def _refuse_damage(tape: Opening, branch: str) -> None:
+    """Refuse to write a branch with a phase that holds entries but that no journal line names."""
+    named = {move.phase for moves in tape.journal.read().branches.values() for move in moves}
+    for name in set(tape.phases.names()) - named:
+        with tape.phases.open(name) as file:
+            lines = [line for _, line in zip(range(2), file.lines(), strict=False)]
+        if len(lines) > 1 and getattr(decode(lines[0][1]).data, "branch", None) == branch:
+            raise Damaged(
+                f"{name} holds entries of {branch!r} but {REFS} does not name it; "
+                "`tape fsck --repair` writes its line again",
+                file=name,
+            )
