@@ -37,6 +37,7 @@ _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 _REDACTED = re.compile(rb"null *\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MEDIA = frozenset({"image", "document", "audio"})
+_HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads name blobs in fields of their own
 
 
 class Entry(Struct, frozen=True, gc=False, tag_field="type", tag="", rename="camel"):
@@ -128,11 +129,33 @@ def encode(
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Return a payload as the compact JSON that stands in a line; lone surrogates become U+FFFD."""
+    """Return a payload as the compact JSON that stands in a line; lone surrogates become U+FFFD.
+
+    Raises InvalidEntry when a raw field is not JSON, or names a blob the way only the store may.
+    """
     try:
-        return msgspec.json.encode(payload)
+        data = msgspec.json.encode(payload)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_without_surrogates(msgspec.to_builtins(payload)))
+        data = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(payload)))
+    try:
+        data = msgspec.json.format(data, indent=-1)  # raw fields may hold blanks
+    except msgspec.DecodeError as error:
+        raise InvalidEntry(f"a raw field of {payload.entry_type} is not JSON: {error}") from error
+    if b'"$blob"' in data and payload.entry_type not in _HOLD_BLOBS:
+        _refuse_blobs(msgspec.json.decode(data))
+    return data
+
+
+def _refuse_blobs(value: Any) -> None:
+    """Raise InvalidEntry for a `$blob` key that is not a picture's or a file's."""
+    if isinstance(value, dict):
+        if "$blob" in value:
+            raise InvalidEntry("the key $blob is the store's own and may not be written")
+        keep = "blob" if value.get("type") in _MEDIA else None
+        value = [item for key, item in value.items() if key != keep]
+    if isinstance(value, list):
+        for item in value:
+            _refuse_blobs(item)
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -1,0 +1,68 @@
+"""What an installed copy holds and asks for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import distribution, entry_points
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Build the wheel as an installer would, with the build backend that stands here."""
+    out = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", out, ROOT],
+        check=True,
+    )
+    (built,) = out.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        yield archive
+
+
+def test_the_wheel_holds_every_module_and_its_typing_mark(wheel):
+    names = set(wheel.namelist())
+    modules = {
+        str(file.relative_to(ROOT))
+        for name in ("tape", "gong")
+        for file in ROOT.glob(f"{name}/**/*.py")
+    }
+    assert modules | {"tape/py.typed", "gong/py.typed"} <= names
+
+
+def test_the_wheel_holds_the_migrations(wheel):
+    wanted = {
+        f"tape/migrations/{file.name}"
+        for file in ROOT.glob("migrations/*")
+        if file.suffix in {".py", ".sql"}
+    }
+    assert wanted
+    assert wanted <= set(wheel.namelist())
+
+
+def test_the_wheel_installs_nothing_else_at_the_top(wheel):
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"tape", "gong"}
+
+
+def test_the_core_asks_for_four_packages():
+    wants = map(Requirement, distribution("gong").requires or ())
+    assert {want.name for want in wants if want.marker is None} == {
+        *("click", "msgspec", "prompt-toolkit", "sqlite-utils"),
+    }
+
+
+def test_both_commands_are_installed_beside_the_python_that_runs_them():
+    scripts = entry_points(group="console_scripts")
+    for name in ("tape", "gong"):
+        assert scripts[name].value == f"{name}.cli:main"
+        assert callable(scripts[name].load())
+        assert (Path(sys.executable).parent / name).exists()

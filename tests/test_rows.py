@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from .rows import ROOT, report, rows
+
+TESTS = '''
+"""M006 in a module's docstring is talk."""
+
+def test_m001_in_a_name(): pass
+
+def test_in_a_docstring():
+    """M002 and M003: together."""
+
+class TestGroup:
+    """M004"""
+
+    async def test_inside(self):
+        """XM005 and M0055 are other words."""
+
+def helper():
+    """M005"""
+'''
+
+MISSION = """\
+| ID | group | requirement | seed |
+|---|---|---|---|
+| M001 | loop | one | 000 |
+| M004 | loop | four | 000 |
+| M005 | tools | five: a\\b | 000,001 |
+| M006 | tools | six | 000 |
+"""
+
+
+def test_rows_without_a_test_are_listed_with_what_they_ask_for(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/test_some.py").write_text(TESTS)
+    (tmp_path / "mission.md").write_text(MISSION)
+    assert report(tmp_path, tmp_path / "mission.md").split("\n") == [
+        "M005  tools: five: a\\b",
+        "M006  tools: six",
+        "2 of 4 rows have no test",
+    ]
+
+
+def test_without_the_table_rows_have_numbers_only(tmp_path):
+    listed = rows(tmp_path / "mission.md")
+    assert (len(listed), listed["M001"], listed["M215"]) == (215, "", "")
+
+
+def test_the_lister_runs_as_a_script_and_succeeds():
+    done = subprocess.run(
+        [sys.executable, Path(ROOT, "tests/rows.py")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.rstrip().endswith("of 215 rows have no test")

@@ -1,0 +1,77 @@
+"""What starting a command may not cost: no SDK, no screen library, no database toolkit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    *("anthropic", "openai", "pydantic", "httpx2", "tiktoken"),
+    *("prompt_toolkit", "sqlite_utils"),
+}
+"""Packages that cost a tenth of a second or more to import: loaded when used, never before."""
+
+RUN = """
+import atexit, importlib, sys
+
+modules, program, *arguments = sys.argv[1:]
+
+@atexit.register
+def dump():
+    with open(modules, "w") as file:
+        file.write("\\n".join(sys.modules))
+
+sys.argv = [program, *arguments]
+importlib.import_module(f"{program}.cli").main()
+"""
+"""Runs one of our commands and writes the names of all loaded modules to a file at its end."""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a command line in a home of its own and return the modules that were loaded."""
+    home = tmp_path / "home"
+    home.mkdir()
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+
+    def modules(*command: str) -> set[str]:
+        listed = tmp_path / "modules"
+        listed.unlink(missing_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", RUN, str(listed), *command],
+            cwd=home,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return set(listed.read_text("utf-8").split("\n"))
+
+    return modules
+
+
+@pytest.mark.parametrize(
+    "command", ["tape --version", "tape --help", "gong --version", "gong --help"]
+)
+def test_a_command_that_only_speaks_loads_nothing_heavy(run, command):
+    assert run(*command.split()) & HEAVY == set()
+
+
+def test_listing_tapes_with_an_index_loads_nothing_heavy(run, tmp_path):
+    run("tape", "new", "--json")
+    run("tape", "ls")
+    assert (tmp_path / "home/.tape/index.db").exists()
+    assert run("tape", "ls") & HEAVY == set()
+
+
+def test_the_measure_sees_a_heavy_package(tmp_path, run):
+    """A made-up command that imports sqlite_utils is caught."""
+    package = tmp_path / "home" / "greedy"
+    package.mkdir()
+    (package / "cli.py").write_text("import sqlite_utils\ndef main(): pass\n")
+    assert "sqlite_utils" in run("greedy")
