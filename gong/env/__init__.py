@@ -1,0 +1,1 @@
+"""Where tools act: files and processes."""

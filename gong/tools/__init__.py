@@ -1,0 +1,1 @@
+"""The tools: one a file, the registry, truncation."""

@@ -1,0 +1,119 @@
+"""Files of this machine: read, write whole or not at all, list; plain blocking functions.
+
+Only regular files are read or replaced: a pipe would wait for ever, a device has no end, and a
+rename would put a file where a device was.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .protocol import DirEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NEW_FILE_MODE = 0o666
+"""Before the umask takes its share, as with any program that creates a file."""
+
+
+def read_regular(path: str) -> bytes:
+    """Return the bytes of a regular file; EINVAL for anything else."""
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        _require_regular(os.fstat(file.fileno()), path)
+        return file.read()
+
+
+def write_atomic(path: str, data: bytes) -> None:
+    """Put `data` at the file that `path` leads to, through links, by a rename in its folder."""
+    target = Path(os.path.realpath(path))
+    before = _replaceable(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".gong-{secrets.token_hex(8)}.tmp")
+    try:
+        _write_synced(temporary, data, before)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def list_entries(path: str, depth: int) -> Iterator[DirEntry]:
+    """Yield what a folder holds, a folder before its own content; linked folders stay closed."""
+    with os.scandir(path) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        listed = _look_at(entry)
+        if listed is None:
+            continue
+        yield listed
+        if depth > 1 and entry.is_dir(follow_symlinks=False):
+            yield from _below(entry, depth - 1)
+
+
+def _below(folder: os.DirEntry[str], depth: int) -> Iterator[DirEntry]:
+    try:
+        for entry in list_entries(folder.path, depth):
+            yield DirEntry(f"{folder.name}/{entry.name}", entry.is_dir, entry.size)
+    except OSError:
+        # A folder that may not be opened has been named; its content cannot be.
+        return
+
+
+def _look_at(entry: os.DirEntry[str]) -> DirEntry | None:
+    try:
+        status = entry.stat()
+    except OSError:
+        # A dangling link, or a name that went away meanwhile.
+        return None
+    is_dir = stat.S_ISDIR(status.st_mode)
+    return DirEntry(entry.name, is_dir, None if is_dir else status.st_size)
+
+
+def _open_without_waiting(path: str | Path, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _require_regular(status: os.stat_result, path: str | Path) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
+
+
+def _replaceable(path: Path) -> os.stat_result | None:
+    """Return the status of the file to replace, None when there is none; raise if it is closed.
+
+    A rename asks only the folder for leave; the file's own mode is asked here.
+    """
+    try:
+        handle = _open_without_waiting(path, os.O_WRONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(handle)
+    finally:
+        os.close(handle)
+    _require_regular(status, path)
+    return status
+
+
+def _write_synced(path: Path, data: bytes, like: os.stat_result | None) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        if like is not None:
+            _take_after(handle, like)
+        file.flush()
+        os.fsync(handle)
+
+
+def _take_after(handle: int, like: os.stat_result) -> None:
+    with suppress(PermissionError):
+        # Only root may give a file away; anyone else's is his own already.
+        os.fchown(handle, like.st_uid, like.st_gid)
+    os.fchmod(handle, stat.S_IMODE(like.st_mode))

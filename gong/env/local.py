@@ -1,0 +1,177 @@
+"""The machine we run on as an environment: its files, and bash in process groups."""
+
+from __future__ import annotations
+
+import asyncio
+import os.path
+import platform
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigurationError, FolderGone
+from .files import list_entries, read_regular, write_atomic
+from .paths import absolute
+from .processes import Command, Output
+from .protocol import DirEntry, ExecResult, Platform
+from .variables import Policy, child_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class LocalEnvironment:
+    """The files and the shell of this machine, seen from one folder.
+
+    `working_directory` is absolute; `environ` is what commands inherit, cut by `policy`; `shell`
+    is a bash, by path or by name.
+    """
+
+    def __init__(
+        self,
+        working_directory: str,
+        environ: Mapping[str, str],
+        *,
+        policy: Policy = "filter",
+        shell: str = "bash",
+    ) -> None:
+        self._folder = working_directory
+        self._environ = environ
+        self._policy: Policy = policy
+        self._shell = shell
+        self._left_open: set[Output] = set()
+
+    @property
+    def working_directory(self) -> str:
+        """The absolute path that relative ones start from."""
+        return self._folder
+
+    @property
+    def temporary_directory(self) -> str:
+        """TMPDIR, else /tmp."""
+        return self._environ.get("TMPDIR") or "/tmp"  # noqa: S108 - files there are made exclusively
+
+    @property
+    def platform(self) -> Platform:
+        """The kind of this system."""
+        return _PLATFORMS.get(sys.platform, "linux")
+
+    @property
+    def os_version(self) -> str:
+        """Name and release of this system, such as "Linux 6.1.0"."""
+        return f"{platform.system()} {platform.release()}"
+
+    async def initialize(self) -> None:
+        """Check that the working directory is there."""
+        _require_folder(self._folder)
+
+    async def cleanup(self) -> None:
+        """Stop reading what processes left in the background still say."""
+        for output in self._left_open:
+            output.close()
+        self._left_open.clear()
+
+    def resolve(self, path: str) -> str:
+        """Return the absolute path a model means by `path`."""
+        return absolute(path, self._folder, self._environ.get("HOME"))
+
+    async def read_file(self, path: str) -> bytes:
+        """Return the bytes of a regular file."""
+        return await asyncio.to_thread(read_regular, self._at(path))
+
+    async def write_file(self, path: str, data: bytes) -> None:
+        """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.
+
+        FolderGone when the working directory is missing: making it again would hide the loss.
+        """
+        _require_folder(self._folder)
+        writing = asyncio.create_task(asyncio.to_thread(write_atomic, self._at(path), data))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait({writing})
+            raise
+
+    async def file_exists(self, path: str) -> bool:
+        """Whether something is there; a dangling link is nothing."""
+        return await asyncio.to_thread(Path(self._at(path)).exists)
+
+    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+        """Return what a folder holds, by name, `depth` levels deep."""
+        return await asyncio.to_thread(lambda: tuple(list_entries(self._at(path), depth)))
+
+    async def exec_command(
+        self,
+        command: str,
+        timeout_ms: int | None = None,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> ExecResult:
+        """Run `command` in bash; see the protocol."""
+        folder = self._at(working_dir or "")
+        _require_folder(folder)
+        variables = child_variables(self._environ, self._policy, env_vars)
+        started = time.monotonic()
+        running = await Command.start(
+            (self._found_shell(), "-c", command), folder, variables, on_output
+        )
+        try:
+            in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
+            duration_ms = round((time.monotonic() - started) * 1000)
+            if in_time:
+                await self._leave(running.output)
+            else:
+                await _end(running)
+        except BaseException:
+            await _end(running)
+            raise
+        return _result(running, duration_ms, timed_out=not in_time)
+
+    def _at(self, path: str) -> str:
+        return os.path.normpath(Path(self._folder) / path)
+
+    def _found_shell(self) -> str:
+        found = shutil.which(self._shell, path=self._environ.get("PATH", os.defpath))
+        if found is None:
+            raise ConfigurationError(
+                f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
+            )
+        return found
+
+    async def _leave(self, output: Output) -> None:
+        self._left_open = {one for one in self._left_open if not one.closed.is_set()}
+        await output.drain()
+        if not output.closed.is_set():
+            output.ignore()
+            self._left_open.add(output)
+
+
+_PLATFORMS: Mapping[str, Platform] = {
+    "darwin": "darwin",
+    "win32": "windows",
+    "emscripten": "wasm",
+    "wasi": "wasm",
+}
+
+
+async def _end(running: Command) -> None:
+    try:
+        await running.stop()
+        await running.output.drain()
+    finally:
+        running.output.close()
+
+
+def _result(running: Command, duration_ms: int, *, timed_out: bool) -> ExecResult:
+    output = running.output
+    return ExecResult(
+        bytes(output.newest), output.total_bytes, running.exit_code, timed_out, duration_ms
+    )
+
+
+def _require_folder(path: str) -> None:
+    if not Path(path).is_dir():
+        raise FolderGone(f"The folder {path} is not there. Make it again, or work in another.")

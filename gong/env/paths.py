@@ -1,0 +1,34 @@
+"""The path rule: what a model writes for a path, made absolute (pure; no file is looked at)."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from pathlib import PurePath
+
+UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+"""Blanks that models and file dialogs put where a plain one is meant."""
+
+
+def absolute(path: str, base: str, home: str | None) -> str:
+    """Return the path meant by `path`: "@" dropped, "~" expanded, relative to `base`, no ".."."""
+    return os.path.normpath(PurePath(base) / _from_home(_plain(path), home))
+
+
+def climbs_out(path: str, resolved: str, base: str) -> bool:
+    """Whether `path`, which resolves to `resolved`, leaves `base` by way of ".."."""
+    return ".." in _plain(path).split("/") and not _inside(resolved, os.path.normpath(base))
+
+
+def _plain(path: str) -> str:
+    return UNICODE_SPACES.sub(" ", path).removeprefix("@")
+
+
+def _from_home(path: str, home: str | None) -> str:
+    if home is None or (path != "~" and not path.startswith("~/")):
+        return path
+    return home + path[1:]
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

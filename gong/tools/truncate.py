@@ -1,0 +1,161 @@
+"""Cutting long text: the beginning, the end, or one line of it, with exact counts (pure).
+
+Lines are what stands between line feeds, so a final one opens an empty last line. Bytes are those
+of UTF-8, line feeds included, and a cut never falls inside a character.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_LINES = 2000
+MAX_BYTES = 51_200
+MAX_LINE_CHARS = 500
+KILOBYTE = 1024
+CONTINUATION = 0b1000_0000
+"""The two high bits of a UTF-8 byte that is not the first of its character."""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What is left of a text, and of how much; a limit of None stands for no limit."""
+
+    content: str
+    truncated: bool
+    truncated_by: Literal["lines", "bytes", "chars"] | None = None
+    total_lines: int
+    total_bytes: int
+    output_lines: int
+    output_bytes: int
+    last_line_partial: bool = False
+    first_line_exceeds_limit: bool = False
+    max_lines: int | None
+    max_bytes: int | None
+
+
+def truncate_head(
+    text: str, max_lines: int | None = MAX_LINES, max_bytes: int | None = MAX_BYTES
+) -> Result:
+    """Keep whole lines from the beginning; nothing when the first alone is too long."""
+    source = _Source.of(text, max_lines, max_bytes)
+    if source.fits():
+        return source.whole()
+    count = source.fitting(source.lines)
+    kept = b"\n".join(source.lines[:count])
+    return source.cut(kept, count, first_too_long=not count)
+
+
+def truncate_tail(
+    text: str, max_lines: int | None = MAX_LINES, max_bytes: int | None = MAX_BYTES
+) -> Result:
+    """Keep whole lines from the end; the end of the last one when it alone is too long."""
+    source = _Source.of(text, max_lines, max_bytes)
+    if source.fits():
+        return source.whole()
+    count = source.fitting(reversed(source.lines))
+    if count:
+        return source.cut(b"\n".join(source.lines[-count:]), count)
+    return source.cut(_last_bytes(source.lines[-1], max_bytes or 0), 1, last_partial=True)
+
+
+def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> Result:
+    """Keep the first `max_chars` characters of a line and say that it went on."""
+    long = len(line) > max_chars
+    content = f"{line[:max_chars]}... [truncated]" if long else line
+    return Result(
+        content=content,
+        truncated=long,
+        truncated_by="chars" if long else None,
+        total_lines=1,
+        total_bytes=len(encoded(line)),
+        output_lines=1,
+        output_bytes=len(encoded(content)),
+        last_line_partial=long,
+        max_lines=None,
+        max_bytes=None,
+    )
+
+
+def format_size(size: int) -> str:
+    """Return a number of bytes as people read it: 512B, 50.0KB, 1.5MB."""
+    if size < KILOBYTE:
+        return f"{size}B"
+    if size < KILOBYTE**2:
+        return f"{size / KILOBYTE:.1f}KB"
+    return f"{size / KILOBYTE**2:.1f}MB"
+
+
+def encoded(text: str) -> bytes:
+    """Return the UTF-8 of `text`, lone surrogates included."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A text to be cut, and the limits it is held against."""
+
+    data: bytes
+    lines: list[bytes]
+    max_lines: int | None
+    max_bytes: int | None
+
+    @classmethod
+    def of(cls, text: str, max_lines: int | None, max_bytes: int | None) -> _Source:
+        data = encoded(text)
+        return cls(data, data.split(b"\n"), max_lines, max_bytes)
+
+    def fits(self) -> bool:
+        few = self.max_lines is None or len(self.lines) <= self.max_lines
+        return few and (self.max_bytes is None or len(self.data) <= self.max_bytes)
+
+    def fitting(self, lines: Iterable[bytes]) -> int:
+        """Return how many from the start of `lines` stay inside both limits."""
+        count, size = 0, -1
+        for line in lines:
+            size += 1 + len(line)
+            if count == self.max_lines or (self.max_bytes is not None and size > self.max_bytes):
+                break
+            count += 1
+        return count
+
+    def whole(self) -> Result:
+        return self._result(self.data, len(self.lines))
+
+    def cut(
+        self, kept: bytes, count: int, *, first_too_long: bool = False, last_partial: bool = False
+    ) -> Result:
+        result = self._result(kept, count)
+        by_lines = count == self.max_lines and not last_partial
+        return replace(
+            result,
+            truncated=True,
+            truncated_by="lines" if by_lines else "bytes",
+            first_line_exceeds_limit=first_too_long,
+            last_line_partial=last_partial,
+        )
+
+    def _result(self, kept: bytes, count: int) -> Result:
+        return Result(
+            content=kept.decode("utf-8", "surrogatepass"),
+            truncated=False,
+            total_lines=len(self.lines),
+            total_bytes=len(self.data),
+            output_lines=count,
+            output_bytes=len(kept),
+            max_lines=self.max_lines,
+            max_bytes=self.max_bytes,
+        )
+
+
+def _last_bytes(line: bytes, max_bytes: int) -> bytes:
+    """Return the end of a line, from the first whole character on."""
+    start = len(line) - max_bytes
+    while start < len(line) and line[start] & 0b1100_0000 == CONTINUATION:
+        start += 1
+    return line[start:]

@@ -1,0 +1,37 @@
+import pytest
+
+from gong.env.variables import QUIET, child_variables
+
+ENVIRON = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "GOPATH": "/go",
+    "EDITOR": "vim",
+    "NICE": "1",
+    "OPENAI_API_KEY": "s",
+    "my_secret": "s",
+    "Git_Token": "s",
+    "DB_PASSWORD": "s",
+    "X_CREDENTIAL": "s",
+    "TOKENS": "3",
+}
+KEPT = {"PATH": "/bin", "HOME": "/home/me", "GOPATH": "/go", "NICE": "1", "TOKENS": "3"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "inherited"),
+    [
+        ("filter", KEPT),
+        ("inherit-all", ENVIRON),
+        ("none", {}),
+        ("core-only", {"PATH": "/bin", "HOME": "/home/me", "GOPATH": "/go"}),
+    ],
+)
+def test_each_policy_passes_what_it_says(policy, inherited):
+    """M124"""
+    assert child_variables(ENVIRON, policy) == {**inherited, **QUIET}
+
+
+def test_what_the_caller_gives_wins_even_over_the_filter():
+    variables = child_variables(ENVIRON, "filter", {"MY_TOKEN": "t", "PAGER": "less"})
+    assert (variables["MY_TOKEN"], variables["PAGER"]) == ("t", "less")

@@ -1,0 +1,62 @@
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+
+from gong.env.local import LocalEnvironment
+from gong.tools.builtin import builtin
+from gong.tools.registry import Prepared
+from gong.tools.tool import ToolContext
+from tape.blocks import ToolCall
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The working directory, beside other folders a test may make in `tmp_path`."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+async def env(folder, tmp_path):
+    environ = {**os.environ, "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
+    environment = LocalEnvironment(str(folder), environ)
+    yield environment
+    await environment.cleanup()
+
+
+@pytest.fixture
+def heard():
+    """What tools said while they ran."""
+    return []
+
+
+@pytest.fixture
+def use(env, heard):
+    """Run a call the whole way through the registry, arguments as a model writes them."""
+    registry = builtin()
+
+    async def use(name, **arguments):
+        call = ToolCall(id="c1", name=name, args=Raw(json.dumps(arguments).encode()))
+        prepared = registry.prepare(call)
+        if not isinstance(prepared, Prepared):
+            return prepared
+        return await registry.run(prepared, ToolContext(env, "c1", heard.append))
+
+    return use
+
+
+@pytest.fixture
+def anyone():
+    """A folder open to all, seen without root's right to open everything."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        if root:
+            os.seteuid(65534)
+        yield Path(name)
+        if root:
+            os.seteuid(0)

@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gong.tools.match import replaced, same, spans
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "found"),
+    [
+        (b"foo bar foo", "foo", [(0, 3), (8, 11)]),
+        (b"a\r\nb\r\n", "a\nb\n", [(0, 6)]),
+        (b"a\nb\n", "a\r\nb", [(0, 3)]),
+        (b"x\r\n\r\ny", "\n\n", [(1, 5)]),
+        (b"hello\r\nworld hello\nworld", "hello\nworld", [(0, 12), (13, 24)]),
+        (b"x\r\ny", "x\r", []),
+        (b"x\ry", "x\r", [(0, 2)]),
+        (b"x\r\r\ny", "x\r\r\ny", [(0, 5)]),
+        (b"x\r\r\ny", "x\ny", []),
+        (b"\xef\xbb\xbfa", "\ufeffa", [(3, 4)]),
+        (b"caf\xe9 bar", "bar", [(5, 8)]),
+        (b"a.c abc", "a.c", [(0, 3)]),
+        (b"a\\\rb", "\\\r", [(1, 3)]),
+        (b"", "a", []),
+        (b"abc", "\ud800", []),
+    ],
+)
+def test_a_text_is_found_whatever_its_line_ends(data, text, found):
+    assert spans(data, text) == found
+
+
+@pytest.mark.parametrize(
+    ("data", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\nc", "b", "x\ny", b"a\r\nx\r\ny\r\nc"),
+        (b"a\nb\nc", "b", "x\r\ny", b"a\nx\ny\nc"),
+        (b"a b", "b", "x\r\ny", b"a x\ny"),
+        (b"a\r\nb\nc\r\n", "b", "x\ny", b"a\r\nx\r\ny\nc\r\n"),
+        (b"\xef\xbb\xbfa\r\nb", "a\n", "\ufeffx\n", b"\xef\xbb\xbfx\r\nb"),
+        (b"a\rb\nc", "c", "x\ry", b"a\rb\nx\ry"),
+        (b"\nb", "b", "x\ny", b"\nx\ny"),
+    ],
+)
+def test_what_is_put_in_gets_the_line_ends_of_the_file(data, old, new, after):
+    """M077"""
+    assert replaced(data, spans(data, old)[0], new).after == after
+
+
+FILES = st.lists(st.sampled_from([b"a", b"b", b"\r\n", b"\n", b"\r", b"\xff", b"\xc3\xa9"]))
+
+
+@given(FILES, FILES, st.sampled_from([b"X\nY", b"X\r\nY"]), st.text("xa\n\r", max_size=5))
+def test_bytes_outside_the_span_never_change(before, after, there, new):
+    """M077"""
+    left, right = b"".join(before), b"".join(after)
+    data = left + there + right
+    (span,) = spans(data, "X\nY")
+    change = replaced(data, span, new)
+    assert change.after[: change.start] == left
+    assert change.after[change.new_end :] == right
+    assert (change.before, change.old_end) == (data, len(left + there))
+
+
+def test_texts_that_differ_in_line_ends_are_the_same():
+    assert same("a\r\nb", "a\nb")
+    assert not same("a\rb", "a\nb")

@@ -1,0 +1,163 @@
+import pytest
+
+from gong.tools.read import Details
+from gong.tools.tool import ToolResult
+from tape.blocks import text_of
+
+
+def numbered(first, last):
+    return "\n".join(f"Line {n}" for n in range(first, last + 1))
+
+
+@pytest.mark.parametrize("text", ["one\ntwo\nthree", "one\ntwo\nthree\n", "", "\n", "a\r\nb\r\n"])
+async def test_a_short_file_is_shown_as_it_is(use, folder, text):
+    """M057"""
+    (folder / "a.txt").write_bytes(text.encode())
+    assert await use("read", path="a.txt") == ToolResult.from_text(text)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_the_first_2000_lines_are_shown(use, folder, end):
+    """M057 M058 M065"""
+    (folder / "a.txt").write_text(numbered(1, 2500) + end)
+    assert await use("read", path="a.txt") == ToolResult.from_text(
+        f"{numbered(1, 2000)}\n\n[Showing lines 1-2000 of 2500. Use offset=2001 to continue.]",
+        Details("a.txt", 2500, True, "utf-8", "lines", 2500, 2000),
+    )
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_exactly_2000_lines_are_shown_whole(use, folder, end):
+    """M057"""
+    text = numbered(1, 2000) + end
+    (folder / "a.txt").write_text(text)
+    assert await use("read", path="a.txt") == ToolResult.from_text(text)
+
+
+@pytest.mark.parametrize(("size", "whole"), [(51_200, True), (51_201, False)])
+async def test_exactly_50_kilobytes_are_shown_whole(use, folder, size, whole):
+    """M057"""
+    text = ("x" * 99 + "\n") * 511 + "y" * (size - 51_101) + "\n"
+    (folder / "a.txt").write_text(text)
+    result = await use("read", path="a.txt")
+    assert (result.details is None) is whole
+    assert (text_of(result.content) == text) is whole
+
+
+async def test_the_first_50_kilobytes_are_shown(use, folder):
+    """M057 M058"""
+    (folder / "a.txt").write_text("\n".join(["x" * 199] * 500))
+    result = await use("read", path="a.txt")
+    assert text_of(result.content).endswith(
+        "x\n\n[Showing lines 1-256 of 500 (50.0KB limit). Use offset=257 to continue.]"
+    )
+    assert result.details == Details("a.txt", 500, True, "utf-8", "bytes", 500, 256)
+
+
+@pytest.mark.parametrize(
+    ("page", "shown", "notice"),
+    [
+        ({"offset": 51}, (51, 100), ""),
+        ({"offset": 100}, (100, 100), ""),
+        ({"offset": 1}, (1, 100), ""),
+        ({"offset": 0}, (1, 100), ""),
+        ({"limit": 100}, (1, 100), ""),
+        ({"limit": 10}, (1, 10), "[90 more lines in file. Use offset=11 to continue.]"),
+        (
+            {"offset": 41, "limit": 20},
+            (41, 60),
+            "[40 more lines in file. Use offset=61 to continue.]",
+        ),
+        ({"offset": "41", "limit": "60"}, (41, 100), ""),
+    ],
+)
+async def test_pages_are_counted_from_one(use, folder, page, shown, notice):
+    """M057 M059"""
+    (folder / "a.txt").write_text(numbered(1, 100))
+    expected = numbered(*shown) + (f"\n\n{notice}" if notice else "")
+    assert text_of((await use("read", path="a.txt", **page)).content) == expected
+
+
+async def test_a_cut_page_goes_on_where_it_stopped(use, folder):
+    """M058"""
+    (folder / "a.txt").write_text(numbered(1, 5000))
+    text = text_of((await use("read", path="a.txt", offset=1001, limit=3000)).content)
+    assert text == (
+        f"{numbered(1001, 3000)}\n\n[Showing lines 1001-3000 of 5000. Use offset=3001 to continue.]"
+    )
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_an_offset_beyond_the_end_says_how_long_the_file_is(use, folder, end):
+    """M059"""
+    (folder / "a.txt").write_text(f"a\nb\nc{end}")
+    assert await use("read", path="a.txt", offset=100) == ToolResult.error(
+        "Offset 100 is beyond end of file (3 lines total)"
+    )
+
+
+async def test_a_line_too_long_to_show_comes_with_a_way_to_see_it(use, folder):
+    """M060"""
+    (folder / "a b.txt").write_text("short\n" + "x" * 122_880 + "\nshort\n")
+    result = await use("read", path="a b.txt", offset=2)
+    assert text_of(result.content) == (
+        "[Line 2 is 120.0KB, exceeds 50.0KB limit. Use bash: sed -n '2p' 'a b.txt' | head -c 51200]"
+    )
+    assert result.details == Details("a b.txt", 3, True, "utf-8", "bytes", 2, 0)
+
+
+async def test_a_link_is_followed(use, folder):
+    """M057"""
+    (folder / "a.txt").write_text("text")
+    (folder / "link").symlink_to("a.txt")
+    assert text_of((await use("read", path="link")).content) == "text"
+
+
+async def test_a_path_from_home_is_expanded(use, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/截图 下午.txt").write_text("text")
+    assert text_of((await use("read", path="@~/截图\u202f下午.txt")).content) == "text"
+
+
+async def test_stray_bytes_are_replaced(use, folder):
+    (folder / "a.txt").write_bytes(b"caf\xe9\n")
+    assert text_of((await use("read", path="a.txt")).content) == "caf\ufffd\n"
+
+
+async def test_other_line_separators_are_text(use, folder):
+    text = "a\u2028b\u0085c\x0bd\re\nf"
+    (folder / "a.txt").write_bytes(text.encode())
+    assert text_of((await use("read", path="a.txt", limit=1)).content) == (
+        "a\u2028b\u0085c\x0bd\re\n\n[1 more lines in file. Use offset=2 to continue.]"
+    )
+
+
+async def test_a_missing_file_is_enoent(use):
+    """M064"""
+    assert await use("read", path="no.txt") == ToolResult.error(
+        "ENOENT: no such file or directory: no.txt"
+    )
+
+
+async def test_an_unreadable_file_is_eacces(use, anyone):
+    """M064"""
+    path = anyone / "a.txt"
+    path.touch(0o000)
+    assert await use("read", path=str(path)) == ToolResult.error(
+        f"EACCES: permission denied: {path}"
+    )
+
+
+async def test_a_folder_and_a_device_are_refused(use):
+    assert await use("read", path=".") == ToolResult.error("Is a directory: .. List it with ls.")
+    assert await use("read", path="/dev/zero") == ToolResult.error(
+        "EINVAL: not a regular file: /dev/zero"
+    )
+
+
+async def test_a_binary_file_is_refused_in_words(use, folder):
+    (folder / "a.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    assert await use("read", path="a.txt") == ToolResult.error(
+        "Cannot read a.txt as text: it is a binary file of 16B."
+        " Look into it with bash: file, strings or xxd."
+    )
