@@ -1,0 +1,3 @@
+"""gong: the coding agent that lives on tapes."""
+
+__version__ = "0.1.0"

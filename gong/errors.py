@@ -4,6 +4,8 @@ GongError                      1
 ├── ConfigurationError         2  a setting or flag that cannot be; names the key and its file
 ├── UnknownModel               2  no provider answers to this name
 ├── FolderGone                 1  the folder the session works in is no longer there
+├── SessionBusy                5  a prompt while another one is being answered
+├── SessionClosed              1  a prompt to a session that has ended
 └── ModelError                 1  a model call failed; `provider`, `status`, `retryable` say how
     ├── AuthenticationError    6  the key is missing or refused
     ├── AccessDenied           6  the key may not do this
@@ -41,6 +43,16 @@ class UnknownModel(ConfigurationError):
 
 class FolderGone(GongError):
     """The folder the session works in is no longer there."""
+
+
+class SessionBusy(GongError):
+    """A prompt while another one is being answered: steer, follow up, or wait."""
+
+    exit_code = 5
+
+
+class SessionClosed(GongError):
+    """A prompt to a session that has ended."""
 
 
 class ModelError(GongError):

@@ -2,7 +2,7 @@
 
     from tape import Beginning, Text, User, open_store
 
-    store = open_store(path)
+    store, index = open_store(path)
     with store.create(Beginning(cwd="/work", program="me/1")) as tape, tape.writer() as writer:
         writer.append(User((Text("Hello"),)))
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UsageError,
         WriteFailed,
     )
+    from .index import Index, Library, TapeRow, open_store
     from .line import Entry
     from .repair import Repaired, Target
     from .store import Beginning, Store
@@ -66,6 +67,7 @@ _ROOMS = {
         "UsageError",
         "WriteFailed",
     ),
+    "index": ("Index", "Library", "TapeRow", "open_store"),
     "line": ("Entry",),
     "repair": ("Repaired", "Target"),
     "store": ("Beginning", "Store"),

@@ -1,0 +1,1 @@
+"""What stands before the model: system prompt, project documents, the token window."""

@@ -1,0 +1,79 @@
+"""Settings: one frozen value from defaults, the user's config.toml, the environment and flags.
+
+Later ones win. A wrong setting fails here, with the key's name and its file, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What can be set. Every key of config.toml has its field here."""
+
+    model: str | None = None
+    """provider/model; None means the first provider with a key, else the offline model."""
+    store: str | None = None
+    """Folder of the tapes; None means $TAPE_HOME, else ~/.tape."""
+    durability: Literal["entry", "barrier", "none"] = "barrier"
+    """When entries must be on the medium."""
+    max_turns: int = 0
+    """Most model calls for one prompt; 0 is no limit."""
+    tools: tuple[str, ...] | None = None
+    """Names of tools, or of one preset; None is all of them."""
+    environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
+    """Which variables commands see: by default all but keys, tokens, passwords and secrets."""
+
+
+def config_file(environ: Mapping[str, str]) -> Path:
+    """Return the place of the user's config.toml, which need not exist."""
+    if folder := environ.get("GONG_CONFIG_DIR"):
+        return Path(folder) / "config.toml"
+    base = environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config"
+    return Path(base) / "gong" / "config.toml"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+
+
+def load(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """Return the settings; a flag that is None was not given. Raises ConfigurationError."""
+    settings = _from_file(config_file(environ))
+    if model := environ.get("GONG_MODEL"):
+        settings = replace(settings, model=model)
+    given = {name: value for name, value in flags.items() if value is not None}
+    return replace(settings, **given)
+
+
+def _from_file(file: Path) -> Settings:
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    try:
+        return msgspec.convert(tomllib.loads(text.decode()), Settings)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} is not TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{file}: {error}") from error
+
+
+def store_path(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """Return the folder of the tapes."""
+    if settings.store:
+        return Path(settings.store).expanduser()
+    return Path(environ.get("TAPE_HOME") or _home(environ) / ".tape")

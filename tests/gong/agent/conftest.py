@@ -1,0 +1,70 @@
+"""A session on a real tape in a temporary folder, answered by a script."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import aclosing
+
+import pytest
+
+from gong.agent.assembly import assemble, new_tape
+from gong.agent.record import Recorder
+from gong.config import Settings
+from tape.store import Store
+
+
+class Stage:
+    """A folder, a store, and hosts that play scripts there."""
+
+    def __init__(self, tmp_path):
+        self.folder = tmp_path / "work"
+        self.folder.mkdir()
+        self.store = Store(tmp_path / "store")
+        self.hosts = []
+
+    async def host(self, *answers, recorder=None, **settings):
+        script = self.folder.parent / f"script{len(self.hosts)}.json"
+        script.write_text(json.dumps(answers))
+        settings = Settings(model=f"scripted/{script}", **settings)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
+        host = await assemble(
+            settings,
+            environ,
+            str(self.folder),
+            new_tape(self.store, settings),
+            program="test/1",
+            recorder=recorder,
+        )
+        self.hosts.append(host)
+        return host
+
+    async def session(self, *answers, **settings):
+        return (await self.host(*answers, **settings)).session
+
+    def reopened(self, branch=None):
+        (name,) = self.store.folders()
+        return Recorder.open(self.store.open_folder(name), branch)
+
+
+@pytest.fixture
+async def stage(tmp_path):
+    stage = Stage(tmp_path)
+    yield stage
+    for host in stage.hosts:
+        await host.close()
+
+
+async def seen(session, prompt):
+    """Return the events of one run."""
+    async with aclosing(session.submit(prompt)) as stream:
+        return [event async for event in stream]
+
+
+def types(session):
+    """Return the entry types on the session's path."""
+    return [entry.type for entry in session.recorder.path]
+
+
+def call(name, **args):
+    return {"name": name, "args": args}

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import asyncio
+
+from gong.agent import events
+from gong.agent.loop import SKIPPED
+from tape.blocks import text_of
+from tape.entries import Assistant, Context, Error, Repair, ToolResult, ToolStart
+
+from .conftest import call, seen, types
+
+
+def results(session):
+    found = [e.data for e in session.recorder.path if isinstance(e.data, ToolResult)]
+    return [(one.name, text_of(one.content), one.is_error) for one in found]
+
+
+async def test_every_step_of_a_tool_round_is_an_entry(stage):
+    (stage.folder / "a.txt").write_text("hello\n")
+    session = await stage.session(
+        {"tool_calls": [call("read", path="a.txt")]}, {"text": "It says hello."}
+    )
+    await seen(session, "read a.txt")
+    assert types(session) == [
+        "start", "user", "assistant", "tool.start", "tool.result", "assistant",
+    ]  # fmt: skip
+    assert results(session) == [("read", "hello\n", False)]
+
+
+async def test_what_the_path_says_is_what_the_tape_says(stage):
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="echo hi")]}, {"text": "done"}
+    )
+    await seen(session, "go")
+    path = session.recorder.path
+    await session.close()
+    with stage.reopened() as recorder:
+        assert recorder.path == path
+
+
+async def test_events_of_a_run_begin_and_end_it_in_order(stage):
+    """M035: the run's events come in order, its start first and its end last."""
+    session = await stage.session({"tool_calls": [call("ls", path=".")]}, {"text": "empty"})
+    kinds = [type(event).__name__ for event in await seen(session, "look")]
+    folded = [
+        kind for at, kind in enumerate(kinds) if kind != "MessageUpdate" or kinds[at - 1] != kind
+    ]
+    assert folded == [
+        "AgentStart",
+        *("TurnStart", "MessageStart", "MessageUpdate", "MessageEnd"),
+        *("ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
+        *("TurnStart", "MessageStart", "MessageUpdate", "MessageEnd", "TurnEnd"),
+        "AgentEnd",
+    ]
+
+
+async def test_results_keep_the_order_and_ids_of_their_calls(stage):
+    """M008: each result is bound to its own call's id."""
+    for name in "abc":
+        (stage.folder / name).write_text(name)
+    calls = [call("read", path=name) for name in "abc"]
+    session = await stage.session({"tool_calls": calls}, {"text": "abc"})
+    await seen(session, "read them")
+    answer = next(e.data for e in session.recorder.path if isinstance(e.data, Assistant))
+    found = [e.data for e in session.recorder.path if isinstance(e.data, ToolResult)]
+    assert [one.call_id for one in found] == [block.id for block in answer.content]
+    assert [text_of(one.content) for one in found] == ["a", "b", "c"]
+
+
+async def test_an_unknown_tool_and_wrong_arguments_are_results_the_model_sees(stage):
+    session = await stage.session(
+        {"tool_calls": [call("fly"), call("read", path=["no"])]}, {"text": "sorry"}
+    )
+    await seen(session, "go")
+    (one, two) = results(session)
+    assert one[2]
+    assert one[1].startswith("Unknown tool: fly")
+    assert two[2]
+    assert two[1].startswith("Invalid arguments for tool: read")
+    assert ToolStart not in {type(entry.data) for entry in session.recorder.path}
+
+
+async def test_steering_skips_the_rest_of_a_batch_and_comes_before_the_next_call(stage):
+    """M027: the rest of the batch is answered as skipped, then the message is injected."""
+    calls = [call("bash", command="echo one"), call("bash", command="echo two")]
+    session = await stage.session({"tool_calls": calls}, {"text": "ok"})
+    session.subscribe(
+        lambda event: (
+            session.steer("stop that")
+            if isinstance(event, events.ToolExecutionStart) and not session.queued()
+            else None
+        )
+    )
+    await seen(session, "go")
+    assert results(session) == [("bash", "one\n", False), ("bash", SKIPPED, True)]
+    assert types(session)[-3:] == ["tool.result", "context", "assistant"]
+    steering = session.recorder.path[-2].data
+    assert steering == Context("user", "steering", steering.content)
+    assert text_of(steering.content) == "stop that"
+
+
+async def test_a_follow_up_runs_after_the_answer_with_the_context_kept(stage):
+    """M029: a follow-up is served when nothing else is left, as a cycle of its own."""
+    session = await stage.session({"text": "first"}, {"text": "second"})
+    session.follow_up("and then?")
+    kinds = [type(event) for event in await seen(session, "go")]
+    assert kinds.count(events.TurnStart) == 2
+    assert types(session) == ["start", "user", "assistant", "context", "assistant"]
+
+
+async def test_the_limit_of_turns_stops_softly_and_says_so(stage):
+    forever = [{"tool_calls": [call("ls", path=".")]}] * 3
+    session = await stage.session(*forever, max_turns=2)
+    found = await seen(session, "go")
+    assert [event for event in found if isinstance(event, events.TurnLimit)] == [
+        events.TurnLimit(2)
+    ]
+    assert found[-1].turns == 2
+    assert types(session)[-1] == "tool.result"
+
+
+async def test_a_failure_after_text_keeps_what_was_said_and_leaves_it_out_of_the_next_call(stage):
+    failing = {
+        "text": "half an answer",
+        "error": {"class": "ServerError", "message": "boom", "after": 4},
+    }
+    session = await stage.session(failing, {"text": "whole"})
+    found = await seen(session, "go")
+    assert [e.error_class for e in found if isinstance(e, events.Failure)] == ["ServerError"]
+    said = [e.data for e in session.recorder.path if isinstance(e.data, Assistant)]
+    assert [(one.stop_reason, one.partial, text_of(one.content)) for one in said] == [
+        ("error", True, "half")
+    ]
+    await seen(session, "again")
+    assert types(session)[-3:] == ["user", "repair", "assistant"]
+    (repair,) = [e.data for e in session.recorder.path if isinstance(e.data, Repair)]
+    assert len(repair.dropped) == 1
+
+
+async def test_a_failure_before_the_first_word_is_tried_again(stage):
+    session = await stage.session(
+        {"error": {"class": "RateLimited", "message": "slow down", "retry_after": 0.01}},
+        {"text": "here"},
+    )
+    found = await seen(session, "go")
+    assert any(isinstance(event, events.Warn) and "slow down" in event.message for event in found)
+    assert types(session) == ["start", "user", "error", "assistant"]
+
+
+async def test_an_abort_in_a_tool_kills_it_and_records_what_is_known(stage):
+    command = "echo begun; sleep 60"
+    session = await stage.session(
+        {"tool_calls": [call("bash", command=command)] * 2}, {"text": "ok"}
+    )
+    session.subscribe(
+        lambda event: session.abort() if isinstance(event, events.ToolExecutionUpdate) else None
+    )
+    async with asyncio.timeout(10):
+        found = await seen(session, "go")
+    assert found[-1].stop_reason == "aborted"
+    assert results(session) == [("bash", "begun\n\n\nCommand aborted", True)]
+    assert types(session)[-1] == "error"
+    await seen(session, "go on")
+    (repair,) = [e.data for e in session.recorder.path if isinstance(e.data, Repair)]
+    assert [one.text for one in repair.injected] == [
+        "No result provided: the user stopped it before it ran."
+    ]
+
+
+async def test_an_abort_in_an_answer_keeps_its_partial_text(stage):
+    """M005: partial content is kept when it is real."""
+    slow = {"text": "one two three", "chunk": 3, "chunk_delay_ms": 30}
+    session = await stage.session(slow, {"text": "ok"})
+    session.subscribe(
+        lambda event: session.abort() if isinstance(event, events.MessageUpdate) else None
+    )
+    found = await seen(session, "go")
+    assert found[-1].stop_reason == "aborted"
+    last = [e.data for e in session.recorder.path]
+    assert (last[-2].stop_reason, last[-2].partial) == ("aborted", True)
+    assert text_of(last[-2].content).strip()
+    assert isinstance(last[-1], Error)
+
+
+async def test_an_abort_before_the_first_word_leaves_no_answer(stage):
+    """M005: an empty partial is dropped."""
+    session = await stage.session({"text": "late", "delay_ms": 5000})
+    session.subscribe(
+        lambda event: session.abort() if isinstance(event, events.TurnStart) else None
+    )
+    await seen(session, "go")
+    assert types(session) == ["start", "user", "error"]
+
+
+async def test_calls_that_change_nothing_run_side_by_side(stage):
+    calls = [call("read", path="fifo"), call("read", path="x")]
+    (stage.folder / "x").write_text("x")
+    session = await stage.session({"tool_calls": calls}, {"text": "ok"})
+    order = []
+    session.subscribe(
+        lambda e: order.append(type(e).__name__) if "ToolExecution" in type(e).__name__ else None
+    )
+    await seen(session, "go")
+    assert order == ["ToolExecutionStart"] * 2 + ["ToolExecutionEnd"] * 2
