@@ -6,6 +6,7 @@ Everything it needs comes in as values; nothing here reads the environment or th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tape import reference
@@ -83,7 +84,7 @@ async def assemble(
             id=model_id,
             api=provider.api,
             endpoint=provider.endpoint,
-            stream=provider.stream,
+            stream=partial(client.stream, provider),
             system=system_prompt(where, name),
             max_turns=settings.max_turns,
         )

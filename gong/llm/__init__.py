@@ -1,0 +1,1 @@
+"""The unified client: one vocabulary for every model."""

@@ -6,22 +6,24 @@ raises into its reader.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Raw, Struct, field
 
-from tape.blocks import NO_JSON, Content, text_of, tool_calls, ToolCall
-from tape.entries import Cost, Usage
+from tape.blocks import NO_JSON, Content, ToolCall, text_of, tool_calls
+from tape.entries import Usage
 from tape.view import Message
 
 from ..errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 StopReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "aborted"]
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool as the model is told of it; `parameters` is a JSON Schema with an object at its root."""
+    """A tool as the model is told of it; `parameters` is a JSON Schema of an object."""
 
     name: str
     description: str
@@ -164,10 +166,10 @@ class Finish(_Event, frozen=True, tag="finish"):
 
 
 class Failed(Struct, frozen=True):
-    """The call failed; nothing follows. (No tag: it holds an exception and is never encoded.)"""
+    """The call failed; nothing follows. It has no tag: it is never encoded."""
 
     error: ModelError
-    usage: Usage = field(default_factory=lambda: Usage())
+    usage: Usage = field(default_factory=Usage)
 
 
 StreamEvent = (

@@ -1,0 +1,1 @@
+"""The wires: one module for each API, loaded when it is used."""

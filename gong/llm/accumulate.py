@@ -1,0 +1,205 @@
+"""From stream events back to a whole answer: what streaming and not streaming have in common.
+
+Invariant: a call's `args` are exactly the text the model wrote, and are set only when that text
+is a JSON object an entry can hold as it is; any other text stands in `args_text`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import msgspec
+from msgspec import Raw
+
+from tape.blocks import NO_JSON, Block, Content, Opaque, Text, Thinking, ToolCall
+from tape.entries import Usage
+
+from ..errors import ModelError, StreamError
+from .types import (
+    Failed,
+    Finish,
+    OpaqueBlock,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Response,
+    StreamEvent,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+_BLOB_KEY = "$blob"  # an object with this key means a blob on a tape (tape.md §2)
+
+
+@dataclass(slots=True)
+class _TextDraft:
+    """A text or thinking block on its way."""
+
+    kind: type[Text | Thinking]
+    parts: list[str] = field(default_factory=list)
+    wire: Raw = field(default_factory=lambda: NO_JSON)
+    redacted: bool = False
+
+    def block(self) -> Text | Thinking | None:
+        """Return the block so far; None while nothing real is in it."""
+        text = "".join(self.parts)
+        if not text and self.wire == NO_JSON:
+            return None
+        if self.kind is Text:
+            return Text(text, wire=self.wire)
+        return Thinking(text, redacted=self.redacted, wire=self.wire)
+
+
+@dataclass(slots=True)
+class _CallDraft:
+    """A tool call on its way."""
+
+    id: str
+    name: str
+    parts: list[str] = field(default_factory=list)
+    wire: Raw = field(default_factory=lambda: NO_JSON)
+    whole: bool = False
+
+    def block(self) -> ToolCall | None:
+        """Return the call; None until it is whole, because half a call must never run."""
+        if not self.whole:
+            return None
+        return _tool_call(self.id, self.name, "".join(self.parts), self.wire)
+
+
+@dataclass(slots=True)
+class _OpaqueDraft:
+    """A provider's own block, which always comes whole."""
+
+    raw: Raw
+
+    def block(self) -> Opaque:
+        """Return it."""
+        return Opaque(raw=self.raw)
+
+
+_Draft = _TextDraft | _CallDraft | _OpaqueDraft
+
+
+class StreamAccumulator:
+    """Takes the events of one answer; `prefix` (such as c_1a2b3c4d) begins the ids of its calls."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.model = ""
+        self.response_id: str | None = None
+        self.usage = Usage()
+        self.finish: Finish | None = None
+        self.error: ModelError | None = None
+        self._drafts: dict[int, _Draft] = {}
+        self._calls = 0
+
+    def process(self, event: StreamEvent) -> None:
+        """Take the next event."""
+        match event:
+            case StreamStart():
+                self.model, self.response_id = event.model, event.response_id
+            case TextStart():
+                self._drafts[event.index] = _TextDraft(Text)
+            case ReasoningStart():
+                self._drafts[event.index] = _TextDraft(Thinking)
+            case ToolCallStart():
+                self._drafts[event.index] = self._call(event.name)
+            case OpaqueBlock():
+                self._drafts[event.index] = _OpaqueDraft(event.raw)
+            case TextDelta() | ReasoningDelta() | ToolCallDelta():
+                self._grow(event)
+            case TextEnd() | ReasoningEnd() | ToolCallEnd():
+                self._close(event)
+            case Finish():
+                self.finish, self.usage = event, event.usage
+            case Failed():
+                self.error, self.usage = event.error, event.usage
+            case _:
+                assert_never(event)
+
+    def partial(self) -> Content:
+        """Return what is really there so far: no half tool calls, no empty or blank blocks."""
+        return tuple(block for block in self._blocks() if not _is_blank(block))
+
+    def response(self) -> Response:
+        """Return the whole answer.
+
+        Raises the error the stream failed with, or StreamError when it has not ended.
+        """
+        if self.error is not None:
+            raise self.error
+        if self.finish is None:
+            raise StreamError("the answer has not ended")
+        return Response(
+            content=tuple(self._blocks()),
+            stop_reason=self.finish.stop_reason,
+            usage=self.usage,
+            model=self.model,
+            raw_stop=self.finish.raw_stop,
+            response_id=self.response_id,
+        )
+
+    def _call(self, name: str) -> _CallDraft:
+        draft = _CallDraft(f"{self.prefix}_{self._calls}", name)
+        self._calls += 1
+        return draft
+
+    def _grow(self, event: TextDelta | ReasoningDelta | ToolCallDelta) -> None:
+        draft = self._drafts[event.index]
+        assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
+        draft.parts.append(event.delta)
+
+    def _close(self, event: TextEnd | ReasoningEnd | ToolCallEnd) -> None:
+        draft = self._drafts[event.index]
+        assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
+        draft.wire = event.wire
+        if isinstance(draft, _CallDraft):
+            draft.whole = True
+        elif isinstance(event, ReasoningEnd):
+            draft.redacted = event.redacted
+
+    def _blocks(self) -> list[Block]:
+        drafts = (self._drafts[index] for index in sorted(self._drafts))
+        return [block for draft in drafts if (block := draft.block()) is not None]
+
+
+def _is_blank(block: Block) -> bool:
+    return isinstance(block, Text | Thinking) and block.wire == NO_JSON and not block.text.strip()
+
+
+def _tool_call(call_id: str, name: str, text: str, wire: Raw) -> ToolCall:
+    """Return the call with its arguments where they belong; no text at all means no arguments."""
+    if not text.strip():
+        return ToolCall(id=call_id, name=name, args=Raw(b"{}"), wire=wire)
+    if _is_plain_object(text):
+        return ToolCall(id=call_id, name=name, args=Raw(text.encode()), wire=wire)
+    return ToolCall(id=call_id, name=name, args_text=text, wire=wire)
+
+
+def _is_plain_object(text: str) -> bool:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return isinstance(value, dict) and not _names_a_blob(value)
+
+
+def _names_a_blob(value: Any) -> bool:
+    """Return whether any object inside `value` has the key that means a blob."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            if _BLOB_KEY in item:
+                return True
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+    return False

@@ -1,0 +1,331 @@
+"""Plain requests to steps, for the offline model: pure text matching, no model of language.
+
+A request is cut into clauses at "then" and at line ends, never inside quotes, fenced blocks or a
+`$` line; each clause is one step. Any text gives steps: what is not understood is a `Puzzle`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Read(Struct, frozen=True, tag="read"):
+    """Read a file."""
+
+    path: str
+
+
+class List(Struct, frozen=True, tag="list"):
+    """List a folder."""
+
+    path: str
+
+
+class Search(Struct, frozen=True, tag="search"):
+    """Search a folder's files for a pattern."""
+
+    pattern: str
+    path: str
+
+
+class Run(Struct, frozen=True, tag="run"):
+    """Run a shell command."""
+
+    command: str
+
+
+class Write(Struct, frozen=True, tag="write"):
+    """Write a file anew."""
+
+    path: str
+    content: str
+
+
+class Replace(Struct, frozen=True, tag="replace"):
+    """Put one text in the place of another in a file."""
+
+    path: str
+    old: str
+    new: str
+
+
+class Think(Struct, frozen=True, tag="think"):
+    """Think aloud; `about` may be empty."""
+
+    about: str
+
+
+class Puzzle(Struct, frozen=True, tag="puzzle"):
+    """Words that were not understood."""
+
+    text: str
+
+
+Step = Read | List | Search | Run | Write | Replace | Think | Puzzle
+
+_FENCE = r"```[^\n]*\n(?:.*?\n)??[ \t]*```"
+_QUOTED = r'"[^"]*"|(?<!\w)\'[^\'\n]*\'(?!\w)|`[^`\n]+`|“[^”]*”'
+_THEN = r"\b(?:and[ \t]+)?then\b[,:]?"
+_LINE_END = r"\n(?!\s{0,16}```)"
+_BORDER = re.compile(
+    rf"(?P<kept>{_FENCE}|{_QUOTED})|(?P<then>{_THEN})|(?P<line>{_LINE_END})",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHELL = re.compile(r"[ \t]*(?:[-*][ \t]+)?\$[ \t]*(?P<command>[^\n]*)")
+_COURTESY = re.compile(
+    r"(?:(?:[-*•]|\d+[.)])\s+|(?:please|now|first|next|finally|also|and|ok(?:ay)?|hey|hi|hello|kindly"
+    r"|(?:can|could|would|will) you|i want you to|i(?:'d| would) like you to|let's|let us|go and)"
+    r"\b[,:]?\s*)",
+    re.IGNORECASE,
+)
+
+
+def parse(prompt: str) -> tuple[Step, ...]:
+    """Return the steps a prompt asks for, in order; empty for a blank prompt."""
+    return tuple(_joined_puzzles(_step(clause) for clause in _clauses(prompt)))
+
+
+def _clauses(prompt: str) -> Iterator[str]:
+    """Yield the parts of a prompt that are one step each, blank ones left out."""
+    start = 0
+    while start < len(prompt):
+        clause, start = _next_clause(prompt, start)
+        if clause:
+            yield clause
+
+
+def _next_clause(prompt: str, start: int) -> tuple[str, int]:
+    """Return the clause that begins at `start`, and where the next one begins."""
+    if shell := _SHELL.match(prompt, start):
+        return shell[0].strip(), shell.end() + 1
+    for border in _BORDER.finditer(prompt, start):
+        clause = prompt[start : border.start()].strip()
+        if border["then"]:
+            return clause.rstrip(",;.").rstrip() or clause, border.end()
+        if border["line"]:
+            return clause, border.end()
+    return prompt[start:].strip(), len(prompt)
+
+
+def _joined_puzzles(steps: Iterator[Step]) -> Iterator[Step]:
+    """Yield the steps, with puzzles that follow one another as one: prose has many lines."""
+    puzzle: Puzzle | None = None
+    for step in steps:
+        if isinstance(step, Puzzle):
+            puzzle = Puzzle(f"{puzzle.text}\n{step.text}") if puzzle else step
+            continue
+        if puzzle:
+            yield puzzle
+            puzzle = None
+        yield step
+    if puzzle:
+        yield puzzle
+
+
+def _step(clause: str) -> Step:
+    if shell := _SHELL.match(clause):
+        command = shell["command"].strip()
+        return Run(command) if command else Puzzle(clause)
+    request = _without_courtesy(clause)
+    rules = _RULES if len(request) <= _LONGEST_SENTENCE else _RULES_FOR_LONG_TEXT
+    return next((step for rule in rules if (step := rule(request))), Puzzle(clause))
+
+
+def _without_courtesy(clause: str) -> str:
+    """Return the clause without "please", bullets and the like before its verb."""
+    start = 0
+    while polite := _COURTESY.match(clause, start):
+        start = polite.end()
+    return clause[start:]
+
+
+def _rule(pattern: str) -> re.Pattern[str]:
+    """Return a rule that must match a whole clause, in any case and over line ends."""
+    return re.compile(rf"(?:{pattern})\s*\Z", re.IGNORECASE | re.DOTALL)
+
+
+_LONGEST_SENTENCE = 4_000  # some rules look at every pair of words
+_NAME = rf"(?:{_QUOTED}|\S+)"
+_PHRASE = rf"(?:{_QUOTED}|\S.*?)"
+_FILE = r"(?:(?:the|a|an|my|this)\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?"
+_FOLDER = r"(?:(?:the|my|this)\s+)?(?:(?:folder|directory|dir)\s+)?"
+_EVERYWHERE = (
+    r"(?:here|everywhere|(?:(?:all|the|this|these|every|current)\s+)+"
+    r"(?:files?|project|folder|directory|repo(?:sitory)?|code(?:base)?)(?:\s+here)?)"
+)
+_END = r"[.!?,;:]*"
+
+_READ = _rule(
+    r"(?:read|show|open|cat|view|display|print|look\s+at|what(?:'s|\s+is)\s+in)(?:\s+me)?"
+    r"(?:\s+(?:the\s+)?(?:contents?\s+of|what(?:'s|\s+is)\s+in))?\s+"
+    rf"(?:(?:the|my|this)\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?P<rest>{_PHRASE})"
+)
+_LIST = _rule(
+    r"(?:(?:list|show)(?:\s+me)?|ls|dir|what(?:\s+files)?(?:\s+(?:is|are))?)"
+    r"(?:\s+-\w+)*"
+    r"(?P<plain>(?:\s+(?:all|the|files?|folders?|entries|contents?|everything|there|are|is)\b)*)"
+    r"(?:\s+(?P<in>in|of|under|inside)\b)?"
+    rf"(?:\s+(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME})(?:\s+(?:folder|directory))?))?"
+    rf"{_END}"
+)
+_SEARCH = _rule(
+    r"(?:search|grep|look|find|where\s+is)(?:\s+-\w+)*(?:\s+for)?"
+    rf"\s+(?:the\s+(?:text|word|string)\s+)?(?P<pattern>{_PHRASE})"
+    rf"(?:\s+(?:in|under|inside|within)\s+(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME})))?"
+    rf"{_END}"
+)
+_SEARCH_IN_FOLDER = _rule(
+    rf"(?:search|look|grep)\s+(?:in\s+)?(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME}))"
+    rf"\s+for\s+(?P<pattern>{_PHRASE}){_END}"
+)
+_RUN = _rule(
+    r"(?:run|execute|exec)(?:\s+(?:the\s+)?(?:shell\s+)?command\b)?\s*:?\s+(?P<command>\S.*)"
+)
+_WRITE_BLOCK = _rule(
+    rf"(?:write|create|save|make|put)\s+{_FILE}(?P<path>{_NAME})\b.*?"
+    r"```[^\n]*\n(?P<content>(?:.*?\n)??)[ \t]*```"
+)
+_WRITE = _rule(
+    rf"(?:write|create|save|make)\s+{_FILE}(?P<path>{_NAME})\s*"
+    r"(?:\b(?:with|containing|saying|that\s+says)\b|:)"
+    r"(?:\s+(?:the\s+)?(?:text|contents?)\b)?\s*:?\s*(?P<content>\S.*)"
+)
+_WRITE_TO = _rule(
+    rf"(?:write|save|put)\s+(?P<content>{_PHRASE})\s+(?:to|into|in)\s+{_FILE}(?P<path>{_NAME})"
+)
+_WRITE_QUOTED_TO = _rule(
+    rf"(?:write|save|put)\s+(?P<content>{_QUOTED})\s+(?:to|into|in)\s+{_FILE}(?P<path>{_NAME})"
+)
+_WRITE_EMPTY = _rule(rf"(?:write|create|make)\s+an\s+empty\s+{_FILE}(?P<path>{_NAME})")
+_REPLACE = _rule(
+    rf"(?:in\s+{_FILE}(?P<before>{_NAME}?),?\s+)?(?:replace|change|swap)\s+(?P<old>{_PHRASE})"
+    rf"\s+(?:with|by|to|into|for)\s+(?P<new>{_PHRASE})(?:\s+in\s+{_FILE}(?P<path>{_NAME}))?"
+)
+_THINK = _rule(
+    r"think(?:\s+(?:hard|deeply|carefully|a\s+bit|aloud|out\s+loud))?"
+    r"(?:\s*:|\s+(?:about|of|on|over|through)\b:?)?(?:\s+(?P<about>\S.*?))?[.!]*"
+)
+
+
+def _read(clause: str) -> Step | None:
+    found = _READ.match(clause)
+    path = found and _named_path(found["rest"])
+    return Read(path) if path else None
+
+
+def _list(clause: str) -> Step | None:
+    found = _LIST.match(clause)
+    if found is None or not _asks_for_a_list(clause, found):
+        return None
+    return List(_path(found["path"]) or ".")
+
+
+def _asks_for_a_list(clause: str, found: re.Match[str]) -> bool:
+    """Return whether it is a folder that is asked for: "show README.md" is not."""
+    if re.match(r"list|ls|dir", clause, re.IGNORECASE):
+        return True
+    files = re.search(r"files?|folder|director|entries|everything", clause, re.IGNORECASE)
+    bare = found["path"] is None or found["in"] is not None
+    return (files is not None and bare) or (found["path"] or "").endswith("/")
+
+
+def _search(clause: str) -> Step | None:
+    found = _SEARCH_IN_FOLDER.match(clause) or _SEARCH.match(clause)
+    if found is None:
+        return None
+    pattern, where = _unquoted(found["pattern"]), _path(found["path"])
+    if where is None and found["here"] is None and clause.lower().startswith("grep"):
+        pattern, where = _grep_arguments(found["pattern"])
+    return Search(pattern, where or ".") if pattern else None
+
+
+def _grep_arguments(words: str) -> tuple[str, str | None]:
+    """Return pattern and folder of words given in the order of the shell's grep."""
+    two = re.fullmatch(rf"(?P<pattern>{_NAME})\s+(?P<path>\S+)", words)
+    return (_unquoted(two["pattern"]), two["path"]) if two else (_unquoted(words), None)
+
+
+def _run(clause: str) -> Step | None:
+    found = _RUN.match(clause)
+    if found is None:
+        return None
+    command = found["command"].strip()
+    quoted = re.fullmatch(rf"({_QUOTED}){_END}", command, re.DOTALL)
+    command = _unquoted(quoted[1]) if quoted else command
+    return Run(command) if command.strip() else None
+
+
+def _write(clause: str) -> Step | None:
+    for rule in (_WRITE_BLOCK, _WRITE_EMPTY, _WRITE_QUOTED_TO, _WRITE, _WRITE_TO):
+        if found := rule.match(clause):
+            return _written(found, literal=rule is _WRITE_BLOCK)
+    return None
+
+
+def _written(found: re.Match[str], *, literal: bool) -> Step | None:
+    path, content = _path(found["path"]), found.groupdict().get("content") or ""
+    return Write(path, content if literal else _unquoted(content)) if path else None
+
+
+def _replace(clause: str) -> Step | None:
+    found = _REPLACE.match(clause)
+    path = found and _path(found["path"] or found["before"])
+    if not found or not path:
+        return None
+    old = _unquoted(found["old"])
+    return Replace(path, old, _unquoted(found["new"])) if old else None
+
+
+def _think(clause: str) -> Step | None:
+    found = _THINK.match(clause)
+    return Think(found["about"] or "") if found else None
+
+
+_RULES: tuple[Callable[[str], Step | None], ...] = (
+    _think,
+    _run,
+    _replace,
+    _write,
+    _search,
+    _list,
+    _read,
+)
+
+
+_RULES_FOR_LONG_TEXT = (_think, _run, _write)
+
+
+def _named_path(words: str) -> str | None:
+    """Return the path in `words`: quoted, the only word, or the first that looks like one."""
+    if quoted := re.match(_QUOTED, words):
+        return _unquoted(quoted[0]) or None
+    every = words.split()
+    if len(every) == 1:
+        return _path(every[0])
+    return next((_path(word) for word in every if _looks_like_a_path(word)), None)
+
+
+def _looks_like_a_path(word: str) -> bool:
+    return re.search(r"/|\w\.\w|^\.\w", word) is not None
+
+
+def _path(word: str | None) -> str | None:
+    """Return a word as a path: without quotes and without the full stop of a sentence."""
+    if not word:
+        return None
+    if (plain := _unquoted(word)) != word:
+        return plain or None
+    word = word.rstrip("?!,;:")
+    return (word[:-1] if re.search(r"\w\.\Z", word) else word) or None
+
+
+def _unquoted(text: str) -> str:
+    """Return `text` without the quotes around the whole of it."""
+    text = text.strip()
+    return text[1:-1] if re.fullmatch(_QUOTED, text) else text

@@ -1,0 +1,262 @@
+"""The model `scripted/FILE.json`: plays the answers of a file, one a call (docs/scripted-model.md).
+
+A provider begins at the first answer. An answer counts as played once it was asked for, also when
+it is a failure or is cut off.
+"""
+
+from __future__ import annotations
+
+from asyncio import sleep
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self, assert_never
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from tape.entries import Usage
+
+from ... import errors
+from ...errors import ConfigurationError, ModelError, ScriptEnded
+from ..types import (
+    Failed,
+    Finish,
+    ReasoningDelta,
+    StopReason,
+    StreamEvent,
+    StreamStart,
+    TextDelta,
+    ToolCallDelta,
+)
+from .words import call_events, text_events, thinking_events, usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Iterator
+
+    from ..types import Request
+
+_Milliseconds = Annotated[float, Meta(ge=0)]
+_Pieces = Annotated[int, Meta(ge=1)]
+_FAILURES: dict[str, type[ModelError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, ModelError)
+}
+
+
+class _Strict(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a script; a misspelt key in it is an error."""
+
+
+class ScriptedText(_Strict, frozen=True, tag="text"):
+    """Words of an answer."""
+
+    text: str
+
+
+class ScriptedThinking(_Strict, frozen=True, tag="thinking"):
+    """Thoughts of an answer."""
+
+    text: str
+
+
+class ScriptedCall(_Strict, frozen=True, tag="tool_call"):
+    """A tool call; `args_text` stands instead of `args` and need not be valid JSON."""
+
+    name: str
+    args: dict[str, Raw] = field(default_factory=dict)
+    args_text: str | None = None
+
+    @property
+    def arguments(self) -> str:
+        """The text the model is to write as arguments."""
+        return msgspec.json.encode(self.args).decode() if self.args_text is None else self.args_text
+
+
+class ScriptedUsage(_Strict, frozen=True):
+    """Tokens an answer says it cost; `total` is the sum of the others."""
+
+    input: int = 0
+    output: int = 0
+    reasoning: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+
+    def counted(self) -> Usage:
+        """Return it with its total."""
+        total = self.input + self.output + (self.cache_read or 0) + (self.cache_write or 0)
+        return Usage(
+            self.input, self.output, self.reasoning, self.cache_read, self.cache_write, total
+        )
+
+
+class ScriptedFailure(_Strict, frozen=True):
+    """How an answer fails: at once or, with `after`, behind so many characters of text."""
+
+    kind: str = field(name="class")
+    message: str = "scripted failure"
+    status: int | None = None
+    retry_after: float | None = None
+    after: Annotated[int, Meta(ge=0)] | None = None
+
+    def error(self) -> ModelError:
+        """Return the error to fail with."""
+        return _FAILURES[self.kind](
+            self.message,
+            provider=ScriptedProvider.name,
+            status=self.status,
+            retry_after=self.retry_after,
+        )
+
+
+ScriptedBlock = ScriptedText | ScriptedThinking | ScriptedCall
+
+
+class Answer(_Strict, frozen=True):
+    """One answer of a script; `blocks` stands instead of thinking, text and calls."""
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    blocks: tuple[ScriptedBlock, ...] = ()
+    stop_reason: StopReason | None = None
+    usage: ScriptedUsage | None = None
+    delay_ms: _Milliseconds = 0
+    chunk: _Pieces | None = None
+    chunk_delay_ms: _Milliseconds = 0
+    error: ScriptedFailure | None = None
+
+    def content(self) -> tuple[ScriptedBlock, ...]:
+        """Return the blocks in the order they are said."""
+        thinking = (ScriptedThinking(self.thinking),) if self.thinking else ()
+        text = (ScriptedText(self.text),) if self.text else ()
+        return self.blocks or (*thinking, *text, *self.tool_calls)
+
+
+class Script(_Strict, frozen=True):
+    """A whole file, when it is not just the array of its answers."""
+
+    answers: tuple[Answer, ...]
+
+
+_DECODER = msgspec.json.Decoder(Script | tuple[Answer, ...])
+
+
+class ScriptedProvider:
+    """Plays `answers`; `path` stands in what it says of itself."""
+
+    name = "scripted"
+    api = "scripted"
+    endpoint = "scripted"
+
+    def __init__(self, path: str, answers: tuple[Answer, ...]) -> None:
+        self.path = path
+        self.answers = answers
+        self.played = 0
+
+    @classmethod
+    def from_file(cls, path: str) -> Self:
+        """Read a script; ConfigurationError names the file and the key that is wrong."""
+        return cls(path, _answers(path))
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Play the next answer; Failed with ScriptEnded when there is none."""
+        answer = self._next()
+        if answer is None:
+            yield Failed(self._ended())
+            return
+        await sleep(answer.delay_ms / 1000)
+        for event in _events(answer, request):
+            if isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta):
+                await sleep(answer.chunk_delay_ms / 1000)
+            yield event
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _next(self) -> Answer | None:
+        if self.played == len(self.answers):
+            return None
+        self.played += 1
+        return self.answers[self.played - 1]
+
+    def _ended(self) -> ScriptEnded:
+        count = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
+        return ScriptEnded(
+            f"script {self.path} has {count} and was asked for one more", provider=self.name
+        )
+
+
+def _events(answer: Answer, request: Request) -> Iterator[StreamEvent]:
+    failure = answer.error
+    if failure is None:
+        yield StreamStart(request.model)
+        yield from _blocks(answer)
+        yield _finish(answer, request)
+        return
+    if failure.after is not None:
+        yield StreamStart(request.model)
+        yield from _until(_blocks(answer), failure.after)
+    yield Failed(failure.error(), answer.usage.counted() if answer.usage else Usage())
+
+
+def _blocks(answer: Answer) -> Iterator[StreamEvent]:
+    for index, block in enumerate(answer.content()):
+        match block:
+            case ScriptedText():
+                yield from text_events(index, block.text, answer.chunk)
+            case ScriptedThinking():
+                yield from thinking_events(index, block.text, answer.chunk)
+            case ScriptedCall():
+                provider_id = f"scripted_{index}"
+                yield from call_events(
+                    index, block.name, provider_id, block.arguments, answer.chunk
+                )
+            case _:
+                assert_never(block)
+
+
+def _until(events: Iterable[StreamEvent], characters: int) -> Iterator[StreamEvent]:
+    """Yield events up to that many characters of text."""
+    for event in events:
+        if characters == 0:
+            return
+        if isinstance(event, TextDelta):
+            delta = event.delta[:characters]
+            characters -= len(delta)
+            yield TextDelta(event.index, delta)
+        else:
+            yield event
+
+
+def _finish(answer: Answer, request: Request) -> Finish:
+    content = answer.content()
+    calls = any(isinstance(block, ScriptedCall) for block in content)
+    said = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in content]
+    return Finish(
+        answer.stop_reason or ("tool_calls" if calls else "stop"),
+        answer.usage.counted() if answer.usage else usage(request, said),
+    )
+
+
+def _answers(path: str) -> tuple[Answer, ...]:
+    try:
+        script = _DECODER.decode(Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"script {path}: {error.strerror or error}") from error
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ConfigurationError(f"script {path}: {error}") from error
+    answers = script.answers if isinstance(script, Script) else script
+    for number, answer in enumerate(answers):
+        _check(answer, f"script {path}: answer {number}")
+    return answers
+
+
+def _check(answer: Answer, where: str) -> None:
+    """Raise ConfigurationError for what the shape alone does not forbid."""
+    if answer.blocks and (answer.text or answer.thinking or answer.tool_calls):
+        raise ConfigurationError(f"{where}: `blocks` stands instead of text, thinking, tool_calls")
+    if answer.error and answer.error.kind not in _FAILURES:
+        known = ", ".join(sorted(_FAILURES))
+        raise ConfigurationError(
+            f"{where}: `error.class` is {answer.error.kind!r}, which is none of {known}"
+        )

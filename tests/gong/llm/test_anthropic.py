@@ -1,0 +1,624 @@
+import asyncio
+import hashlib
+import json
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+
+from gong import errors
+from gong.llm.accumulate import StreamAccumulator
+from gong.llm.providers.anthropic import AnthropicProvider
+from gong.llm.providers.anthropic_request import body
+from gong.llm.types import (
+    Failed,
+    Finish,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Request,
+    Response,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolChoice,
+    ToolSpec,
+)
+from tape.blocks import Opaque, Text, Thinking, ToolCall
+from tape.entries import Usage
+from tape.view import Message
+from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
+
+KEY = "sk-ant-test-0123456789"
+HELLO = Request(model="claude-sonnet-5-5", messages=(Message("user", (Text("hello"),)),))
+READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
+
+
+def start(**message):
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    whole = {"id": "msg_1", "model": "claude-x", "content": [], "usage": usage, **message}
+    return {"type": "message_start", "message": whole}
+
+
+def block(index, block, *deltas):
+    return [
+        {"type": "content_block_start", "index": index, "content_block": block},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def text_block(index, *pieces):
+    deltas = ({"type": "text_delta", "text": piece} for piece in pieces)
+    return block(index, {"type": "text", "text": ""}, *deltas)
+
+
+def tool_block(index, tool_id, name, *pieces):
+    deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in pieces)
+    return block(index, {"type": "tool_use", "id": tool_id, "name": name, "input": {}}, *deltas)
+
+
+def stop(reason, **usage):
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
+
+
+async def events_of(url, request=HELLO, **limits):
+    provider = AnthropicProvider(KEY, url, **limits)
+    try:
+        async with aclosing(provider.stream(request)) as stream:
+            return [event async for event in stream]
+    finally:
+        await provider.close()
+
+
+async def events_for(reply, request=HELLO, **limits):
+    async with WireServer(reply) as server:
+        return await events_of(server.url, request, **limits)
+
+
+async def answer_for(*wire, **reply):
+    return accumulated(await events_for(Reply(sse(*wire), **reply)))
+
+
+def accumulated(events):
+    answer = StreamAccumulator("c_00000000")
+    for event in events:
+        answer.process(event)
+    return answer.response()
+
+
+async def error_for(reply, **limits):
+    *_, last = await events_for(reply, **limits)
+    assert isinstance(last, Failed)
+    return last.error
+
+
+async def sent_for(request):
+    async with WireServer(Reply(sse(start(), *stop("end_turn")))) as server:
+        await events_of(server.url, request)
+        return server.requests[0].body
+
+
+THINKING = block(
+    0,
+    {"type": "thinking", "thinking": "", "signature": ""},
+    {"type": "thinking_delta", "thinking": "Let me "},
+    {"type": "thinking_delta", "thinking": "look."},
+    {"type": "signature_delta", "signature": "sig=="},
+)
+WHOLE = [
+    start(usage={"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 90}),
+    *THINKING,
+    {"type": "ping"},
+    *text_block(1, "I read", " it —  \u2028🙂"),
+    {"type": "something_new", "data": 1},
+    *tool_block(2, "toolu_1", "read", '{"path": ', '"a.txt"}'),
+    *stop("tool_use", output_tokens=25, input_tokens=None, cache_creation_input_tokens=5),
+]
+WHOLE_EVENTS = [
+    StreamStart("claude-x", "msg_1"),
+    ReasoningStart(0),
+    ReasoningDelta(0, "Let me "),
+    ReasoningDelta(0, "look."),
+    ReasoningEnd(0, Raw(b'{"signature":"sig=="}')),
+    TextStart(1),
+    TextDelta(1, "I read"),
+    TextDelta(1, " it —  \u2028🙂"),
+    TextEnd(1),
+    ToolCallStart(2, "read", "toolu_1"),
+    ToolCallDelta(2, '{"path": '),
+    ToolCallDelta(2, '"a.txt"}'),
+    ToolCallEnd(2, Raw(b'{"id":"toolu_1"}')),
+    Finish("tool_calls", Usage(10, 25, None, 90, 5, 130), "tool_use"),
+]
+
+
+@pytest.mark.parametrize("crlf", [False, True])
+@pytest.mark.parametrize("chunk", [None, 1, 7, 64])
+async def test_events_come_in_order_however_the_bytes_are_cut(chunk, crlf):
+    """M037: start with id and model, blocks that begin, grow and end, a stop reason."""
+    assert await events_for(Reply(sse(*WHOLE, crlf=crlf), chunk=chunk)) == WHOLE_EVENTS
+
+
+async def test_the_answer_is_the_same_as_one_that_was_not_streamed():
+    assert await answer_for(*WHOLE) == Response(
+        content=(
+            Thinking("Let me look.", wire=Raw(b'{"signature":"sig=="}')),
+            Text("I read it —  \u2028🙂"),
+            ToolCall(
+                id="c_00000000_0",
+                name="read",
+                args=Raw(b'{"path": "a.txt"}'),
+                wire=Raw(b'{"id":"toolu_1"}'),
+            ),
+        ),
+        stop_reason="tool_calls",
+        usage=Usage(10, 25, None, 90, 5, 130),
+        model="claude-x",
+        raw_stop="tool_use",
+        response_id="msg_1",
+    )
+
+
+async def test_thinking_tokens_are_counted_as_reasoning():
+    details = {"thinking_tokens": 7}
+    answer = await answer_for(
+        start(), *stop("end_turn", output_tokens=9, output_tokens_details=details)
+    )
+    assert answer.usage == Usage(10, 9, 7, None, None, 19)
+
+
+async def test_redacted_thinking_is_kept_opaque():
+    answer = await answer_for(
+        start(), *block(0, {"type": "redacted_thinking", "data": "xyz"}), *stop("end_turn")
+    )
+    assert answer.content == (Thinking("", redacted=True, wire=Raw(b'{"data":"xyz"}')),)
+
+
+async def test_blocks_of_the_providers_own_tools_are_no_calls_of_ours():
+    answer = await answer_for(
+        start(),
+        *block(
+            0,
+            {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}},
+            {"type": "input_json_delta", "partial_json": '{"query":'},
+            {"type": "input_json_delta", "partial_json": '"x"}'},
+        ),
+        *block(1, {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}),
+        *block(2, {"type": "made_later", "text": "?"}, {"type": "later_delta", "more": [1]}),
+        *stop("pause_turn"),
+    )
+    assert answer.content == (
+        Opaque(
+            raw=Raw(
+                b'{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{"query":"x"}}'
+            )
+        ),
+        Opaque(raw=Raw(b'{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}')),
+        Opaque(raw=Raw(b'{"type":"made_later","text":"?","more":[1]}')),
+    )
+    assert (answer.tool_calls, answer.stop_reason, answer.raw_stop) == ((), "stop", "pause_turn")
+
+
+async def test_citations_go_along_with_their_text():
+    answer = await answer_for(
+        start(),
+        *block(
+            0,
+            {"type": "text", "text": "", "citations": None},
+            {"type": "citations_delta", "citation": {"cited_text": "a"}},
+            {"type": "text_delta", "text": "A."},
+        ),
+        *stop("end_turn"),
+    )
+    assert answer.content == (Text("A.", wire=Raw(b'{"citations":[{"cited_text":"a"}]}')),)
+
+
+@pytest.mark.parametrize(
+    ("raw", "ours"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("pause_turn", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("tool_use", "tool_calls"),
+        ("refusal", "content_filter"),
+        ("a_reason_made_later", "stop"),
+    ],
+)
+async def test_stop_reasons_are_ours_and_keep_the_original(raw, ours):
+    answer = await answer_for(start(), *stop(raw))
+    assert (answer.stop_reason, answer.raw_stop) == (ours, raw)
+
+
+async def test_a_message_start_said_twice_counts_once():
+    answer = await answer_for(start(), start(id="msg_2"), *text_block(0, "x"), *stop("end_turn"))
+    assert (answer.text, answer.response_id) == ("x", "msg_1")
+
+
+async def test_an_answer_may_come_whole_in_its_message_start():
+    call = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}
+    answer = await answer_for(
+        start(content=[call], stop_reason="tool_use"), {"type": "message_stop"}
+    )
+    assert [(call.name, call.args) for call in answer.tool_calls] == [
+        ("read", Raw(b'{"path":"a"}'))
+    ]
+    assert answer.stop_reason == "tool_calls"
+
+
+async def test_arguments_cut_off_by_the_token_limit_are_kept_as_text():
+    answer = await answer_for(
+        start(), *tool_block(0, "toolu_1", "write", '{"path": "a'), *stop("max_tokens")
+    )
+    assert answer.tool_calls[0].args_text == '{"path": "a'
+    assert answer.stop_reason == "length"
+
+
+async def test_half_a_surrogate_pair_becomes_a_replacement_character():
+    broken = sse(start(), *text_block(0, "x"), *stop("end_turn")).replace(b'"x"', b'"x\\ud83d"')
+    assert accumulated(await events_for(Reply(broken))).text == "x\ufffd"
+
+
+async def test_a_tool_round_trip_sends_the_result_under_our_id():
+    async with WireServer(
+        Reply(sse(*WHOLE)), Reply(sse(start(), *text_block(0, "Done."), *stop("end_turn")))
+    ) as server:
+        first = accumulated(await events_of(server.url))
+        result = Message("tool", (Text("12 lines"),), "c_00000000_0", "read")
+        history = (*HELLO.messages, Message("assistant", first.content), result)
+        request = Request(model=HELLO.model, messages=history, system="Be brief.", tools=(READ,))
+        second = accumulated(await events_of(server.url, request))
+        assert second.text == "Done."
+        mark = {"cache_control": {"type": "ephemeral"}}
+        assert server.requests[1].body == {
+            "model": "claude-sonnet-5-5",
+            "max_tokens": 16_000,
+            "stream": True,
+            "system": [{"type": "text", "text": "Be brief.", **mark}],
+            "tools": [
+                {
+                    "name": "read",
+                    "description": "Read a file.",
+                    "input_schema": {"type": "object", "properties": {}},
+                    **mark,
+                }
+            ],
+            "tool_choice": {"type": "auto"},
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "hello", **mark}]},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "Let me look.", "signature": "sig=="},
+                        {"type": "text", "text": "I read it —  \u2028🙂"},
+                        {
+                            "type": "tool_use",
+                            "id": "c_00000000_0",
+                            "name": "read",
+                            "input": {"path": "a.txt"},
+                        },
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "c_00000000_0",
+                            "content": [{"type": "text", "text": "12 lines"}],
+                            **mark,
+                        }
+                    ],
+                },
+            ],
+        }
+
+
+async def test_the_body_satisfies_the_sdks_own_types():
+    anthropic_types = pytest.importorskip("anthropic.types")
+    pydantic = pytest.importorskip("pydantic")
+    sent = await sent_for(HELLO)
+    adapter = pydantic.TypeAdapter(list[anthropic_types.MessageParam])
+    assert [dict(message) for message in adapter.validate_python(sent["messages"])]
+
+
+async def test_the_key_goes_where_the_sdk_puts_it_and_the_path_is_the_apis():
+    async with WireServer(Reply(sse(start(), *stop("end_turn")))) as server:
+        await events_of(server.url + "/")
+    seen = server.requests[0]
+    assert seen.path == "/v1/messages"
+    assert any(KEY in value for value in seen.headers.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "expected"),
+    [
+        ("claude-sonnet-5-5", None, {}),
+        (
+            "claude-sonnet-5-5",
+            "high",
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+        ),
+        (
+            "claude-opus-4-6",
+            "low",
+            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+        ),
+        (
+            "claude-sonnet-4-5-20250929",
+            "medium",
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}},
+        ),
+        (
+            "claude-opus-4-20250514",
+            "xhigh",
+            {"thinking": {"type": "enabled", "budget_tokens": 15_999}},
+        ),
+    ],
+)
+def test_effort_is_told_in_the_way_the_model_understands(model, effort, expected):
+    wire = body(Request(model=model, messages=HELLO.messages, reasoning_effort=effort))
+    assert {name: wire[name] for name in ("thinking", "output_config") if name in wire} == expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "wire"),
+    [
+        (ToolChoice(), {"type": "auto"}),
+        (ToolChoice("none"), {"type": "none"}),
+        (ToolChoice("required"), {"type": "any"}),
+        (ToolChoice("named", "read"), {"type": "tool", "name": "read"}),
+    ],
+)
+async def test_a_forced_call_excludes_thinking(choice, wire):
+    request = Request(
+        model=HELLO.model,
+        messages=HELLO.messages,
+        tools=(READ,),
+        tool_choice=choice,
+        reasoning_effort="low",
+    )
+    sent = await sent_for(request)
+    assert sent["tool_choice"] == wire
+    assert ("thinking" in sent) == (choice.mode in {"auto", "none"})
+
+
+async def test_sampling_and_options_reach_the_body():
+    request = Request(
+        model=HELLO.model,
+        messages=HELLO.messages,
+        max_tokens=9,
+        temperature=0.5,
+        stop_sequences=("END",),
+        options=Raw(b'{"service_tier":"auto","max_tokens":7}'),
+    )
+    sent = await sent_for(request)
+    assert {name: sent[name] for name in sent if name not in {"messages", "model"}} == {
+        "max_tokens": 7,
+        "temperature": 0.5,
+        "stop_sequences": ["END"],
+        "service_tier": "auto",
+        "stream": True,
+    }
+
+
+async def test_options_that_are_no_object_fail_the_call():
+    request = Request(model="m", messages=HELLO.messages, options=Raw(b"[1]"))
+    *_, last = await events_of("http://127.0.0.1:1", request)
+    assert type(last.error) is errors.InvalidRequest
+
+
+def api_error(status, kind, message, **headers):
+    return json_reply(
+        status, {"type": "error", "error": {"type": kind, "message": message}}, **headers
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "message", "expected"),
+    [
+        (400, "invalid_request_error", "messages: empty", errors.InvalidRequest),
+        (400, "invalid_request_error", "prompt is too long: 9 > 8", errors.ContextLengthExceeded),
+        (
+            400,
+            "invalid_request_error",
+            "Your credit balance is too low to access the API",
+            errors.QuotaExceeded,
+        ),
+        (401, "authentication_error", "invalid x-api-key", errors.AuthenticationError),
+        (402, "billing_error", "pay first", errors.QuotaExceeded),
+        (403, "permission_error", "not yours", errors.AccessDenied),
+        (404, "not_found_error", "model: claude-9", errors.ModelNotFound),
+        (413, "request_too_large", "too big", errors.ContextLengthExceeded),
+        (429, "rate_limit_error", "too many tokens per minute", errors.RateLimited),
+        (500, "api_error", "oops", errors.ServerError),
+        (503, "api_error", "down", errors.ServerError),
+        (529, "overloaded_error", "Overloaded", errors.ServerError),
+    ],
+)
+async def test_http_errors_become_ours(status, kind, message, expected):
+    error = await error_for(api_error(status, kind, message))
+    assert (type(error), str(error), error.status, error.provider) == (
+        expected,
+        f"anthropic API error ({status}): {message}",
+        status,
+        "anthropic",
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("soon", None), ("-1", None), ("inf", None)]
+)
+async def test_retry_after_is_read(header, seconds):
+    error = await error_for(api_error(429, "rate_limit_error", "slow down", retry_after=header))
+    assert error.retry_after == seconds
+
+
+async def test_a_proxys_page_is_told_in_one_line():
+    error = await error_for(Reply(b"<html>\nBad gateway\n</html>", 502, content_type="text/html"))
+    assert (type(error), str(error)) == (
+        errors.ServerError,
+        "anthropic API error (502): <html> Bad gateway </html>",
+    )
+
+
+async def test_the_key_stands_in_no_error():
+    error = await error_for(api_error(401, "authentication_error", f"bad key {KEY}"))
+    assert str(error) == "anthropic API error (401): bad key …"
+    assert error.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("overloaded_error", errors.ServerError),
+        ("rate_limit_error", errors.RateLimited),
+        ("invented_error", errors.StreamError),
+    ],
+)
+async def test_an_error_event_ends_the_stream_with_what_came_before(kind, expected):
+    event = {"type": "error", "error": {"type": kind, "message": "Overloaded"}}
+    events = await events_for(Reply(sse(start(), *text_block(0, "Hel"), event)))
+    assert TextDelta(0, "Hel") in events
+    assert type(events[-1].error) is expected
+    assert "Overloaded" in str(events[-1].error)
+    assert events[-1].usage == Usage(10, 1, total=11)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(sse(start(), *text_block(0, "Hel")), cut=True),
+        Reply(sse(start(), *text_block(0, "Hel"))),
+        Reply(sse(start()) + b"data: {not json\n\n"),
+        Reply(sse(start()) + b"data: \xff\xfe\n\n"),
+        Reply(sse(start(), *text_block(0, "x")[1:])),
+        Reply(sse(start(), *block(0, {"type": "text"}, {"type": "text_delta", "text": 5}))),
+        Reply(b'{"some": "json"}', content_type="application/json"),
+        Reply(b""),
+    ],
+    ids=["cut", "ended", "no json", "no utf-8", "no start", "wrong type", "no stream", "empty"],
+)
+async def test_a_broken_stream_fails_and_the_next_call_works(reply):
+    async with WireServer(reply, Reply(sse(*WHOLE))) as server:
+        provider = AnthropicProvider(KEY, server.url)
+        first = [event async for event in provider.stream(HELLO)]
+        second = [event async for event in provider.stream(HELLO)]
+        await provider.close()
+    assert type(first[-1].error) is errors.StreamError
+    assert second == WHOLE_EVENTS
+
+
+@pytest.mark.parametrize("cut", [True, False])
+async def test_an_answer_whose_last_event_is_lost_is_whole(cut):
+    events = await events_for(Reply(sse(*WHOLE[:-1]), cut=cut))
+    assert events == WHOLE_EVENTS
+
+
+async def test_a_silent_stream_times_out():
+    reply = Reply(sse(start(), *text_block(0, "Hel")), stall=True)
+    error = await error_for(reply, idle=0.1)
+    assert (type(error), str(error)) == (
+        errors.RequestTimeout,
+        "anthropic did not go on with its answer within 0.1 s",
+    )
+
+
+async def test_an_answer_that_never_begins_times_out():
+    error = await error_for(Reply(mute=True), first_byte=0.1)
+    assert (type(error), str(error)) == (
+        errors.RequestTimeout,
+        "anthropic did not begin its answer within 0.1 s",
+    )
+
+
+async def test_nobody_listening_is_a_network_error():
+    (failed,) = await events_of("http://127.0.0.1:1")
+    assert type(failed.error) is errors.NetworkError
+    assert "http://127.0.0.1:1" in str(failed.error)
+
+
+async def test_cancelling_closes_the_connection():
+    async with WireServer(Reply(sse(start(), *text_block(0, "Hel")), stall=True)) as server:
+        seen = asyncio.Event()
+
+        async def read():
+            async with aclosing(AnthropicProvider(KEY, server.url).stream(HELLO)) as stream:
+                async for _ in stream:
+                    seen.set()
+
+        task = asyncio.create_task(read())
+        await seen.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+async def test_closing_the_stream_early_closes_the_connection():
+    async with WireServer(Reply(sse(start(), *text_block(0, "Hel")), stall=True)) as server:
+        async with aclosing(AnthropicProvider(KEY, server.url).stream(HELLO)) as stream:
+            assert await anext(stream) == StreamStart("claude-x", "msg_1")
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+
+
+CORPUS = Path(__file__).parents[3].parent / "shared/corpus/sse/anthropic"
+
+
+def kinds_of(response):
+    names = {Text: "text", Thinking: "thinking", ToolCall: "tool_use"}
+    return [
+        json.loads(bytes(block.raw))["type"] if isinstance(block, Opaque) else names[type(block)]
+        for block in response.content
+    ]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(("chunk", "crlf"), [(None, False), (7, True)], ids=["whole", "7 bytes"])
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.sse")), ids=lambda path: path.stem)
+async def test_recorded_streams_give_the_recorded_answer(path, chunk, crlf):
+    expected = json.loads(path.with_suffix("").with_suffix(".expected.json").read_text())[
+        "expected"
+    ]
+    recorded = path.read_bytes()
+    stream = recorded.replace(b"\n", b"\r\n") if crlf else recorded
+    answer = accumulated(await events_for(Reply(stream, chunk=chunk)))
+    thoughts = [block for block in answer.content if isinstance(block, Thinking)]
+    usage = expected["usage"]
+    assert answer.text == expected["text"]
+    assert "".join(thought.text for thought in thoughts) == expected["thinking"]
+    assert [(call.name, json.loads(bytes(call.args))) for call in answer.tool_calls] == [
+        (call["name"], call["arguments"]) for call in expected["tool_calls"]
+    ]
+    assert [json.loads(bytes(call.wire))["id"] for call in answer.tool_calls] == [
+        call["id"] for call in expected["tool_calls"]
+    ]
+    assert kinds_of(answer) == expected["block_types"]
+    assert (answer.raw_stop, answer.model, answer.response_id) == (
+        expected["stop_reason"],
+        expected["model"],
+        expected["id"],
+    )
+    assert (
+        answer.usage.input,
+        answer.usage.output,
+        answer.usage.cache_read,
+        answer.usage.cache_write,
+    ) == (
+        usage["input_tokens"],
+        usage["output_tokens"],
+        usage["cache_read_input_tokens"],
+        usage["cache_creation_input_tokens"],
+    )
+    signatures = [json.loads(bytes(thought.wire))["signature"] for thought in thoughts]
+    assert [hashlib.sha256(text.encode()).hexdigest() for text in signatures] == [
+        signature["sha256"] for signature in expected.get("signatures", [])
+    ]

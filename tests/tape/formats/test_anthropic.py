@@ -1,0 +1,164 @@
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall, Unknown
+from tape.formats.anthropic import messages, system_text, wire_id
+from tape.view import Message
+
+
+def user(*texts):
+    return Message("user", tuple(Text(text) for text in texts))
+
+
+def assistant(*blocks):
+    return Message("assistant", blocks)
+
+
+def result(call_id, *texts, is_error=False):
+    return Message("tool", tuple(Text(text) for text in texts), call_id, "read", is_error)
+
+
+def call(call_id, args=b'{"path":"a"}', wire=b'{"id":"toolu_1"}'):
+    return ToolCall(id=call_id, name="read", args=Raw(args), wire=Raw(wire))
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def tool_use(call_id, given):
+    return {"type": "tool_use", "id": call_id, "name": "read", "input": given}
+
+
+def test_a_batchs_results_stand_first_in_the_one_message_after_it():
+    history = [
+        user("go"),
+        assistant(Text("Two."), call("c_1_0"), call("c_1_1", b"{}")),
+        result("c_1_0", "A"),
+        result("c_1_1", "bad", is_error=True),
+        user("also this"),
+        user("and that"),
+    ]
+    assert messages(history) == [
+        {"role": "user", "content": [text("go")]},
+        {
+            "role": "assistant",
+            "content": [text("Two."), tool_use("c_1_0", {"path": "a"}), tool_use("c_1_1", {})],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c_1_0", "content": [text("A")]},
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c_1_1",
+                    "content": [text("bad")],
+                    "is_error": True,
+                },
+                text("also this"),
+                text("and that"),
+            ],
+        },
+    ]
+
+
+def test_thinking_goes_back_with_its_signature_and_not_without():
+    history = [
+        user("go"),
+        assistant(
+            Thinking("a", wire=Raw(b'{"signature":"s"}')),
+            Thinking("unsigned"),
+            Thinking("", redacted=True, wire=Raw(b'{"data":"d"}')),
+            Thinking("", redacted=True),
+            Text("x"),
+        ),
+        user("on"),
+    ]
+    assert messages(history)[1]["content"] == [
+        {"type": "thinking", "thinking": "a", "signature": "s"},
+        {"type": "redacted_thinking", "data": "d"},
+        text("x"),
+    ]
+
+
+def test_blocks_of_its_own_go_back_as_they_came_and_unknown_ones_never():
+    history = [
+        user("go"),
+        assistant(
+            Opaque(raw=Raw(b'{"type":"server_tool_use","id":"srv_1"}')),
+            Unknown(raw=Raw(b'{"type":"?"}')),
+            Text("A.", wire=Raw(b'{"citations":[1]}')),
+            call("c_1_0", wire=b'{"id":"toolu_1","caller":{"type":"direct"}}'),
+        ),
+        result("c_1_0"),
+    ]
+    assert messages(history)[1]["content"] == [
+        {"type": "server_tool_use", "id": "srv_1"},
+        {"type": "text", "text": "A.", "citations": [1]},
+        {"caller": {"type": "direct"}, **tool_use("c_1_0", {"path": "a"})},
+    ]
+    assert messages(history)[2]["content"] == [{"type": "tool_result", "tool_use_id": "c_1_0"}]
+
+
+def test_empty_text_and_empty_messages_are_left_out_and_neighbours_merged():
+    history = [
+        user("one", " \n"),
+        assistant(Thinking("unsigned")),
+        user("two"),
+        assistant(Text("a")),
+        assistant(Text("b  \n")),
+    ]
+    merged = messages(history)
+    assert merged == [
+        {"role": "user", "content": [text("one"), text("two")]},
+        {"role": "assistant", "content": [text("a"), text("b")]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args_text", "given"),
+    [
+        ('{"path": "a', {"text": '{"path": "a'}),
+        ("[1]", {"text": "[1]"}),
+        ('{"$blob": "x"}', {"$blob": "x"}),
+    ],
+)
+def test_arguments_are_always_an_object(args_text, given):
+    history = [user("go"), assistant(ToolCall(id="c_1_0", name="read", args_text=args_text))]
+    assert messages(history)[1]["content"] == [tool_use("c_1_0", given)]
+
+
+def test_a_picture_is_told_of():
+    picture = Image(blob=BlobRef("0" * 64, 12), mime="image/png")
+    assert messages([Message("user", (picture,))]) == [
+        {"role": "user", "content": [text("(image/png of 12 bytes: not sent)")]}
+    ]
+
+
+def test_system_messages_join_the_system_prompt():
+    history = [Message("system", (Text("Later."),)), user("go")]
+    assert messages(history) == [{"role": "user", "content": [text("go")]}]
+    assert system_text("First.", history) == "First.\n\nLater."
+    assert system_text("", [user("go")]) == ""
+
+
+def test_our_ids_and_the_providers_stay_as_they_are():
+    assert wire_id("c_1a2b3c4d_0") == "c_1a2b3c4d_0"
+    assert wire_id("call_1|fc_2") == "call_1_fc_2"
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_any_id_becomes_one_the_api_accepts(call_id):
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", wire_id(call_id))
+
+
+@given(st.lists(st.sampled_from([user("u"), assistant(Text("a ")), user(" "), assistant()])))
+def test_roles_always_alternate_and_nothing_is_empty(history):
+    sent = messages(history)
+    assert all(one["role"] != other["role"] for one, other in pairwise(sent))
+    assert all(message["content"] for message in sent)
