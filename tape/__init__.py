@@ -14,8 +14,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
     from .blocks import Block, Content, Text, Thinking, ToolCall
     from .branches import Head
@@ -37,53 +35,101 @@ if TYPE_CHECKING:
     from .line import Entry
     from .repair import Repaired, Target
     from .store import Beginning, Store
-    from .tape import Tape
+    from .tape import Hit, Tape
     from .view import Message, View
     from .writer import Writer
 
-_ROOMS = {
-    "blocks": ("Block", "Content", "Text", "Thinking", "ToolCall"),
-    "branches": ("Head",),
-    "entries": (
-        "Assistant",
-        "Context",
-        "Note",
-        "Payload",
-        "ToolResult",
-        "ToolStart",
-        "Usage",
-        "User",
-    ),
-    "errors": (
-        "Ambiguous",
-        "Busy",
-        "Damaged",
-        "InvalidEntry",
-        "InvalidName",
-        "NewerFormat",
-        "NotFound",
-        "Overtaken",
-        "TapeError",
-        "UsageError",
-        "WriteFailed",
-    ),
-    "index": ("Index", "Library", "TapeRow", "open_store"),
-    "line": ("Entry",),
-    "repair": ("Repaired", "Target"),
-    "store": ("Beginning", "Store"),
-    "tape": ("Tape",),
-    "view": ("Message", "View"),
-    "writer": ("Writer",),
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ambiguous",
+    "Assistant",
+    "Beginning",
+    "Block",
+    "Busy",
+    "Content",
+    "Context",
+    "Damaged",
+    "Entry",
+    "Head",
+    "Hit",
+    "Index",
+    "InvalidEntry",
+    "InvalidName",
+    "Library",
+    "Message",
+    "NewerFormat",
+    "NotFound",
+    "Note",
+    "Overtaken",
+    "Payload",
+    "Repaired",
+    "Store",
+    "Tape",
+    "TapeError",
+    "TapeRow",
+    "Target",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "ToolResult",
+    "ToolStart",
+    "Usage",
+    "UsageError",
+    "User",
+    "View",
+    "WriteFailed",
+    "Writer",
+    "open_store",
+]
+
+_ROOM = {
+    "Ambiguous": "errors",
+    "Assistant": "entries",
+    "Beginning": "store",
+    "Block": "blocks",
+    "Busy": "errors",
+    "Content": "blocks",
+    "Context": "entries",
+    "Damaged": "errors",
+    "Entry": "line",
+    "Head": "branches",
+    "Hit": "tape",
+    "Index": "index",
+    "InvalidEntry": "errors",
+    "InvalidName": "errors",
+    "Library": "index",
+    "Message": "view",
+    "NewerFormat": "errors",
+    "NotFound": "errors",
+    "Note": "entries",
+    "Overtaken": "errors",
+    "Payload": "entries",
+    "Repaired": "repair",
+    "Store": "store",
+    "Tape": "tape",
+    "TapeError": "errors",
+    "TapeRow": "index",
+    "Target": "repair",
+    "Text": "blocks",
+    "Thinking": "blocks",
+    "ToolCall": "blocks",
+    "ToolResult": "entries",
+    "ToolStart": "entries",
+    "Usage": "entries",
+    "UsageError": "errors",
+    "User": "entries",
+    "View": "view",
+    "WriteFailed": "errors",
+    "Writer": "writer",
+    "open_store": "index",
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
-__all__ = [*sorted(_ROOM_OF), "__version__"]  # noqa: PLE0604 (the names above)
 
 
 def __getattr__(name: str) -> object:
     """Load the room of a public name on first use."""
-    room = _ROOM_OF.get(name)
+    room = _ROOM.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{room}", __name__), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(f".{room}", __name__), name)
     return value

@@ -28,6 +28,7 @@ LIMIT = 65_536
 HEAD = 2_000
 """Characters of a blob's beginning that stand in the entry."""
 
+_HASH = re.compile(r"[0-9a-f]{64}\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
 
 
@@ -69,11 +70,13 @@ class Blobs:
 
     def read(self, digest: str) -> bytes:
         """Return the bytes of a blob; raise NotFound when it is missing."""
+        if not _HASH.match(digest):
+            raise NotFound(f"{digest!r} is not the name of a blob")
         try:
             with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
                 return shelf.read(digest)
-        except FileNotFoundError as error:
-            raise NotFound(f"blob {digest} is missing") from error
+        except OSError as error:  # gone, or a link that is not followed
+            raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
 
     def text(self, ref: BlobRef) -> str:
         """Return the text of a blob, or what stands for it when it is missing."""

@@ -83,6 +83,7 @@ def fork(moves: Moves, phases: Phases, base: Head, name: str | None, why: str = 
     name = unused(moves.refs, "fork") if name is None else checked_name("branch", name)
     if name in moves.refs.branches:
         raise UsageError(f"branch {name!r} is already there; choose another --name")
+    at(phases, name, base.phase, base.offset, base.entry)  # it must stand in this tape
     sync_base(phases, base.phase)
     moves.branch(name, base.phase, Pin(base.offset, base.entry), why)
     return name
@@ -98,10 +99,10 @@ def switch(moves: Moves, name: str) -> None:
 
 def unused(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
     """Return `stem`, separator and the lowest number no branch ever had."""
-    k = first
-    while f"{stem[:40]}{separator}{k}" in refs.branches:
+    stem, k = stem[:40].rstrip("."), first  # two dots in a row are no name
+    while f"{stem}{separator}{k}" in refs.branches:
         k += 1
-    return f"{stem[:40]}{separator}{k}"
+    return f"{stem}{separator}{k}"
 
 
 def sync_base(phases: Phases, phase: str) -> None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Self
 
-from .errors import InvalidName, WriteFailed
+from .errors import InvalidName, Overtaken, WriteFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _FULLSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone may lie
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+_REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
 
 
 def sync(fd: int) -> None:
@@ -33,7 +35,11 @@ def sync(fd: int) -> None:
 
 
 def append(fd: int, data: bytes, size: int) -> None:
-    """Write `data` at the end of a file of `size` bytes in one write, whole or not at all."""
+    """Write `data` at the end of a file of `size` bytes in one write, whole or not at all.
+
+    Raises Overtaken, and writes nothing, when the file is not as long as that.
+    """
+    expect(fd, size)
     try:
         done = os.write(fd, data)
     except OSError as error:
@@ -44,10 +50,30 @@ def append(fd: int, data: bytes, size: int) -> None:
         raise WriteFailed("nothing was written: the disk is full")
 
 
+def expect(fd: int, size: int) -> None:
+    """Raise Overtaken when a file is not as long as it was left."""
+    now = os.lseek(fd, 0, os.SEEK_END)
+    if now != size:
+        raise Overtaken(
+            f"the file has {now} bytes, not {size}: somebody else wrote, so this writer stops"
+        )
+
+
 def _cut(fd: int, size: int) -> None:
-    """Undo a failed append; if even that fails, the next opening finds a torn tail and cuts it."""
+    """Undo a failed append; if even that fails, the next append refuses and a reopening cuts it."""
     with suppress(OSError):
         os.ftruncate(fd, size)
+
+
+@contextmanager
+def _refusals(folder: str, name: str) -> Iterator[None]:
+    """Raise WriteFailed in the place of the errors by which a disk says no."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _REFUSALS:
+            raise WriteFailed(f"{folder}/{name} cannot be written: {error.strerror}") from error
+        raise
 
 
 class Folder:
@@ -71,13 +97,14 @@ class Folder:
 
     def make(self, name: str) -> Folder:
         """Make the directory `name` (0700) unless it is there, and hold it."""
-        with suppress(FileExistsError):
+        with suppress(FileExistsError), _refusals(self.name, name):
             os.mkdir(checked(name), 0o700, dir_fd=self.fd)
         return self.sub(name)
 
     def file(self, name: str, flags: int = os.O_RDONLY) -> int:
         """Open the file `name` (0600 when made) and return its descriptor."""
-        return os.open(checked(name), flags | _FLAGS, 0o600, dir_fd=self.fd)
+        with _refusals(self.name, name) if flags else nullcontext():
+            return os.open(checked(name), flags | _FLAGS, 0o600, dir_fd=self.fd)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the file `name`."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 import msgspec
 from msgspec import Raw, Struct, defstruct
 
-from .blocks import BlobRef, Content
+from .blocks import Audio, BlobRef, Block, Document, Image, Text, Unknown
 from .entries import PAYLOADS, Payload
 from .errors import Damaged, InvalidEntry, NewerFormat
 
@@ -36,8 +36,16 @@ _LINE = re.compile(
 _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 _REDACTED = re.compile(rb"null *\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BLOB = b'"$blob"'
+_BLOB_REF = re.compile(
+    rb'\{"\$blob":"([0-9a-f]{64})","bytes":([0-9]{1,18}),"head":("(?:[^"\\]++|\\.)*+")\}', re.DOTALL
+)
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
 _MEDIA = frozenset({"image", "document", "audio"})
 _HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads name blobs in fields of their own
+_UNREADABLE = (ValueError, RecursionError)  # not JSON, not UTF-8, another shape, or nested too deep
 
 
 class Entry(Struct, frozen=True, gc=False, tag_field="type", tag="", rename="camel"):
@@ -91,7 +99,7 @@ _KINDS: tuple[type[Entry], ...] = tuple(
     for name, payload in PAYLOADS.items()
 )
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
-_CONTENT: msgspec.json.Decoder[Content] = msgspec.json.Decoder(Content)
+_BLOCK: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
 
 
 def now() -> int:
@@ -136,36 +144,50 @@ def encode_payload(payload: Payload) -> bytes:
     try:
         data = msgspec.json.encode(payload)
     except UnicodeEncodeError:
-        data = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(payload)))
+        data = msgspec.json.encode(_well_formed(payload))
+    if b"\\ud" in data or b"\\uD" in data:
+        data = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
     try:
         data = msgspec.json.format(data, indent=-1)  # raw fields may hold blanks
-    except msgspec.DecodeError as error:
+        data.decode()
+    except _UNREADABLE as error:
         raise InvalidEntry(f"a raw field of {payload.entry_type} is not JSON: {error}") from error
-    if b'"$blob"' in data and payload.entry_type not in _HOLD_BLOBS:
+    if _BLOB in data and payload.entry_type not in _HOLD_BLOBS:
         _refuse_blobs(msgspec.json.decode(data))
     return data
 
 
-def _refuse_blobs(value: Any) -> None:
+def _refuse_blobs(data: dict[str, Any]) -> None:
     """Raise InvalidEntry for a `$blob` key that is not a picture's or a file's."""
-    if isinstance(value, dict):
-        if "$blob" in value:
-            raise InvalidEntry("the key $blob is the store's own and may not be written")
-        keep = "blob" if value.get("type") in _MEDIA else None
-        value = [item for key, item in value.items() if key != keep]
-    if isinstance(value, list):
-        for item in value:
-            _refuse_blobs(item)
+    for block in data.get("content", ()):
+        if block["type"] in _MEDIA:
+            del block["blob"]
+    if _names_blob(data):
+        raise InvalidEntry("the key $blob is the store's own and may not be written")
 
 
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+def _names_blob(value: Any) -> bool:
     if isinstance(value, dict):
-        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
-    return value
+        return "$blob" in value or any(map(_names_blob, value.values()))
+    return isinstance(value, list) and any(map(_names_blob, value))
+
+
+def well_formed(text: str) -> str:
+    """Return text with U+FFFD in the place of each lone surrogate."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _well_formed(value: Any) -> Any:
+    match value:
+        case str():
+            return well_formed(value)
+        case Struct():
+            fields = {name: _well_formed(getattr(value, name)) for name in value.__struct_fields__}
+            return type(value)(**fields)
+        case tuple():
+            return tuple(map(_well_formed, value))
+        case _:
+            return value
 
 
 def read_header(line: bytes) -> Header:
@@ -229,8 +251,8 @@ def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entr
     shape is looked at, not hashes: `verify` does that.
     """
     try:
-        entry = _DECODER.decode(line)
-    except msgspec.DecodeError:
+        entry = _decode_loosely(line, expand) if _BLOB in line else _DECODER.decode(line)
+    except _UNREADABLE:
         entry = _decode_loosely(line, expand)
     if entry.v > FORMAT:
         read_header(line)  # newer only if its id verifies
@@ -244,14 +266,10 @@ def decode_all(
 
     A line that cannot be read is told to `skipped` with its offset, and left out.
     """
-    try:
-        entries = _DECODER.decode_lines(lines)
-    except msgspec.DecodeError:
-        entries = []
-    else:
-        if all(entry.v == FORMAT for entry in entries):
-            return entries
-        entries = []
+    entries = [] if _BLOB in lines else _decode_strictly(lines)
+    if len(entries) == lines.count(b"\n") and all(entry.v == FORMAT for entry in entries):
+        return entries
+    entries = []
     offset = 0
     for line in lines.split(b"\n"):
         if line:
@@ -261,6 +279,14 @@ def decode_all(
                 skipped(offset, error)
         offset += len(line) + 1
     return entries
+
+
+def _decode_strictly(lines: bytes) -> list[Entry]:
+    """Return the entries of lines that all hold known payloads, none where one does not."""
+    try:
+        return _DECODER.decode_lines(lines)
+    except _UNREADABLE:
+        return []
 
 
 class _Bare(Struct, gc=False, rename="camel"):
@@ -281,7 +307,7 @@ def _decode_loosely(line: bytes, expand: Callable[[BlobRef], str]) -> Entry:
     try:
         bare = _BARE.decode(line)
         data = _payload(bare.type, bare.data, expand)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise Damaged(f"not an entry line: {error}") from error
     return Entry(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
 
@@ -291,50 +317,71 @@ def _payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
     payload = PAYLOADS.get(kind)
     if payload is None:
         return Unread(kind, raw, "unknown type")
-    value = msgspec.json.decode(raw)
-    if not isinstance(value, dict):
-        return Unread(kind, raw, "redacted" if value is None else "unexpected shape")
-    value = _expanded(value, expand)
-    if "content" in value:
-        value["content"] = _blocks(value["content"])
     try:
-        return msgspec.json.decode(msgspec.json.encode(value), type=payload)
+        members = msgspec.json.decode(raw, type=dict[str, Raw] | None)
+        if members is None:
+            return Unread(kind, raw, "redacted")
+        return msgspec.json.decode(_whole(kind, members, expand), type=payload)
     except msgspec.ValidationError as error:
         return Unread(kind, raw, f"unexpected shape: {error}")
 
 
-def _expanded(value: Any, expand: Callable[[BlobRef], str]) -> Any:
-    """Put texts in the place of blob references; pictures and files keep theirs."""
-    if isinstance(value, list):
-        return [_expanded(item, expand) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "$blob" in value:
-        return expand(msgspec.convert(value, BlobRef))
-    keep = "blob" if value.get("type") in _MEDIA else None
-    return {k: v if k == keep else _expanded(v, expand) for k, v in value.items()}
+def _whole(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str]) -> bytes:
+    """Return data with texts in the place of their blobs; all else stays as it was written."""
+    content = members.pop("content", None)
+    if kind not in _HOLD_BLOBS:
+        members = {key: _expanded(value, expand) for key, value in members.items()}
+    if content is not None:
+        members["content"] = Raw(msgspec.json.encode(_blocks(content, expand)))
+    return msgspec.json.encode(members)
 
 
-def _blocks(content: Any) -> Any:
+def _expanded(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
+    data = bytes(raw)
+    if _BLOB not in data:
+        return raw
+
+    def text(found: re.Match[bytes]) -> bytes:
+        ref = BlobRef(found[1].decode(), int(found[2]), msgspec.json.decode(found[3]))
+        return msgspec.json.encode(expand(ref))
+
+    return Raw(_BLOB_REF.sub(text, data))
+
+
+def _blocks(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]:
     """Return content as a list of known blocks: a bare string is text, null is nothing."""
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        return content
-    return [block if _is_known(block) else {"type": "unknown", "raw": block} for block in content]
+    if bytes(content).startswith(b"{"):
+        content = _expanded(content, expand)
+    found = msgspec.json.decode(content, type=list[Raw] | str | None)
+    if isinstance(found, str):
+        return [Raw(msgspec.json.encode(Text(text=found)))]
+    return [_block(raw, expand) for raw in found or ()]
 
 
-def _is_known(block: Any) -> bool:
+def _block(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
+    if isinstance(_known(raw), Image | Document | Audio):
+        return raw
+    whole = _expanded(raw, expand)
+    if _known(whole) is None:
+        return Raw(msgspec.json.encode(Unknown(raw=raw)))
+    return whole
+
+
+def _known(raw: Raw) -> Block | None:
     try:
-        _CONTENT.decode(msgspec.json.encode([block]))
+        return _BLOCK.decode(raw)
     except msgspec.ValidationError:
-        return False
-    return True
+        return None
 
 
 _BY_TYPE = dict(zip(PAYLOADS, _KINDS, strict=True))
+
+
+def as_written(payload: Payload, data: bytes) -> Payload:
+    """Return a payload as its data says it, where lone surrogates may have been replaced."""
+    if "\ufffd".encode() in data or rb"\ufffd" in data:
+        return msgspec.json.decode(data, type=type(payload))
+    return payload
 
 
 def entry_of(header: Header, payload: Payload) -> Entry:

@@ -1,7 +1,7 @@
 """Locks: one flock target for each branch and one for the journal, never deleted (tape.md §5).
 
-A lock lives as long as its descriptor, so a killed process leaves none behind. The file's text is
-for people only.
+A lock lives as long as its descriptor, so a killed process leaves none behind, and a forked child
+lets go of what it inherited. The file's text is for people only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from .errors import Busy, WriteFailed
 from .line import now, stamp
@@ -24,10 +25,16 @@ if TYPE_CHECKING:
 class Lock:
     """An exclusive lock, held from construction to `close`."""
 
-    __slots__ = ("_fd", "name")
+    __slots__ = ("__weakref__", "_fd", "name")
 
     def __init__(self, fd: int, name: str) -> None:
         self._fd, self.name = fd, name
+        _HELD.add(self)
+
+    @property
+    def held(self) -> bool:
+        """Tell whether it is held still, and by this process."""
+        return self._fd >= 0
 
     @classmethod
     def take(cls, locks: Folder, name: str, *, wait: bool = False) -> Self:
@@ -52,6 +59,18 @@ class Lock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+            _HELD.discard(self)
+
+
+_HELD: WeakSet[Lock] = WeakSet()
+
+
+def _let_go() -> None:
+    for lock in list(_HELD):
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_let_go)  # flock belongs to the descriptor, a copy keeps it
 
 
 @contextmanager

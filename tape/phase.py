@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 ENTRIES = "entries.jsonl"
 _CHUNK = 1 << 16
-_NAME = re.compile(r"(\d{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z")
+_NAME = re.compile(
+    r"([0-9]{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z"
+)
 
 
 class Tail(NamedTuple):
@@ -59,8 +61,8 @@ class PhaseFile:
         """Yield (offset, line without newline) of the whole lines between two offsets."""
         rest, offset = b"", start
         while end is None or start < end:
-            size = _CHUNK if end is None else min(_CHUNK, end - start)
-            part = os.pread(self.fd, size, start)
+            step = max(_CHUNK, len(rest))  # so that a long line is not copied again and again
+            part = os.pread(self.fd, step if end is None else min(step, end - start), start)
             if not part:
                 return
             start += len(part)
@@ -83,8 +85,9 @@ class PhaseFile:
 
     def line_at(self, offset: int) -> bytes:
         """Return the whole line that begins at `offset`; raise Damaged where none does."""
-        for _, line in self.lines(offset):
-            return line
+        if 0 <= offset < self.size():
+            for _, line in self.lines(offset):
+                return line
         raise Damaged(f"{self.name}: no whole line at byte {offset}", file=self.name, offset=offset)
 
     def tail(self) -> Tail:
@@ -136,6 +139,8 @@ class Phases:
 
     def open(self, name: str) -> PhaseFile:
         """Open the entries of a phase for reading; raise NotFound where it is missing."""
+        if not _NAME.match(name):
+            raise Damaged(f"{name!r} is not the name of a phase")
         try:
             with self.folder.sub(name) as folder:
                 return PhaseFile(folder.file(ENTRIES), name)

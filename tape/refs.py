@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from . import disk
 from .errors import Damaged, InvalidName
-from .line import now, stamp
+from .line import now, stamp, well_formed
 from .locks import hold
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class Refs(Struct, gc=False):
     size: int = 0
     """Bytes up to the end of the last whole good line; what follows is torn."""
 
+    def phases(self) -> set[str]:
+        """Return the phases that some move names: the committed ones."""
+        return {move.phase for moves in self.branches.values() for move in moves}
+
 
 class _Line(Struct, gc=False):
     h: str
@@ -97,9 +101,13 @@ def _decode(line: bytes) -> _Line | None:
     if sha256(line[_HASHED:]).hexdigest()[:16].encode() != line[6:22]:
         return None
     try:
-        return _DECODER.decode(line)
-    except msgspec.DecodeError:
+        parsed = _DECODER.decode(line)
+        for name in (parsed.branch, parsed.current, parsed.label):
+            if name is not None:
+                checked_name("name", name)
+    except (msgspec.DecodeError, UnicodeDecodeError, InvalidName):
         return None
+    return parsed
 
 
 def fold(data: bytes) -> Refs:
@@ -142,21 +150,27 @@ class Journal:
         self.folder, self.clock = folder, clock
 
     def read(self) -> Refs:
-        """Return the state now; needs no lock."""
-        return fold(self.folder.read(REFS))
+        """Return the state now; needs no lock. Raises Damaged where the journal is missing."""
+        return fold(self._bytes())
+
+    def _bytes(self) -> bytes:
+        try:
+            return self.folder.read(REFS)
+        except FileNotFoundError as error:
+            raise Damaged(f"{self.folder.name}: {REFS} is missing", file=REFS) from error
 
     @contextmanager
     def moving(self, *, wait: bool = True) -> Iterator[Moves]:
         """Hold the lock of the journal: read the state, then append moves."""
-        with self.folder.sub("locks") as locks, hold(locks, "refs", wait=wait):
+        with self.folder.make("locks") as locks, hold(locks, "refs", wait=wait):
+            data = self._bytes()
             fd = self.folder.file(REFS, os.O_RDWR | os.O_APPEND)
             try:
-                yield self._opened(fd)
+                yield self._opened(fd, data)
             finally:
                 os.close(fd)
 
-    def _opened(self, fd: int) -> Moves:
-        data = self.folder.read(REFS)
+    def _opened(self, fd: int, data: bytes) -> Moves:
         refs = fold(data)
         if refs.damage:
             raise Damaged(
@@ -191,7 +205,7 @@ class Moves:
 
     def title(self, text: str, why: str = "title") -> None:
         """Give the tape a title."""
-        self._append({"title": text, "why": why})
+        self._append({"title": well_formed(text), "why": why})
 
     def label(self, name: str, entry: str | None) -> None:
         """Name an entry, or take the name away."""

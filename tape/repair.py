@@ -37,7 +37,7 @@ NO_RESULT = "No result provided"
 """How the text of every result made up by repair begins."""
 NEVER_RAN = f"{NO_RESULT}: the call never ran."
 UNKNOWN_OUTCOME = (
-    f"{NO_RESULT}: the program ended while the call was running, its outcome is unknown. "
+    f"{NO_RESULT}: the call was begun and its outcome is unknown. "
     "Look at the state of things before running it again."
 )
 STOPPED = f"{NO_RESULT}: the user stopped it before it ran."
@@ -89,6 +89,7 @@ class _Fold:
     def read(self, entry: Entry) -> None:
         match entry.data:
             case User(content=content):
+                self.last = None  # stopping now is not stopping what went before
                 self._say(entry, "user", content)
             case Context(role=role, content=content):
                 self._say(entry, _ROLES.get(role, "user"), content)
@@ -197,7 +198,7 @@ def _sendable(block: Block, target: Target, *, foreign: bool) -> Block | None:
     match block:
         case Unknown():
             return None
-        case Text(text=text) if not text:
+        case Text(text=text) if not text.strip():  # providers refuse blank ones too
             return None
         case Opaque() | Thinking(redacted=True):
             return None if foreign else block

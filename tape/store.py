@@ -12,6 +12,7 @@ import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from .branches import Head, sync_base
 from .disk import Folder
@@ -20,7 +21,7 @@ from .errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, WriteF
 from .line import FORMAT, encode, encode_payload, micros, now, stamp
 from .phase import ENTRIES, phase_name
 from .refs import MAIN, Journal
-from .tape import INFO, Info, Tape, read_info
+from .tape import INFO, Info, Tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,10 +126,11 @@ class Store:
         """Hold `tapes/`, made with the store when it is not there yet."""
         if not self.tapes.is_dir():
             self._make()
-        self._check()
+        self.check()
         return Folder.open(self.tapes, durable=self.durable)
 
     def _make(self) -> None:
+        new = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with Folder.open(self.path, durable=self.durable) as home:
@@ -136,6 +138,9 @@ class Store:
                     self._stamp(home)
                 home.make("tapes").close()
                 home.sync()
+            for path in new:
+                with Folder.open(path.parent, durable=self.durable) as parent:
+                    parent.sync()
         except OSError as error:
             raise WriteFailed(
                 f"the store {self.path} cannot be written: {error.strerror}"
@@ -148,7 +153,7 @@ class Store:
         home.create(temporary, text)
         os.rename(temporary, "store.json", src_dir_fd=home.fd, dst_dir_fd=home.fd)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Refuse a store of a later format."""
         try:
             data = (self.path / "store.json").read_bytes()
@@ -165,14 +170,18 @@ class Store:
             )
 
     def folders(self) -> list[str]:
-        """Return the folder names of all tapes, sorted; what begins with a dot is not one yet."""
-        self._check()
+        """Return the folder names of all tapes, sorted."""
+        return sorted(self.inodes())
+
+    def inodes(self) -> dict[str, int]:
+        """Return folder name → inode of all tapes; what begins with a dot is not one yet."""
+        self.check()
         try:
             with os.scandir(self.tapes) as found:
-                names = [e.name for e in found if e.is_dir(follow_symlinks=False)]
+                inodes = {e.name: e.inode() for e in found if e.is_dir(follow_symlinks=False)}
         except FileNotFoundError:
-            return []
-        return sorted(name for name in names if not name.startswith("."))
+            return {}
+        return {name: inode for name, inode in inodes.items() if not name.startswith(".")}
 
     def open_folder(self, name: str) -> Tape:
         """Open the tape in this folder; raise NotFound where none is."""
@@ -183,9 +192,10 @@ class Store:
             raise NotFound(f"no tape in {name}") from error
         try:
             return Tape(folder, self.open, clock=self.clock, projection=self.projection)
-        except FileNotFoundError as error:
+        except OSError as error:
             folder.close()
-            raise Damaged(f"{name} is not a whole tape: {error.filename} is missing") from error
+            what = f"{error.filename or INFO}: {error.strerror}"
+            raise Damaged(f"{name} is not a whole tape: {what}") from error
         except TapeError:
             folder.close()
             raise
@@ -199,9 +209,15 @@ class Store:
         """Return the id of the tape in a folder, empty when it cannot be told."""
         try:
             with Folder.open(self.tapes) as tapes, tapes.sub(name) as folder:
-                return read_info(folder).id
-        except (OSError, TapeError):
+                return msgspec.json.decode(folder.read(INFO), type=_Id).id
+        except (OSError, ValueError, TapeError):
             return ""
+
+
+class _Id(Struct):
+    """What tape.json says in every format."""
+
+    id: str
 
 
 def only(what: str, kind: str, hits: list[str]) -> str:
@@ -215,7 +231,12 @@ def only(what: str, kind: str, hits: list[str]) -> str:
 
 def slug(text: str) -> str:
     """Return words for a folder name: letters and digits of any script, at most 60 bytes."""
-    text = unicodedata.normalize("NFC", text).lower()
-    words = "".join(c if c.isalnum() else " " for c in text).split()
+    text = unicodedata.normalize("NFC", text.lower())
+    words = "".join(c if _is_in_words(c) else " " for c in text).split()
     cut = "-".join(words).encode()[:60].decode(errors="ignore")
     return cut.strip("-") or "tape"
+
+
+def _is_in_words(character: str) -> bool:
+    """Tell whether it is a letter, a digit, or a mark that many scripts write letters with."""
+    return character.isalnum() or unicodedata.category(character).startswith("M")

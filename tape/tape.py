@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 import msgspec
 from msgspec import Struct
 
 from . import branches
 from .blobs import Blobs
-from .branches import Head
 from .entries import Place
 from .errors import Damaged, NewerFormat, NotFound
-from .line import FORMAT, decode, now
+from .line import FORMAT, decode, now, read_header
 from .path import Segment, Source, segments
 from .phase import Phases
 from .refs import Journal, Refs, checked_name
@@ -21,8 +22,11 @@ from .writer import Durability, Projection, Writer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .branches import Head
     from .disk import Folder
+    from .entries import Anchor, Kept
     from .line import Entry
+    from .refs import Moves
 
 INFO = "tape.json"
 
@@ -31,7 +35,7 @@ class Info(Struct, frozen=True, gc=False):
     """tape.json: which tape this is. Made once and never changed."""
 
     format: int
-    id: str
+    id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
     created: str
     by: str
     origin: Place | None = None
@@ -118,6 +122,22 @@ class Tape:
             for entry in segment.entries(skipped)
         ]
 
+    def kept(self, anchor: Anchor) -> list[Entry]:
+        """Return the entries an anchor keeps in view; raise Damaged when they are not there."""
+        return [entry for kept in anchor.kept for entry in self.kept_run(kept)]
+
+    def kept_run(self, kept: Kept) -> list[Entry]:
+        """Read a range here or else in the origin, where a phase of the same name may stand."""
+        if self.phases.folder.has(kept.phase):
+            with self.phases.open(kept.phase) as file:
+                lines = [line for _, line in islice(file.lines(kept.offset), kept.count)]
+            if lines and read_header(lines[0]).id == kept.first:
+                return [decode(line, self.blobs.text) for line in lines]
+        origin = self.origin()
+        if origin is None:
+            raise Damaged(f"{kept.phase}: byte {kept.offset} should hold {kept.first[:12]}")
+        return origin.kept_run(kept)
+
     def _source_of(self, tape: str) -> Source:
         if tape not in self._origins:
             self._origins[tape] = self._other(tape)
@@ -131,21 +151,27 @@ class Tape:
         return self._origins[self.info.origin.tape]
 
     def find_entry(self, prefix: str) -> list[Hit]:
-        """Return the entries whose id begins with `prefix`, here or else in the origin.
+        """Return the entries whose id begins with `prefix`, here or else in the origin."""
+        found = self.own_entries(prefix)
+        origin = self.origin() if not found else None
+        return found if origin is None else origin.find_entry(prefix)
+
+    def own_entries(self, prefix: str) -> list[Hit]:
+        """Return the entries of this tape itself whose id begins with `prefix`.
 
         Reads every line: the cost grows with the tape.
         """
         start = b'{"id":"' + prefix.encode()
         found = []
-        for phase in self.phases.names():
+        committed = self.refs().phases()
+        for phase in (name for name in self.phases.names() if name in committed):
             with self.phases.open(phase) as file:
                 offsets = [offset for offset, line in file.lines() if line.startswith(start)]
             found += [
                 Hit(self, branches.at(self.phases, self.branch_of(phase), phase, at))
                 for at in offsets
             ]
-        origin = self.origin() if not found else None
-        return found if origin is None else origin.find_entry(prefix)
+        return found
 
     def branch_of(self, phase: str) -> str:
         """Return the branch a phase was written on."""
@@ -162,13 +188,15 @@ class Tape:
 
     def back(self, head: Head, steps: int) -> Hit:
         """Return the entry `steps` before a head, in the origin where the path leads there."""
+        if steps == 0:
+            return Hit(self, head)
         for segment in reversed(self.path(head)):
             offsets = [offset for offset, _ in segment.lines()]
             if steps < len(offsets):
                 tape = self._origins.get(segment.source.tape, self)
                 branch = tape.branch_of(segment.phase)
                 at = branches.at(tape.phases, branch, segment.phase, offsets[-1 - steps])
-                return Hit(tape, at if steps else head)
+                return Hit(tape, at)
             steps -= len(offsets)
         raise NotFound("that is before the first entry")
 
@@ -176,7 +204,7 @@ class Tape:
         self, base: Head, name: str | None = None, *, why: str = "fork", switch: bool = False
     ) -> str:
         """Begin a branch at `base` and return its name; the history itself is not touched."""
-        with self.journal.moving() as moves:
+        with self._moving() as moves:
             name = branches.fork(moves, self.phases, base, name, why)
             if switch:
                 branches.switch(moves, name)
@@ -184,19 +212,34 @@ class Tape:
 
     def switch(self, name: str) -> None:
         """Make `name` the current branch."""
-        with self.journal.moving() as moves:
+        with self._moving() as moves:
             branches.switch(moves, name)
 
     def rename(self, title: str) -> None:
         """Give the tape a title."""
-        with self.journal.moving() as moves:
+        with self._moving() as moves:
             moves.title(title)
 
     def label(self, name: str, entry: str | None) -> None:
         """Give an entry a name, or take the name away with None."""
         checked_name("label", name)
-        with self.journal.moving() as moves:
+        with self._moving() as moves:
             moves.label(name, entry)
+
+    @contextmanager
+    def _moving(self) -> Iterator[Moves]:
+        """Hold the journal's lock for a move, with the projection told before and after.
+
+        So it learns of a move no writer makes, and where to look when the move is cut short.
+        """
+        if self.projection is not None:
+            self.projection.began(self.id)
+        try:
+            with self.journal.moving() as moves:
+                yield moves
+        finally:
+            if self.projection is not None:
+                self.projection.ended(self.id)
 
     def writer(
         self,

@@ -7,13 +7,14 @@ that covers it; a file that is not as long as we left it is never written again.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from . import disk
 from .branches import Head, head_of, sync_base, unused
 from .entries import Branch, Payload, Repair
-from .errors import Busy, Damaged, Overtaken, TapeError, UsageError
-from .line import Entry, Header, decode, encode, encode_payload, entry_of, micros, stamp
+from .errors import Busy, Damaged, NotFound, Overtaken, TapeError, UsageError
+from .line import Entry, Header, as_written, decode, encode, encode_payload, entry_of, micros, stamp
 from .locks import Lock
 from .phase import ENTRIES, PhaseFile, phase_name
 from .refs import REFS, set_aside
@@ -34,13 +35,13 @@ class Projection(Protocol):
     """Whatever follows writers to keep a derived copy: the index."""
 
     def began(self, tape: str) -> None:
-        """Take note that a writer of this tape opened."""
+        """Take note that a writer of this tape opened, or that its journal is about to move."""
 
     def moved(self, tape: str) -> None:
         """Take note that its entries up to now are on the medium."""
 
     def ended(self, tape: str) -> None:
-        """Take note that it closed."""
+        """Take note that it closed, or moved."""
 
 
 class Opening(Protocol):
@@ -76,7 +77,7 @@ class Writer:
         self._n, self._time = head.header.n, micros(head.header.time)
         self._at = self._time
         self._fd, self._size, self._phase = -1, 0, ""
-        self._dirty = self._closed = False
+        self._dirty = False
 
     @classmethod
     def open(
@@ -96,7 +97,7 @@ class Writer:
         wanted = refs.current if branch is None else branch
         head_of(refs, tape.phases, wanted)  # so that an unknown name makes no lock file
         instead_of = None
-        with tape.folder.sub("locks") as locks:
+        with tape.folder.make("locks") as locks:
             try:
                 lock = Lock.take(locks, wanted, wait=wait)
             except Busy:
@@ -105,27 +106,37 @@ class Writer:
                 instead_of = wanted
                 lock = _claim(locks, refs, wanted)
         try:
+            _refuse_damage(tape, lock.name)
             head = head_of(tape.journal.read(), tape.phases, wanted)
             writer = cls(tape, lock, lock.name, head, durability)
-            writer.instead_of = instead_of
-            writer._attach()
         except BaseException:
             lock.close()
             raise
+        writer.instead_of = instead_of
+        writer._begin()
         return writer
+
+    def _begin(self) -> None:
+        if self._tape.projection is not None:
+            self._tape.projection.began(self._tape.id)
+        try:
+            self._attach()
+        except BaseException:
+            self._release()
+            raise
 
     def _attach(self) -> None:
         """Go on in the branch's newest phase; a pinned or new branch opens its own later."""
-        _refuse_damage(self._tape, self.branch)
-        if self._tape.projection is not None:
-            self._tape.projection.began(self._tape.id)
         if self.head.pinned or self.instead_of is not None:
             return
-        self._phase, self._size = self.head.phase, self.head.end
-        with self._tape.phases.folder.sub(self._phase) as folder:
-            self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
+        self._open_file(self.head.phase, self.head.end)
         if self.head.torn:
             self._cut_tail()
+
+    def _open_file(self, phase: str, size: int) -> None:
+        with self._tape.phases.folder.sub(phase) as folder:
+            self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
+        self._phase, self._size = phase, size
 
     def _cut_tail(self) -> None:
         with PhaseFile(os.dup(self._fd), self._phase) as file:
@@ -139,20 +150,25 @@ class Writer:
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry and return it; durable after the next barrier."""
-        data = self._tape.blobs.lift(encode_payload(payload))
-        return entry_of(self._write(payload.entry_type, data), payload)
+        data = encode_payload(payload)
+        header = self._write(payload.entry_type, self._tape.blobs.lift(data))
+        return entry_of(header, as_written(payload, data))
 
     def append_data(self, kind: str, data: bytes) -> str:
         """Write one entry whose data is compact JSON as given, and return its id."""
         return self._write(kind, self._tape.blobs.lift(data)).id
 
     def _write(self, kind: str, data: bytes) -> Header:
-        if self._closed:
-            raise UsageError("this writer is closed")
+        if not self._lock.held:
+            raise UsageError("this writer is closed, or another process opened it")
         if self._fd < 0:
             self._open_phase()
         header, line = self._next(kind, data)
-        disk.append(self._fd, line, self._size)
+        try:
+            disk.append(self._fd, line, self._size)
+        except Overtaken:
+            self._release()
+            raise
         self._size += len(line)
         self._advance(header)
         if self.durability == "entry":
@@ -183,18 +199,18 @@ class Writer:
                 folder.create(ENTRIES, line)
                 folder.sync()
                 phases.folder.sync()
-                self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
             moves.branch(self.branch, name, None, why)
-        self._phase, self._size = name, len(line)
+        self._open_file(name, len(line))
         self._advance(header)
 
     def _settle_name(self, moves: Moves) -> None:
         """Take the next free name when somebody made a branch of the claimed one meanwhile."""
         if self.instead_of is None or self.branch not in moves.refs.branches:
             return
-        self._lock.close()
-        with self._tape.folder.sub("locks") as locks:
+        old = self._lock
+        with self._tape.folder.make("locks") as locks:
             self._lock = _claim(locks, moves.refs, self.instead_of)
+        old.close()
         self.branch = self._lock.name
 
     def barrier(self) -> None:
@@ -203,11 +219,10 @@ class Writer:
         Raises Overtaken when the file is not as long as it was left, WriteFailed when the disk
         fails; both close the writer.
         """
-        if not self._dirty or self._closed:
+        if not self._dirty or not self._lock.held:
             return
         try:
-            if os.fstat(self._fd).st_size != self._size:
-                raise Overtaken(f"{self._phase}: somebody else wrote into it; this writer stops")
+            disk.expect(self._fd, self._size)
             self._sync()
         except TapeError:
             self._release()
@@ -222,17 +237,14 @@ class Writer:
 
     def close(self) -> None:
         """End with a barrier and let go of the branch; doing so twice is fine."""
-        if self._closed:
-            return
         try:
             self.barrier()
         finally:
             self._release()
 
     def _release(self) -> None:
-        if self._closed:
+        if not self._lock.held:
             return
-        self._closed = True
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -260,13 +272,21 @@ def _claim(locks: Folder, refs: Refs, busy: str) -> Lock:
 
 def _refuse_damage(tape: Opening, branch: str) -> None:
     """Refuse to write a branch with a phase that holds entries but that no journal line names."""
-    named = {move.phase for moves in tape.journal.read().branches.values() for move in moves}
-    for name in set(tape.phases.names()) - named:
-        with tape.phases.open(name) as file:
-            lines = [line for _, line in zip(range(2), file.lines(), strict=False)]
-        if len(lines) > 1 and getattr(decode(lines[0][1]).data, "branch", None) == branch:
+    named = tape.journal.read().phases()
+    for name in tape.phases.names():
+        lines = [] if name in named else _beginning(tape.phases, name)
+        if len(lines) > 1 and getattr(decode(lines[0]).data, "branch", None) == branch:
             raise Damaged(
                 f"{name} holds entries of {branch!r} but {REFS} does not name it; "
                 "`tape fsck --repair` writes its line again",
                 file=name,
             )
+
+
+def _beginning(phases: Phases, name: str) -> list[bytes]:
+    """Return at most two lines of a phase; none where its making was cut short."""
+    try:
+        with phases.open(name) as file:
+            return [line for _, line in islice(file.lines(), 2)]
+    except NotFound:
+        return []

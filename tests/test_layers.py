@@ -21,9 +21,9 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("errors", "reference", "disk", "blocks", "entries", "line", "phase"),
-        *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "store", "find"),
-        *("view", "repair", "tree", "formats", "index", "verify", "render"),
+        *("errors", "reference", "disk", "blocks", "entries", "line", "given", "phase"),
+        *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "store"),
+        *("view", "repair", "tree", "formats", "index", "find", "verify", "render"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -1,0 +1,186 @@
+"""REF to place: which entry of which tape a reference means (tape.md §8).
+
+Tapes are looked up in the index where there is one; entries and labels in the files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import Ambiguous, NotFound, TapeError
+from .index import row_of, rows
+from .reference import Reference, is_prefix, parse
+from .tape import Hit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .index import Index
+    from .store import Store
+    from .tape import Tape
+
+
+_TAPE_ID = 32
+"""Hex digits of a tape's id: what is longer can be an entry's only."""
+
+
+class _Found(NamedTuple):
+    """A tape's folder, and the id of an entry in it when one was found."""
+
+    folder: str
+    entry: str | None = None
+
+
+def find(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
+    """Return the entry a REF means, with its tape, which the caller closes.
+
+    A REF that names no tape means the one with the newest head among those that work in `cwd`.
+    Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat of the tape that is meant.
+    """
+    reference = parse(text)
+    folder, entry = _meant(store, index, reference, cwd)
+    if entry is not None:
+        reference = Reference(entry=entry, back=reference.back)
+    tape = store.open_folder(folder)
+    try:
+        hit = _within(tape, reference)
+    except BaseException:
+        tape.close()
+        raise
+    return hit if hit.tape is tape else _alone(store, tape, hit)
+
+
+def _alone(store: Store, tape: Tape, hit: Hit) -> Hit:
+    """Return a hit in an origin with a tape of its own: that one closes with its child."""
+    with tape:
+        return Hit(store.open(hit.tape.id), hit.head)
+
+
+def _meant(store: Store, index: Index | None, reference: Reference, cwd: str) -> _Found:
+    """Return the tape a reference means, and of a bare word the entry."""
+    if reference.tape is None:
+        return _Found(_newest(store, index, cwd))
+    tapes = _tapes(store, index, reference.tape)
+    if tapes or not reference.is_bare:
+        return _only(store, reference.tape, tapes, "tape")
+    entries = _entries(store, reference.tape)
+    labels = [] if entries else _labels(store, reference.tape)
+    return _only(store, reference.tape, entries or labels, "tape, entry or label")
+
+
+def _newest(store: Store, index: Index | None, cwd: str) -> str:
+    here = rows(store, index, cwd=cwd, limit=1)
+    if not here:
+        raise NotFound(f"no tape works in {cwd} yet; `tape ls --all` lists those elsewhere")
+    return here[0].folder
+
+
+def _tapes(store: Store, index: Index | None, word: str) -> list[_Found]:
+    """Return the tapes a word names: by id, by folder, or by the id at the end of a folder's name.
+
+    The last are tried when nothing else fits: one that is damaged or newer then says so itself.
+    """
+    folders = set(_by_id(store, index, word)) if is_prefix(word) else set()
+    with suppress(OSError):  # a word too long for a folder's name
+        if not word.startswith(".") and (store.tapes / word).is_dir():
+            folders.add(word)
+    if not folders and is_prefix(word):
+        folders = {name for name in store.folders() if _ends_like(name, word)}
+    return [_Found(folder) for folder in sorted(folders)]
+
+
+def _by_id(store: Store, index: Index | None, prefix: str) -> list[str]:
+    if len(prefix) > _TAPE_ID:
+        return []
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+            return index.folders(prefix)
+    ids = {store.id_of(name): name for name in reversed(store.folders())}  # of copies the first
+    return [name for tape, name in ids.items() if tape.startswith(prefix)]
+
+
+def _ends_like(name: str, prefix: str) -> bool:
+    end = name.rpartition("-")[2]
+    return is_prefix(end) and (end.startswith(prefix) or prefix.startswith(end))
+
+
+def _entries(store: Store, word: str) -> list[_Found]:
+    """Return the entries whose id begins with `word`, once where copies of a tape hold them."""
+    if not is_prefix(word):
+        return []
+    hits = (
+        _Found(folder, hit.head.entry)
+        for folder, tape in _readable(store)
+        for hit in _own_entries(tape, word)
+    )
+    return list({found.entry: found for found in hits}.values())
+
+
+def _own_entries(tape: Tape, prefix: str) -> list[Hit]:
+    try:
+        return tape.own_entries(prefix)
+    except (OSError, TapeError):  # a damaged tape must not hide what the others hold
+        return []
+
+
+def _labels(store: Store, word: str) -> list[_Found]:
+    found = []
+    for folder, tape in _readable(store):
+        with suppress(OSError, TapeError):  # as above
+            entry = tape.refs().labels.get(word)
+            found += [_Found(folder, entry)] if entry else []
+    return found
+
+
+def _readable(store: Store) -> Iterator[tuple[str, Tape]]:
+    """Yield every tape that can be opened, each open for its turn."""
+    for folder in store.folders():
+        try:
+            tape = store.open_folder(folder)
+        except (OSError, TapeError):  # named itself it says why
+            continue
+        with tape:
+            yield folder, tape
+
+
+def _only(store: Store, word: str, found: list[_Found], kinds: str) -> _Found:
+    if not found:
+        raise NotFound(f"no {kinds} {word!r}; `tape ls --all` lists the tapes")
+    if len(found) > 1:
+        raise Ambiguous(word, tuple(_described(store, one, len(word) + 4) for one in found))
+    return found[0]
+
+
+def _described(store: Store, found: _Found, digits: int) -> str:
+    """Return a hit as people can tell it from others: as much of its id as that takes, a title."""
+    row = row_of(store, found.folder)
+    tape = row.id[: max(digits, 8)] if row else found.folder
+    title = f' "{row.title}"' if row and row.title else ""
+    return f"{found.entry[: max(digits, 8)]} in {tape}{title}" if found.entry else f"{tape}{title}"
+
+
+def _within(tape: Tape, reference: Reference) -> Hit:
+    """Return the place inside a tape that the rest of a reference means."""
+    if reference.entry is not None:
+        hit = _entry(tape, reference)
+    else:
+        hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
+    return hit.tape.back(hit.head, reference.back)
+
+
+def _entry(tape: Tape, reference: Reference) -> Hit:
+    """Return the entry whose id begins so, or that has this label; on the branch if one is said."""
+    assert reference.entry is not None
+    hits = tape.find_entry(reference.entry) if is_prefix(reference.entry) else []
+    if not hits and (entry := tape.refs().labels.get(reference.entry)):
+        hits = tape.find_entry(entry)
+    if not hits:
+        raise NotFound(f"no entry or label {reference.entry!r} in tape {tape.id[:8]}")
+    if len(hits) > 1:
+        raise Ambiguous(reference.entry, tuple(f"{h.head.entry} in {h.head.phase}" for h in hits))
+    (hit,) = hits
+    if reference.branch is None or hit.tape is not tape:
+        return hit
+    return Hit(tape, hit.head._replace(branch=tape.head(reference.branch).branch))

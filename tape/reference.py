@@ -1,0 +1,69 @@
+"""The grammar of a REF, `[TAPE][:BRANCH][@ENTRY | @{N}][~N]`: text to parts and back; pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .errors import UsageError
+
+GRAMMAR = "[TAPE][:BRANCH][@ENTRY | @{N}][~N]"
+
+_NAME = "[a-z0-9][a-z0-9._-]{0,47}"
+_REFERENCE = re.compile(
+    r"(?P<tape>[^:@~/\x00-\x1f]+)?"
+    rf"(?::(?P<branch>{_NAME}))?"
+    rf"(?:@(?:(?P<entry>{_NAME})|\{{(?P<moves_ago>[0-9]{{1,9}})\}}))?"
+    r"(?:~(?P<back>[0-9]{1,9}))?\Z"
+)
+_PREFIX = re.compile(r"[0-9a-f]{4,40}\Z")
+
+
+class Reference(NamedTuple):
+    """What a REF says; a part it leaves out is None."""
+
+    tape: str | None = None
+    """Id prefix or folder name of a tape; of a bare word also an entry's id prefix or a label."""
+    branch: str | None = None
+    entry: str | None = None
+    """Id prefix or label of an entry."""
+    moves_ago: int | None = None
+    """Where the branch stood this many ref moves ago."""
+    back: int = 0
+    """This many entries before."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Tell whether it is one word, that may be a tape, an entry or a label."""
+        return self.tape is not None and self[1:4] == (None, None, None)
+
+
+def parse(text: str) -> Reference:
+    """Return the parts of a REF; raise UsageError with the grammar when it has none."""
+    found = _REFERENCE.match(text)
+    if found is None:
+        raise UsageError(f"{text!r} is not a reference: write {GRAMMAR}")
+    parts = found.groupdict()
+    moves_ago = None if parts["moves_ago"] is None else int(parts["moves_ago"])
+    return Reference(
+        parts["tape"], parts["branch"], parts["entry"], moves_ago, int(parts["back"] or 0)
+    )
+
+
+def render(reference: Reference) -> str:
+    """Return the text that `parse` reads as this reference."""
+    tape, branch, entry, moves_ago, back = reference
+    return "".join(
+        (
+            tape or "",
+            f":{branch}" if branch else "",
+            f"@{entry}" if entry else "",
+            f"@{{{moves_ago}}}" if moves_ago is not None else "",
+            f"~{back}" if back else "",
+        )
+    )
+
+
+def is_prefix(word: str) -> bool:
+    """Tell whether a word can be the beginning of an id: four hex digits or more."""
+    return _PREFIX.match(word) is not None
