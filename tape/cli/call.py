@@ -1,0 +1,110 @@
+"""What a call works on: the store and the tape that argv, environment and folder mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import NotFound
+from ..find import find
+from ..index import open_store, rows
+from ..reference import Reference, is_prefix, parse
+from .out import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..branches import Head
+    from ..index import Library
+    from ..tape import Hit, Tape
+    from .group import Options
+
+
+DIGITS = 32
+"""Digits of a tape's id."""
+
+
+class Found(NamedTuple):
+    """What a REF means."""
+
+    tape: Tape
+    head: Head | None
+    """The entry; None where the REF names a tape or a branch, whose head may be damaged."""
+    branch: str | None
+    """The branch the REF names."""
+
+
+def home(options: Options) -> Path:
+    """Return where the store is: --store, else $TAPE_HOME, else ~/.tape."""
+    return options.store or Path(os.environ.get("TAPE_HOME") or Path.home() / ".tape")
+
+
+def library(options: Options) -> Library:
+    """Return the store and its index; a context manager."""
+    return open_store(home(options))
+
+
+@contextmanager
+def entry(options: Options, text: str) -> Iterator[Hit]:
+    """Hold the entry a REF means; of a tape or a branch, its head."""
+    with library(options) as (store, index):
+        hit = find(store, index, text, "" if parse(text).tape else folder())
+        with hit.tape:
+            warn_of_refs(hit.tape)
+            yield hit
+
+
+@contextmanager
+def found(options: Options, text: str, *, warns: bool = True) -> Iterator[Found]:
+    """Hold the tape a REF leads to, and the entry if it means one."""
+    reference = parse(text)
+    with library(options) as opened:
+        hit = _named(opened, reference)
+        if hit is None:
+            tape, head = find(*opened, text, "" if reference.tape else folder())
+        else:
+            tape, head = hit, None
+        with tape:
+            if warns:
+                warn_of_refs(tape)
+            yield Found(tape, head, reference.branch)
+
+
+def warn_of_refs(tape: Tape) -> None:
+    """Say which lines of the journal readers skip."""
+    for damage in tape.refs().damage:
+        warn(f"{damage}; left out, `tape verify` says more")
+
+
+def _named(opened: Library, reference: Reference) -> Tape | None:
+    """Return the tape a REF names, however its heads are; None where `find` has to say."""
+    (store, index), word = opened, reference.tape
+    if reference[2:] != Reference()[2:]:
+        return None
+    if word is None:
+        hits = [row.folder for row in rows(store, index, cwd=folder(), limit=1)]
+    elif not word.startswith(".") and (store.tapes / word).is_dir():
+        hits = [word]
+    else:
+        hits = _by_id(opened, word) if is_prefix(word) and len(word) <= DIGITS else []
+    return store.open_folder(hits[0]) if len(hits) == 1 else None
+
+
+def _by_id(opened: Library, prefix: str) -> list[str]:
+    """Return the folders of the tapes whose id begins so."""
+    store, index = opened
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+            return index.folders(prefix)
+    return [name for name in store.folders() if store.id_of(name).startswith(prefix)]
+
+
+def folder() -> str:
+    """Return the current folder; raise NotFound where it has been removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+    except FileNotFoundError as error:
+        raise NotFound("the current folder is gone: go to another one, or name a tape") from error

@@ -1,0 +1,160 @@
+"""`new` and `append`: how any program records."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, cast, get_args
+
+import click
+
+from .. import __version__
+from ..errors import InvalidEntry, UsageError
+from ..given import given
+from ..store import Beginning
+from ..writer import Durability
+from .call import folder, found, library
+from .out import as_json, document, examples, raw, ref, say, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from ..writer import Writer
+    from .call import Found
+    from .group import Options
+
+PROGRAM = f"tape/{__version__}"
+"""What stands on a tape as the program that made it."""
+
+_CHUNK = 1 << 20
+
+
+@click.command(
+    epilog=examples('tape new --title "Login bug"', "tape append $(tape new) < entries.jsonl")
+)
+@click.option("--title", help="Title of the tape; it also names its folder.")
+@click.option("--cwd", help="Folder the session works in. Default: the current one.")
+@as_json
+@click.pass_obj
+def new(options: Options, title: str | None, cwd: str | None, as_json: bool) -> None:
+    """Make a tape and print its id.
+
+    The store is made with it where there is none. --json prints {id, path}.
+    """
+    title = clean(title or "") or None
+    place = clean(os.path.abspath(cwd or folder()))  # noqa: PTH100 (links stay as they are written)
+    with library(options) as (store, _):
+        beginning = Beginning(cwd=place, program=PROGRAM, title=title, slug=title or "")
+        with store.create(beginning) as tape:
+            path = str(store.tapes.absolute() / tape.folder.name)
+            document({"id": tape.id, "path": path}) if as_json else say([tape.id])
+
+
+def clean(text: str) -> str:
+    """Return an argument as text: bytes that are no UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+@click.command(
+    epilog=examples(
+        """echo '{"type":"note","data":{"text":"hi"}}' | tape append 3f2a""",
+        "tape append 3f2a:main --wait --durability entry < entries.jsonl",
+    )
+)
+@ref
+@click.option(
+    "--durability",
+    type=click.Choice(get_args(Durability)),
+    default="barrier",
+    show_default=True,
+    help="Sync after every entry, once for all lines that are there, or never.",
+)
+@click.option("--wait", is_flag=True, help="Wait for a busy branch.")
+@as_json
+@click.pass_obj
+def append(options: Options, ref: str, durability: str, wait: bool, as_json: bool) -> None:
+    """Record entries from JSON lines on standard input.
+
+    Each line is {"type":…,"data":{…}}; each is answered with the id of its entry, on a line, once
+    the entry is on the disk. After a line that is refused the earlier ones stand. A bare TAPE whose
+    current branch is busy gets a branch of its own; TAPE:BRANCH is refused instead.
+    """
+    with found(options, ref) as place:
+        refuse_entry(place)
+        kept = cast("Durability", durability)
+        with place.tape.writer(place.branch, wait=wait, durability=kept) as writer:
+            if writer.instead_of is not None:
+                warn(f"{writer.instead_of} is busy, so this goes to its own branch {writer.branch}")
+            answer = Answers(as_json=as_json)
+            try:
+                record(writer, sys.stdin.buffer, answer)
+            finally:
+                answer.end()
+
+
+def refuse_entry(place: Found) -> None:
+    """Refuse to append at an entry: going on from there is a fork."""
+    if place.head is not None:
+        at = f"{place.tape.id[:8]}@{place.head.entry[:8]}"
+        raise UsageError(f"entries are appended to a branch, not at an entry: `tape fork {at}`")
+
+
+class Answers:
+    """The ids of what was recorded, on standard output."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json, self._start = as_json, b"[\n"
+
+    def give(self, ids: list[str]) -> None:
+        """Answer entries that are on the disk."""
+        for identity in ids:
+            if self._as_json:
+                raw(b'%b"%b"' % (self._start, identity.encode()))
+                self._start = b",\n"
+            else:
+                raw(identity.encode() + b"\n")
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Close the JSON document."""
+        if self._as_json:
+            raw(b"[]\n" if self._start == b"[\n" else b"\n]\n")
+
+
+def record(writer: Writer, source: BinaryIO, answer: Answers) -> None:
+    """Write what is there, sync once, answer it, and go on until the end."""
+    for batch in batches(source):
+        ids: list[str] = []
+        try:
+            for number, line in batch:
+                ids.append(recorded(writer, number, line))
+        finally:
+            writer.barrier()
+            answer.give(ids)
+
+
+def recorded(writer: Writer, number: int, line: bytes) -> str:
+    """Write the entry a line asks for and return its id; raise InvalidEntry with its number."""
+    try:
+        entry = given(line)
+        return writer.append_data(entry.type, entry.data)
+    except InvalidEntry as error:
+        raise InvalidEntry(f"line {number}: {error}") from error
+
+
+def batches(source: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield the numbered lines that are there at each read; blank ones are left out."""
+    read: Callable[[int], bytes] = getattr(source, "read1", source.read)
+    number, parts = 0, [b""]
+    while part := read(_CHUNK):
+        parts.append(part)
+        if b"\n" not in part:
+            continue
+        *whole, rest = b"".join(parts).split(b"\n")
+        parts = [rest]
+        yield [(at, line) for at, line in enumerate(whole, number + 1) if line.strip()]
+        number += len(whole)
+    rest = b"".join(parts)
+    if rest.strip():
+        yield [(number + 1, rest)]

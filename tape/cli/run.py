@@ -1,0 +1,92 @@
+"""Run one command: its exit code, and its errors as one line on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from .group import Options, tape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+INTERRUPTED = 130
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command of `tape` and return its exit code."""
+    options = Options()
+    return guarded("tape", lambda: invoke(tape, arguments, options), lambda: options.debug)
+
+
+def invoke(group: click.Group, arguments: Sequence[str], options: object = None) -> int:
+    """Let a click group do what the arguments say, and return the exit code."""
+    try:
+        with group.make_context(group.name, list(arguments), obj=options) as ctx:
+            code = group.invoke(ctx)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    sys.stdout.flush()
+    return int(code or 0)
+
+
+def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]) -> int:
+    """Return the exit code of `command`; an error is one line, a traceback too with `debug`.
+
+    An error says its own exit code in an attribute `exit_code`.
+    """
+    try:
+        try:
+            return command()
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # noqa: BLE001 (the top of a command line: every error is told)
+            if debug():
+                traceback.print_exc()
+            return _told(program, error)
+    except BrokenPipeError:
+        _silence()
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _told(program: str, error: Exception) -> int:
+    """Say what went wrong and return the exit code for it."""
+    sys.stdout.flush()  # what was found before it comes first
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            error.show()
+            return 2
+        case click.UsageError():
+            verb = error.ctx.command_path if error.ctx else program
+            _warn(program, f"{error.format_message().rstrip('.')}; see `{verb} --help`")
+            return 2
+        case click.Abort():
+            return INTERRUPTED
+        case _ if hasattr(error, "exit_code"):
+            _warn(program, str(error))
+            return int(error.exit_code)
+        case OSError(strerror=str()):
+            told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            _warn(program, str(told))
+        case _:
+            _warn(program, f"{type(error).__name__}: {error}; --debug shows where")
+    return 1
+
+
+def _warn(program: str, text: str) -> None:
+    """Say an error in one line; what that takes is loaded when there is one."""
+    import_module(".out", __package__).warn(text, program)
+
+
+def _silence() -> None:
+    """Drop what nobody reads any more, so that the end of the process does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,107 @@
+"""The lines of a path, one after the other: what cannot be read is warned about and left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..blocks import BlobRef
+from ..errors import Damaged
+from ..line import decode
+from .out import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..branches import Head
+    from ..line import Entry
+    from ..path import Source
+    from ..tape import Tape
+
+
+_KIND = re.compile(rb'Z","type":"([a-z][a-z0-9._-]{0,63})","dh":"')
+_HEAD = 400  # bytes in which the type of a line stands
+
+
+class Step(NamedTuple):
+    """One line of a path, as it stands and as an entry."""
+
+    line: bytes
+    entry: Entry
+
+
+class _Line(NamedTuple):
+    source: Source
+    phase: str
+    offset: int
+    line: bytes
+
+
+Expand = Callable[[BlobRef], str]
+"""Gives the text that stands for a blob."""
+
+
+def entry_at(tape: Tape, head: Head) -> Step:
+    """Return the entry a head stands at."""
+    with tape.phases.open(head.phase) as file:
+        return _read(_Line(tape.source, head.phase, head.offset, file.line_at(head.offset)), None)
+
+
+def steps(
+    tape: Tape,
+    head: Head,
+    expand: Expand | None = None,
+    *,
+    types: frozenset[str] = frozenset(),
+    newest: int | None = None,
+) -> Iterable[Step]:
+    """Return the readable entries of a path, oldest first; memory stays flat.
+
+    With the whole text of blobs, unless `expand` gives less. Only of these `types`, and only the
+    `newest` so many, when given: those are read from the end.
+    """
+    if newest is None:
+        return _readable(_forward(tape, head), expand, types)
+    return list(islice(_readable(_back(tape, head), expand, types), newest))[::-1]
+
+
+def _forward(tape: Tape, head: Head) -> Iterator[_Line]:
+    for segment in tape.path(head):
+        for offset, line in segment.lines():
+            yield _Line(segment.source, segment.phase, offset, line)
+
+
+def _back(tape: Tape, head: Head) -> Iterator[_Line]:
+    for segment in reversed(tape.path(head)):
+        with segment.source.phases.open(segment.phase) as file:
+            for offset, line in file.lines_back(segment.end):
+                yield _Line(segment.source, segment.phase, offset, line)
+
+
+def _readable(
+    found: Iterable[_Line], expand: Expand | None, types: frozenset[str]
+) -> Iterator[Step]:
+    for line in found:
+        kind = _KIND.search(line.line, 0, _HEAD) if types else None
+        if kind and kind[1].decode() not in types:
+            continue
+        try:
+            step = _read(line, expand)
+        except Damaged as error:
+            warn(f"{error}; left out, `tape verify` says more")
+            continue
+        if not types or step.entry.type in types:
+            yield step
+
+
+def _read(line: _Line, expand: Expand | None) -> Step:
+    source, phase, offset, data = line
+    try:
+        data.decode()  # raw parts of an entry are not looked at by the decoder
+        return Step(data, decode(data, expand or source.expand))
+    except (Damaged, ValueError, RecursionError) as error:
+        raise Damaged(
+            f"{phase}: line at byte {offset} cannot be read: {error}", file=phase, offset=offset
+        ) from error

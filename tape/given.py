@@ -1,0 +1,139 @@
+"""Entries as other programs give them: a line of JSON → type and data, checked (tape.md §2).
+
+Pure. Only blanks outside strings go; numbers, key order and escapes stay as they were written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+from msgspec import Raw, Struct
+
+from .entries import RESERVED
+from .errors import InvalidEntry
+
+NESTING = 200
+"""Most levels of arrays and objects: deeper ones are more than some readers can follow."""
+
+_BLANK = re.compile(rb'("(?:[^"\\]++|\\.)*+")|[ \t\r\n]+')
+_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])|[\]}]')
+_TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
+
+
+class Given(NamedTuple):
+    """An entry somebody wants written."""
+
+    type: str
+    data: bytes
+    """Its payload, an object, as compact JSON."""
+
+
+class _Object(list[tuple[str, Any]]):
+    """The members of a JSON object in order, doubles and all."""
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self]
+
+
+class _Line(Struct, gc=False):
+    type: str
+    data: Raw
+
+
+_LINE = msgspec.json.Decoder(_Line)
+
+
+def given(line: bytes) -> Given:
+    """Return the entry a line `{"type":…,"data":{…}}` asks for; raise InvalidEntry with the reason.
+
+    Refused are invalid UTF-8, lone surrogates, NaN and Infinity, a key `$blob` anywhere, a double
+    key at the top of the line or of its data, and the types that only the store itself writes.
+    """
+    members = _parsed(line)
+    if not isinstance(members, _Object):
+        raise InvalidEntry('not an object: give {"type":…,"data":{…}}')
+    _check_keys(members, "the line")
+    fields = dict(members)
+    _check_type(fields.get("type"))
+    data = fields.get("data")
+    if not isinstance(data, _Object):
+        raise InvalidEntry("data must be an object")
+    _check_doubles(data, "data")
+    if b"\\ud" in line.lower():
+        _check_surrogates(members)
+    raw = _LINE.decode(_BLANK.sub(rb"\1", line)).data
+    return Given(fields["type"], bytes(raw))
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidEntry(f"not UTF-8: byte {error.start} of the line") from error
+    if _depth(line) > NESTING:
+        raise InvalidEntry(f"nested more than {NESTING} levels deep")
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise InvalidEntry(f"not JSON: {error.msg} at character {error.pos + 1}") from error
+
+
+def _depth(line: bytes) -> int:
+    if line.count(b"[") + line.count(b"{") <= NESTING:
+        return 0
+    deepest = level = 0
+    for token in _BRACKET.finditer(line):
+        if token[1]:
+            level += 1
+            deepest = max(deepest, level)
+        elif token[0] in b"]}":
+            level -= 1
+    return deepest
+
+
+def _object(members: list[tuple[str, Any]]) -> _Object:
+    found = _Object(members)
+    if "$blob" in found.names():
+        raise InvalidEntry("a key `$blob` is the store's own; name it otherwise")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InvalidEntry(f"{constant} is not JSON; write null or a string")
+
+
+# Numbers stay text: they are not looked at, and a long one must cost nothing.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse, parse_int=str, parse_float=str
+)
+
+
+def _check_keys(members: _Object, where: str) -> None:
+    _check_doubles(members, where)
+    for key in members.names():
+        if key not in {"type", "data"}:
+            raise InvalidEntry(f"unknown key {key!r}: a line has `type` and `data`")
+
+
+def _check_doubles(members: _Object, where: str) -> None:
+    keys = members.names()
+    if len(set(keys)) < len(keys):
+        double = next(key for at, key in enumerate(keys) if key in keys[:at])
+        raise InvalidEntry(f"key {double!r} stands twice in {where}")
+
+
+def _check_type(kind: object) -> None:
+    if not isinstance(kind, str) or not _TYPE.match(kind):
+        raise InvalidEntry(f"type {kind!r} is not allowed: it must match {_TYPE.pattern[:-2]}")
+    if kind in RESERVED:
+        raise InvalidEntry(f"entries of type {kind!r} are written by the store alone")
+
+
+def _check_surrogates(members: _Object) -> None:
+    try:
+        json.dumps(members, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidEntry("a lone surrogate (\\ud800 to \\udfff) is no text") from error

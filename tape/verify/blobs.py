@@ -1,0 +1,102 @@
+"""Blobs: every one hashed, and those that entries name looked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from .finding import damage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..disk import Folder
+    from ..tape import Tape
+    from .finding import Finding
+
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_LONGEST = 19  # digits of a number that is read as one
+
+
+class BlobCheck:
+    """The blobs of one tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self.count = 0
+        self._rotten: set[str] = set()
+
+    def findings(self) -> Iterator[Finding]:
+        """Hash every blob; names that are no hash are temporary, or somebody else's."""
+        for shelf in self._shelves():
+            with shelf:
+                for name in filter(_DIGEST.match, shelf.names()):
+                    yield from self._blob(shelf, name)
+
+    def _shelves(self) -> Iterator[Folder]:
+        try:
+            blobs = self._tape.folder.sub("blobs")
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        with blobs:
+            for name in blobs.names():
+                try:
+                    yield blobs.sub(name)
+                except (FileNotFoundError, NotADirectoryError):
+                    continue  # a file that people put there, or a link, told elsewhere
+
+    def _blob(self, shelf: Folder, digest: str) -> Iterator[Finding]:
+        file = f"blobs/{shelf.name}/{digest}"
+        self.count += 1
+        try:
+            with os.fdopen(shelf.file(digest), "rb") as opened:
+                true = hashlib.file_digest(opened, "sha256").hexdigest() == digest
+        except OSError as error:
+            yield damage(file, f"cannot be read: {error.strerror}")
+            return
+        if not true or shelf.name != digest[:2]:
+            self._rotten.add(digest)
+            yield damage(file, "its bytes do not match its name")
+
+    def wrong(self, data: bytes) -> list[str]:
+        """Return what is wrong with the blobs that an entry's data names."""
+        named: list[dict[str, Any]] = []
+
+        def collect(value: dict[str, Any]) -> dict[str, Any]:
+            if "$blob" in value:
+                named.append(value)
+            return value
+
+        try:
+            json.loads(data, object_hook=collect, parse_int=_number)
+        except (ValueError, RecursionError) as error:
+            return [f"its data is not JSON: {error}"]
+        return [wrong for value in named if (wrong := self._wrong(value))]
+
+    def _wrong(self, named: dict[str, Any]) -> str:
+        digest = named["$blob"]
+        if not isinstance(digest, str) or not _DIGEST.match(digest):
+            return "it names a blob by something that is no hash"
+        if digest in self._rotten:
+            return f"it names the blob {digest}, which is damaged"
+        size = self._size(digest)
+        if size is None:
+            return f"it names the blob {digest}, which is missing"
+        if size != named.get("bytes"):
+            return f"it gives the blob {digest} a wrong size"
+        return ""
+
+    def _size(self, digest: str) -> int | None:
+        try:
+            with self._tape.folder.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                return os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False).st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+
+def _number(digits: str) -> int | str:
+    """Read a number, but for one so long that Python refuses it."""
+    return int(digits) if len(digits) <= _LONGEST else digits

@@ -1,0 +1,218 @@
+"""Phases: every line hashed, each one after its parent, and the first one where it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .. import line as lines
+from ..entries import Anchor, Branch, Redact, Start
+from ..errors import Damaged, NewerFormat, NotFound, TapeError
+from ..path import base_of
+from ..phase import ENTRIES
+from ..refs import REFS
+from ..tape import INFO
+from .finding import damage
+from .tails import tail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..entries import Place
+    from ..line import Entry, Header
+    from ..phase import PhaseFile
+    from ..tape import Tape
+    from .blobs import BlobCheck
+    from .finding import Finding
+    from .journal import JournalCheck
+
+_OBJECT = ord("{")
+_FIRST = frozenset({"start", "branch", "anchor"})
+
+
+class _Spot(NamedTuple):
+    phase: str
+    line: int
+    offset: int
+
+
+class PhaseCheck:
+    """The phases of one tape."""
+
+    def __init__(self, tape: Tape, journal: JournalCheck, blobs: BlobCheck) -> None:
+        self._tape, self._journal, self._blobs = tape, journal, blobs
+        self.sizes: dict[str, int] = {}
+        """How many whole lines each phase holds."""
+        self.branches: dict[str, str] = {}
+        """The branch each phase was written on."""
+        self._starts: list[Start] = []
+        self._redacted: dict[str, _Spot] = {}
+        self._redactions: set[str] = set()
+        self._labels: set[str] | None = None
+
+    def lines(self, name: str) -> Iterator[Finding]:
+        """Check every line of one phase."""
+        if self._labels is None:
+            self._labels = set(self._journal.refs.labels.values())
+        self.sizes[name] = 0
+        try:
+            with self._tape.phases.open(name) as file:
+                yield from self._lines(file)
+        except NotFound:
+            pass  # only one that a ref names is missed, and told with it
+        except OSError as error:
+            on = self._journal.over(name)
+            yield damage(_file(name), f"cannot be read: {error.strerror}", on=on)
+
+    def _lines(self, file: PhaseFile) -> Iterator[Finding]:
+        before: Header | None = None
+        count = end = 0
+        for count, (offset, line) in enumerate(file.lines(), 1):
+            spot, end = _Spot(file.name, count, offset), offset + len(line) + 1
+            header, wrong = self._line(spot, line, before)
+            for message in wrong:
+                yield self._damage(spot, message)
+            before = header
+        self.sizes[file.name] = count
+        yield from self._tail(file, count, end)
+
+    def _line(
+        self, spot: _Spot, line: bytes, before: Header | None
+    ) -> tuple[Header | None, list[str]]:
+        """Return the header of a line if it holds, and what is wrong with the line."""
+        try:
+            header = lines.verify(line)
+        except NewerFormat as error:
+            raise NewerFormat(f"{spot.phase}, line {spot.line}: {error}") from error
+        except Damaged as error:
+            return None, [str(error)]
+        assert self._labels is not None
+        self._labels.discard(header.id)
+        try:
+            place = self._first if spot.line == 1 else _later
+            return header, [*place(spot, header, line, before), *self._data(spot, header, line)]
+        except (Damaged, ValueError, RecursionError) as error:
+            return header, [f"its data cannot be read: {error}"]
+
+    def _data(self, spot: _Spot, header: Header, line: bytes) -> list[str]:
+        """Look at data that is no object, that redacts, or that names a blob."""
+        if line[header.data] != _OBJECT:
+            if not lines.is_redacted(line, header):
+                return ["its data is not an object"]
+            self._redacted[header.id] = spot
+        elif header.type == Redact.entry_type:
+            data = lines.decode(line).data
+            self._redactions.update(data.targets if isinstance(data, Redact) else ())
+        elif line.find(b'"$blob"', header.data) >= 0:
+            return self._blobs.wrong(line[header.data : -1])
+        return []
+
+    def _first(self, spot: _Spot, header: Header, line: bytes, _: Header | None) -> Iterator[str]:
+        """Yield what is wrong with the first entry of a phase."""
+        entry = lines.decode(line)
+        data = entry.data
+        if not isinstance(data, Start | Branch | Anchor):
+            yield f"a phase cannot begin with {_described(entry)}"
+            return
+        if isinstance(data, Start):
+            self._starts.append(data)
+        self.branches[spot.phase] = data.branch
+        yield from _names(spot.phase, data)
+        yield from self._base(header, base_of(entry))
+
+    def _base(self, header: Header, base: Place | None) -> Iterator[str]:
+        if base is None:
+            if header.parent_id is not None or header.n != 0:
+                yield "the first entry of a tape has a parent but no origin"
+            return
+        try:
+            before = self._header_at(base)
+        except (TapeError, OSError) as error:
+            yield f"its base is not there: {error}"
+            return
+        if before.id != base.entry:
+            yield f"{base.phase} holds another entry at byte {base.offset} than its base"
+        yield from _chain(header, before)
+
+    def _header_at(self, base: Place) -> Header:
+        """Return the header of the line a base names, in this tape or in an origin."""
+        tape: Tape | None = self._tape
+        while tape is not None and base.tape not in (None, tape.id):
+            tape = tape.origin()
+        if tape is None:
+            raise NotFound(f"tape {base.tape} is no origin of this one")
+        with tape.phases.open(base.phase) as file:
+            return lines.read_header(file.line_at(base.offset))
+
+    def _tail(self, file: PhaseFile, count: int, end: int) -> Iterator[Finding]:
+        size = file.size()
+        rest = file.read(end, size)
+        if count == 0 and file.name in self._journal.named():
+            on = self._journal.over(file.name)
+            yield damage(_file(file.name), "it has no first entry", line=1, offset=0, on=on)
+        if not rest or b"\n" in rest:  # whole lines that came meanwhile can wait
+            return
+        lock = self.branches.get(file.name, "")
+        on = self._journal.over(file.name, end)
+        found = tail(self._tape.folder, _file(file.name), lock, end, size, count + 1, on)
+        if file.size() == size:  # else its writer went on and let go before the lock was seen
+            yield found
+
+    def leftovers(self) -> Iterator[Finding]:
+        """Name what no line accounts for: the start, redactions, labels."""
+        if len(self._starts) != 1:
+            yield damage(INFO, f"the tape begins {len(self._starts)} times, not once")
+        for start in self._starts:
+            if (start.tape, start.origin) != (self._tape.info.id, self._tape.info.origin):
+                yield damage(INFO, "its id and origin are not those of the start entry")
+        for entry, spot in self._redacted.items():
+            if entry not in self._redactions:
+                yield self._damage(spot, "its data is gone, and no redact entry names it")
+        for entry in sorted(self._labels or ()):
+            if not self._is_in_origin(entry):
+                yield damage(REFS, f"a label names the entry {entry[:12]}, which is not there")
+
+    def _is_in_origin(self, entry: str) -> bool:
+        try:
+            origin = self._tape.origin()
+            return origin is not None and bool(origin.find_entry(entry))
+        except (TapeError, OSError):
+            return True  # a broken origin is told with the start entry
+
+    def _damage(self, spot: _Spot, message: str) -> Finding:
+        on = self._journal.over(spot.phase, spot.offset)
+        return damage(_file(spot.phase), message, line=spot.line, offset=spot.offset, on=on)
+
+
+def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[str]:
+    """Yield what is wrong with an entry that another one stands before."""
+    if header.type in _FIRST:
+        yield f"an entry of type {header.type} stands inside a phase"
+    if before is not None:  # nothing follows from a damaged line
+        yield from _chain(header, before)
+
+
+def _chain(header: Header, before: Header) -> Iterator[str]:
+    if header.parent_id != before.id:
+        yield "its parent is not the entry before it"
+    if header.n != before.n + 1:
+        yield f"its depth is {header.n}, not {before.n + 1}"
+    if header.time <= before.time:
+        yield "its time is not after its parent's"
+
+
+def _names(phase: str, data: Start | Branch | Anchor) -> Iterator[str]:
+    """Yield what the first entry of a phase says of the phase that is not so."""
+    if data.phase != phase:
+        yield f"it is the first entry of phase {data.phase!r}"
+    began = data.kind if isinstance(data, Anchor) else "start" if isinstance(data, Start) else ""
+    if data.phase.partition("-")[2] != "-".join(filter(None, (data.branch, began))):
+        yield f"its phase is not called after branch {data.branch!r} and what began it"
+
+
+def _described(entry: Entry) -> str:
+    data = entry.data
+    return f"{entry.type}, {data.why}" if isinstance(data, lines.Unread) else entry.type
+
+
+def _file(phase: str) -> str:
+    return f"phases/{phase}/{ENTRIES}"

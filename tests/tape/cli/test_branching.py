@@ -1,0 +1,132 @@
+"""`tape fork`, `branches`, `switch` and `context`."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import TALK, TYPES, line, words
+
+
+def types(tape, ref):
+    return [entry["type"] for entry in tape("log", ref, "--json").json]
+
+
+def test_each_branch_sees_the_shared_past_and_its_own_side(tape, talk):
+    path = tape.folder(talk) / "phases/0001-main-start/entries.jsonl"
+    before = path.read_bytes()
+    entry = tape("log", talk, "--json").json[1]["id"]
+    made = tape("fork", f"{talk}@{entry[:8]}", "--name", "side", "--json").json
+    assert made == {"tape": talk, "branch": "side", "entry": entry}
+    tape("append", f"{talk}:side", stdin=line("note", text="side"))
+    tape("append", f"{talk}:main", stdin=line("note", text="main"))
+    assert types(tape, f"{talk}:side") == ["start", "user", "branch", "note"]
+    assert types(tape, talk) == [*TYPES, "note"]
+    assert path.read_bytes().startswith(before)
+    tape("verify", talk)
+
+
+def test_a_fork_says_how_to_go_on(tape, talk):
+    said = tape("fork", f"{talk}~1").text
+    assert said.endswith(f"; go on with `tape append {talk[:8]}:fork-1`\n")
+    tape(*said.split("`")[1].split()[1:], stdin=line("note", text="on"))
+    said = tape("fork", f"{talk}~1", "--switch").text
+    assert said.endswith(f"; go on with `tape append {talk[:8]}`\n")
+    assert tape("show", talk, "--json").json["current"] == "fork-2"
+
+
+def test_a_new_tape_reads_through_into_its_parent(tape, talk):
+    made = tape("fork", f"{talk}~1", "--new", "--json").json
+    assert made["tape"] != talk
+    assert made["branch"] == "main"
+    tape("append", made["tape"], stdin=line("note", text="own"))
+    assert types(tape, made["tape"]) == [*TYPES[:5], "start", "note"]
+    shown = tape("show", made["tape"], "--json").json
+    assert (shown["title"], shown["cwd"]) == ("First", str(tape.work))
+    assert shown["origin"]["tape"] == talk
+    assert shown["origin"]["entry"] == made["entry"]
+    named = tape("fork", talk, "--new", "--name", "other", "--json").json
+    assert tape("show", named["tape"], "--json").json["title"] == "other"
+    tape("verify", "--all")
+
+
+def test_a_new_tape_works_where_its_parent_went(tape, talk):
+    tape("append", talk, stdin=line("meta", cwd="/moved"))
+    made = tape("fork", talk, "--new", "--json").json
+    assert tape("show", made["tape"], "--json").json["cwd"] == "/moved"
+
+
+@pytest.mark.parametrize("name", ["../../x", "x/y", "", "refs", "a..b", "A", "x" * 49, "-x"])
+def test_a_name_that_may_not_become_a_path_is_refused(tape, talk, name):
+    assert tape.refused("fork", talk, f"--name={name}", code=2)
+    assert tape("branches", talk, "--json").json[1:] == []
+
+
+def test_a_new_tape_takes_no_such_name_either(tape, talk):
+    assert tape.refused("fork", talk, "--new", "--name", "../../x", code=2)
+    assert len(tape("ls", "--json").json) == 1
+
+
+def test_a_name_that_is_taken_is_refused(tape, talk):
+    assert "is already there" in tape.refused("fork", talk, "--name", "main", code=2)
+    assert tape.refused("fork", talk, "--new", "--switch", code=2)
+
+
+def test_branches_say_where_they_stand(tape, talk):
+    tape("fork", f"{talk}~1", "--name", "side")
+    rows = tape("branches", talk, "--json").json
+    keys = ("branch", "current", "n", "type", "pinned", "moves", "error")
+    assert [tuple(row[key] for key in keys) for row in rows] == [
+        ("main", True, 5, "assistant", False, 1, None),
+        ("side", False, 4, "tool.result", True, 1, None),
+    ]
+    text = tape("branches", talk).text.split("\n")
+    assert [row.split()[:2] for row in text[:2]] == [["*", "main"], ["side", rows[1]["entry"][:8]]]
+
+
+def test_a_branch_without_a_head_is_shown_beside_the_others(tape, talk):
+    tape("fork", f"{talk}~1", "--name", "side")
+    path = tape.folder(talk) / "refs.jsonl"
+    tape("append", f"{talk}:side", stdin=line("note", text="x"))
+    (tape.folder(talk) / "phases/0002-side/entries.jsonl").write_bytes(b"")
+    rows = tape("branches", talk, "--json").json
+    assert [row["entry"] is None for row in rows] == [False, True]
+    assert "no entry that verifies" in rows[1]["error"]
+    assert path.exists()
+
+
+def test_switch_moves_what_a_bare_name_means(tape, talk):
+    tape("fork", f"{talk}~1", "--name", "side")
+    assert tape("switch", f"{talk}:side").text == f"{talk[:8]} is on side now\n"
+    assert types(tape, talk) == TYPES[:5]
+    assert tape("switch", ":main", "--json").json == {"tape": talk, "branch": "main"}
+    assert types(tape, talk) == TYPES
+    assert "there are: main, side" in tape.refused("switch", f"{talk}:gone", code=3)
+    for ref in (talk, f"{talk}:main~1"):
+        assert "names no branch" in tape.refused("switch", ref, code=2)
+
+
+def test_context_is_the_repaired_view(tape, talk):
+    shown = tape("context", talk, "--json").json
+    assert list(shown) == ["tape", "branch", "head", "messages", "repair", "bytes"]
+    assert [message["role"] for message in shown["messages"]] == [
+        *("user", "assistant", "tool", "assistant")
+    ]
+    assert shown["messages"][0] == {"role": "user", "content": words("Read a.py")}
+    assert shown["messages"][2]["call_id"] == "c_1_0"
+    assert (shown["tape"], shown["branch"], shown["repair"]) == (talk, "main", None)
+    parts = shown["bytes"]
+    assert parts["total"] == sum(parts.values()) - parts["total"] > 0
+    assert list(parts) == ["summary", "system", "user", "assistant", "tool", "total"]
+
+
+def test_context_says_what_repair_did(tape):
+    identity = tape("new").text.strip()
+    tape("append", identity, stdin=b"\n".join(TALK.split(b"\n")[:3]))
+    shown = tape("context", identity, "--json").json
+    assert [injected["call_id"] for injected in shown["repair"]["injected"]] == ["c_1_0"]
+    assert "unknown" in shown["messages"][2]["content"][0]["text"]
+    text = tape("context", identity).text
+    assert "repair: result of c_1_0 made up: No result provided" in text
+    assert "3 messages; user " in text.split("\n")[-2]
+    before = tape("log", identity, "--json").out
+    assert before == tape("log", identity, "--json").out

@@ -1,0 +1,114 @@
+from shutil import rmtree
+
+import pytest
+
+from tape.entries import Anchor
+from tape.errors import Damaged, NotFound
+from tape.line import encode, encode_payload, stamp
+from tests.tape import making, reader
+
+
+def forked(store, tape, head):
+    return store.create(making.beginning("a fork"), origin=(tape, head))
+
+
+class TestAPath:
+    def test_is_what_the_other_reader_finds(self, tape, folder):
+        prompts = making.write(tape, "one", "two")
+        tape.fork(making.at(tape, prompts[0].id), "b")
+        making.write(tape, "three", branch="b")
+        for branch, head in reader.heads(folder).items():
+            found = [entry.id for entry in making.entries(tape, branch)]
+            assert found == [entry["id"] for entry in reader.path(folder, head)]
+
+    def test_read_whole_is_the_path_read_line_by_line(self, tape):
+        prompts = making.write(tape, "one", "two")
+        tape.fork(making.at(tape, prompts[0].id), "b")
+        making.write(tape, "three", branch="b")
+        assert tape.entries(tape.head("b")) == making.entries(tape, "b")
+
+    def test_skips_a_line_that_cannot_be_read_and_says_so(self, tape, folder):
+        making.write(tape, "one", "two", "three")
+        file = folder / "phases/0001-main-start/entries.jsonl"
+        file.write_bytes(file.read_bytes().replace(b'"one"', b'"one('))
+        told = []
+        found = tape.entries(tape.head(), skipped=told.append)
+        assert [entry.type for entry in found] == ["start", "user", "user"]
+        assert len(told) == 1
+        assert told[0].startswith("0001-main-start: line at byte ")
+
+    def test_whose_base_is_another_entry_is_damage(self, tape, folder):
+        (one,) = making.write(tape, "one")
+        tape.fork(making.at(tape, one.id), "b")
+        making.write(tape, "two", branch="b")
+        file = folder / "phases/0001-main-start/entries.jsonl"
+        file.write_bytes(
+            file.read_bytes().replace(b'"one"', b'"ONE"').replace(one.id[:9].encode(), b"0" * 9)
+        )
+        with pytest.raises(Damaged):
+            tape.path(tape.head("b"))
+
+    def test_to_the_newest_anchor_stops_there(self, tape, folder):
+        making.write(tape, "one")
+        head = tape.head()
+        name = "0002-main-compaction"
+        anchor = Anchor(name, "main", head.place, "compaction", "what was")
+        time = stamp(making.DAY + 10)
+        _, line = encode("anchor", head.entry, head.header.n + 1, time, encode_payload(anchor))
+        with tape.phases.folder.make(name) as made:
+            made.create("entries.jsonl", line)
+        with tape.journal.moving() as moves:
+            moves.branch("main", name, None, "compaction")
+        making.write(tape, "two")
+        types = [entry.type for entry in tape.entries(tape.head(), to_anchor=True)]
+        assert types == ["anchor", "user"]
+        assert making.texts(tape) == ["one", "two"]
+        assert reader.faults(folder) == []
+
+
+class TestForkedTapes:
+    def test_read_on_in_their_origin(self, store, tape, folder):
+        prompts = making.write(tape, "one", "two", "three")
+        with forked(store, tape, making.at(tape, prompts[1].id)) as child:
+            making.write(tape, "later")
+            making.write(child, "mine")
+            assert making.texts(child) == ["one", "two", "mine"]
+            start = [entry for entry in making.entries(child) if entry.type == "start"][1]
+            assert (start.parent_id, start.n) == (prompts[1].id, prompts[1].n + 1)
+            assert start.time > prompts[1].time
+            assert reader.faults(making.folder_of(store, child)) == []
+        assert reader.faults(folder) == []
+
+    def test_at_every_entry_and_through_two_origins(self, store, tape):
+        making.write(tape, "one", "two")
+        path = making.entries(tape)
+        for k, entry in enumerate(path):
+            with forked(store, tape, making.at(tape, entry.id)) as child:
+                making.write(child, "a")
+                with forked(store, child, child.head()) as grandchild:
+                    making.write(grandchild, "b")
+                    found = making.entries(grandchild)
+                    assert found[: k + 1] == path[: k + 1]
+                    assert making.texts(grandchild)[-2:] == ["a", "b"]
+                    assert reader.faults(making.folder_of(store, grandchild)) == []
+
+    def test_write_nothing_into_their_origin(self, store, tape, folder):
+        making.write(tape, "one")
+        before = reader.files(folder)
+        with forked(store, tape, tape.head()) as child:
+            making.write(child, "mine")
+        assert reader.files(folder) == before
+
+    def test_whose_origin_is_missing_say_so(self, store, tape, folder):
+        making.write(tape, "one")
+        with forked(store, tape, tape.head()) as child:
+            rmtree(folder)
+            with pytest.raises(NotFound, match=f"forked from .{tape.id}. is not in the store"):
+                making.entries(child)
+            making.write(child, "still writable")
+
+    def test_follow_an_origin_that_was_renamed(self, store, tape, folder):
+        making.write(tape, "one")
+        with forked(store, tape, tape.head()) as child:
+            folder.rename(folder.with_name("renamed"))
+            assert making.texts(child) == ["one"]

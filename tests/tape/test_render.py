@@ -1,0 +1,239 @@
+"""What people read: everything is shown, and nothing reaches a terminal as a control."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from tape.blocks import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
+from tape.entries import (
+    Anchor,
+    Approval,
+    Assistant,
+    Branch,
+    Context,
+    Custom,
+    Error,
+    Failure,
+    Meta,
+    Model,
+    Note,
+    Place,
+    Repair,
+    Start,
+    Summary,
+    ToolResult,
+    ToolStart,
+    User,
+)
+from tape.line import Unread, decode, encode, encode_payload, entry_of
+from tape.render import conversation, fitted, oneline, readable, visible, width
+
+TIME = "2026-11-21T20:31:05.123456Z"
+PLACE = Place(phase="0001-main-start", offset=0, entry="ab" * 20)
+BLOB = BlobRef("cd" * 32, 1234, "")
+
+
+def entry(payload):
+    header, _ = encode(payload.entry_type, None, 3, TIME, encode_payload(payload))
+    return entry_of(header, payload)
+
+
+def result(text, **fields):
+    return ToolResult("c_1", "read", (Text(text),), **fields)
+
+
+CALL = ToolCall(id="c_1", name="read", args=Raw(b'{"path":"a.py"}'))
+GISTS = [
+    (User((Text("Fix\n the  bug"),)), "Fix the bug"),
+    (User((Image(blob=BLOB, mime="image/png"),)), "[image/png, 1234 bytes, blob cdcdcdcdcdcd]"),
+    (
+        User((Document(blob=BLOB, mime="application/pdf", name="a.pdf"),)),
+        "[a.pdf, 1234 bytes, blob cdcdcdcdcdcd]",
+    ),
+    (User((Unknown(raw=Raw(b'{"type":"smell"}')),)), '[unknown block] {"type":"smell"}'),
+    (Assistant((Text("I look."), CALL)), 'I look. → read {"path":"a.py"}'),
+    (Assistant((ToolCall(id="c", name="x", args_text="no json"),)), "→ x no json"),
+    (Assistant((Text("half"),), stop_reason="length"), "(length) half"),
+    (Assistant((), stop_reason="error", error=Failure("Down", "gone")), "(error: gone)"),
+    (result("1\n2"), "read: 1 2"),
+    (result("no such file", is_error=True), "read: error: no such file"),
+    (Context("user", "steering", (Text("stop"),)), "steering: stop"),
+    (Start("ab", "0001-main-start", "main", "/work", "gong/1"), "gong/1 in /work"),
+    (Branch("0002-b", "b", PLACE, "fork"), "b from abababab (fork)"),
+    (
+        Anchor("0002-b", "b", PLACE, "compaction", Summary(goal="Ship")),
+        "compaction on b: ## Goal Ship",
+    ),
+    (ToolStart("c_1", "bash", Raw(b'{"a":1}')), 'bash {"a":1}'),
+    (Model("offline", "rules", "high"), "offline/rules high"),
+    (Repair("torn", why="9 bytes"), "torn: 9 bytes"),
+    (Error("Timeout", "too slow"), "Timeout: too slow"),
+    (Approval("c_1", "deny", "rule", reason="rm"), "deny by rule: rm"),
+    (Note("remember"), "remember"),
+    (Meta(cwd="/moved"), '{"cwd":"/moved"}'),
+    (Custom("k", Raw(b'{"a":1}')), '{"kind":"k","data":{"a":1}}'),
+]
+
+
+@pytest.mark.parametrize(("payload", "gist"), GISTS)
+def test_one_line_says_the_id_the_type_and_the_gist(payload, gist):
+    made = entry(payload)
+    assert oneline(made) == f"{made.id[:8]}  {payload.entry_type:<11}  {gist}"
+
+
+@pytest.mark.parametrize("data", [b'{"a":1}', b"null", b"[1]"])
+def test_what_is_not_understood_is_shown_as_such(data):
+    _, line = encode("smell", None, 0, TIME, data)
+    made = decode(line[:-1])
+    assert isinstance(made.data, Unread)
+    assert oneline(made).endswith(f"smell        (unknown type) {data.decode()}")
+    assert readable(made)[1] == f"  (unknown type) {data.decode()}"
+    assert next(conversation([made])) == f"· smell: (unknown type) {data.decode()}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[31mred\x1b[0m", "␛[31mred␛[0m"),
+        ("\x1b]0;title\x07", "␛]0;title␇"),
+        ("\x9b31m\x7f\0", "<U+009B>31m␡␀"),
+        ("a\r\nb\rc\r\n", "a\nb␍c\n"),
+        ("safe\u202eevil\u2066", "safe<U+202E>evil<U+2066>"),
+        ("lone \ud800", "lone \ufffd"),
+        ("日本語 é 🙂 \u2028", "日本語 é 🙂 \u2028"),
+    ],
+)
+def test_controls_are_shown_and_words_are_kept(text, shown):
+    assert visible(text) == shown
+
+
+ANY = st.text(st.characters(), max_size=40)
+
+
+@given(ANY, st.booleans())
+def test_no_control_reaches_the_terminal(text, markdown):
+    evil = text + "\x1b[2J\x9b\u202e"
+    entries = [
+        entry(User((Text(text), Opaque(raw=Raw(b'"\x7f"'))))),
+        entry(Assistant((Thinking(evil), ToolCall(id="c", name=evil, args_text=evil)), model=evil)),
+        entry(ToolResult("c_1", evil, (Text(evil),), full=evil)),
+        entry(Error(evil, evil)),
+        entry(Context("user", evil, (Text(evil),))),
+        entry(Anchor("p", evil, PLACE, evil, evil)),
+    ]
+    shown = [*conversation(entries, markdown=markdown)]
+    for made in entries:
+        shown += [oneline(made), *readable(made)]
+    for line in shown:
+        controls = [c for c in line if unicodedata.category(c) in {"Cc", "Cs"} and c != "\t"]
+        assert controls == [], line
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", line)
+
+
+def test_an_entry_is_cut_with_a_count_only_when_asked():
+    made = entry(result("\n".join(map(str, range(1, 21))), full="all of it"))
+    lines = readable(made)
+    assert lines[0] == f"tool.result {made.id[:12]} · 3 · 2026-11-21 20:31:05 · read"
+    assert lines[1:] == [f"  {n}" for n in range(1, 21)] + ["  in full:", "  all of it"]
+    assert readable(made, 5)[-2:] == ["  5", "  … 17 more lines"]
+
+
+TALK = [
+    entry(Start("ab", "0001-main-start", "main", "/work", "gong/1")),
+    entry(User((Text("Read *a.py*"),))),
+    entry(
+        Assistant(
+            (Thinking("hm"), Text("I **read** it."), CALL),
+            provider="offline",
+            model="rules",
+            stop_reason="tool_calls",
+        )
+    ),
+    entry(ToolStart("c_1", "read")),
+    entry(result("```\nx = 1\n```")),
+    entry(Assistant((Text("Half"),), stop_reason="aborted")),
+]
+
+
+def test_a_conversation_as_text():
+    assert "\n".join(conversation(TALK)) == (
+        "· start: gong/1 in /work\n"
+        "\n"
+        "── user · 2026-11-21 20:31:05\n"
+        "Read *a.py*\n"
+        "\n"
+        "── assistant · offline/rules · 2026-11-21 20:31:05\n"
+        "(thinking) hm\n"
+        "I **read** it.\n"
+        '→ read {"path":"a.py"}\n'
+        "\n"
+        "── tool.result · read · 2026-11-21 20:31:05\n"
+        "```\n"
+        "x = 1\n"
+        "```\n"
+        "\n"
+        "── assistant · 2026-11-21 20:31:05\n"
+        "Half\n"
+        "(aborted)\n"
+    )
+
+
+def test_a_conversation_as_markdown():
+    assert "\n".join(conversation(TALK, markdown=True)) == (
+        "*start: gong/1 in /work*\n"
+        "\n"
+        "## user · 2026-11-21 20:31:05\n"
+        "\n"
+        "Read *a.py*\n"
+        "\n"
+        "## assistant · offline/rules · 2026-11-21 20:31:05\n"
+        "\n"
+        "> (thinking) hm\n"
+        "\n"
+        "I **read** it.\n"
+        "\n"
+        "```\n"
+        '→ read {"path":"a.py"}\n'
+        "```\n"
+        "\n"
+        "## tool.result · read · 2026-11-21 20:31:05\n"
+        "\n"
+        "````\n"
+        "```\n"
+        "x = 1\n"
+        "```\n"
+        "````\n"
+        "\n"
+        "## assistant · 2026-11-21 20:31:05\n"
+        "\n"
+        "Half\n"
+        "\n"
+        "*(aborted)*\n"
+    )
+
+
+def test_a_conversation_is_never_cut():
+    text = "\n".join(f"line {n}" for n in range(10_000))
+    assert list(conversation([entry(result(text))])).count("line 9999") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("abc", 3), ("日本語", 6), ("e\u0301", 1), ("👩‍💻", 4), ("", 0), ("a\u200bb", 2)],
+)
+def test_wide_characters_take_two_columns_and_combining_ones_none(text, columns):
+    assert width(text) == columns
+
+
+@given(ANY, st.integers(1, 50))
+def test_a_fitted_text_is_one_line_that_fits(text, columns):
+    line = fitted(text, columns)
+    assert width(line) <= columns
+    assert "\n" not in line
