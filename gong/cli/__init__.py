@@ -1,0 +1,19 @@
+"""The command line of the agent: thin click commands, the only readers of argv and environment."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from .. import __version__
+
+
+def main() -> None:
+    """Run `gong` with the arguments of this process, and end the process with its exit code.
+
+    The version is told before anything is imported.
+    """
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"gong {__version__}\n")
+        return
+    sys.exit(import_module(".run", __package__).run(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""Use gong as a library: submit one prompt in a folder and watch the events.
+
+Run it with a folder for the store: python examples/ask.py /tmp/tapes "list ."
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import aclosing
+from pathlib import Path
+
+from gong.agent import events
+from gong.agent.assembly import assemble, new_tape
+from gong.config import Settings
+from tape import open_store
+
+
+async def ask(store_path: Path, prompt: str) -> None:
+    store, _ = open_store(store_path)
+    settings = Settings(model="offline/rules")
+    host = await assemble(
+        settings, os.environ, str(Path.cwd()), new_tape(store, settings), program="example/1"
+    )
+    try:
+        async with aclosing(host.session.submit(prompt)) as stream:
+            async for event in stream:
+                if isinstance(event, events.MessageUpdate) and event.kind == "text":
+                    print(event.delta, end="", flush=True)
+                elif isinstance(event, events.ToolExecutionStart):
+                    print(f"[{event.name} {bytes(event.args).decode()}]")
+        print()
+    finally:
+        await host.close()
+
+
+asyncio.run(ask(Path(sys.argv[1]), sys.argv[2]))

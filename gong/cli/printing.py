@@ -1,0 +1,198 @@
+"""`gong chat -p`: one prompt answered without a terminal, as text, JSON or a stream of JSON lines.
+
+The JSON document is read off the tape: what it says is what was recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import astuple
+
+from tape.blocks import NO_JSON, ToolCall, text_of, tool_calls
+from tape.entries import Assistant, Cost, Failure, ToolResult, Usage
+
+from ..agent import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tape.line import Entry
+
+    from ..agent.assembly import Host
+    from ..agent.session import Session
+
+Format = Literal["text", "json", "stream-json"]
+INTERRUPTED = 130
+LIMIT = 8
+
+
+class Called(Struct, frozen=True):
+    """One tool call of a run; `args` is JSON as the model wrote it, or its text."""
+
+    id: str
+    name: str
+    args: Raw
+    is_error: bool
+
+
+class Document(Struct, frozen=True):
+    """What `--output-format json` prints: one run, summed up."""
+
+    session: str
+    branch: str
+    result: str
+    stop_reason: str
+    usage: Usage
+    cost: Cost | None
+    turns: int
+    tool_calls: tuple[Called, ...]
+    is_error: bool
+    error: Failure | None
+
+
+class Result(Document, frozen=True, tag_field="type", tag="result"):
+    """The same as the last line of `--output-format stream-json`."""
+
+
+class Watch:
+    """Keeps what only events tell: how the run ended, and with which exit code."""
+
+    def __init__(self, emit: Callable[[bytes], None] | None, warn: Callable[[str], None]) -> None:
+        self.exit_code = 0
+        self.error: Failure | None = None
+        self.end = events.AgentEnd("error", 0, Usage())
+        self.first: str | None = None
+        """Id of the user entry the run answers."""
+        self._emit, self._warn = emit, warn
+
+    def see(self, event: events.Event) -> None:
+        """Take one event."""
+        if self._emit is not None:
+            self._emit(msgspec.json.encode(event))
+        match event:
+            case events.AgentStart(entry=entry):
+                self.first = entry
+            case events.Failure(error_class=kind, message=message, exit_code=code):
+                self.error, self.exit_code = Failure(kind, message), code
+                self._warn(message)
+            case events.TurnLimit(turns=turns):
+                self.exit_code = LIMIT
+                self._warn(f"stopped at the limit of {turns} turns; go on with: gong chat -c")
+            case events.Warn(message=message):
+                self._warn(message)
+            case events.AgentEnd():
+                self.end = event
+                if event.stop_reason == "aborted":
+                    self.exit_code = INTERRUPTED
+            case _:
+                pass
+
+
+async def answer(
+    host: Host,
+    prompt: str,
+    output: Format,
+    *,
+    out: Callable[[bytes], None],
+    warn: Callable[[str], None],
+) -> int:
+    """Answer one prompt, write the result with `out`, and return the exit code."""
+    session = host.session
+    emit = None
+    if output == "stream-json":
+        recorder = session.opened(prompt)
+        out(_line(_init(host, recorder.tape.id, recorder.branch)))
+        emit = lambda line: out(line + b"\n")  # noqa: E731 (one use)
+    watch = Watch(emit, warn)
+    await _run(session, prompt, watch)
+    if output == "text":
+        out(_text(document(session, watch)))
+    elif output == "json":
+        out(_line(document(session, watch)))
+    else:
+        out(_line(Result(*astuple(document(session, watch)))))
+    return watch.exit_code
+
+
+def _text(done: Document) -> bytes:
+    return f"{done.result}\n".encode() if done.result else b""
+
+
+def _line(value: Any) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+def _init(host: Host, session: str, branch: str) -> dict[str, Any]:
+    return {
+        "type": "init",
+        "session": session,
+        "branch": branch,
+        "model": host.model_name,
+        "tools": host.session.setup.tools.active,
+        "mode": "default",
+        "cwd": host.session.setup.env.working_directory,
+    }
+
+
+async def _run(session: Session, prompt: str, watch: Watch) -> None:
+    """Serve the run to its end; SIGINT and SIGTERM stop it and what it was doing is recorded."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, session.abort)
+    try:
+        async with aclosing(session.submit(prompt)) as stream:
+            async for event in stream:
+                watch.see(event)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def document(session: Session, watch: Watch) -> Document:
+    """Return what a run came to, read from its entries."""
+    recorder = session.recorder
+    assert recorder is not None, "a run opens its branch"
+    run = _since(recorder.path, watch.first)
+    answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
+    return Document(
+        session=recorder.tape.id,
+        branch=recorder.branch,
+        result=text_of(answers[-1].content) if answers else "",
+        stop_reason=watch.end.stop_reason,
+        usage=watch.end.usage,
+        cost=None,
+        turns=watch.end.turns,
+        tool_calls=_calls(run, answers),
+        is_error=watch.exit_code != 0,
+        error=watch.error,
+    )
+
+
+def _since(path: Sequence[Entry], first: str | None) -> Sequence[Entry]:
+    for place in range(len(path) - 1, -1, -1):
+        if path[place].id == first:
+            return path[place:]
+    return ()
+
+
+def _calls(run: Sequence[Entry], answers: Sequence[Assistant]) -> tuple[Called, ...]:
+    failed = {
+        entry.data.call_id: entry.data.is_error
+        for entry in run
+        if isinstance(entry.data, ToolResult)
+    }
+    return tuple(
+        Called(call.id, call.name, _args(call), failed.get(call.id, True))
+        for answer in answers
+        for call in tool_calls(answer.content)
+    )
+
+
+def _args(call: ToolCall) -> Raw:
+    return call.args if call.args != NO_JSON else Raw(msgspec.json.encode(call.args_text))

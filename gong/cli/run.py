@@ -1,0 +1,60 @@
+"""The verbs of `gong`, each imported when it is used, and how one is run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from tape.cli import run as store
+
+from .. import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_VERBS = {
+    "chat": "Talk to the agent, or have one prompt answered with -p.",
+    "tape": "The store's own program: `gong tape ls` is `tape ls`.",
+}
+"""Help line of each verb; the module of its name holds the command, but for `tape`."""
+
+_OWN = {"--help", "-h", "--version"}
+_DEBUG = "--debug"
+
+
+class _Verbs(click.Group):
+    """A group that imports the verb that is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in _VERBS:
+            return None
+        verb: click.Command = getattr(import_module(f".{name}", __package__), name)
+        return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(_VERBS.items()))
+
+
+gong = _Verbs(
+    "gong",
+    help="The coding agent that lives on tapes. Without a verb, `gong` means `gong chat`.",
+    subcommand_metavar="VERB [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+click.version_option(__version__, message="gong %(version)s")(gong)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; --debug may stand anywhere before a lone `--`."""
+    if arguments[:1] == ["tape"]:
+        return store.run(arguments[1:])
+    words = [word for word in arguments if word != _DEBUG]
+    if not words or (words[0].startswith("-") and words[0] not in _OWN):
+        words = ["chat", *words]
+    return store.guarded("gong", lambda: store.invoke(gong, words), lambda: _DEBUG in arguments)

@@ -1,0 +1,73 @@
+"""A home and a folder of nobody's, and the real commands in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+
+
+class Place:
+    """A throw-away home with a folder to work in."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "work"
+        self.folder.mkdir(parents=True)
+        self.env = {
+            "HOME": str(home),
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def run(self, *argv, stdin="", code=0, cwd=None, **env):
+        """Run a command to its end, demand its exit code, and return what it printed."""
+        done = subprocess.run(
+            [str(BIN / argv[0]), *map(str, argv[1:])],
+            cwd=cwd or self.folder,
+            env={**self.env, **env},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    def start(self, *argv, **env):
+        """Start a command and return its process."""
+        return subprocess.Popen(
+            [str(BIN / argv[0]), *map(str, argv[1:])],
+            cwd=self.folder,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def json(self, *argv, **more):
+        """Return the JSON document a command prints."""
+        return json.loads(self.run(*argv, **more).stdout)
+
+    def script(self, *answers, name="script.json"):
+        """Write a script and return the name of the model that plays it."""
+        (self.home / name).write_text(json.dumps(answers))
+        return f"scripted/{self.home / name}"
+
+    def tapes(self):
+        """Return the folders of all tapes."""
+        return sorted((self.home / ".tape" / "tapes").glob("[!.]*"))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path / "home")

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.tape import reader
+
+OFFLINE = "gong: no model is set up, so offline/rules answers"
+
+
+def call(name, **args):
+    return {"tool_calls": [{"name": name, "args": args}]}
+
+
+def entries(place, *ref):
+    return place.json("tape", "log", *ref, "--json")
+
+
+def wait_for(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.02)
+
+
+def test_a_prompt_is_answered_offline_with_two_tool_calls_on_a_tape_anyone_can_check(place):
+    (place.folder / "README.md").write_text("one\ntwo\n")
+    prompt = "read README.md then run wc -l README.md"
+    done = place.run("gong", "chat", "-p", prompt, "--output-format", "json")
+    assert done.stderr.startswith(OFFLINE)
+    assert done.stderr.count("\n") == 1
+    document = json.loads(done.stdout)
+    assert list(document) == [
+        *("session", "branch", "result", "stop_reason", "usage", "cost", "turns"),
+        *("tool_calls", "is_error", "error"),
+    ]
+    assert [(one["name"], one["is_error"]) for one in document["tool_calls"]] == [
+        ("read", False),
+        ("bash", False),
+    ]
+    assert (document["turns"], document["stop_reason"], document["error"]) == (3, "stop", None)
+    assert "2 README.md" in document["result"]
+    assert [entry["type"] for entry in entries(place)] == [
+        *("start", "user", "assistant", "tool.start", "tool.result"),
+        *("assistant", "tool.start", "tool.result", "assistant"),
+    ]
+    (folder,) = place.tapes()
+    assert reader.faults(folder) == []
+    assert document["session"] == json.loads((folder / "tape.json").read_text())["id"]
+
+
+def test_text_is_the_answer_and_nothing_else_on_standard_output(place):
+    model = place.script({"text": "forty-two"})
+    done = place.run("gong", "chat", "-p", "what is it?", "-m", model)
+    assert (done.stdout, done.stderr) == ("forty-two\n", "")
+
+
+def test_a_stream_is_one_object_a_line_from_init_to_result(place):
+    model = place.script(call("ls", path="."), {"text": "empty"})
+    done = place.run("gong", "chat", "-p", "look", "-m", model, "--output-format", "stream-json")
+    lines = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    kinds = [line["type"] for line in lines]
+    assert (kinds[0], kinds[-1]) == ("init", "result")
+    assert kinds[1:3] == ["agent_start", "turn_start"]
+    assert {"message_start", "message_update", "message_end"} <= set(kinds)
+    assert {"tool_execution_start", "tool_execution_end", "turn_end", "agent_end"} <= set(kinds)
+    assert set(lines[0]) >= {"session", "model", "tools", "mode"}
+    assert lines[-1]["result"] == "empty"
+    assert lines[-1]["session"] == lines[0]["session"]
+
+
+def test_standard_input_joins_the_prompt(place):
+    model = place.script({"text": "ok"})
+    place.run("gong", "chat", "-p", "review this", "-m", model, stdin="+ a line\n")
+    assert entries(place)[1]["data"]["content"][0]["text"] == "review this\n\n+ a line"
+
+
+def test_without_a_terminal_standard_input_is_the_prompt(place):
+    model = place.script({"text": "ok"})
+    place.run("gong", "chat", "-m", model, stdin="hello\n")
+    assert entries(place)[1]["data"]["content"][0]["text"] == "hello"
+
+
+def test_c_continues_the_newest_tape_of_this_folder(place):
+    model = place.script({"text": "one"})
+    first = place.json("gong", "chat", "-p", "a", "-m", model, "--output-format", "json")
+    second = place.json("gong", "chat", "-c", "-p", "b", "-m", model, "--output-format", "json")
+    assert second["session"] == first["session"]
+    assert [e["type"] for e in entries(place)] == [
+        *("start", "user", "assistant", "user", "assistant")
+    ]
+
+
+def test_a_fork_shares_the_past_and_sees_its_own_side_only(place):
+    model = place.script({"text": "one"})
+    for prompt in ("first", "second"):
+        go_on = ["-c"] if place.tapes() else []
+        place.run("gong", "chat", *go_on, "-p", prompt, "-m", model)
+    (folder,) = place.tapes()
+    before = reader.files(folder)
+    place.run("gong", "chat", "--fork", "~2", "-p", "other", "-m", model)
+    place.run("gong", "chat", "--session", f"{folder.name}:main", "-p", "third", "-m", model)
+
+    def said(ref):
+        return [e["data"]["content"][0]["text"] for e in entries(place, ref) if e["type"] == "user"]
+
+    assert said(f"{folder.name}:fork-1") == ["first", "other"]
+    assert said(f"{folder.name}:main") == ["first", "second", "third"]
+    after = reader.files(folder)
+    assert all(after[name].startswith(data) for name, data in before.items())
+    assert reader.faults(folder) == []
+
+
+def test_killed_during_a_tool_the_call_gets_one_result_that_says_what_is_known(place):
+    mark = place.folder / "begun"
+    model = place.script(call("bash", command=f"echo $$ > {mark}; exec sleep 300"))
+    process = place.start("gong", "chat", "-p", "go", "-m", model)
+    wait_for(lambda: mark.exists() and mark.read_text().strip())
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    os.kill(int(mark.read_text()), signal.SIGKILL)
+    assert "good" in place.run("tape", "verify").stdout
+    model = place.script({"text": "I see."}, name="after.json")
+    place.run("gong", "chat", "-c", "-p", "what happened?", "-m", model)
+    found = [entry for entry in entries(place) if entry["type"] == "repair"]
+    assert len(found) == 1
+    (injected,) = found[0]["data"]["injected"]
+    assert "outcome is unknown" in injected["text"]
+    tools = [
+        one for one in place.json("tape", "context", "--json")["messages"] if one["role"] == "tool"
+    ]
+    assert len(tools) == 1
+    assert reader.faults(place.tapes()[0]) == []
+
+
+def test_two_chats_on_one_tape_each_get_a_branch_and_lose_nothing(place):
+    mark, go = place.folder / "begun", place.folder / "go"
+    model = place.script({"text": "hi"})
+    place.run("gong", "chat", "-p", "begin", "-m", model)
+    waiting = f"touch {mark}; while [ ! -e {go} ]; do sleep 0.05; done"
+    slow = place.script(call("bash", command=waiting), {"text": "one"}, name="slow.json")
+    process = place.start("gong", "chat", "-c", "-p", "slowly", "-m", slow)
+    wait_for(mark.exists)
+    done = place.run("gong", "chat", "-c", "-p", "meanwhile", "-m", model)
+    assert "goes on in a branch of its own, main.2" in done.stderr
+    go.touch()
+    assert process.wait(30) == 0
+    process.communicate()
+    said = {
+        branch: [
+            e["data"]["content"][0]["text"]
+            for e in entries(place, f":{branch}")
+            if e["type"] == "user"
+        ]
+        for branch in ("main", "main.2")
+    }
+    assert said == {"main": ["begin", "slowly"], "main.2": ["begin", "slowly", "meanwhile"]}
+    assert reader.faults(place.tapes()[0]) == []
+
+
+def test_an_interrupt_stops_the_tool_and_ends_with_130(place):
+    mark = place.folder / "begun"
+    model = place.script(call("bash", command=f"touch {mark}; sleep 300"))
+    process = place.start("gong", "chat", "-p", "go", "-m", model, "--output-format", "json")
+    wait_for(mark.exists)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    document = json.loads(out)
+    assert (document["stop_reason"], document["is_error"]) == ("aborted", True)
+    assert entries(place)[-1]["type"] == "error"
+
+
+def test_the_limit_of_turns_ends_with_8(place):
+    model = place.script(*[call("ls", path=".")] * 3)
+    argv = ("gong", "chat", "-p", "go", "-m", model, "--max-turns", "2", "--output-format", "json")
+    document = place.json(*argv, code=8)
+    assert (document["turns"], document["is_error"]) == (2, True)
+
+
+def test_no_tools_means_none_are_offered(place):
+    model = place.script(call("ls", path="."), {"text": "ok"})
+    argv = ("gong", "chat", "-p", "go", "-m", model, "--tools", "none", "--output-format", "json")
+    assert place.json(*argv)["tool_calls"][0]["is_error"] is True
+
+
+BAD = {
+    "an empty prompt": (["-p", ""], 2, "the prompt is empty"),
+    "a blank prompt": (["-p", " \n "], 2, "the prompt is empty"),
+    "an unknown provider": (["-p", "x", "-m", "nobody/m"], 2, "nobody"),
+    "an unknown offline model": (["-p", "x", "-m", "offline/magic"], 2, "offline/magic"),
+    "no provider in the model": (["-p", "x", "-m", "sonnet"], 2, "sonnet"),
+    "a script that is not there": (["-p", "x", "-m", "scripted/no.json"], 2, "no.json"),
+    "no key": (["-p", "x", "-m", "anthropic/claude-sonnet-5-5"], 6, "ANTHROPIC_API_KEY"),
+    "an unknown tool": (["-p", "x", "--tools", "fly"], 2, "fly"),
+    "an unknown tape": (["-p", "x", "--session", "deadbeef"], 3, "deadbeef"),
+    "a REF that is none": (["-p", "x", "--session", "a@b@c"], 2, "a@b@c"),
+    "nothing to continue": (["-p", "x", "-c"], 3, "no session of this folder"),
+    "a fork of nothing": (["-p", "x", "--fork", "~1"], 3, ""),
+    "two ways to go on": (["-p", "x", "-c", "--session", "abcd"], 2, "exclude each other"),
+    "a limit of no turns": (["-p", "x", "--max-turns", "0"], 2, "max-turns"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_clear_line_its_exit_code_and_leaves_nothing(place, case):
+    argv, code, words = BAD[case]
+    done = place.run("gong", "chat", *argv, code=code)
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert not place.tapes()
+
+
+def test_a_script_that_ends_too_early_is_said_and_what_was_done_stays(place):
+    model = place.script(call("ls", path="."))
+    done = place.run("gong", "chat", "-p", "go", "-m", model, code=1)
+    assert "has 1 answer and was asked for one more" in done.stderr
+    assert entries(place)[-1]["type"] == "error"
+
+
+def test_an_unwritable_store_is_one_line(place):
+    (place.home / "file").write_text("not a folder")
+    done = place.run("gong", "chat", "-p", "x", TAPE_HOME=str(place.home / "file"), code=1)
+    assert done.stderr.count("\n") <= 2
+    assert "cannot be written" in done.stderr
+
+
+def test_a_folder_that_vanished_is_one_line(place):
+    gone = place.home / "gone"
+    gone.mkdir()
+    script = f"cd {gone}; rmdir {gone}; exec gong chat -p x </dev/null"
+    done = subprocess.run(["sh", "-c", script], env=place.env, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"this folder is gone" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_damaged_and_a_newer_tape_are_refused_untouched(place):
+    model = place.script({"text": "one"})
+    place.run("gong", "chat", "-p", "a", "-m", model)
+    (folder,) = place.tapes()
+    info = folder / "tape.json"
+    whole = info.read_bytes()
+    info.write_bytes(whole.replace(b'"format":1', b'"format":2'))
+    before = reader.files(folder)
+    done = place.run("gong", "chat", "--session", folder.name, "-p", "b", "-m", model, code=1)
+    assert "update" in done.stderr
+    assert reader.files(folder) == before
+    info.write_bytes(whole[:20])
+    before = reader.files(folder)
+    place.run("gong", "chat", "--session", folder.name, "-p", "b", "-m", model, code=4)
+    assert reader.files(folder) == before
+
+
+def test_a_wrong_setting_names_its_key_and_file(place):
+    config = place.home / ".config" / "gong" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("modle = 'x'\n")
+    done = place.run("gong", "chat", "-p", "x", code=2)
+    assert "config.toml" in done.stderr
+    assert "modle" in done.stderr
+
+
+def test_gong_alone_with_options_means_chat(place):
+    model = place.script({"text": "hi"})
+    assert place.run("gong", "-p", "x", "-m", model).stdout == "hi\n"
+
+
+def test_the_stores_own_command_line_is_there_under_gong(place):
+    assert place.run("gong", "tape", "ls", "--json").stdout == "[]\n"
+    assert place.run("gong", "tape", "show", "deadbeef", code=3).stdout == ""

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.suffix != ".pyc")
+SAYS = {
+    "ask.py": r"\[ls .*\]\nThis folder holds 1 entry: notes\.txt\.\n",
+    "fork_and_compare.py": (
+        r"main: A name for a cat\? / Mio\. / Another\? / Luna\.\n"
+        r"serious: A name for a cat\? / Mio\. / A serious one\? / Professor Whiskers\.\n"
+    ),
+    "record_from_a_shell.sh": r"([0-9a-f]{40}\n){2}(.*\n){3}",
+    "record_your_agent.py": r"recorded [0-9a-f]{8}: try  tape --store .* cat [0-9a-f]{8}\n",
+}
+
+
+def test_every_example_is_known_here():
+    assert set(EXAMPLES) == set(SAYS)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_and_says_what_it_should(name, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("a note\n")
+    run = "sh" if name.endswith(".sh") else sys.executable
+    args = ["list ."] if name == "ask.py" else []
+    done = subprocess.run(
+        [run, str(ROOT / "examples" / name), str(tmp_path / "tapes"), *args],
+        cwd=work,
+        env={
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(SAYS[name], done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_short(name):
+    assert len((ROOT / "examples" / name).read_text().split("\n")) <= 41
