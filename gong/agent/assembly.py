@@ -132,6 +132,6 @@ def resumed(hit: Hit, ref: str, settings: Settings) -> Recorder:
 
 
 def forked(hit: Hit, settings: Settings) -> Recorder:
-    """Begin a branch at the entry a REF names, and open it for writing."""
-    branch = hit.tape.fork(hit.head)
+    """Begin a branch at the entry a REF names, make it the current one, and open it."""
+    branch = hit.tape.fork(hit.head, switch=True)
     return Recorder.open(hit.tape, branch, durability=settings.durability)

@@ -217,14 +217,17 @@ class Session:
         self.setup = replace(self.setup, model=model)
 
     def fork(self, name: str | None = None) -> str:
-        """Go on in a new branch that begins at the newest entry, and return its name."""
+        """Go on in a new branch that begins at the newest entry, and return its name.
+
+        It becomes the tape's current branch, so that whoever continues finds what was last said.
+        """
         if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
         if self.recorder is None:
             raise ConfigurationError("nothing was said yet, so there is nothing to fork")
         old = self.recorder
         old.barrier()
-        branch = old.tape.fork(old.head(), name)
+        branch = old.tape.fork(old.head(), name, switch=True)
         self.recorder = Recorder.open(old.tape, branch, durability=old.writer.durability)
         old.writer.close()
         return branch

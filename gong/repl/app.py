@@ -1,0 +1,251 @@
+"""`gong chat` in a terminal: what is typed goes to the session, its events come back as lines.
+
+What keys mean is decided here, how things look in `screen`, drawing is the terminal's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import aclosing, contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from tape.errors import TapeError
+
+from ..agent.events import AgentEnd
+from ..errors import GongError
+from . import commands
+from .screen import Screen, clipped, queued_lines, remark, seconds
+from .terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..agent.assembly import Host
+    from ..agent.events import Event
+    from .screen import Line
+
+TWICE_SECONDS = 2.0
+"""A second Ctrl+C leaves within this time."""
+AT_ONCE_SECONDS = 0.02
+"""Keys that follow one another faster were not typed by hand."""
+INTERRUPTED = 130
+_SHORTEST_NAME = 8
+
+
+async def chat(host: Host, *, clock: Callable[[], float] = monotonic) -> int:
+    """Talk in the terminal until the person leaves; return the exit code.
+
+    Standard input must be a terminal. The host stays open.
+    """
+    with patch_stdout(raw=True):  # what others write lands above the prompt
+        return await _Conversation(host, clock).hold()
+
+
+class _Conversation:
+    """One conversation: its keys, its commands, and the run that answers."""
+
+    def __init__(self, host: Host, clock: Callable[[], float]) -> None:
+        self.host, self.session, self.clock = host, host.session, clock
+        self.screen = Screen()
+        self.terminal = Terminal(self._live, self._status, self._enter, self._keys())
+        self.tasks = asyncio.TaskGroup()
+        self.begun: float | None = None
+        """When the present run began; None while nothing runs."""
+        self.over = False
+        """Whether the present run takes no more words, because it ends or is being stopped."""
+        self.held: list[str] = []
+        """What was entered then: the next prompt."""
+        self.interrupted = -TWICE_SECONDS
+        self.typed = clock()
+        self.terminal.draft.on_text_changed += lambda _: self._note_typing()
+        self.spoken = False
+        self.exit_code = 0
+
+    async def hold(self) -> int:
+        """Serve the terminal until the person leaves; return the exit code."""
+        self._greet()
+        self.terminal.flush()
+        async with self.tasks:
+            drawing = self.tasks.create_task(self.terminal.draw())
+            unsubscribe = self.session.subscribe(self._watch)
+            try:
+                with _leaving_on_signals(self._end), suppress(EOFError):
+                    await self.terminal.read()
+            finally:
+                unsubscribe()
+                drawing.cancel()
+                self.held.clear()
+                self.session.abort()
+        self._say_goodbye()
+        self.terminal.flush()
+        return self.exit_code
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        keys.add("c-c")(lambda _: self._interrupt())
+        keys.add("<sigint>")(lambda _: self._interrupt())
+        keys.add("escape", filter=Condition(self._busy))(lambda _: self._stop())
+        keys.add("escape", "enter")(lambda _: self._follow_up())
+        keys.add("c-j")(lambda _: self._line_feed())
+        return keys
+
+    def _line_feed(self) -> None:
+        """Begin a new line; right behind other keys it is the Enter of a program that types."""
+        draft = self.terminal.draft
+        if draft.text and self.clock() - self.typed < AT_ONCE_SECONDS:
+            draft.validate_and_handle()
+        else:
+            draft.insert_text("\n")
+
+    def _note_typing(self) -> None:
+        self.typed = self.clock()
+
+    def _busy(self) -> bool:
+        return self.begun is not None
+
+    def _enter(self, text: str) -> None:
+        """Take what was entered: a command, steering while the agent works, or a prompt."""
+        if not text.strip():
+            return
+        if commands.is_command(text):
+            self._command(text)
+        elif self._busy():
+            self._say(text, self.session.steer)
+        else:
+            self._begin(text)
+
+    def _follow_up(self) -> None:
+        """Take the draft as something to do when the agent is done."""
+        draft = self.terminal.draft
+        if not self._busy() or commands.is_command(draft.text):
+            draft.validate_and_handle()
+        elif draft.text.strip():
+            self._say(draft.text, self.session.follow_up)
+            draft.reset(append_to_history=True)
+
+    def _say(self, text: str, say: Callable[[str], None]) -> None:
+        """Hand words to the present run, or keep them for the next when it takes none."""
+        if self.over:
+            self.held.append(text)
+        else:
+            say(text)
+
+    def _watch(self, event: Event) -> None:
+        """Note at once that a run is over: the stream of its events tells it a little later."""
+        if isinstance(event, AgentEnd):
+            self.over = True
+
+    def _stop(self) -> None:
+        self.over = True
+        self.session.abort()
+
+    def _interrupt(self) -> None:
+        """Stop what runs, or empty the line; the second time within two seconds, leave."""
+        now, before = self.clock(), self.interrupted
+        self.interrupted = now
+        if now - before < TWICE_SECONDS:
+            self.terminal.leave()
+        elif self._busy():
+            self._stop()
+        else:
+            self.terminal.draft.reset()
+
+    def _end(self) -> None:
+        """Leave because the system says so."""
+        self.exit_code = INTERRUPTED
+        self.terminal.leave()
+
+    def _command(self, text: str) -> None:
+        reply = commands.answer(text, self.host, busy=self._busy())
+        if reply.leaves:
+            self.terminal.leave()
+            return
+        answered = self.screen.reply(reply.text, failed=reply.failed)
+        self.terminal.print([*self.screen.prompt(text), *answered])
+
+    def _begin(self, text: str) -> None:
+        self.begun, self.over, self.spoken = self.clock(), False, True
+        self.terminal.print(self.screen.prompt(text))
+        self.tasks.create_task(self._serve(text))
+
+    async def _serve(self, text: str) -> None:
+        """Have a prompt answered, then what was entered too late for it."""
+        await self._run(text)
+        self.begun = None
+        if self.held:
+            held, self.held = "\n".join(self.held), []
+            self._begin(held)
+
+    async def _run(self, text: str) -> None:
+        """Show a run; an error of ours is a line, and the conversation goes on."""
+        try:
+            async with aclosing(self.session.submit(text)) as stream:
+                async for event in stream:
+                    self.terminal.print(self.screen.show(event, self.terminal.columns))
+        except (GongError, TapeError, OSError) as error:
+            self.terminal.print([remark(str(error), "error")])
+
+    def _greet(self) -> None:
+        folder = self.session.setup.env.working_directory
+        self.terminal.print([remark(f"gong · {self.host.model_name} · {folder} · /help")])
+        if (recorder := self.session.recorder) is not None:
+            entries = recorder.path[-1].n + 1
+            where = f"{recorder.tape.id[:8]}:{recorder.branch}"
+            self.terminal.print([remark(f"continuing {where}, {entries} entries")])
+
+    def _say_goodbye(self) -> None:
+        recorder = self.session.recorder
+        if self.spoken and recorder is not None:
+            where = f"{recorder.tape.id[:8]}:{recorder.branch}"
+            current = recorder.tape.refs().current == recorder.branch
+            how = "-c" if current else f"--session {where}"
+            self.terminal.print([remark(f"tape {where} · go on with: gong chat {how}")])
+
+    def _live(self) -> list[Line]:
+        columns = self.terminal.columns
+        return [*self.screen.live(columns), *queued_lines(self._waiting(), columns)]
+
+    def _waiting(self) -> tuple[str, ...]:
+        return (*self.session.queued(), *self.held)
+
+    def _status(self) -> str:
+        """Return the bottom line: model · branch · state · queue; the model's name gives way."""
+        recorder, waiting = self.session.recorder, len(self._waiting())
+        branch = recorder.branch if recorder else "new tape"
+        queue = [f"queue {waiting}"] if waiting else []
+        facts = " · ".join([branch, *self._state(), *queue])
+        room = self.terminal.columns - len(facts) - 3
+        if room < _SHORTEST_NAME:
+            return facts
+        return f"{clipped(commands.model_name(self.host), room)} · {facts}"
+
+    def _state(self) -> Iterator[str]:
+        again = self.clock() - self.interrupted < TWICE_SECONDS
+        if again:
+            yield "Ctrl+C again leaves"
+        if self.begun is not None:
+            yield f"working {seconds(self.clock() - self.begun)}"
+            if self.screen.doing:
+                yield self.screen.doing
+        elif not again:
+            yield "ready"
+
+
+@contextmanager
+def _leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
+    """Leave in order when the terminal closes or the process is asked to end."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGHUP, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, leave)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

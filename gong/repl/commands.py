@@ -1,0 +1,128 @@
+"""Slash commands: one table of what each is called, does, and whether it may interrupt work.
+
+A line that looks like a command never reaches the model, also when there is no such command.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.errors import TapeError
+
+from ..errors import GongError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..agent.assembly import Host
+
+_COMMAND = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
+
+KEYS = (
+    ("Enter", "send; while the agent works: steer it at its next step"),
+    ("Alt+Enter", "say it when the agent has nothing left to do"),
+    ("Ctrl+J", "new line"),
+    ("Esc, Ctrl+C", "stop the agent; what you were writing stays"),
+    ("Ctrl+C twice", "leave; once, with nothing going on: empty the line"),
+    ("Ctrl+D", "leave, on an empty line"),
+)
+"""What keys do, as /help shows it."""
+
+
+class Reply(NamedTuple):
+    """What a command answers; the conversation ends with one that leaves."""
+
+    text: str = ""
+    failed: bool = False
+    leaves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command."""
+
+    name: str
+    argument: str
+    """How its argument is written; empty for none."""
+    about: str
+    busy: bool
+    """Whether it may be used while the agent works."""
+    run: Callable[[Host, str], Reply]
+
+
+def is_command(text: str) -> bool:
+    """Tell whether a line is meant for us: `/x`, but not a path such as /etc/hosts."""
+    return _COMMAND.match(text) is not None
+
+
+def answer(text: str, host: Host, *, busy: bool) -> Reply:
+    """Run the command a line names; what goes wrong is a reply too."""
+    found = _COMMAND.match(text)
+    assert found is not None, "only commands are answered here"
+    command = COMMANDS.get(found["name"])
+    if command is None:
+        return Reply(_unknown(found["name"]), failed=True)
+    if busy and not command.busy:
+        return Reply(f"/{command.name} waits for the agent: stop it with Esc first", failed=True)
+    if found["argument"] and not command.argument:
+        return Reply(f"/{command.name} takes no argument", failed=True)
+    try:
+        return command.run(host, found["argument"] or "")
+    except (GongError, TapeError, OSError) as error:
+        return Reply(str(error), failed=True)
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
+    return f"unknown command /{name}: {hint} (begin with a blank to send it to the model)"
+
+
+def _help(_host: Host, _argument: str) -> Reply:
+    commands = [_help_row(command) for command in COMMANDS.values()]
+    keys = [f"{key:<16}{about}" for key, about in KEYS]
+    return Reply("\n".join([*commands, "* also while the agent works", "", *keys]))
+
+
+def _help_row(command: Command) -> str:
+    usage = f"/{command.name} {command.argument}".rstrip()
+    return f"{usage:<14}{'*' if command.busy else ' '} {command.about}"
+
+
+def _fork(host: Host, name: str) -> Reply:
+    recorder = host.session.recorder
+    old = recorder.branch if recorder else ""
+    branch = host.session.fork(name or None)
+    return Reply(f"this is branch {branch} now; {old} stays as it is")
+
+
+def _model(host: Host, name: str) -> Reply:
+    if name:
+        host.session.use_model(host.choose_model(name))
+        return Reply(f"{model_name(host)} answers from the next prompt on")
+    return Reply(f"{model_name(host)} answers; /model NAME takes another")
+
+
+def model_name(host: Host) -> str:
+    """Return provider/model of who answers the next prompt."""
+    model = host.session.setup.model
+    return f"{model.provider}/{model.id}"
+
+
+def _quit(_host: Host, _argument: str) -> Reply:
+    return Reply(leaves=True)
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("help", "", "this list", busy=True, run=_help),
+        Command("fork", "[NAME]", "go on in a new branch that begins here", busy=False, run=_fork),
+        Command("model", "[NAME]", "who answers; NAME is provider/model", busy=True, run=_model),
+        Command("quit", "", "leave", busy=True, run=_quit),
+    )
+}
+"""Every command by its name."""

@@ -1,0 +1,137 @@
+"""The terminal: the prompt, the live region above it, the scrollback above that. It only draws.
+
+A finished line stands in the live region until it is in the scrollback, so none flickers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.key_binding import KeyBindings
+
+    from .screen import Line
+
+_STYLE = Style.from_dict(
+    {
+        "you": "bold",
+        "thinking": "dim italic",
+        "call": "ansicyan",
+        "result": "dim",
+        "note": "ansiyellow",
+        "error": "ansired",
+        "bottom-toolbar": "noreverse dim",
+    }
+)
+_FRAME_SECONDS = 0.03
+_KEY_SECONDS = 0.1  # how long Esc alone may be the beginning of another key
+_LIVE_SHARE = 2  # the live region takes at most one row in so many
+
+
+class Terminal:
+    """One prompt that stays for the whole conversation."""
+
+    def __init__(
+        self,
+        live: Callable[[], list[Line]],
+        status: Callable[[], str],
+        accept: Callable[[str], None],
+        keys: KeyBindings,
+    ) -> None:
+        self._live = live
+        self._finished: list[Line] = []
+        self._changed = asyncio.Event()
+        self._prompt: PromptSession[None] = PromptSession(
+            self._above,
+            bottom_toolbar=status,
+            key_bindings=keys,
+            style=_STYLE,
+            erase_when_done=True,
+            refresh_interval=1,
+        )
+        self._app = self._prompt.app
+        self._app.ttimeoutlen = self._app.timeoutlen = _KEY_SECONDS
+        self._prompt.default_buffer.accept_handler = _acceptor(accept)
+
+    @property
+    def columns(self) -> int:
+        """How wide it is now."""
+        return self._app.output.get_size().columns
+
+    @property
+    def draft(self) -> Buffer:
+        """What is being written."""
+        return self._prompt.default_buffer
+
+    async def read(self) -> None:
+        """Hand over what is entered until `leave`; raises EOFError when the input ends."""
+        await self._prompt.prompt_async()
+
+    def leave(self) -> None:
+        """End `read`."""
+        app = get_app()  # on a terminal without cursor movement the prompt has another one
+        if app.is_running and not app.is_done:
+            app.exit()
+
+    def print(self, lines: list[Line]) -> None:
+        """Put finished lines into the scrollback with the next frame."""
+        self._finished += lines
+        self._changed.set()
+
+    async def draw(self) -> None:
+        """Draw what changed, for ever."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._finished:
+                await self._app.renderer.wait_for_cpr_responses()
+                self._scroll()
+            else:
+                self._app.invalidate()
+            await asyncio.sleep(_FRAME_SECONDS)
+
+    def _scroll(self) -> None:
+        """Move the finished lines from the live region into the scrollback.
+
+        This is `run_in_terminal` without its moment of line mode, in which Enter means Ctrl+J.
+        """
+        app = get_app()
+        if not app.is_running or app.is_done:
+            return
+        app.renderer.erase()
+        self.flush()
+        app.renderer.request_absolute_cursor_position()
+        app.invalidate()
+
+    def flush(self) -> None:
+        """Write the finished lines where the cursor is: no prompt may stand there."""
+        lines, self._finished = self._finished, []
+        text: StyleAndTextTuples = [(f"class:{line.style}", f"{line.text}\n") for line in lines]
+        print_formatted_text(self._app.output, text, _STYLE)
+        self._app.output.flush()
+
+    def _above(self) -> StyleAndTextTuples:
+        rows = self._app.output.get_size().rows // _LIVE_SHARE
+        lines = [*self._finished, *self._live()][-rows:]
+        shown: StyleAndTextTuples = [(f"class:{line.style}", f"{line.text}\n") for line in lines]
+        return [*shown, ("", "\n"), ("class:you", "> ")]
+
+
+def _acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
+    """Return what the prompt does on Enter: the text is handed over and its line emptied."""
+
+    def take(buffer: Buffer) -> bool:
+        accept(buffer.text)
+        return False
+
+    return take

@@ -1,0 +1,134 @@
+"""A terminal for tests: a program in a real pseudo-terminal, and the screen a person would see."""
+
+from __future__ import annotations
+
+import termios
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Self
+
+import pexpect
+import pyte
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+PATIENCE_SECONDS = 20
+CTRL_C, CTRL_D, CTRL_J, ESC, ENTER, ALT_ENTER = "\x03", "\x04", "\n", "\x1b", "\r", "\x1b\r"
+
+
+class _Screen(pyte.HistoryScreen):
+    """Answers the program's questions, as terminals do."""
+
+    def __init__(self, columns, rows, answer):
+        super().__init__(columns, rows, history=20_000, ratio=0.5)
+        self._answer = answer
+
+    def write_process_input(self, data):
+        self._answer(data)
+
+
+class Terminal:
+    """A running program, its keyboard and its screen. A context manager."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        columns: int = 80,
+        rows: int = 24,
+    ) -> None:
+        self.child = pexpect.spawn(
+            command[0],
+            list(command[1:]),
+            cwd=str(cwd),
+            env={"TERM": "xterm-256color", **env},
+            dimensions=(rows, columns),
+            timeout=PATIENCE_SECONDS,
+        )
+        self.child.delaybeforesend = None
+        self.screen = _Screen(columns, rows, self.child.send)
+        self._stream = pyte.ByteStream(self.screen)
+        self._above: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.close(force=True)
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        self.child.send(keys)
+
+    def wait_for_keys(self) -> None:
+        """Return once single keys are read; before, the terminal makes Ctrl+J of Enter."""
+        self.wait_until(
+            lambda: not termios.tcgetattr(self.child.child_fd)[3] & termios.ICANON, "raw keys"
+        )
+
+    def say(self, line: str) -> None:
+        """Type a line and press Enter, once it stands on the screen: as a person would."""
+        self.type(line)
+        self.wait_for(f"> {line[-30:]}" if len(line) <= 30 else line[-30:])
+        self.type(ENTER)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the window another size."""
+        self.screen.resize(rows, columns)
+        self.child.setwinsize(rows, columns)
+
+    def rows(self) -> list[str]:
+        """Return the rows on the screen."""
+        return [row.rstrip() for row in self.screen.display]
+
+    def text(self) -> str:
+        """Return the scrollback and the screen."""
+        for line in islice(self.screen.history.top, len(self._above), None):
+            row = "".join(line[at].data for at in range(self.screen.columns))
+            self._above.append(row.rstrip())
+        return "\n".join([*self._above, *self.rows()])
+
+    def colours(self) -> set[str]:
+        """Return the colours of what is on the screen."""
+        cells = [cell for row in self.screen.buffer.values() for cell in row.values()]
+        return {cell.fg for cell in cells} | {cell.bg for cell in cells}
+
+    def wait_for(self, text: str, *, on_screen: bool = False) -> str:
+        """Return all text once some stands there; fail with the screen when it never does."""
+        return self.wait_until(
+            lambda: text in ("\n".join(self.rows()) if on_screen else self.text()), repr(text)
+        )
+
+    def wait_until_gone(self, text: str) -> str:
+        """Return all text once some is no longer on the screen."""
+        return self.wait_until(lambda: text not in "\n".join(self.rows()), f"no {text!r}")
+
+    def wait_until(self, condition, wanted: str) -> str:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            if time.monotonic() > deadline or not self._read():
+                raise AssertionError(f"waited for {wanted}, but saw:\n{self.text().rstrip()}")
+        return self.text()
+
+    def wait_for_end(self) -> int:
+        """Return the exit code once the program has ended."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._read():
+            assert time.monotonic() < deadline, f"it did not end:\n{self.text().rstrip()}"
+        self.child.wait()
+        assert self.child.exitstatus is not None, f"ended by signal {self.child.signalstatus}"
+        return self.child.exitstatus
+
+    def _read(self) -> bool:
+        """Take what the program wrote; False when it has ended."""
+        try:
+            self._stream.feed(self.child.read_nonblocking(65_536, timeout=0.05))
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
+            return False
+        return True

@@ -1,0 +1,257 @@
+"""`gong chat` in a real pseudo-terminal: what a person types and sees."""
+
+import json
+import os
+import shutil
+import sysconfig
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from .terminal import ALT_ENTER, CTRL_C, CTRL_D, ESC, Terminal
+
+GONG = str(Path(sysconfig.get_path("scripts")) / "gong")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "README.md").write_text("# Sand\n" + "grain\n" * 41)
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def environ(home):
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+
+
+@pytest.fixture
+def chat(folder, environ):
+    """Open `gong chat` in a terminal."""
+    open_terminals = []
+
+    def chat(*arguments, columns=80, rows=24, **variables):
+        terminal = Terminal(
+            [GONG, "chat", *arguments],
+            cwd=folder,
+            env={**environ, **variables},
+            columns=columns,
+            rows=rows,
+        )
+        open_terminals.append(terminal)
+        terminal.wait_for("ready")
+        return terminal
+
+    yield chat
+    for terminal in open_terminals:
+        terminal.__exit__()
+
+
+@pytest.fixture
+def script(folder):
+    """Write the answers of a model and return its name."""
+
+    def script(*answers):
+        (folder / "script.json").write_text(json.dumps(answers))
+        return "scripted/script.json"
+
+    return script
+
+
+def test_a_conversation_with_tools(chat):
+    now = chat("-m", "offline/rules")
+    now.say("read README.md then run wc -l README.md")
+    now.wait_for("`wc -l README.md` printed: 42 README.md")
+    now.wait_for("main · ready", on_screen=True)
+    shown = now.text()
+    assert (
+        "> read README.md then run wc -l README.md\n"
+        "\n"
+        "● read README.md\n"
+        "  # Sand\n"
+        "  grain\n"
+        "  grain\n"
+        "  grain\n"
+        "  grain\n"
+        "  … 37 more lines\n"
+        "● $ wc -l README.md\n"
+        "  42 README.md\n"
+        "\n"
+        "README.md has 42 lines; it begins: # Sand\n"
+    ) in shown
+    now.say("/quit")
+    assert now.wait_for_end() == 0
+    assert "go on with: gong chat -c" in now.text()
+
+
+def test_going_on_where_it_ended(chat):
+    first = chat("-m", "offline/rules")
+    first.say("list .")
+    first.wait_for("main · ready", on_screen=True)
+    first.type(CTRL_D)
+    assert first.wait_for_end() == 0
+    second = chat("-c", "-m", "offline/rules")
+    assert "continuing " in second.text()
+    assert ":main, " in second.text()
+
+
+def test_ctrl_c_stops_a_command_and_the_prompt_is_back(chat):
+    now = chat("-m", "offline/rules")
+    now.say("run sleep 30")
+    now.wait_for("· bash", on_screen=True)
+    begun = time.monotonic()
+    now.type(CTRL_C)
+    now.wait_for("stopped")
+    now.wait_for("main · Ctrl+C again leaves", on_screen=True)
+    assert time.monotonic() - begun < 3
+    now.say("list .")
+    now.wait_for("● ls .")
+
+
+def test_ctrl_c_twice_leaves(chat):
+    now = chat("-m", "offline/rules")
+    now.say("run sleep 30")
+    now.wait_for("· bash", on_screen=True)
+    now.type(CTRL_C + CTRL_C)
+    assert now.wait_for_end() == 0
+    assert "stopped\ntape " in now.text()
+
+
+def test_ctrl_c_twice_leaves_with_nothing_going_on(chat):
+    now = chat("-m", "offline/rules")
+    now.type("half a line")
+    now.wait_for("> half a line")
+    now.type(CTRL_C)
+    now.wait_for("Ctrl+C again leaves", on_screen=True)
+    now.wait_until_gone("half a line")
+    now.type(CTRL_C)
+    assert now.wait_for_end() == 0
+
+
+def test_steering_and_a_follow_up_while_a_tool_runs(chat, folder, script):
+    wait = {"name": "bash", "args": {"command": "until test -e go; do sleep 0.05; done"}}
+    model = script({"tool_calls": [wait]}, {"text": "one"}, {"text": "two"})
+    now = chat("-m", model)
+    now.say("begin")
+    now.wait_for("· bash", on_screen=True)
+    now.say("be brief")
+    now.wait_for("queued: be brief", on_screen=True)
+    now.type("tell me more" + ALT_ENTER)
+    now.wait_for("queue 2", on_screen=True)
+    (folder / "go").touch()
+    now.wait_for("two")
+    now.wait_for("main · ready", on_screen=True)
+    shown = now.text()
+    order = [shown.index(part) for part in ("\n> be brief", "\none", "\n> tell me more", "\ntwo")]
+    assert order == sorted(order)
+    assert "queue" not in "\n".join(now.rows())
+
+
+def test_esc_stops_an_answer(chat, script):
+    model = script({"text": "word " * 2000, "chunk": 5, "chunk_delay_ms": 20})
+    now = chat("-m", model)
+    now.say("begin")
+    now.wait_for("word word")
+    now.type(ESC)
+    now.wait_for("stopped")
+    now.wait_for("ready", on_screen=True)
+
+
+def test_fork_and_model_and_what_is_no_command(chat):
+    now = chat("-m", "offline/rules")
+    now.say("/fork")
+    now.wait_for("nothing was said yet, so there is nothing to fork")
+    now.say("/model nobody/knows")
+    now.wait_for("unknown model 'nobody/knows'")
+    now.say("/modle")
+    now.wait_for("did you mean /model?")
+    now.say("list .")
+    now.wait_for("main · ready", on_screen=True)
+    now.say("/fork other")
+    now.wait_for("this is branch other now; main stays as it is")
+    now.wait_for("other · ready", on_screen=True)
+
+
+def test_ten_thousand_lines_of_output_do_not_flood(chat):
+    now = chat("-m", "offline/rules")
+    now.say("run seq 10000")
+    now.wait_for("main · ready", on_screen=True)
+    shown = now.text()
+    assert "more lines" in shown
+    assert len([row for row in shown.split("\n") if row.strip().isdecimal()]) <= 10
+
+
+def test_a_narrow_window_and_wide_words(chat, folder):
+    (folder / "文.txt").write_text("今日は良い天気ですね、散歩に行きましょう。" * 3 + "\n")
+    now = chat("-m", "offline/rules")
+    now.resize(40, 20)
+    now.say("read 文.txt")
+    now.wait_for("it begins:")
+    now.wait_for("main · ready", on_screen=True)
+    assert "\n  今日は良い天気ですね、散歩に行きまし…\n" in now.text()
+    now.say("run sleep 30")
+    now.wait_for("working", on_screen=True)
+    now.resize(30, 10)
+    now.type(CTRL_C)
+    now.wait_for("main · Ctrl+C again leaves", on_screen=True)
+    now.say("list .")
+    now.wait_for("● ls .")
+
+
+def test_no_color_means_no_colours(chat):
+    shown = []
+    for variables in ({}, {"NO_COLOR": "1"}):
+        now = chat("-m", "offline/rules", **variables)
+        now.say("list .")
+        now.wait_for("main · ready", on_screen=True)
+        shown.append(now.colours())
+    assert shown[0] > {"default"}
+    assert shown[1] == {"default"}
+
+
+def test_a_folder_that_vanished_is_one_line(chat, folder):
+    now = chat("-m", "offline/rules")
+    shutil.rmtree(folder)
+    now.say("run pwd")
+    now.wait_for("main · ready", on_screen=True)
+    now.say("/help")
+    now.wait_for("this list")
+
+
+def test_a_closed_window_leaves_no_command_behind(chat, folder):
+    now = chat("-m", "offline/rules")
+    now.say("run echo $$ > pid; sleep 60")
+    now.wait_for("· bash", on_screen=True)
+    now.wait_until(lambda: (folder / "pid").exists() and (folder / "pid").read_text(), "its pid")
+    pid = int((folder / "pid").read_text())
+    now.child.close(force=False)
+    deadline = time.monotonic() + 10
+    while _lives(pid):
+        assert time.monotonic() < deadline, "the command outlived its window"
+        time.sleep(0.05)
+
+
+def _lives(pid):
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def test_a_terminal_that_cannot_move_its_cursor_still_converses(chat, folder, environ):
+    command = [GONG, "chat", "-m", "offline/rules"]
+    with Terminal(command, cwd=folder, env={**environ, "TERM": "dumb"}) as now:
+        now.wait_for("/help")
+        now.wait_for_keys()
+        now.type("list .\r")
+        now.wait_for("This folder holds")
+        now.type("/quit\r")
+        assert now.wait_for_end() == 0

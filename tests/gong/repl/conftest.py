@@ -1,0 +1,51 @@
+import json
+import os
+
+import pytest
+
+from gong.agent.assembly import assemble, new_tape
+from gong.config import Settings
+from tape.store import Store
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "tapes")
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write answers to a file and return the name of the model that plays them."""
+
+    def script(*answers):
+        file = tmp_path / "script.json"
+        file.write_text(json.dumps(answers))
+        return f"scripted/{file}"
+
+    return script
+
+
+@pytest.fixture
+async def host(folder, store, tmp_path):
+    """Return a real host in `folder`, with the model that is named."""
+    hosts = []
+
+    async def make(model="offline/rules", recorder=None):
+        settings = Settings(model=model)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+        opened = new_tape(store, settings)
+        made = await assemble(
+            settings, environ, str(folder), opened, program="gong/test", recorder=recorder
+        )
+        hosts.append(made)
+        return made
+
+    yield make
+    for made in hosts:
+        await made.close()

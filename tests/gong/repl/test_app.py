@@ -1,0 +1,457 @@
+"""The conversation as its keys and its screen: real sessions, a pipe for a keyboard."""
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import asynccontextmanager
+from itertools import islice
+
+import pyte
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from gong.agent.events import AgentEnd
+from gong.agent.record import Recorder
+from gong.repl.app import chat
+from tape.entries import Context, User
+
+ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
+PATIENCE_SECONDS = 20
+
+
+class _Screen(pyte.HistoryScreen):
+    """Answers where its cursor is, as terminals do."""
+
+    def __init__(self, size, answer):
+        super().__init__(size.columns, size.rows, history=5000)
+        self._answer = answer
+
+    def write_process_input(self, data):
+        self._answer(data)
+
+
+class Window:
+    """What prompt-toolkit writes to, as a screen."""
+
+    encoding = "utf-8"
+
+    def __init__(self, size, answer):
+        self.size = size
+        self._screen = _Screen(size, answer)
+        self._stream = pyte.Stream(self._screen)
+        self._above = []
+        self.raw = ""
+        self.frames = []
+
+    def write(self, data):
+        self.raw += data
+        self._stream.feed(data)
+
+    def flush(self):
+        self.frames.append(self.rows())
+
+    def isatty(self):
+        return True
+
+    def fileno(self):
+        return 1
+
+    def rows(self):
+        return [row.rstrip() for row in self._screen.display]
+
+    def text(self):
+        for line in islice(self._screen.history.top, len(self._above), None):
+            row = "".join(line[at].data for at in range(self.size.columns))
+            self._above.append(row.rstrip())
+        return "\n".join([*self._above, *self.rows()])
+
+
+class Talk:
+    """A conversation that is going on."""
+
+    def __init__(self, window, keyboard, task, host):
+        self.window, self.task, self.host = window, task, host
+        self._keyboard = keyboard
+
+    def type(self, keys):
+        self._keyboard.send_text(keys)
+
+    async def until(self, condition, wanted):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            if self.task.done():
+                self.task.result()
+            assert time.monotonic() < deadline, f"no {wanted} in:\n{self.window.text()}"
+            await asyncio.sleep(0.02)
+
+    async def sees(self, text):
+        await self.until(lambda: text in self.window.text(), repr(text))
+
+    async def status(self, text):
+        await self.until(lambda: text in self.window.rows()[-1], f"{text!r} at the bottom")
+
+    async def leave(self):
+        self.type(CTRL_D)
+        return await asyncio.wait_for(self.task, PATIENCE_SECONDS)
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def talk(clock):
+    """Open a conversation with a host; it is left at the end if it was not before."""
+
+    @asynccontextmanager
+    async def talk(host, columns=80, rows=24):
+        with create_pipe_input() as keyboard:
+            window = Window(Size(rows, columns), keyboard.send_text)
+            output = Vt100_Output(window, lambda: window.size)
+            with create_app_session(keyboard, output):
+                task = asyncio.create_task(chat(host, clock=clock))
+            going_on = Talk(window, keyboard, task, host)
+            try:
+                yield going_on
+                if not task.done():
+                    assert await going_on.leave() == 0
+            finally:
+                task.cancel()
+                await asyncio.wait({task})
+
+    return talk
+
+
+def words(host, kind):
+    return [
+        "".join(b.text for b in e.data.content)
+        for e in host.session.recorder.path
+        if isinstance(e.data, kind)
+    ]
+
+
+async def test_a_conversation_from_greeting_to_goodbye(host, talk, folder):
+    (folder / "a.txt").write_text("alpha\n")
+    here = await host()
+    async with talk(here) as now:
+        await now.status("offline/rules · new tape · ready")
+        now.type("read a.txt\r")
+        await now.sees("it begins: alpha")
+        await now.status("offline/rules · main · ready")
+        assert await now.leave() == 0
+    tape = here.session.recorder.tape
+    shown = now.window.text().rstrip().replace("\n", "")
+    assert shown == (
+        f"gong · offline/rules · {folder} · /help"
+        "> read a.txt"
+        "● read a.txt"
+        "  alpha"
+        "a.txt has 1 line; it begins: alpha"
+        f"tape {tape.id[:8]}:main · go on with: gong chat -c"
+    )
+
+
+async def test_leaving_without_a_word_says_nothing(host, talk, store):
+    async with talk(await host()) as now:
+        await now.status("ready")
+        assert await now.leave() == 0
+    assert "go on with" not in now.window.text()
+    assert store.folders() == []
+
+
+async def test_going_on_says_where(host, talk, store):
+    first = await host()
+    async with talk(first) as now:
+        now.type("think\r")
+        await now.sees("I thought.")
+        await now.status("ready")
+    tape = first.session.recorder.tape
+    await first.close()
+    second = await host(recorder=Recorder.open(store.open(tape.id)))
+    entries = second.session.recorder.path[-1].n + 1
+    async with talk(second) as now:
+        await now.sees(f"continuing {tape.id[:8]}:main, {entries} entries")
+        await now.status("offline/rules · main · ready")
+
+
+async def test_ctrl_c_stops_the_run_and_keeps_the_draft(host, talk, clock):
+    async with talk(await host()) as now:
+        now.type("run sleep 30\r")
+        await now.status("working 0 s · bash")
+        clock.now += 65
+        await now.status("working 1 min 5 s · bash")
+        now.type("half a thou" + CTRL_C)
+        await now.sees("stopped")
+        await now.status("main · Ctrl+C again leaves")
+        assert "Command aborted" in now.window.text()
+        assert "> half a thou" in now.window.rows()
+        clock.now += 3
+        await now.status("offline/rules · main · ready")
+        now.type("ght" + ENTER)
+        await now.sees("> half a thought\n")
+        await now.sees("- read FILE")
+
+
+async def test_esc_stops_the_run(host, talk):
+    async with talk(await host()) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        now.type(ESC)
+        await now.sees("stopped")
+        await now.status("ready")
+
+
+async def test_a_second_ctrl_c_within_two_seconds_leaves(host, talk, clock):
+    async with talk(await host()) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        now.type(CTRL_C)
+        clock.now += 1.9
+        now.type(CTRL_C)
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+    assert "stopped" in now.window.text()
+    assert "go on with" in now.window.text()
+
+
+async def test_ctrl_c_empties_the_line_and_two_seconds_later_does_so_again(host, talk, clock):
+    async with talk(await host()) as now:
+        for draft in ("first", "second"):
+            now.type(draft)
+            await now.until(lambda d=draft: f"> {d}" in now.window.rows(), draft)
+            now.type(CTRL_C)
+            await now.until(lambda: ">" in now.window.rows(), "an empty prompt")
+            clock.now += 2
+        assert not now.task.done()
+
+
+async def test_enter_while_the_agent_works_steers_it(host, talk, folder):
+    here = await host()
+    async with talk(here) as now:
+        now.type("run while ! test -e go; do sleep 0.05; done\r")
+        await now.status("· bash")
+        now.type("think about tea\r")
+        await now.sees("queued: think about tea")
+        await now.status("queue 1")
+        (folder / "go").touch()
+        await now.sees("\n> think about tea\n")
+        await now.sees("I thought about tea")
+        await now.status("main · ready")
+        assert "queued:" not in now.window.text()
+    assert words(here, Context) == ["think about tea"]
+
+
+@pytest.mark.parametrize("send", [ENTER, ALT_ENTER])
+async def test_words_entered_while_a_run_is_being_stopped_are_the_next_prompt(host, talk, send):
+    here = await host()
+    async with talk(here) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        now.type(CTRL_C + "think about tea" + send)
+        await now.sees("stopped\n\n> think about tea\n")
+        await now.sees("I thought about tea")
+    assert words(here, User) == ["run sleep 30", "think about tea"]
+
+
+async def test_words_entered_just_as_a_run_ends_are_answered(host, talk):
+    here = await host()
+    async with talk(here) as now:
+
+        def enter(event):
+            if isinstance(event, AgentEnd):
+                now.type("think about tea\r")
+                leave()
+
+        leave = here.session.subscribe(enter)
+        now.type("think\r")
+        await now.sees("I thought about tea")
+        await now.status("main · ready")
+    assert words(here, User) == ["think", "think about tea"]
+    assert here.session.queued() == ()
+
+
+async def test_what_is_held_is_dropped_when_the_person_leaves(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        now.type(CTRL_C + "think\r" + CTRL_C)
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+    assert words(here, User) == ["run sleep 30"]
+
+
+async def test_alt_enter_while_the_agent_works_waits_for_the_end(host, talk, script, folder):
+    wait = {"name": "bash", "args": {"command": "while ! test -e go; do sleep 0.05; done"}}
+    here = await host(
+        script({"tool_calls": [wait]}, {"text": "first done"}, {"text": "second done"})
+    )
+    async with talk(here) as now:
+        now.type("begin\r")
+        await now.status("· bash")
+        now.type("and then this" + ALT_ENTER)
+        await now.sees("queued: and then this")
+        (folder / "go").touch()
+        await now.sees("second done")
+        text = now.window.text()
+        order = [text.index(part) for part in ("first done", "\n> and then this", "second done")]
+        assert order == sorted(order)
+
+
+async def test_alt_enter_with_nothing_going_on_just_sends(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("think" + ALT_ENTER)
+        await now.sees("I thought.")
+        await now.status("ready")
+    assert words(here, User) == ["think"]
+
+
+async def test_ctrl_j_makes_a_prompt_of_several_lines(host, talk, clock):
+    here = await host()
+    async with talk(here) as now:
+        now.type("think")
+        await now.sees("> think")
+        clock.now += 0.1
+        now.type(CTRL_J + "think about tea" + ENTER)
+        await now.sees("> think\n  think about tea")
+        await now.sees("I thought about tea")
+        await now.status("ready")
+    assert words(here, User) == ["think\nthink about tea"]
+
+
+async def test_a_line_feed_right_behind_the_words_is_the_enter_of_a_program(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("think about tea" + CTRL_J)
+        await now.sees("I thought about tea")
+    assert words(here, User) == ["think about tea"]
+
+
+async def test_an_empty_line_is_nothing(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        await now.status("ready")
+        now.type("  \r\r/help\r")
+        await now.sees("also while the agent works")
+    assert here.session.recorder is None
+
+
+async def test_an_unknown_command_never_reaches_the_model(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("/hlep\r")
+        await now.sees("unknown command /hlep: did you mean /help?")
+    assert here.session.recorder is None
+
+
+async def test_fork_is_refused_while_the_agent_works(host, talk):
+    async with talk(await host()) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        now.type("/fork\r")
+        await now.sees("/fork waits for the agent")
+        now.type(ESC)
+        await now.status("main · ready")
+        now.type("/fork other\r")
+        await now.sees("this is branch other now")
+        await now.status("offline/rules · other · ready")
+
+
+async def test_quit_leaves_while_the_agent_works(host, talk):
+    async with talk(await host()) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        now.type("/quit\r")
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+
+
+async def test_the_end_of_the_input_leaves(host, talk):
+    async with talk(await host()) as now:
+        await now.status("ready")
+        now._keyboard.close()
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
+
+
+async def test_a_failed_answer_is_one_line_and_the_prompt_stays(host, talk, script):
+    model = script({"error": {"class": "ContentFiltered", "message": "refused"}}, {"text": "well"})
+    async with talk(await host(model)) as now:
+        now.type("begin\r")
+        await now.sees("\nrefused\n")
+        await now.status("ready")
+        now.type("again\r")
+        await now.sees("\nwell\n")
+
+
+async def test_an_error_of_the_store_is_one_line_and_the_prompt_stays(host, talk, store):
+    store.tapes.parent.mkdir(exist_ok=True)
+    store.tapes.write_text("no folder")
+    async with talk(await host(), columns=240) as now:
+        now.type("think\r")
+        await now.sees("cannot be written: Not a directory")
+        await now.status("ready")
+        now.type("/help\r")
+        await now.sees("this list")
+
+
+async def test_a_long_line_is_seen_growing_before_it_ends(host, talk, script):
+    model = script({"text": "word " * 40 + "end", "chunk": 5, "chunk_delay_ms": 10})
+    async with talk(await host(model), columns=40, rows=12) as now:
+        now.type("begin\r")
+        await now.status("answering")
+        await now.until(lambda: any(r.startswith("word word") for r in now.window.rows()), "words")
+        await now.sees("end")
+        await now.status("ready")
+        assert now.window.text().count("word") == 40
+
+
+async def test_many_lines_are_printed_once_each_and_in_order(host, talk, script):
+    model = script({"text": "\n".join(f"line {number}." for number in range(600))})
+    async with talk(await host(model)) as now:
+        now.type("begin\r")
+        await now.sees("line 599.")
+        await now.status("ready")
+    lines = [row for row in now.window.text().split("\n") if row.startswith("line ")]
+    assert lines == [f"line {number}." for number in range(600)]
+
+
+async def test_no_frame_shows_a_line_twice(host, talk, script):
+    lines = [f"line {number}" for number in range(8)]
+    model = script({"text": "\n".join(lines), "chunk": 3, "chunk_delay_ms": 5})
+    async with talk(await host(model), rows=60) as now:
+        now.type("begin\r")
+        await now.sees("line 7")
+        await now.status("ready")
+    for frame in now.window.frames:
+        shown = [row for row in frame if row.startswith("line ")]
+        assert shown == lines[: len(shown)]
+
+
+async def test_escape_sequences_in_an_answer_stay_text(host, talk, script):
+    async with talk(await host(script({"text": "a\x1b]0;owned\x07b\x1b[2Jc"}))) as now:
+        now.type("begin\r")
+        await now.sees("a␛]0;owned␇b␛[2Jc")
+    assert "\x1b]0;owned" not in now.window.raw
+
+
+async def test_a_request_to_end_stops_the_run_and_leaves(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("run sleep 30\r")
+        await now.status("· bash")
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 130
+    assert "stopped" in now.window.text()

@@ -1,0 +1,126 @@
+from contextlib import aclosing
+
+import pytest
+
+from gong.repl.commands import COMMANDS, Reply, answer, is_command, model_name
+
+
+@pytest.fixture
+async def here(host):
+    """A host whose session has answered once."""
+    made = await host()
+    await said(made, "think")
+    return made
+
+
+async def said(host, prompt):
+    async with aclosing(host.session.submit(prompt)) as stream:
+        return [event async for event in stream]
+
+
+@pytest.mark.parametrize("text", ["/", "/help", "/nonsense", "/fork a b", "/model  x ", "/a\nb"])
+def test_a_word_behind_a_slash_is_a_command(text):
+    assert is_command(text)
+
+
+@pytest.mark.parametrize("text", ["", "help", " /help", "/etc/hosts is what?", "//", "1 / 2"])
+def test_anything_else_is_for_the_model(text):
+    assert not is_command(text)
+
+
+async def test_help_lists_every_command_and_every_key(here):
+    assert answer("/help", here, busy=True) == Reply(
+        "/help         * this list\n"
+        "/fork [NAME]    go on in a new branch that begins here\n"
+        "/model [NAME] * who answers; NAME is provider/model\n"
+        "/quit         * leave\n"
+        "* also while the agent works\n"
+        "\n"
+        "Enter           send; while the agent works: steer it at its next step\n"
+        "Alt+Enter       say it when the agent has nothing left to do\n"
+        "Ctrl+J          new line\n"
+        "Esc, Ctrl+C     stop the agent; what you were writing stays\n"
+        "Ctrl+C twice    leave; once, with nothing going on: empty the line\n"
+        "Ctrl+D          leave, on an empty line"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("/hlep", "did you mean /help?"),
+        ("/modle x", "did you mean /model?"),
+        ("/zzzz", "/help lists what there is"),
+        ("/", "/help lists what there is"),
+    ],
+)
+async def test_an_unknown_command_names_the_nearest_one(here, text, hint):
+    name = text.split(maxsplit=1)[0]
+    assert answer(text, here, busy=False) == Reply(
+        f"unknown command {name}: {hint} (begin with a blank to send it to the model)",
+        failed=True,
+    )
+
+
+async def test_fork_goes_on_in_a_new_branch(here):
+    assert answer("/fork other", here, busy=False) == Reply(
+        "this is branch other now; main stays as it is"
+    )
+    assert here.session.recorder.branch == "other"
+    await said(here, "think again")
+    branches = here.session.recorder.tape.refs().branches
+    assert set(branches) == {"main", "other"}
+
+
+async def test_fork_names_the_branch_itself_when_nobody_does(here):
+    reply = answer("/fork", here, busy=False)
+    assert not reply.failed
+    assert here.session.recorder.branch != "main"
+    assert here.session.recorder.branch in reply.text
+
+
+async def test_a_name_that_cannot_be_is_one_line(here):
+    reply = answer("/fork ../../x", here, busy=False)
+    assert reply.failed
+    assert "../../x" in reply.text
+    assert "\n" not in reply.text
+    assert here.session.recorder.branch == "main"
+
+
+async def test_there_is_nothing_to_fork_before_the_first_word(host):
+    assert answer("/fork", await host(), busy=False) == Reply(
+        "nothing was said yet, so there is nothing to fork", failed=True
+    )
+
+
+async def test_fork_waits_for_the_agent(here):
+    assert answer("/fork", here, busy=True) == Reply(
+        "/fork waits for the agent: stop it with Esc first", failed=True
+    )
+
+
+async def test_model_shows_who_answers_and_takes_another(here, script):
+    name = script({"text": "hello"})
+    assert answer("/model", here, busy=False) == Reply(
+        "offline/rules answers; /model NAME takes another"
+    )
+    assert answer(f"/model {name}", here, busy=True) == Reply(
+        f"{name} answers from the next prompt on"
+    )
+    assert model_name(here) == name
+
+
+async def test_an_unknown_model_changes_nothing(here):
+    reply = answer("/model nobody/knows", here, busy=False)
+    assert reply.failed
+    assert "nobody/knows" in reply.text
+    assert model_name(here) == "offline/rules"
+
+
+async def test_quit_leaves(here):
+    assert answer("/quit", here, busy=True) == Reply(leaves=True)
+    assert answer("/quit now", here, busy=True) == Reply("/quit takes no argument", failed=True)
+
+
+def test_only_fork_waits_for_the_agent():
+    assert [name for name, command in COMMANDS.items() if not command.busy] == ["fork"]
