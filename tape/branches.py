@@ -83,10 +83,15 @@ def fork(moves: Moves, phases: Phases, base: Head, name: str | None, why: str = 
     name = unused(moves.refs, "fork") if name is None else checked_name("branch", name)
     if name in moves.refs.branches:
         raise UsageError(f"branch {name!r} is already there; choose another --name")
-    at(phases, name, base.phase, base.offset, base.entry)  # it must stand in this tape
-    sync_base(phases, base.phase)
-    moves.branch(name, base.phase, Pin(base.offset, base.entry), why)
+    repin(moves, phases, name, base, why)
     return name
+
+
+def repin(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> None:
+    """Point a branch at an entry of its tape; for one that is there its lock must be held."""
+    at(phases, name, to.phase, to.offset, to.entry)  # it must stand in this tape
+    sync_base(phases, to.phase)
+    moves.branch(name, to.phase, Pin(to.offset, to.entry), why)
 
 
 def switch(moves: Moves, name: str) -> None:

@@ -143,21 +143,62 @@ class Kept(Struct, frozen=True, gc=False):
     last: str
 
 
-class Anchor(Payload, frozen=True, gc=False):
-    """The first entry of a phase begun by a compaction, a handoff or a merge."""
+class Covers(Struct, frozen=True, gc=False):
+    """The entries a summary stands for: ids of the first and the last, and how many."""
+
+    first: str = field(name="from")
+    last: str = field(name="to")
+    count: int
+
+
+class Tokens(Struct, frozen=True, gc=False):
+    """Size of the view before and after an anchor, in tokens."""
+
+    before: int
+    after: int
+
+
+class By(Struct, frozen=True, gc=False):
+    """Who wrote a summary."""
+
+    provider: str
+    model: str
+    usage: Usage
+
+
+class State(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What held when an anchor was set, so that a session resumes from it alone."""
+
+    model: str | None = None
+    effort: str | None = None
+    mode: str | None = None
+    tools: tuple[str, ...] | None = None
+    cwd: str | None = None
+    todos: Raw = NO_JSON
+    system: str | None = None
+
+
+NOWHERE = Place(phase="", offset=0, entry="")
+
+
+class Anchor(Payload, frozen=True, kw_only=True, gc=False):
+    """The first entry of a phase begun by a compaction, a handoff or a merge.
+
+    `phase`, `branch` and `base` are filled in by `Writer.anchor`.
+    """
 
     entry_type = "anchor"
-    phase: str
-    branch: str
-    base: Place
-    kind: str
+    phase: str = written("")
+    branch: str = written("")
+    base: Place = written(NOWHERE)
+    kind: Literal["compaction", "handoff", "merge"]
     summary: Summary | str
     kept: tuple[Kept, ...] = written(())
-    covers: Raw = NO_JSON
-    tokens: Raw = NO_JSON
-    by: Raw = NO_JSON
+    covers: Covers | None = written(None)
+    tokens: Tokens | None = written(None)
+    by: By | None = written(None)
     reason: str = written("")
-    state: Raw = NO_JSON
+    state: State = field(default_factory=State)
     other: Raw = NO_JSON
 
 

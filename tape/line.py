@@ -309,7 +309,8 @@ def _decode_loosely(line: bytes, expand: Callable[[BlobRef], str]) -> Entry:
         data = _payload(bare.type, bare.data, expand)
     except _UNREADABLE as error:
         raise Damaged(f"not an entry line: {error}") from error
-    return Entry(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
+    kind = Entry if isinstance(data, Unread) else _BY_TYPE[bare.type]
+    return kind(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
 
 
 def _payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
@@ -50,8 +50,9 @@ class Lock:
             raise WriteFailed(
                 f"this file system does not honour locks ({error.strerror}): read-only"
             ) from error
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"process {os.getpid()} since {stamp(now())}\n".encode(), 0)
+        with suppress(OSError):  # a full disk keeps nobody out
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"process {os.getpid()} since {stamp(now())}\n".encode(), 0)
         return cls(fd, name)
 
     def close(self) -> None:

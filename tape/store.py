@@ -73,7 +73,10 @@ class Store:
             with tapes.make(f".new-{identity}") as folder:
                 self._fill(folder, identity, beginning, origin)
             name = f"{stamp(self.clock())[:10]}-{slug(beginning.slug)}-{identity[:8]}"
-            os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
+            try:
+                os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
+            except OSError as error:
+                raise WriteFailed(f"{name} cannot be made: {error.strerror}") from error
             tapes.sync()
         return self.open_folder(name)
 

@@ -10,9 +10,11 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
+from msgspec.structs import replace
+
 from . import disk
-from .branches import Head, head_of, sync_base, unused
-from .entries import Branch, Payload, Repair
+from .branches import Head, head_of, repin, sync_base, unused
+from .entries import Anchor, Branch, Payload, Place, Repair
 from .errors import Busy, Damaged, NotFound, Overtaken, TapeError, UsageError
 from .line import Entry, Header, as_written, decode, encode, encode_payload, entry_of, micros, stamp
 from .locks import Lock
@@ -76,7 +78,8 @@ class Writer:
         self._tape, self._lock = tape, lock
         self._n, self._time = head.header.n, micros(head.header.time)
         self._at = self._time
-        self._fd, self._size, self._phase = -1, 0, ""
+        self._fd, self._size = -1, 0
+        self._phase, self._offset = head.phase, head.offset
         self._dirty = False
 
     @classmethod
@@ -133,6 +136,11 @@ class Writer:
         if self.head.torn:
             self._cut_tail()
 
+    def _close_file(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
     def _open_file(self, phase: str, size: int) -> None:
         with self._tape.phases.folder.sub(phase) as folder:
             self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
@@ -159,49 +167,89 @@ class Writer:
         return self._write(kind, self._tape.blobs.lift(data)).id
 
     def _write(self, kind: str, data: bytes) -> Header:
-        if not self._lock.held:
-            raise UsageError("this writer is closed, or another process opened it")
+        self._demand_lock()
         if self._fd < 0:
-            self._open_phase()
+            why = "fork" if self.instead_of else "go-on"
+            self._open_phase(
+                lambda phase: Branch(phase=phase, branch=self.branch, base=self.place, why=why), why
+            )
         header, line = self._next(kind, data)
         try:
             disk.append(self._fd, line, self._size)
         except Overtaken:
             self._release()
             raise
+        self._advance(header, self._size)
         self._size += len(line)
-        self._advance(header)
         if self.durability == "entry":
             self.barrier()
         return header
+
+    def _demand_lock(self) -> None:
+        if not self._lock.held:
+            raise UsageError("this writer is closed, or another process opened it")
 
     def _next(self, kind: str, data: bytes) -> tuple[Header, bytes]:
         self._at = max(self._tape.clock(), self._time + 1)
         return encode(kind, self.parent, self._n + 1, stamp(self._at), data)
 
-    def _advance(self, header: Header) -> None:
-        self.parent, self._n = header.id, header.n
+    def _advance(self, header: Header, offset: int) -> None:
+        self.parent, self._n, self._offset = header.id, header.n, offset
         self._time, self._dirty = self._at, True
 
-    def _open_phase(self) -> None:
-        """Begin a phase with a `branch` entry, and commit it with a journal line."""
+    @property
+    def place(self) -> Place:
+        """Where the newest entry stands."""
+        return Place(phase=self._phase, offset=self._offset, entry=self.parent)
+
+    def anchor(self, anchor: Anchor) -> Entry:
+        """Begin a phase with this anchor and go on in it; durable when this returns.
+
+        What came before stays where it is: `rewind` to the anchor's base takes it back.
+        """
+        self._demand_lock()
+        self.barrier()
+        begun: list[Anchor] = []
+
+        def first(phase: str) -> Anchor:
+            begun.append(replace(anchor, phase=phase, branch=self.branch, base=self.place))
+            return begun[-1]
+
+        return entry_of(self._open_phase(first, anchor.kind, anchor.kind), begun[-1])
+
+    def _open_phase(self, first: Callable[[str], Payload], why: str, began: str = "") -> Header:
+        """Begin a phase with the entry that `first` makes, and commit it with a journal line."""
         phases, journal = self._tape.phases, self._tape.journal
         with journal.moving() as moves:
             self._settle_name(moves)
-            name = phase_name(phases.names(), self.branch)
-            sync_base(phases, self.head.phase)
-            why = "fork" if self.instead_of else "go-on"
-            data = encode_payload(
-                Branch(phase=name, branch=self.branch, base=self.head.place, why=why)
-            )
-            header, line = self._next("branch", data)
+            name = phase_name(phases.names(), self.branch, began)
+            sync_base(phases, self._phase)
+            payload = first(name)
+            data = self._tape.blobs.lift(encode_payload(payload))
+            header, line = self._next(payload.entry_type, data)
             with phases.folder.make(name) as folder:
                 folder.create(ENTRIES, line)
                 folder.sync()
                 phases.folder.sync()
             moves.branch(self.branch, name, None, why)
+        self._close_file()
         self._open_file(name, len(line))
-        self._advance(header)
+        self._advance(header, 0)
+        return header
+
+    def rewind(self, to: Head, why: str = "rewind") -> None:
+        """Go back to an earlier entry of this tape with one journal line; nothing is taken away.
+
+        `why` is undo, rewind or go-on. What is appended next begins a phase of its own.
+        """
+        self._demand_lock()
+        self.barrier()
+        if self.instead_of is None or self._fd >= 0:  # else the branch is not made yet
+            with self._tape.journal.moving() as moves:
+                repin(moves, self._tape.phases, self.branch, to, why)
+        self._close_file()
+        self.head, self.parent, self._n = to, to.header.id, to.header.n
+        self._phase, self._offset, self._time = to.phase, to.offset, micros(to.header.time)
 
     def _settle_name(self, moves: Moves) -> None:
         """Take the next free name when somebody made a branch of the claimed one meanwhile."""
@@ -245,9 +293,7 @@ class Writer:
     def _release(self) -> None:
         if not self._lock.held:
             return
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._close_file()
         self._lock.close()
         if self._tape.projection is not None:
             self._tape.projection.ended(self._tape.id)

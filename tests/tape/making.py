@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tape.line import Entry
     from tape.tape import Tape
 
+BUDGET = int(os.environ.get("TEST_BUDGET", "1"))
+"""How many times longer than usual to search: for a night, not for every commit."""
 DAY = 1_795_000_000_000_000
 """Microseconds of a moment in November 2026."""
 
@@ -62,7 +65,11 @@ def write(tape: Tape, *texts: str, branch: str | None = None) -> list[Entry]:
 
 def entries(tape: Tape, branch: str | None = None) -> list[Entry]:
     """Return the entries of a branch, each read by itself."""
-    return [decode(line, tape.blobs.text) for line in tape.lines(tape.head(branch))]
+    return [
+        decode(line, segment.source.expand)
+        for segment in tape.path(tape.head(branch))
+        for _, line in segment.lines()
+    ]
 
 
 def texts(tape: Tape, branch: str | None = None) -> list[str]:

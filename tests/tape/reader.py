@@ -142,10 +142,16 @@ def faults(folder: Path) -> list[str]:
     """Return a sentence for everything in a tape that is not as the format says."""
     return [
         *_shape_faults(folder),
-        *(fault for phase in phases(folder) for fault in _phase_faults(folder, phase)),
+        *(fault for phase in _committed(folder) for fault in _phase_faults(folder, phase)),
         *_ref_faults(folder),
         *_blob_faults(folder),
     ]
+
+
+def _committed(folder: Path) -> list[str]:
+    """Return the phases that count: a beginning that no ref names was never committed."""
+    named = {line["phase"] for line in refs(folder) if "branch" in line}
+    return [name for name, lines in phases(folder).items() if name in named or len(lines) > 1]
 
 
 def _shape_faults(folder: Path) -> Iterator[str]:

@@ -52,7 +52,9 @@ class TestAPath:
         making.write(tape, "one")
         head = tape.head()
         name = "0002-main-compaction"
-        anchor = Anchor(name, "main", head.place, "compaction", "what was")
+        anchor = Anchor(
+            phase=name, branch="main", base=head.place, kind="compaction", summary="what was"
+        )
         time = stamp(making.DAY + 10)
         _, line = encode("anchor", head.entry, head.header.n + 1, time, encode_payload(anchor))
         with tape.phases.folder.make(name) as made:

@@ -67,7 +67,9 @@ GISTS = [
     (Start("ab", "0001-main-start", "main", "/work", "gong/1"), "gong/1 in /work"),
     (Branch("0002-b", "b", PLACE, "fork"), "b from abababab (fork)"),
     (
-        Anchor("0002-b", "b", PLACE, "compaction", Summary(goal="Ship")),
+        Anchor(
+            phase="0002-b", branch="b", base=PLACE, kind="compaction", summary=Summary(goal="Ship")
+        ),
         "compaction on b: ## Goal Ship",
     ),
     (ToolStart("c_1", "bash", Raw(b'{"a":1}')), 'bash {"a":1}'),
@@ -126,7 +128,7 @@ def test_no_control_reaches_the_terminal(text, markdown):
         entry(ToolResult("c_1", evil, (Text(evil),), full=evil)),
         entry(Error(evil, evil)),
         entry(Context("user", evil, (Text(evil),))),
-        entry(Anchor("p", evil, PLACE, evil, evil)),
+        entry(Anchor(phase="p", branch=evil, base=PLACE, kind=evil, summary=evil)),
     ]
     shown = [*conversation(entries, markdown=markdown)]
     for made in entries:

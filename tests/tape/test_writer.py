@@ -116,7 +116,7 @@ class TestAFullDisk:
                 writer.append(making.say("two"))
             writer.append(making.say("two"))
         assert making.texts(tape, "b") == ["one", "two"]
-        assert reader.faults(folder) == ["0002-b: torn"]
+        assert reader.faults(folder) == []
 
     def test_at_the_ref_line_of_a_phase_leaves_the_branch_as_it_was(self, tape, folder):
         for number in range(30):
@@ -402,6 +402,6 @@ class TestTheProjection:
         tape.projection = Noted()
         with files_at_most(2), pytest.raises(WriteFailed):
             tape.writer()
-        assert tape.projection.heard in ([], ["began", "ended"])
+        assert tape.projection.heard == ["began", "ended"]
         with tape.writer() as writer:
             assert writer.torn is not None
