@@ -18,6 +18,7 @@ class Place:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.bin = BIN
         self.folder = home / "work"
         self.folder.mkdir(parents=True)
         self.env = {

@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from hashlib import sha256
 
 import pytest
+from msgspec.structs import replace
 
-from tape.entries import Branch, Place, Repair
+from tape.entries import Anchor, Branch, Place, Repair, Summary
 from tape.errors import Busy, Damaged, NewerFormat, NotFound, Overtaken, UsageError, WriteFailed
 from tape.line import encode, encode_payload, stamp
 from tape.refs import Pin
+from tape.view import view
 from tests.tape import making, reader
 
 MAIN = "phases/0001-main-start/entries.jsonl"
@@ -405,3 +407,99 @@ class TestTheProjection:
         assert tape.projection.heard == ["began", "ended"]
         with tape.writer() as writer:
             assert writer.torn is not None
+
+
+class TestAnAnchor:
+    ANCHOR = Anchor(kind="compaction", summary=Summary(goal="Ship", requests=("ship it",)))
+
+    def test_begins_a_phase_named_for_it_and_stands_for_what_came_before(self, tape, folder):
+        making.write(tape, "one", "two")
+        before = tape.head()
+        with tape.writer() as writer:
+            anchor = writer.anchor(self.ANCHOR)
+            after = writer.append(making.say("three"))
+        assert list(reader.phases(folder)) == ["0001-main-start", "0002-main-compaction"]
+        assert anchor.data == replace(
+            self.ANCHOR, phase="0002-main-compaction", branch="main", base=before.place
+        )
+        shown = view(tape.entries(tape.head(), to_anchor=True))
+        assert shown.entries == (after,)
+        assert "Ship" in shown.summary
+        assert making.texts(tape) == ["one", "two", "three"]
+        assert reader.faults(folder) == []
+
+    def test_is_durable_and_committed_when_it_returns(self, tape, folder):
+        with tape.writer() as writer:
+            writer.append(making.say("one"))
+            writer.anchor(self.ANCHOR)
+            assert tape.head().header.type == "anchor"
+            assert tape.refs().branches["main"][-1].why == "compaction"
+        assert reader.faults(folder) == []
+
+    def test_taken_back_leaves_the_view_as_it_was(self, tape, folder):
+        making.write(tape, "one", "two")
+        before = tape.head()
+        seen = view(tape.entries(before, to_anchor=True))
+        bytes_before = reader.files(folder)
+        with tape.writer() as writer:
+            writer.anchor(self.ANCHOR)
+            writer.rewind(before, "undo")
+            assert view(tape.entries(tape.head(), to_anchor=True)) == seen
+            writer.append(making.say("three"))
+        assert making.texts(tape) == ["one", "two", "three"]
+        assert list(reader.phases(folder))[-1] == "0003-main"
+        after = reader.files(folder)
+        assert all(after[name].startswith(data) for name, data in bytes_before.items())
+        assert reader.faults(folder) == []
+
+    def test_on_a_branch_of_its_own_makes_that_branch(self, tape, folder):
+        with tape.writer(), tape.writer() as beside:
+            beside.anchor(self.ANCHOR)
+        assert tape.head("main.2").header.type == "anchor"
+        assert reader.faults(folder) == []
+
+    def test_that_finds_no_room_leaves_the_writer_where_it_was(self, tape, folder):
+        with tape.writer() as writer:
+            writer.append(making.say("one"))
+            with files_at_most(100), pytest.raises(WriteFailed):
+                writer.anchor(self.ANCHOR)
+            writer.append(making.say("two"))
+        assert making.texts(tape) == ["one", "two"]
+        assert reader.faults(folder) == []
+
+
+class TestRewinding:
+    def test_is_one_journal_line_whatever_the_length(self, tape, folder):
+        made = making.write(tape, *(str(n) for n in range(50)))
+        size = (folder / "refs.jsonl").stat().st_size
+        with tape.writer() as writer:
+            writer.rewind(making.at(tape, made[9].id))
+        assert 0 < (folder / "refs.jsonl").stat().st_size - size < 300
+        assert tape.head().entry == made[9].id
+        assert tape.refs().branches["main"][-1].why == "rewind"
+
+    def test_goes_on_in_a_phase_of_its_own(self, tape, folder):
+        made = making.write(tape, "one", "two")
+        with tape.writer() as writer:
+            writer.rewind(making.at(tape, made[0].id))
+            writer.append(making.say("other"))
+        assert making.texts(tape) == ["one", "other"]
+        assert reader.faults(folder) == []
+
+    def test_of_a_branch_not_made_yet_moves_only_its_base(self, tape, folder):
+        made = making.write(tape, "one", "two")
+        with tape.writer(), tape.writer() as beside:
+            beside.rewind(making.at(tape, made[0].id))
+            assert list(tape.refs().branches) == ["main"]
+            beside.append(making.say("other"))
+        assert making.texts(tape, "main.2") == ["one", "other"]
+        assert reader.faults(folder) == []
+
+    def test_to_an_entry_of_another_tape_is_refused(self, store, tape, folder):
+        made = making.write(tape, "one")
+        with store.create(making.beginning()) as other:
+            making.write(other, "else")
+            with tape.writer() as writer, pytest.raises(Damaged):
+                writer.rewind(other.head())
+        assert tape.head().entry == made[0].id
+        assert reader.faults(folder) == []

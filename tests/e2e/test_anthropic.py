@@ -1,0 +1,100 @@
+"""The real command against a server of ours that speaks the provider's wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from tests.gong.llm.test_anthropic import THINKING, start, stop, text_block, tool_block
+from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
+from tests.tape import reader
+
+MODEL = "anthropic/claude-sonnet-5-5"
+
+
+async def chat(place, server, *argv, code=0):
+    """Run `gong chat` with the server as its host and return what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        str(place.bin / "gong"),
+        *("chat", "-m", MODEL, *argv),
+        cwd=place.folder,
+        env={**place.env, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-secret-123"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == code, (process.returncode, out, err)
+    return out.decode(), err.decode()
+
+
+def calling(tool, **args):
+    return sse(
+        start(), *THINKING, *tool_block(1, "toolu_1", tool, json.dumps(args)), *stop("tool_use")
+    )
+
+
+def saying(words):
+    return sse(start(), *text_block(0, words), *stop("end_turn", output_tokens=3))
+
+
+async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
+    (place.folder / "a.txt").write_text("alpha\n")
+    async with WireServer(
+        Reply(calling("read", path="a.txt"), chunk=7), Reply(saying("It is alpha."))
+    ) as server:
+        out, err = await chat(place, server, "-p", "what is in a.txt?")
+        first, second = (seen.body for seen in server.requests)
+    assert (out, err) == ("It is alpha.\n", "")
+    assert {tool["name"] for tool in first["tools"]} == {"read", "write", "edit", "bash", "ls"}
+    assert "Working directory" in first["system"][0]["text"]
+    user, assistant, result = second["messages"]
+    assert user["content"][0]["text"] == "what is in a.txt?"
+    assert [block["type"] for block in assistant["content"]] == ["thinking", "tool_use"]
+    assert assistant["content"][0]["signature"]
+    assert result["content"][0]["tool_use_id"] == assistant["content"][1]["id"]
+    assert result["content"][0]["content"][0]["text"] == "alpha\n"
+    kinds = [entry["type"] for entry in place.json("tape", "log", "--json")]
+    assert kinds == ["start", "user", "assistant", "tool.start", "tool.result", "assistant"]
+    assert reader.faults(place.tapes()[0]) == []
+
+
+async def test_the_prefix_of_a_request_does_not_change_between_turns(place):
+    async with WireServer(Reply(calling("ls", path=".")), Reply(saying("Nothing."))) as server:
+        await chat(place, server, "-p", "look")
+        first, second = (seen.body for seen in server.requests)
+    assert first["tools"] == second["tools"]
+    assert first["system"] == second["system"]
+
+
+async def test_a_refused_key_ends_with_6_and_is_nowhere_to_be_read(place):
+    error = {
+        "type": "error",
+        "error": {"type": "authentication_error", "message": "bad sk-secret-123"},
+    }
+    async with WireServer(json_reply(401, error)) as server:
+        out, err = await chat(place, server, "-p", "hi", "--output-format", "json", code=6)
+        assert len(server.requests) == 1
+    assert json.loads(out)["error"]["class"] == "AuthenticationError"
+    assert "sk-secret-123" not in out + err
+    tape = b"".join(reader.files(place.tapes()[0]).values())
+    assert b"sk-secret-123" not in tape
+
+
+async def test_an_overloaded_host_is_tried_again(place):
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    refused = json_reply(529, error, retry_after="0")
+    async with WireServer(refused, Reply(saying("Here I am."))) as server:
+        out, err = await chat(place, server, "-p", "hi")
+        assert len(server.requests) == 2
+    assert out == "Here I am.\n"
+    assert "try 2" in err
+
+
+async def test_a_connection_cut_in_the_answer_keeps_what_was_said(place):
+    cut = Reply(saying("Half of what")[:-120], cut=True)
+    async with WireServer(cut) as server:
+        await chat(place, server, "-p", "hi", code=75)
+    last = place.json("tape", "log", "--json")[-2:]
+    assert [entry["type"] for entry in last] == ["assistant", "error"]
+    assert last[0]["data"]["partial"] is True
