@@ -20,7 +20,7 @@ from ..env.local import LocalEnvironment
 from ..llm.client import Client, default_model
 from ..tools.builtin import builtin
 from ..tools.registry import PRESETS, Registry
-from .loop import Model
+from .parts import Model
 from .record import Recorder
 from .session import Session, Setup
 

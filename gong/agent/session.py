@@ -24,7 +24,7 @@ from ..errors import ConfigurationError, ModelError, SessionBusy, SessionClosed
 from ..llm.retry import RetryPolicy
 from ..policy import allow_all
 from . import events, loop
-from .loop import Model, Queued
+from .parts import Model, Parts, Queued
 from .record import Recorder
 from .recovery import persistent
 
@@ -158,8 +158,8 @@ class Session:
             self.recorder = self.setup.open(prompt)
         return self.recorder
 
-    def _parts(self, recorder: Recorder, model: Model) -> loop.Parts:
-        return loop.Parts(
+    def _parts(self, recorder: Recorder, model: Model) -> Parts:
+        return Parts(
             model=replace(model, stream=self._persistent(recorder, model)),
             tools=self.setup.tools,
             env=self.setup.env,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from gong.agent import events
-from gong.agent.loop import SKIPPED
+from gong.agent.step import SKIPPED
 from tape.blocks import text_of
 from tape.entries import Assistant, Context, Error, Repair, ToolResult, ToolStart
 

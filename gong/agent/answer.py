@@ -1,0 +1,147 @@
+"""One model call: the request from the path as it is, the stream, and what is recorded of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape import repair
+from tape.entries import Assistant, Error, Failure
+from tape.view import Message, view
+
+from ..errors import ModelError, StreamError
+from ..llm.accumulate import StreamAccumulator
+from ..llm.types import (
+    ReasoningDelta,
+    Request,
+    StreamEvent,
+    StreamStart,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from . import events
+from .parts import Parts, milliseconds, record_abort
+
+if TYPE_CHECKING:
+    from tape.blocks import Content
+
+
+class Answer(NamedTuple):
+    """What came of one model call."""
+
+    content: Content
+    stop: str
+    error: ModelError | None = None
+
+
+async def ask(parts: Parts) -> Answer:
+    """Make one model call from the path as it is now, and record what came of it."""
+    request = _request(parts, _messages(parts))
+    parts.record.barrier()
+    answer = StreamAccumulator(parts.call_prefix())
+    begun = parts.clock()
+    try:
+        async with aclosing(parts.model.stream(request)) as stream:
+            async for event in stream:
+                answer.process(event)
+                _show(parts, event)
+    except asyncio.CancelledError:
+        _record_stopped(parts, answer, milliseconds(parts, begun))
+        raise
+    return _record_answer(parts, answer, milliseconds(parts, begun))
+
+
+def _messages(parts: Parts) -> tuple[Message, ...]:
+    """Return the messages of the next call; what repair did is recorded before they are sent."""
+    path = parts.record.path
+    repaired = repair.repair(view(path), parts.model.target)
+    done = repaired.repair
+    if done is not None and not repair.is_recorded(done, path):
+        parts.record.append(done)
+        parts.emit(events.Repaired(len(done.injected), len(done.dropped), done.why))
+    return repaired.messages
+
+
+def _request(parts: Parts, messages: tuple[Message, ...]) -> Request:
+    return Request(
+        model=parts.model.id,
+        messages=messages,
+        system=parts.model.system,
+        tools=parts.tools.specs(),
+        session=parts.session,
+    )
+
+
+def _show(parts: Parts, event: StreamEvent) -> None:
+    match event:
+        case StreamStart(model=model):
+            parts.emit(events.MessageStart(model))
+        case TextDelta(index=index, delta=delta):
+            parts.emit(events.MessageUpdate("text", index, delta))
+        case ReasoningDelta(index=index, delta=delta):
+            parts.emit(events.MessageUpdate("thinking", index, delta))
+        case ToolCallStart(index=index, name=name):
+            parts.emit(events.MessageUpdate("tool_call", index, "", name))
+        case ToolCallDelta(index=index, delta=delta):
+            parts.emit(events.MessageUpdate("tool_call", index, delta))
+        case _:
+            pass
+
+
+def _assistant(
+    parts: Parts, answer: StreamAccumulator, content: Content, stop: str, duration_ms: int
+) -> Assistant:
+    return Assistant(
+        content=content,
+        provider=parts.model.provider,
+        api=parts.model.api,
+        endpoint=parts.model.endpoint,
+        model=parts.model.id,
+        stop_reason=stop,
+        raw_stop=answer.finish.raw_stop if answer.finish else None,
+        usage=answer.usage,
+        response_id=answer.response_id,
+        duration_ms=duration_ms,
+        partial=answer.finish is None,
+        error=_failure(answer.error) if answer.error else None,
+    )
+
+
+def _failure(error: ModelError) -> Failure:
+    return Failure(type(error).__name__, str(error))
+
+
+def _record_stopped(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> None:
+    """Keep what a stopped answer really said; nothing at all when it said nothing."""
+    content = answer.partial()
+    if content:
+        parts.record.append(_assistant(parts, answer, content, "aborted", duration_ms))
+    record_abort(parts)
+
+
+def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> Answer:
+    error = answer.error
+    if error is None and answer.finish is None:
+        error = answer.error = StreamError("the answer ended before it was whole")
+    if error is not None:
+        return _record_failure(parts, answer, error, duration_ms)
+    response = answer.response()
+    entry = parts.record.append(
+        _assistant(parts, answer, response.content, response.stop_reason, duration_ms)
+    )
+    parts.record.barrier()
+    parts.emit(events.MessageEnd(entry.id, response.content, response.stop_reason, response.usage))
+    return Answer(response.content, response.stop_reason)
+
+
+def _record_failure(
+    parts: Parts, answer: StreamAccumulator, error: ModelError, duration_ms: int
+) -> Answer:
+    content = answer.partial()
+    if content:
+        parts.record.append(_assistant(parts, answer, content, "error", duration_ms))
+    parts.record.append(Error(type(error).__name__, str(error), error.retryable, error.status))
+    parts.record.barrier()
+    return Answer(content, "error", error)

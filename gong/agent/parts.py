@@ -1,0 +1,94 @@
+"""What the loop is handed: the model, the tools, the record, the queues; it owns none of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from tape.entries import Error, Payload
+from tape.repair import ABORTED, Target
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from tape.line import Entry
+
+    from ..env.protocol import ExecutionEnvironment
+    from ..llm.types import Request, StreamEvent
+    from ..policy import Policy
+    from ..tools.registry import Registry
+    from . import events
+
+
+class Record(Protocol):
+    """Where facts go: the open branch."""
+
+    path: list[Entry]
+
+    def append(self, payload: Payload) -> Entry:
+        """Write one entry."""
+        ...
+
+    def barrier(self) -> None:
+        """Return when everything appended is on the medium."""
+        ...
+
+
+class Queued(NamedTuple):
+    """Words that wait for a border: `origin` is steering or follow_up."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Who answers: how to ask it, and what its answers are recorded under."""
+
+    provider: str
+    id: str
+    api: str
+    endpoint: str
+    stream: Callable[[Request], AsyncGenerator[StreamEvent, None]]
+    system: str
+    """The system prompt; the same in every turn."""
+    max_turns: int = 0
+    """Most model calls in one run; 0 is no limit."""
+
+    @property
+    def target(self) -> Target:
+        """Whom messages are repaired for."""
+        return Target(self.endpoint, self.api, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the loop works with."""
+
+    model: Model
+    tools: Registry
+    env: ExecutionEnvironment
+    policy: Policy
+    record: Record
+    emit: Callable[[events.Event], None]
+    take_steering: Callable[[], Sequence[Queued]]
+    """Empties the queue of what a person said while the agent worked."""
+    steering_waits: Callable[[], bool]
+    take_follow_up: Callable[[], Queued | None]
+    clock: Callable[[], int]
+    """Microseconds since 1970."""
+    call_prefix: Callable[[], str]
+    """A new prefix for the ids of one answer's calls: c_ and 8 hex digits."""
+    session: str
+    """Tape id."""
+
+
+def milliseconds(parts: Parts, begun: int) -> int:
+    """Return how long ago `begun` was, in milliseconds; never less than 0."""
+    return max(parts.clock() - begun, 0) // 1000
+
+
+def record_abort(parts: Parts) -> None:
+    """Record that the user stopped the turn; repair reads it (tape.md §6)."""
+    parts.record.append(Error(ABORTED, "stopped by the user"))
+    parts.record.barrier()

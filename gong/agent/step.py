@@ -1,0 +1,148 @@
+"""The step of a turn in which tools run: every call of one answer gets its result, in call order.
+
+Calls that change nothing run side by side, all others one by one; steering is looked at between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tape.blocks import NO_JSON, ToolCall
+from tape.entries import ToolResult, ToolStart
+
+from ..tools import tool
+from ..tools.tool import ToolContext
+from . import events
+from .parts import Parts, milliseconds, record_abort
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..tools.registry import Prepared, Registry
+
+SKIPPED = "Skipped due to queued user message"
+"""What a call is answered that steering overtook."""
+_SHOWN = 20_000  # characters of a stopped command's output that its result keeps
+
+
+async def run_tools(parts: Parts, calls: Sequence[ToolCall]) -> None:
+    """Answer every call, in order; what steering overtakes is answered without running."""
+    for group in _groups(parts.tools, calls):
+        if parts.steering_waits():
+            for call in group:
+                _record_result(parts, _Running(call), tool.ToolResult.error(SKIPPED))
+        else:
+            await _run_group(parts, group)
+    parts.record.barrier()
+
+
+def _groups(tools: Registry, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+    """Return runs of calls that may go side by side: neighbours that change nothing."""
+    groups: list[list[ToolCall]] = []
+    safe_before = False
+    for call in calls:
+        known = tools.get(call.name)
+        safe = known is not None and known.replay == "safe"
+        if safe and safe_before:
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+        safe_before = safe
+    return groups
+
+
+class _Running:
+    """One call on its way, with the output it has shown so far."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self.shown = ""
+        self.begun: int | None = None
+        self.started = False
+        self.result: tool.ToolResult | None = None
+
+    def aborted(self) -> tool.ToolResult:
+        """Return what is known of a call that was stopped while it ran."""
+        shown = f"{self.shown}\n\n" if self.shown else ""
+        return tool.ToolResult.error(f"{shown}Command aborted")
+
+
+async def _run_group(parts: Parts, calls: Sequence[ToolCall]) -> None:
+    """Run calls side by side and record their results in call order, also when stopped."""
+    running = [_Running(call) for call in calls]
+    try:
+        allowed = [(one, prepared) for one in running if (prepared := await _admit(parts, one))]
+        if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
+            parts.record.barrier()
+        async with asyncio.TaskGroup() as group:
+            for one, prepared in allowed:
+                group.create_task(_run_one(parts, one, prepared))
+    except asyncio.CancelledError:
+        for one in running:
+            if one.started or one.result:  # repair tells of the others that they never ran
+                _record_result(parts, one, one.result or one.aborted())
+        record_abort(parts)
+        raise
+    for one in running:
+        assert one.result is not None
+        _record_result(parts, one, one.result)
+
+
+async def _admit(parts: Parts, one: _Running) -> Prepared | None:
+    """Look up, check and ask about a call; record its start, or give it the result that says no."""
+    call = one.call
+    one.begun = parts.clock()
+    parts.emit(events.ToolExecutionStart(call.id, call.name, call.args))
+    prepared = parts.tools.prepare(call)
+    if isinstance(prepared, tool.ToolResult):
+        one.result = prepared
+        return None
+    verdict = await parts.policy(prepared)
+    if not verdict.allowed:
+        one.result = tool.ToolResult.error(verdict.text)
+        return None
+    parts.record.append(ToolStart(call.id, call.name, replay=prepared.tool.replay))
+    one.started = True
+    return prepared
+
+
+async def _run_one(parts: Parts, one: _Running, prepared: Prepared) -> None:
+    def update(text: str) -> None:
+        one.shown = (one.shown + text)[-_SHOWN:]
+        parts.emit(events.ToolExecutionUpdate(one.call.id, text))
+
+    context = ToolContext(env=parts.env, call_id=one.call.id, update=update)
+    one.result = await parts.tools.run(prepared, context)
+
+
+def _record_result(parts: Parts, one: _Running, result: tool.ToolResult) -> None:
+    details = NO_JSON
+    if result.details is not None:
+        details = msgspec.Raw(msgspec.json.encode(result.details))
+    call = one.call
+    duration_ms = 0 if one.begun is None else milliseconds(parts, one.begun)
+    parts.record.append(
+        ToolResult(
+            call_id=call.id,
+            name=call.name,
+            content=result.content,
+            is_error=result.is_error,
+            details=details,
+            duration_ms=duration_ms,
+            full=result.full,
+        )
+    )
+    parts.emit(
+        events.ToolExecutionEnd(
+            call_id=call.id,
+            name=call.name,
+            content=result.content,
+            is_error=result.is_error,
+            duration_ms=duration_ms,
+            details=details,
+            full=result.full,
+        )
+    )
