@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .blocks import Block, Content, Text, Thinking, ToolCall
     from .branches import Head
-    from .entries import Assistant, Context, Note, Payload, ToolResult, ToolStart, Usage, User
+    from .entries import (
+        Anchor,
+        Assistant,
+        Context,
+        Note,
+        Payload,
+        Summary,
+        ToolResult,
+        ToolStart,
+        Usage,
+        User,
+    )
     from .errors import (
         Ambiguous,
         Busy,
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
         UsageError,
         WriteFailed,
     )
+    from .follow import Follower, Gained, Moved
     from .index import Index, Library, TapeRow, open_store
     from .line import Entry
     from .repair import Repaired, Target
@@ -43,6 +55,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Ambiguous",
+    "Anchor",
     "Assistant",
     "Beginning",
     "Block",
@@ -51,6 +64,8 @@ __all__ = [
     "Context",
     "Damaged",
     "Entry",
+    "Follower",
+    "Gained",
     "Head",
     "Hit",
     "Index",
@@ -58,6 +73,7 @@ __all__ = [
     "InvalidName",
     "Library",
     "Message",
+    "Moved",
     "NewerFormat",
     "NotFound",
     "Note",
@@ -65,6 +81,7 @@ __all__ = [
     "Payload",
     "Repaired",
     "Store",
+    "Summary",
     "Tape",
     "TapeError",
     "TapeRow",
@@ -85,6 +102,7 @@ __all__ = [
 
 _ROOM = {
     "Ambiguous": "errors",
+    "Anchor": "entries",
     "Assistant": "entries",
     "Beginning": "store",
     "Block": "blocks",
@@ -93,6 +111,8 @@ _ROOM = {
     "Context": "entries",
     "Damaged": "errors",
     "Entry": "line",
+    "Follower": "follow",
+    "Gained": "follow",
     "Head": "branches",
     "Hit": "tape",
     "Index": "index",
@@ -100,6 +120,7 @@ _ROOM = {
     "InvalidName": "errors",
     "Library": "index",
     "Message": "view",
+    "Moved": "follow",
     "NewerFormat": "errors",
     "NotFound": "errors",
     "Note": "entries",
@@ -107,6 +128,7 @@ _ROOM = {
     "Payload": "entries",
     "Repaired": "repair",
     "Store": "store",
+    "Summary": "entries",
     "Tape": "tape",
     "TapeError": "errors",
     "TapeRow": "index",

@@ -78,6 +78,18 @@ class Blobs:
         except OSError as error:  # gone, or a link that is not followed
             raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
 
+    def remove(self, digest: str) -> bool:
+        """Delete a blob for good, with what a crash left of writing it; tell if it was there."""
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                copies = [n for n in shelf.names() if n == digest or n.startswith(f".{digest}.")]
+                for name in copies:
+                    os.unlink(name, dir_fd=shelf.fd)
+                shelf.sync()
+        except FileNotFoundError:
+            return False
+        return bool(copies)
+
     def text(self, ref: BlobRef) -> str:
         """Return the text of a blob, or what stands for it when it is missing."""
         try:

@@ -12,26 +12,27 @@ import os
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Self
 
-from .errors import InvalidName, Overtaken, WriteFailed
+from .errors import InvalidName, Overtaken, SyncFailed, WriteFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 _FULLSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone may lie
+_READ = 1 << 16
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
 
 
 def sync(fd: int) -> None:
-    """Return when the file's bytes are on the medium; raise WriteFailed when they are not."""
+    """Return when the file's bytes are on the medium; raise SyncFailed when they are not."""
     try:
         if _FULLSYNC is not None:
             fcntl.fcntl(fd, _FULLSYNC)
         else:
             os.fdatasync(fd)
     except OSError as error:
-        raise WriteFailed(f"the disk did not keep what was written: {error.strerror}") from error
+        raise SyncFailed(f"the disk did not keep what was written: {error.strerror}") from error
 
 
 def append(fd: int, data: bytes, size: int) -> None:
@@ -108,8 +109,13 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the file `name`."""
-        with os.fdopen(self.file(name), "rb") as file:
-            return file.read()
+        fd, parts = self.file(name), []
+        try:
+            while part := os.read(fd, _READ):
+                parts.append(part)
+        finally:
+            os.close(fd)
+        return b"".join(parts)
 
     def create(self, name: str, data: bytes) -> None:
         """Make the file `name` with `data`, synced; raise FileExistsError where it stands."""
@@ -133,6 +139,13 @@ class Folder:
             return False
         return True
 
+    def move(self, name: str, to: Folder, new: str) -> None:
+        """Rename `name` into another folder, and sync both."""
+        with _refusals(to.name, new):
+            os.rename(checked(name), checked(new), src_dir_fd=self.fd, dst_dir_fd=to.fd)
+        to.sync()
+        self.sync()
+
     def sync(self) -> None:
         """Return when the names in this directory are on the medium."""
         if not self.durable:
@@ -144,7 +157,7 @@ class Folder:
                 errno.EINVAL,
                 errno.ENOTSUP,
             ):  # file systems that sync names alone
-                raise WriteFailed(f"{self.name}: {error.strerror}") from error
+                raise SyncFailed(f"{self.name}: {error.strerror}") from error
 
     def close(self) -> None:
         """Let go of the directory; doing so twice is fine."""
@@ -165,6 +178,17 @@ def write_all(fd: int, data: bytes) -> None:
     try:
         while rest:
             rest = rest[os.write(fd, rest) :]
+    except OSError as error:
+        raise WriteFailed(f"could not write: {error.strerror}") from error
+
+
+def overwrite(fd: int, data: bytes, offset: int) -> None:
+    """Put all of `data` in the place of what stands at `offset`; raise WriteFailed."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            done = os.pwrite(fd, rest, offset)
+            rest, offset = rest[done:], offset + done
     except OSError as error:
         raise WriteFailed(f"could not write: {error.strerror}") from error
 

@@ -9,7 +9,9 @@ TapeError                 1  something went wrong; the text says what to do
 ├── Damaged               4  bytes that do not verify; `file`, `offset` say where
 ├── Busy                  5  another writer holds the lock
 ├── NewerFormat           1  written by a later version: refused, never touched
+├── OlderFormat           1  of an earlier version that this one cannot lift: never touched
 ├── WriteFailed           1  the disk said no; nothing acknowledged is lost
+│   └── SyncFailed           it took the bytes and may not keep them: the writer closes
 └── Overtaken             1  somebody else wrote into a file this writer holds
 """
 
@@ -76,8 +78,16 @@ class NewerFormat(TapeError):
     """Written by a later version of the format: refused and never touched."""
 
 
+class OlderFormat(TapeError):
+    """Written by an earlier version of the format that this one cannot lift: never touched."""
+
+
 class WriteFailed(TapeError):
     """The disk refused; what was acknowledged before still stands."""
+
+
+class SyncFailed(WriteFailed):
+    """The disk took the bytes and may not keep them: whoever wrote them stops."""
 
 
 class Overtaken(TapeError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import Ambiguous, NotFound, TapeError
 from .index import row_of, rows
+from .phase import ORIGIN
 from .reference import Reference, is_prefix, parse
 from .tape import Hit
 
@@ -110,12 +111,12 @@ def _entries(store: Store, word: str) -> list[_Found]:
     """Return the entries whose id begins with `word`, once where copies of a tape hold them."""
     if not is_prefix(word):
         return []
-    hits = (
-        _Found(folder, hit.head.entry)
+    hits = [
+        (hit.head.phase != ORIGIN, _Found(folder, hit.head.entry))
         for folder, tape in _readable(store)
         for hit in _own_entries(tape, word)
-    )
-    return list({found.entry: found for found in hits}.values())
+    ]
+    return list({found.entry: found for _, found in sorted(hits)}.values())  # copies give way
 
 
 def _own_entries(tape: Tape, prefix: str) -> list[Hit]:

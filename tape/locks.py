@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .disk import Folder
 
 
+_TEXT = 63  # always as long: cutting a file back makes the next sync wait for its blocks
+
+
 class Lock:
     """An exclusive lock, held from construction to `close`."""
 
@@ -51,8 +54,8 @@ class Lock:
                 f"this file system does not honour locks ({error.strerror}): read-only"
             ) from error
         with suppress(OSError):  # a full disk keeps nobody out
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"process {os.getpid()} since {stamp(now())}\n".encode(), 0)
+            text = f"process {os.getpid()} since {stamp(now())}"
+            os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
         return cls(fd, name)
 
     def close(self) -> None:

@@ -1,22 +1,26 @@
 """The path: from a head, parent by parent, to the newest anchor or to the root (tape.md §6).
 
 A path is a chain of segments, the part of one phase file that lies on it. Origin tapes are read
-through. Nothing here writes.
+through, unless the tape holds a copy of what it shares with them. Nothing here writes.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .entries import Anchor, Branch, Place, Start
 from .errors import Damaged, NotFound
 from .line import Entry, decode_all, missing_blob, read_header
+from .phase import ORIGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .blocks import BlobRef
     from .phase import Phases
+
+_ANCHOR = b'"type":"anchor","dh":"'
 
 
 class Source(NamedTuple):
@@ -28,26 +32,32 @@ class Source(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The first `end` bytes of a phase file: the part that lies on a path."""
+    """The bytes of a phase file from `start` up to `end`: the part that lies on a path."""
 
     source: Source
     phase: str
     end: int
+    start: int = 0
+    """0, but in a copied past that is read from its newest anchor on."""
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) oldest first."""
         with self.source.phases.open(self.phase) as file:
-            yield from file.lines(0, self.end)
+            yield from file.lines(self.start, self.end)
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
         """Return its entries; what cannot be read is told to `skipped` and left out."""
+        entries: list[Entry] = []
         with self.source.phases.open(self.phase) as file:
-            data = file.read(0, self.end)
+            for start, lines in file.runs(self.start, self.end):
+                tell = partial(self._skip, skipped, start)
+                entries += decode_all(lines, self.source.expand, tell)
+        return entries
 
-        def tell(offset: int, error: Damaged) -> None:
-            skipped(f"{self.phase}: line at byte {offset} skipped: {error}")
-
-        return decode_all(data, self.source.expand, tell)
+    def _skip(
+        self, skipped: Callable[[str], None], start: int, offset: int, error: Damaged
+    ) -> None:
+        skipped(f"{self.phase}: line at byte {start + offset} skipped: {error}")
 
 
 def base_of(entry: Entry) -> Place | None:
@@ -79,6 +89,9 @@ def segments(
         if (source.tape, phase) in seen:
             raise Damaged(f"{phase}: its base leads back to itself", file=phase)
         seen.add((source.tape, phase))
+        if phase == ORIGIN:
+            start = _newest_anchor(source, end) if to_anchor else 0
+            return [Segment(source, phase, end, start), *found[::-1]]
         found.append(Segment(source, phase, end))
         first = source.phases.first(phase, missing_blob)
         if first is None:
@@ -87,8 +100,33 @@ def segments(
         if base is None or (to_anchor and isinstance(first.data, Anchor)):
             return found[::-1]
         if base.tape not in (None, source.tape):
+            if source.phases.has_origin:
+                phase, end = ORIGIN, origin_end(source, base)
+                continue
             source = _origin(other, base)
         phase, end = base.phase, line_end(source, base)
+
+
+def _newest_anchor(source: Source, end: int) -> int:
+    """Return where the newest anchor before byte `end` of a copied past begins, else 0."""
+    with source.phases.open(ORIGIN) as file:
+        anchors = (offset for offset, line in file.lines_back(end) if _is_anchor(line))
+        return next(anchors, 0)
+
+
+def _is_anchor(line: bytes) -> bool:
+    return _ANCHOR in line and read_header(line).type == Anchor.entry_type
+
+
+def origin_end(source: Source, base: Place) -> int:
+    """Return where a copied past ends; raise Damaged when that is not with the base's entry."""
+    with source.phases.open(ORIGIN) as file:
+        tail = file.tail()
+    if tail.header is None or tail.header.id != base.entry:
+        raise Damaged(
+            f"{ORIGIN}: it should end with entry {base.entry[:12]}", file=ORIGIN, offset=tail.offset
+        )
+    return tail.end
 
 
 def _origin(other: Callable[[str], Source], base: Place) -> Source:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from .errors import Damaged, NewerFormat, NotFound
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from .disk import Folder
 
 ENTRIES = "entries.jsonl"
+ORIGIN = "0000-origin"
+"""What a detached tape copied of the path it was forked from: no phase of its own, but read as one.
+"""
+_FIRST = 1 << 12
 _CHUNK = 1 << 16
+_RUN = 1 << 17  # stays in the processor's cache while it is decoded
 _NAME = re.compile(
     r"([0-9]{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z"
 )
@@ -57,26 +63,42 @@ class PhaseFile:
             start += len(part)
         return b"".join(parts)
 
+    def runs(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, bytes) of the lines between two offsets, many whole ones at a time."""
+        step = _RUN
+        while start < end:
+            data = self.read(start, min(start + step, end))
+            if not data:
+                return
+            cut = len(data) if start + len(data) >= end else data.rfind(b"\n") + 1
+            if cut == 0 and len(data) < step:  # the file is shorter than it was
+                cut = len(data)
+            if cut:
+                yield start, data[:cut]
+            start, step = start + cut, _RUN if cut else 2 * step
+
     def lines(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line without newline) of the whole lines between two offsets."""
-        rest, offset = b"", start
+        rest, offset, step = b"", start, 0
         while end is None or start < end:
-            step = max(_CHUNK, len(rest))  # so that a long line is not copied again and again
+            step = _step(step, rest)
             part = os.pread(self.fd, step if end is None else min(step, end - start), start)
             if not part:
                 return
             start += len(part)
-            *whole, rest = (rest + part).split(b"\n") if rest else part.split(b"\n")
+            whole = BytesIO(rest + part if rest else part).readlines()  # faster than splitting
+            rest = b"" if whole[-1].endswith(b"\n") else whole.pop()
             for line in whole:
-                yield offset, line
-                offset += len(line) + 1
+                yield offset, line[:-1]
+                offset += len(line)
 
     def lines_back(self, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) backwards from `end`, which is 0 or stands behind a newline."""
-        rest, start = b"", max(end - 1, 0)  # without the last newline
+        rest, start, step = b"", max(end - 1, 0), 0  # without the last newline
         while start > 0:
-            step = min(max(_CHUNK, len(rest)), start)
-            rest, start = self.read(start - step, start) + rest, start - step
+            step = _step(step, rest)
+            begin = max(start - step, 0)
+            rest, start = self.read(begin, start) + rest, begin
             while (cut := rest.rfind(b"\n")) >= 0:
                 yield start + cut + 1, rest[cut + 1 :]
                 rest = rest[:cut]
@@ -103,9 +125,10 @@ class PhaseFile:
         return Tail(0, -1, None, size)
 
     def _last_newline(self, size: int) -> int:
-        end = size
+        end, step = size, 0
         while end > 0:
-            start = max(end - _CHUNK, 0)
+            step = _step(step, b"")
+            start = max(end - step, 0)
             cut = self.read(start, end).rfind(b"\n")
             if cut >= 0:
                 return start + cut + 1
@@ -125,6 +148,14 @@ class PhaseFile:
         self.close()
 
 
+def _step(last: int, rest: bytes) -> int:
+    """Return how much to read next: little at first, where one line may do, then more.
+
+    At least as much as what is left over, so that a long line is not copied again and again.
+    """
+    return max(min(4 * last, _CHUNK), _FIRST, len(rest))
+
+
 class Phases:
     """The folder `phases/` of one tape."""
 
@@ -134,8 +165,18 @@ class Phases:
         self.folder = folder
 
     def names(self) -> list[str]:
-        """Return the phase folders in order of their numbers."""
-        return sorted((name for name in self.folder.names() if _NAME.match(name)), key=number)
+        """Return the phase folders in order of their numbers, without a copied past."""
+        found = (name for name in self.folder.names() if _NAME.match(name) and name != ORIGIN)
+        return sorted(found, key=number)
+
+    @property
+    def has_origin(self) -> bool:
+        """Tell whether the path this tape was forked from was copied here."""
+        return self.folder.has(ORIGIN)
+
+    def with_origin(self) -> list[str]:
+        """Return a copied past and the phase folders, oldest first."""
+        return [ORIGIN, *self.names()] if self.has_origin else self.names()
 
     def open(self, name: str) -> PhaseFile:
         """Open the entries of a phase for reading; raise NotFound where it is missing."""

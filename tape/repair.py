@@ -6,7 +6,7 @@ one result, directly after its assistant message, in call order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,8 +29,9 @@ from .entries import Assistant, Context, Error, Injected, Repair, ToolResult, To
 from .view import Message, Role, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from .entries import Payload
     from .line import Entry
 
 NO_RESULT = "No result provided"
@@ -43,6 +44,7 @@ UNKNOWN_OUTCOME = (
 STOPPED = f"{NO_RESULT}: the user stopped it before it ran."
 ABORTED = "Aborted"
 """Class of the error entry that says a user stopped the turn."""
+_SILENT = (Text("(no output)"),)
 _BLIND = Text("(image omitted: model does not support images)")
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 
@@ -63,109 +65,130 @@ class Repaired(Struct, frozen=True):
     repair: Repair | None
 
 
-class _Turn:
-    """A message on its way; an assistant's collects the results of its calls."""
-
-    __slots__ = ("calls", "entry", "message", "results", "started", "stopped")
-
-    def __init__(self, entry: Entry, message: Message) -> None:
-        self.entry, self.message = entry, message
-        self.calls: tuple[ToolCall, ...] = ()
-        self.results: dict[str, Message] = {}
-        self.started: set[str] = set()
-        self.stopped = False
-
-
 class _Fold:
-    """Reads entries in order and sorts results to their calls."""
+    """Reads entries in order: each call stands in `messages` until its result takes its place.
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.turns: list[_Turn] = []
-        self.open: dict[str, _Turn] = {}
-        self.last: _Turn | None = None
+    Nothing is made for a call that the garbage collector would have to look at: a long history
+    holds many.
+    """
+
+    def __init__(self, target: Target, messages: list[Message | ToolCall]) -> None:
+        self.target, self.messages = target, messages
+        self.open: dict[str, int] = {}
+        """Place of the newest call of each id."""
+        self.again: dict[int, int] = {}
+        """Place of the first, for a call whose id stands twice in one answer."""
+        self.last = range(0)
+        """Places of the calls of the newest answer."""
+        self.started: set[int] = set()
+        self.stopped: set[int] = set()
         self.dropped: list[str] = []
 
-    def read(self, entry: Entry) -> None:
-        match entry.data:
-            case User(content=content):
-                self.last = None  # stopping now is not stopping what went before
-                self._say(entry, "user", content)
-            case Context(role=role, content=content):
-                self._say(entry, _ROLES.get(role, "user"), content)
-            case Assistant() as answer:
-                self._answer(entry, answer)
-            case ToolStart(call_id=call):
-                if call in self.open:
-                    self.open[call].started.add(call)
-            case ToolResult() as result:
-                self._result(entry, result)
-            case Error(kind=kind) if kind == ABORTED and self.last is not None:
-                self.last.stopped = True
-            case _:
-                pass
+    def read(self, entries: Iterable[Entry]) -> None:
+        readers: dict[type[Payload], Callable[[Entry, Any], None]] = {
+            User: self._asked,
+            Context: self._context,
+            Assistant: self._answer,
+            ToolStart: self._started,
+            ToolResult: self._result,
+            Error: self._failed,
+        }
+        for entry in entries:
+            data = entry.data
+            read = readers.get(type(data))
+            if read is not None:
+                read(entry, data)
+
+    def _asked(self, entry: Entry, user: User) -> None:
+        self.last = range(0)  # stopping now is not stopping what went before
+        self._say(entry, "user", user.content)
+
+    def _context(self, entry: Entry, context: Context) -> None:
+        self._say(entry, _ROLES.get(context.role, "user"), context.content)
+
+    def _started(self, _: Entry, start: ToolStart) -> None:
+        place = self.open.get(start.call_id)
+        if place is not None:
+            self.started.add(place)
+
+    def _failed(self, _: Entry, error: Error) -> None:
+        if error.kind == ABORTED:
+            self.stopped.update(self.last)
 
     def _say(self, entry: Entry, role: Role, content: Content) -> None:
         content = sendable(content, self.target, foreign=True)
         if content:
-            self.turns.append(_Turn(entry, Message(role, content)))
+            self.messages.append(Message(role, content))
         else:
             self.dropped.append(entry.id)
 
     def _answer(self, entry: Entry, answer: Assistant) -> None:
-        self.last = None
+        self.last = range(0)
         calls = tool_calls(answer.content)
         for call in calls:
             self.open.pop(call.id, None)
-        foreign = (answer.endpoint, answer.api, answer.model) != (
-            self.target.endpoint,
-            self.target.api,
-            self.target.model,
+        target = self.target
+        foreign = (
+            answer.model != target.model
+            or answer.api != target.api
+            or answer.endpoint != target.endpoint
         )
-        content = sendable(answer.content, self.target, foreign=foreign)
+        content = sendable(answer.content, target, foreign=foreign)
         if answer.stop_reason in {"aborted", "error"} or not content:
             self.dropped.append(entry.id)
             return
-        turn = _Turn(entry, Message("assistant", content))
-        turn.calls = calls
-        self.turns.append(turn)
-        self.last = turn
-        self.open.update((call.id, turn) for call in calls)
+        self.messages.append(Message("assistant", content))
+        begin = len(self.messages)
+        for place, call in enumerate(calls, begin):
+            first = self.open.setdefault(call.id, place)
+            if first != place:
+                self.again[place] = first
+        self.messages += calls
+        self.last = range(begin, len(self.messages))
 
     def _result(self, entry: Entry, result: ToolResult) -> None:
-        turn = self.open.get(result.call_id)
-        if turn is None or result.call_id in turn.results:
+        place = self.open.get(result.call_id)
+        if place is None or isinstance(self.messages[place], Message):
             self.dropped.append(entry.id)
             return
-        content = sendable(result.content, self.target, foreign=True) or (Text("(no output)"),)
-        turn.results[result.call_id] = Message(
+        content = sendable(result.content, self.target, foreign=True) or _SILENT
+        self.messages[place] = Message(
             "tool", content, result.call_id, result.name, result.is_error
         )
+
+    def answered(self) -> tuple[tuple[Message, ...], list[Injected]]:
+        """Return the messages with a result for every call, and the results that were made up."""
+        injected: list[Injected] = []
+        open_ones = [
+            (place, call) for place, call in enumerate(self.messages) if isinstance(call, ToolCall)
+        ]
+        unanswered = {place for place, _ in open_ones}
+        for place, call in open_ones:
+            first = self.again.get(place, place)
+            if first in unanswered:
+                text = self._unanswered(first)
+                injected.append(Injected(call.id, text))
+                self.messages[place] = Message(
+                    "tool", (Text(text),), call.id, call.name, is_error=True
+                )
+            else:
+                self.messages[place] = self.messages[first]
+        return cast("tuple[Message, ...]", tuple(self.messages)), injected
+
+    def _unanswered(self, place: int) -> str:
+        if place in self.started:
+            return UNKNOWN_OUTCOME
+        return STOPPED if place in self.stopped else NEVER_RAN
 
 
 def repair(view: View, target: Target) -> Repaired:
     """Return the messages of a view for one target, and what had to be mended."""
-    fold = _Fold(target)
-    for entry in (*view.kept, *view.entries):
-        fold.read(entry)
-    messages = [Message("user", (Text(view.summary),))] if view.summary else []
-    injected: list[Injected] = []
-    for turn in fold.turns:
-        messages.append(turn.message)
-        for call in turn.calls:
-            result = turn.results.get(call.id)
-            if result is None:
-                text = _unanswered(turn, call)
-                injected.append(Injected(call.id, text))
-                result = Message("tool", (Text(text),), call.id, call.name, is_error=True)
-            messages.append(result)
-    return Repaired(tuple(messages), _record(injected, fold.dropped))
-
-
-def _unanswered(turn: _Turn, call: ToolCall) -> str:
-    if call.id in turn.started:
-        return UNKNOWN_OUTCOME
-    return STOPPED if turn.stopped else NEVER_RAN
+    summary = [Message("user", (Text(view.summary),))] if view.summary else []
+    fold = _Fold(target, [*summary])
+    fold.read(view.kept)
+    fold.read(view.entries)
+    messages, injected = fold.answered()
+    return Repaired(messages, _record(injected, fold.dropped))
 
 
 def _record(injected: Sequence[Injected], dropped: Sequence[str]) -> Repair | None:
@@ -190,6 +213,16 @@ def is_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
 
 def sendable(content: Content, target: Target, *, foreign: bool) -> Content:
     """Return the blocks a target may see; `foreign` when another model wrote them."""
+    for block in content:  # nearly all are such as everybody may see
+        if block.wire is not NO_JSON:
+            break
+        if isinstance(block, Text):
+            if not block.text or block.text.isspace():
+                break
+        elif not isinstance(block, ToolCall):
+            break
+    else:
+        return content
     blocks = (_sendable(block, target, foreign=foreign) for block in content)
     return tuple(block for block in blocks if block is not None)
 

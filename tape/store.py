@@ -12,21 +12,30 @@ import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
+from . import trash
 from .branches import Head, sync_base
 from .disk import Folder
 from .entries import Git, Place, Start
-from .errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, WriteFailed
+from .errors import (
+    Ambiguous,
+    Damaged,
+    NewerFormat,
+    NotFound,
+    TapeError,
+    UsageError,
+    WriteFailed,
+)
 from .line import FORMAT, encode, encode_payload, micros, now, stamp
 from .phase import ENTRIES, phase_name
 from .refs import MAIN, Journal
 from .tape import INFO, Info, Tape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from .trash import Trashed
     from .writer import Projection
 
 _FOLDERS = ("phases", "blobs", "locks", "quarantine")
@@ -210,17 +219,68 @@ class Store:
 
     def id_of(self, name: str) -> str:
         """Return the id of the tape in a folder, empty when it cannot be told."""
-        try:
-            with Folder.open(self.tapes) as tapes, tapes.sub(name) as folder:
-                return msgspec.json.decode(folder.read(INFO), type=_Id).id
-        except (OSError, ValueError, TapeError):
-            return ""
+        return trash.identity(self.tapes / name)
 
+    def remove(self, tape: Tape) -> str:
+        """Move a tape to the trash and return its folder's name there; `restore` undoes it.
 
-class _Id(Struct):
-    """What tape.json says in every format."""
+        Raises Busy while a branch is being written, UsageError while other tapes read on in it.
+        """
+        with tape.alone(), Folder.open(self.path, durable=self.durable) as home:
+            self._refuse_children({tape.id}, self.tapes)
+            name = self._folder_of(tape)
+            with home.sub("tapes") as tapes, home.make("trash") as to:
+                home.sync()
+                return trash.move(name, tapes, to)
 
-    id: str
+    def _folder_of(self, tape: Tape) -> str:
+        """Return the name of an open tape's folder now: people may have renamed it."""
+        inode = os.fstat(tape.folder.fd).st_ino
+        for name, found in self.inodes().items():
+            if found == inode:
+                return name
+        raise NotFound(f"tape {tape.id[:8]} is not in {self.tapes} any more")
+
+    def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
+        children = trash.children(tapes, *folders)
+        if children:
+            raise UsageError(f"detach what was forked from it first: {', '.join(children)}")
+
+    def trash(self) -> list[Trashed]:
+        """Return the tapes in the trash, by folder name."""
+        self.check()
+        return trash.listed(self.path / "trash")
+
+    def restore(self, name: str) -> str:
+        """Take a tape, by folder name or id prefix, out of the trash; return its folder's name.
+
+        Raises NotFound or Ambiguous; UsageError when a tape of that id is there already.
+        """
+        found = self._trashed(name)
+        if any(self.id_of(folder) == found.id for folder in self.folders()):
+            raise UsageError(f"tape {found.id[:8]} is in the store: remove that one first")
+        with (
+            Folder.open(self.path, durable=self.durable) as home,
+            home.sub("trash") as source,
+            home.make("tapes") as tapes,
+        ):
+            return trash.move(found.folder, source, tapes)
+
+    def _trashed(self, name: str) -> Trashed:
+        found = {one.folder: one for one in self.trash()}
+        hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
+        return found[name if name in found else only(name, "tape in the trash", hits)]
+
+    def empty_trash(self, names: Sequence[str]) -> None:
+        """Delete tapes in the trash, by folder name or id prefix, for good: nothing undoes it.
+
+        Raises NotFound or Ambiguous, and UsageError while other tapes, in the trash too, read on
+        in one of them; nothing is deleted then.
+        """
+        gone = [self._trashed(name) for name in names]
+        self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
+        with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
+            trash.delete(folder, [one.folder for one in gone])
 
 
 def only(what: str, kind: str, hits: list[str]) -> str:

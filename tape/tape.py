@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
@@ -12,10 +12,11 @@ from msgspec import Struct
 from . import branches
 from .blobs import Blobs
 from .entries import Place
-from .errors import Damaged, NewerFormat, NotFound
-from .line import FORMAT, decode, now, read_header
-from .path import Segment, Source, segments
-from .phase import Phases
+from .errors import Damaged, NewerFormat, NotFound, TapeError
+from .line import FORMAT, decode, now
+from .locks import hold
+from .path import Segment, Source, line_end, segments
+from .phase import ORIGIN, Phases
 from .refs import Journal, Refs, checked_name
 from .writer import Durability, Projection, Writer
 
@@ -128,15 +129,34 @@ class Tape:
 
     def kept_run(self, kept: Kept) -> list[Entry]:
         """Read a range here or else in the origin, where a phase of the same name may stand."""
-        if self.phases.folder.has(kept.phase):
-            with self.phases.open(kept.phase) as file:
-                lines = [line for _, line in islice(file.lines(kept.offset), kept.count)]
-            if lines and read_header(lines[0]).id == kept.first:
-                return [decode(line, self.blobs.text) for line in lines]
+        found = self._run(kept.phase, kept.offset, kept) or self._copied_run(kept)
+        if found:
+            return found
         origin = self.origin()
         if origin is None:
             raise Damaged(f"{kept.phase}: byte {kept.offset} should hold {kept.first[:12]}")
         return origin.kept_run(kept)
+
+    def _run(self, phase: str, offset: int, kept: Kept) -> list[Entry]:
+        """Return the range if it begins at `offset` of a phase here and ends as it should."""
+        if not self.phases.folder.has(phase):
+            return []
+        with self.phases.open(phase) as file:
+            lines = [line for _, line in islice(file.lines(offset), kept.count)]
+        ends = [line[: len(_begins(kept.first))] for line in lines[:1] + lines[-1:]]
+        if ends != [_begins(kept.first), _begins(kept.last)]:
+            return []
+        return [decode(line, self.blobs.text) for line in lines]
+
+    def _copied_run(self, kept: Kept) -> list[Entry]:
+        """Return a range of the copied past, where there is one and it holds the range."""
+        if not self.phases.has_origin:
+            return []
+        with self.phases.open(ORIGIN) as file:
+            back = file.lines_back(file.tail().end)
+            found = (offset for offset, line in back if line.startswith(_begins(kept.first)))
+            offset = next(found, None)
+        return [] if offset is None else self._run(ORIGIN, offset, kept)
 
     def _source_of(self, tape: str) -> Source:
         if tape not in self._origins:
@@ -144,11 +164,30 @@ class Tape:
         return self._origins[tape].source
 
     def origin(self) -> Tape | None:
-        """Return the tape this one was forked from; raise NotFound when it is gone."""
+        """Return the tape this one was forked from, None where a detached one lost it.
+
+        Raises NotFound when it is gone, and its past with it.
+        """
         if self.info.origin is None or self.info.origin.tape is None:
             return None
-        self._source_of(self.info.origin.tape)
-        return self._origins[self.info.origin.tape]
+        try:
+            return self.tape_of(self._source_of(self.info.origin.tape))
+        except TapeError:
+            if self.phases.has_origin:
+                return None
+            raise
+
+    def tape_of(self, source: Source) -> Tape:
+        """Return the tape that a segment of a path here stands in."""
+        return self._origins.get(source.tape, self)
+
+    def shared(self) -> list[Segment]:
+        """Return the segments that lead to the entry it was forked at, where they were written."""
+        place = self.info.origin
+        if place is None:
+            return []
+        source = self._source_of(place.tape or "")
+        return segments(source, place.phase, line_end(source, place), self._source_of)
 
     def find_entry(self, prefix: str) -> list[Hit]:
         """Return the entries whose id begins with `prefix`, here or else in the origin."""
@@ -163,8 +202,8 @@ class Tape:
         """
         start = b'{"id":"' + prefix.encode()
         found = []
-        committed = self.refs().phases()
-        for phase in (name for name in self.phases.names() if name in committed):
+        committed = self.refs().phases() | {ORIGIN}
+        for phase in (name for name in self.phases.with_origin() if name in committed):
             with self.phases.open(phase) as file:
                 offsets = [offset for offset, line in file.lines() if line.startswith(start)]
             found += [
@@ -172,6 +211,13 @@ class Tape:
                 for at in offsets
             ]
         return found
+
+    def own_lines(self) -> Iterator[tuple[str, int, bytes]]:
+        """Yield phase, offset and line of all that stands in this tape itself, committed or not."""
+        for phase in self.phases.with_origin():
+            with suppress(NotFound), self.phases.open(phase) as file:  # a folder without its file
+                for offset, line in file.lines():
+                    yield phase, offset, line
 
     def branch_of(self, phase: str) -> str:
         """Return the branch a phase was written on."""
@@ -193,7 +239,7 @@ class Tape:
         for segment in reversed(self.path(head)):
             offsets = [offset for offset, _ in segment.lines()]
             if steps < len(offsets):
-                tape = self._origins.get(segment.source.tape, self)
+                tape = self.tape_of(segment.source)
                 branch = tape.branch_of(segment.phase)
                 at = branches.at(tape.phases, branch, segment.phase, offsets[-1 - steps])
                 return Hit(tape, at)
@@ -241,6 +287,17 @@ class Tape:
             if self.projection is not None:
                 self.projection.ended(self.id)
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the locks of all branches, claimed ones too; raise Busy when somebody holds one."""
+        taken: set[str] = set()
+        with ExitStack() as held, self.folder.make("locks") as locks:
+            while names := {*self.refs().branches, *locks.names()} - {"refs", *taken}:
+                for name in sorted(names):
+                    held.enter_context(hold(locks, name, wait=False))
+                taken |= names
+            yield
+
     def writer(
         self,
         branch: str | None = None,
@@ -263,3 +320,8 @@ class Tape:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _begins(entry: str) -> bytes:
+    """Return the bytes that the line of an entry begins with."""
+    return b'{"id":"%b"' % entry.encode()

@@ -42,10 +42,11 @@ class View(Struct, frozen=True, gc=False):
 
 def view(path: Sequence[Entry], kept: Sequence[Entry] = ()) -> View:
     """Return the view of a path given oldest first; `kept` is what its newest anchor keeps."""
-    for place in range(len(path) - 1, -1, -1):
-        data = path[place].data
+    for behind, entry in enumerate(reversed(path)):
+        data = entry.data
         if isinstance(data, Anchor):
-            return View(summary_text(data.summary), tuple(kept), tuple(path[place + 1 :]))
+            live = path[len(path) - behind :]
+            return View(summary_text(data.summary), tuple(kept), tuple(live))
     return View(None, (), tuple(path))
 
 

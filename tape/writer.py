@@ -7,6 +7,7 @@ that covers it; a file that is not as long as we left it is never written again.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
@@ -15,14 +16,14 @@ from msgspec.structs import replace
 from . import disk
 from .branches import Head, head_of, repin, sync_base, unused
 from .entries import Anchor, Branch, Payload, Place, Repair
-from .errors import Busy, Damaged, NotFound, Overtaken, TapeError, UsageError
+from .errors import Busy, Damaged, NotFound, Overtaken, SyncFailed, TapeError, UsageError
 from .line import Entry, Header, as_written, decode, encode, encode_payload, entry_of, micros, stamp
 from .locks import Lock
 from .phase import ENTRIES, PhaseFile, phase_name
 from .refs import REFS, set_aside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .blobs import Blobs
     from .disk import Folder
@@ -44,6 +45,9 @@ class Projection(Protocol):
 
     def ended(self, tape: str) -> None:
         """Take note that it closed, or moved."""
+
+    def overwrote(self, tape: str) -> None:
+        """Take note that data was redacted: what was kept of it has to go."""
 
 
 class Opening(Protocol):
@@ -109,8 +113,9 @@ class Writer:
                 instead_of = wanted
                 lock = _claim(locks, refs, wanted)
         try:
-            _refuse_damage(tape, lock.name)
-            head = head_of(tape.journal.read(), tape.phases, wanted)
+            refs = tape.journal.read()
+            _refuse_damage(tape, refs, lock.name)
+            head = head_of(refs, tape.phases, wanted)
             writer = cls(tape, lock, lock.name, head, durability)
         except BaseException:
             lock.close()
@@ -158,9 +163,9 @@ class Writer:
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry and return it; durable after the next barrier."""
-        data = encode_payload(payload)
+        data, payload = as_written(payload)
         header = self._write(payload.entry_type, self._tape.blobs.lift(data))
-        return entry_of(header, as_written(payload, data))
+        return entry_of(header, payload)
 
     def append_data(self, kind: str, data: bytes) -> str:
         """Write one entry whose data is compact JSON as given, and return its id."""
@@ -219,8 +224,8 @@ class Writer:
 
     def _open_phase(self, first: Callable[[str], Payload], why: str, began: str = "") -> Header:
         """Begin a phase with the entry that `first` makes, and commit it with a journal line."""
-        phases, journal = self._tape.phases, self._tape.journal
-        with journal.moving() as moves:
+        phases = self._tape.phases
+        with self._moving() as moves:
             self._settle_name(moves)
             name = phase_name(phases.names(), self.branch, began)
             sync_base(phases, self._phase)
@@ -245,11 +250,24 @@ class Writer:
         self._demand_lock()
         self.barrier()
         if self.instead_of is None or self._fd >= 0:  # else the branch is not made yet
-            with self._tape.journal.moving() as moves:
+            with self._moving() as moves:
                 repin(moves, self._tape.phases, self.branch, to, why)
         self._close_file()
         self.head, self.parent, self._n = to, to.header.id, to.header.n
         self._phase, self._offset, self._time = to.phase, to.offset, micros(to.header.time)
+
+    @contextmanager
+    def _moving(self) -> Iterator[Moves]:
+        """Hold the journal's lock; a sync that fails under it closes the writer.
+
+        The journal line may stand or not then, and nothing must be written on either guess.
+        """
+        try:
+            with self._tape.journal.moving() as moves:
+                yield moves
+        except SyncFailed:
+            self._release()
+            raise
 
     def _settle_name(self, moves: Moves) -> None:
         """Take the next free name when somebody made a branch of the claimed one meanwhile."""
@@ -316,10 +334,11 @@ def _claim(locks: Folder, refs: Refs, busy: str) -> Lock:
             k = int(name.rpartition(".")[2]) + 1
 
 
-def _refuse_damage(tape: Opening, branch: str) -> None:
+def _refuse_damage(tape: Opening, refs: Refs, branch: str) -> None:
     """Refuse to write a branch with a phase that holds entries but that no journal line names."""
-    named = tape.journal.read().phases()
-    for name in tape.phases.names():
+    names = tape.phases.names()
+    named = refs.phases()
+    for name in names:
         lines = [] if name in named else _beginning(tape.phases, name)
         if len(lines) > 1 and getattr(decode(lines[0]).data, "branch", None) == branch:
             raise Damaged(

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.suffix != ".pyc")
 SAYS = {
     "ask.py": r"\[ls .*\]\nThis folder holds 1 entry: notes\.txt\.\n",
+    "follow_live.py": r"1: one\n2: two\n3: three\n4: bye\n",
     "fork_and_compare.py": (
         r"main: A name for a cat\? / Mio\. / Another\? / Luna\.\n"
         r"serious: A name for a cat\? / Mio\. / A serious one\? / Professor Whiskers\.\n"

@@ -22,8 +22,9 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "tape": [
         *("errors", "reference", "disk", "blocks", "entries", "line", "given", "phase"),
-        *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "store"),
-        *("view", "repair", "tree", "formats", "index", "find", "verify", "render"),
+        *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "trash"),
+        *("store", "upkeep", "follow", "view", "repair", "tree", "formats", "index", "find"),
+        *("verify", "fsck", "render"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -18,11 +18,13 @@ VERBS = {
     "show": ("look", "Show a tape, or one entry."),
     "log": ("look", "List the entries of a path, newest last."),
     "cat": ("look", "Print a whole conversation."),
+    "tail": ("tail", "Show the newest entries; with -f, those that come."),
     "fork": ("branching", "Begin a branch, or a new tape, at an entry."),
     "branches": ("branching", "List where the branches of a tape stand."),
     "switch": ("branching", "Choose the branch that a bare tape name means."),
     "context": ("context", "Show what the next model call would be built from."),
     "verify": ("verify", "Compute every hash anew and name what does not hold."),
+    "fsck": ("fsck", "Explain damage, and mend what can be mended."),
 }
 """Module and help line of each verb, in the order of the help page."""
 

@@ -99,7 +99,7 @@ def _code(report: Report) -> int:
 def lines(report: Report) -> Iterator[str]:
     """Yield a line for each finding, and a summary."""
     for finding in report.findings:
-        yield single(f"{finding.level}: {_place(finding)}: {finding.message}{_on(finding)}")
+        yield single(f"{finding.level}: {place(finding)}: {finding.message}{_on(finding)}")
     counts = ", ".join(
         (
             counted(report.entries, "entry"),
@@ -112,7 +112,8 @@ def lines(report: Report) -> Iterator[str]:
     yield f"{report.tape[:SHORT]}: {counts}: {end}"
 
 
-def _place(finding: Finding) -> str:
+def place(finding: Finding) -> str:
+    """Return where a finding is: file, line, byte."""
     line = "" if finding.line is None else f":{finding.line}"
     byte = "" if finding.offset is None else f" (byte {finding.offset})"
     return f"{finding.file}{line}{byte}"

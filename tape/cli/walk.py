@@ -32,7 +32,9 @@ class Step(NamedTuple):
     entry: Entry
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """A line and where it stands."""
+
     source: Source
     phase: str
     offset: int
@@ -46,7 +48,7 @@ Expand = Callable[[BlobRef], str]
 def entry_at(tape: Tape, head: Head) -> Step:
     """Return the entry a head stands at."""
     with tape.phases.open(head.phase) as file:
-        return _read(_Line(tape.source, head.phase, head.offset, file.line_at(head.offset)), None)
+        return _read(Line(tape.source, head.phase, head.offset, file.line_at(head.offset)), None)
 
 
 def steps(
@@ -63,26 +65,27 @@ def steps(
     `newest` so many, when given: those are read from the end.
     """
     if newest is None:
-        return _readable(_forward(tape, head), expand, types)
-    return list(islice(_readable(_back(tape, head), expand, types), newest))[::-1]
+        return legible(_forward(tape, head), expand, types)
+    return list(islice(legible(_back(tape, head), expand, types), newest))[::-1]
 
 
-def _forward(tape: Tape, head: Head) -> Iterator[_Line]:
+def _forward(tape: Tape, head: Head) -> Iterator[Line]:
     for segment in tape.path(head):
         for offset, line in segment.lines():
-            yield _Line(segment.source, segment.phase, offset, line)
+            yield Line(segment.source, segment.phase, offset, line)
 
 
-def _back(tape: Tape, head: Head) -> Iterator[_Line]:
+def _back(tape: Tape, head: Head) -> Iterator[Line]:
     for segment in reversed(tape.path(head)):
         with segment.source.phases.open(segment.phase) as file:
             for offset, line in file.lines_back(segment.end):
-                yield _Line(segment.source, segment.phase, offset, line)
+                yield Line(segment.source, segment.phase, offset, line)
 
 
-def _readable(
-    found: Iterable[_Line], expand: Expand | None, types: frozenset[str]
+def legible(
+    found: Iterable[Line], expand: Expand | None, types: frozenset[str] = frozenset()
 ) -> Iterator[Step]:
+    """Yield the lines that can be read, only those of these `types` if given; warn of the rest."""
     for line in found:
         kind = _KIND.search(line.line, 0, _HEAD) if types else None
         if kind and kind[1].decode() not in types:
@@ -96,7 +99,7 @@ def _readable(
             yield step
 
 
-def _read(line: _Line, expand: Expand | None) -> Step:
+def _read(line: Line, expand: Expand | None) -> Step:
     source, phase, offset, data = line
     try:
         data.decode()  # raw parts of an entry are not looked at by the decoder

@@ -81,6 +81,28 @@ class Index:
             if self._writing[tape] <= 0:
                 self._do(lambda db: self._leave(db, [self._entry(tape)]))
 
+    def overwrote(self, tape: str) -> None:
+        """Read a tape anew, leaving nothing in the file of what was known before."""
+        try:
+            self._do(lambda db: self._anew(db, tape))
+        except TapeError:  # no index is made in a later version's store, or for a tape that went
+            return
+        except (Error, OSError):
+            with suppress(OSError):
+                drop(self._store)
+
+    def _anew(self, db: Connection, tape: str) -> None:
+        db.execute("PRAGMA secure_delete = ON")
+        where = self._locate(db, tape)
+        with self._store.open_folder(where.folder) as opened:
+            new = read(opened, where.folder, {})
+            with immediate(db):
+                tables.forget(db, tape, where.folder)
+                tables.keep(db, new, None)
+                tables.settle(db, tape, where)
+            _keep(db, opened, where)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def catch_up(self) -> None:
         """Read what is new: in tapes being written, and of tapes that came or went.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..phase import ORIGIN
 from .blobs import BlobCheck
 from .finding import Counts, Finding, Level, damage
 from .journal import JournalCheck
@@ -35,9 +36,10 @@ def verify(tape: Tape, counts: Counts) -> Iterator[Finding]:
     yield from _links(tape.folder, "")
     yield from blobs.findings()
     yield from journal.lines()
-    for name in names:
+    for name in [ORIGIN, *names] if tape.phases.has_origin else names:
         yield from phases.lines(name)
     yield from phases.leftovers()
+    yield from phases.unfinished()
     yield from journal.moves(phases.branches)
     yield from journal.uncommitted(phases.sizes)
     counts.entries += sum(phases.sizes.values())

@@ -10,7 +10,7 @@ from ..branches import at, head_of
 from ..errors import TapeError
 from ..line import missing_blob
 from ..path import base_of
-from ..phase import ENTRIES
+from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS, Pin, Refs, checked_name
 from .finding import Finding, damage
 from .tails import tail
@@ -127,7 +127,8 @@ class JournalCheck:
         while phase not in ends:
             ends[phase] = end
             base = self._bases.get(phase)
-            if base is None or base.tape not in (None, self._tape.id):
+            if base is None:
                 break
-            phase, end = base.phase, base.offset + 1
+            is_own = base.tape in (None, self._tape.id)
+            phase, end = (base.phase, base.offset + 1) if is_own else (ORIGIN, math.inf)
         return ends

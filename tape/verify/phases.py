@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import line as lines
 from ..entries import Anchor, Branch, Redact, Start
-from ..errors import Damaged, NewerFormat, NotFound, TapeError
-from ..path import base_of
-from ..phase import ENTRIES
+from ..errors import Damaged, NewerFormat, NotFound, OlderFormat, TapeError
+from ..path import base_of, origin_end
+from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS
 from ..tape import INFO
-from .finding import damage
+from .finding import Finding, damage
 from .tails import tail
 
 if TYPE_CHECKING:
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from ..phase import PhaseFile
     from ..tape import Tape
     from .blobs import BlobCheck
-    from .finding import Finding
     from .journal import JournalCheck
 
 _OBJECT = ord("{")
+_GONE = b"null"
+_AGAIN = "redacting it again completes that"
+_BLOB = b'"$blob"'
 _FIRST = frozenset({"start", "branch", "anchor"})
+_NOTED = _FIRST | {Redact.entry_type}
 
 
 class _Spot(NamedTuple):
@@ -47,6 +50,7 @@ class PhaseCheck:
         self._starts: list[Start] = []
         self._redacted: dict[str, _Spot] = {}
         self._redactions: set[str] = set()
+        self._blobless: list[tuple[str, _Spot, str]] = []
         self._labels: set[str] | None = None
 
     def lines(self, name: str) -> Iterator[Finding]:
@@ -67,10 +71,15 @@ class PhaseCheck:
         before: Header | None = None
         count = end = 0
         for count, (offset, line) in enumerate(file.lines(), 1):
-            spot, end = _Spot(file.name, count, offset), offset + len(line) + 1
-            header, wrong = self._line(spot, line, before)
-            for message in wrong:
-                yield self._damage(spot, message)
+            end = offset + len(line) + 1
+            header = _sound(line, before)
+            if header is None:
+                spot = _Spot(file.name, count, offset)
+                header, wrong = self._line(spot, line, before)
+                for message in wrong:
+                    yield self._damage(spot, message)
+            elif self._labels:
+                self._labels.discard(header.id)
             before = header
         self.sizes[file.name] = count
         yield from self._tail(file, count, end)
@@ -81,14 +90,16 @@ class PhaseCheck:
         """Return the header of a line if it holds, and what is wrong with the line."""
         try:
             header = lines.verify(line)
-        except NewerFormat as error:
-            raise NewerFormat(f"{spot.phase}, line {spot.line}: {error}") from error
+        except (NewerFormat, OlderFormat) as error:
+            raise type(error)(f"{spot.phase}, line {spot.line}: {error}") from error
         except Damaged as error:
             return None, [str(error)]
         assert self._labels is not None
         self._labels.discard(header.id)
         try:
             place = self._first if spot.line == 1 else _later
+            if spot.phase == ORIGIN:
+                place = _copied
             return header, [*place(spot, header, line, before), *self._data(spot, header, line)]
         except (Damaged, ValueError, RecursionError) as error:
             return header, [f"its data cannot be read: {error}"]
@@ -96,14 +107,17 @@ class PhaseCheck:
     def _data(self, spot: _Spot, header: Header, line: bytes) -> list[str]:
         """Look at data that is no object, that redacts, or that names a blob."""
         if line[header.data] != _OBJECT:
-            if not lines.is_redacted(line, header):
+            if not lines.is_going(line, header):
                 return ["its data is not an object"]
             self._redacted[header.id] = spot
+            if not lines.is_redacted(line, header):
+                return [f"its data is gone in part: {_AGAIN}"]
         elif header.type == Redact.entry_type:
             data = lines.decode(line).data
             self._redactions.update(data.targets if isinstance(data, Redact) else ())
-        elif line.find(b'"$blob"', header.data) >= 0:
-            return self._blobs.wrong(line[header.data : -1])
+        elif line.find(_BLOB, header.data) >= 0:
+            wrong = self._blobs.wrong(line[header.data : -1])
+            self._blobless += [(header.id, spot, message) for message in wrong]
         return []
 
     def _first(self, spot: _Spot, header: Header, line: bytes, _: Header | None) -> Iterator[str]:
@@ -135,6 +149,10 @@ class PhaseCheck:
 
     def _header_at(self, base: Place) -> Header:
         """Return the header of the line a base names, in this tape or in an origin."""
+        if base.tape not in (None, self._tape.id) and self._tape.phases.has_origin:
+            source = self._tape.source
+            with source.phases.open(ORIGIN) as file:
+                return lines.read_header(next(file.lines_back(origin_end(source, base)))[1])
         tape: Tape | None = self._tape
         while tape is not None and base.tape not in (None, tape.id):
             tape = tape.origin()
@@ -167,6 +185,9 @@ class PhaseCheck:
         for entry, spot in self._redacted.items():
             if entry not in self._redactions:
                 yield self._damage(spot, "its data is gone, and no redact entry names it")
+        for entry, spot, message in self._blobless:
+            if entry not in self._redactions:
+                yield self._damage(spot, message)
         for entry in sorted(self._labels or ()):
             if not self._is_in_origin(entry):
                 yield damage(REFS, f"a label names the entry {entry[:12]}, which is not there")
@@ -174,13 +195,40 @@ class PhaseCheck:
     def _is_in_origin(self, entry: str) -> bool:
         try:
             origin = self._tape.origin()
-            return origin is not None and bool(origin.find_entry(entry))
+            if origin is None:
+                return self._tape.info.origin is not None  # it may be what detaching left behind
+            return bool(origin.find_entry(entry))
         except (TapeError, OSError):
             return True  # a broken origin is told with the start entry
+
+    def unfinished(self) -> Iterator[Finding]:
+        """Name the entries that a redact entry names and whose data stands: it was cut short."""
+        pending = self._redactions - self._redacted.keys()
+        begins = tuple(b'{"id":"%b"' % entry.encode() for entry in pending)
+        for phase, offset, line in self._tape.own_lines() if pending else ():
+            if line.startswith(begins) and len(line) - lines.read_header(line).data > len(_GONE):
+                message = f"its data stands, though a redact entry names it: {_AGAIN}"
+                yield Finding("note", _file(phase), None, offset, message, ())
 
     def _damage(self, spot: _Spot, message: str) -> Finding:
         on = self._journal.over(spot.phase, spot.offset)
         return damage(_file(spot.phase), message, line=spot.line, offset=spot.offset, on=on)
+
+
+def _sound(line: bytes, before: Header | None) -> Header | None:
+    """Return the header of a line where nothing is wrong or to be noted, as in nearly all."""
+    if before is None or (b"$" in line and _BLOB in line):  # one byte is found far faster
+        return None
+    try:
+        header = lines.verify(line)
+    except TapeError:
+        return None
+    plain = header.type not in _NOTED and line[header.data] == _OBJECT
+    return header if plain and _follows(header, before) else None
+
+
+def _follows(header: Header, before: Header) -> bool:
+    return header.parent_id == before.id and header.n == before.n + 1 and header.time > before.time
 
 
 def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[str]:
@@ -188,6 +236,12 @@ def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterat
     if header.type in _FIRST:
         yield f"an entry of type {header.type} stands inside a phase"
     if before is not None:  # nothing follows from a damaged line
+        yield from _chain(header, before)
+
+
+def _copied(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[str]:
+    """Yield what is wrong with an entry of a copied past: one chain from its root on."""
+    if before is not None:
         yield from _chain(header, before)
 
 

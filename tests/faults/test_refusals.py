@@ -53,13 +53,48 @@ def read_only(store, tape):
         place.chmod(0o700 if place.is_dir() else 0o600)
 
 
+MOVE = """
+import sys
+from pathlib import Path
+from tape.entries import Anchor
+from tape.errors import TapeError
+from tape.store import Store
+from tests.tape import making
+with Store(Path(sys.argv[1])).open(sys.argv[2]) as tape:
+    writer = tape.writer()
+    for step in (lambda: writer.anchor(Anchor(kind="compaction", summary="all")),
+                 lambda: writer.append(making.say("after"))):
+        try:
+            step()
+            print("done")
+        except TapeError as error:
+            print(type(error).__name__)
+"""
+
+
+def under_failing_sync(when, script, store, tape):
+    """Run a script whose `when`-th fdatasync fails, and return the words it printed."""
+    command = ["strace", "-f", "-qq", "-o", "/dev/null", "--trace=fdatasync"]
+    command += [f"--inject=fdatasync:error=EIO:when={when}"]
+    command += [sys.executable, "-c", script, str(store.path), tape.id]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.parametrize("when", [1, 2, 3])
+def test_a_sync_that_fails_while_a_phase_begins_closes_the_writer(store, tape, when):
+    assert under_failing_sync(when, MOVE, store, tape) == ["SyncFailed", "UsageError"]
+    folder = making.folder_of(store, tape)
+    assert reader.faults(folder) == []
+    making.write(tape, "later")
+    assert making.texts(tape) == ["before", "later"]
+    assert reader.faults(folder) == []
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_a_sync_that_fails_closes_the_writer(store, tape):
-    command = ["strace", "-f", "-qq", "-o", "/dev/null", "--trace=fdatasync"]
-    command += ["--inject=fdatasync:error=EIO:when=2"]
-    command += [sys.executable, "-c", SYNC, str(store.path), tape.id]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout.split() == ["one", "WriteFailed", "UsageError"]
+    assert under_failing_sync(2, SYNC, store, tape) == ["one", "SyncFailed", "UsageError"]
     assert making.texts(tape)[:2] == ["before", "one"]
     assert reader.faults(making.folder_of(store, tape)) == []
 

@@ -24,6 +24,8 @@ _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BEGINS = {"start", "branch", "anchor"}
 _INFO = ["format", "id", "created", "by", "origin"]
+_ORIGIN = "0000-origin"
+"""Where a detached tape holds the path it shares with its origin."""
 
 
 class Line(NamedTuple):
@@ -126,7 +128,9 @@ def _info(folder: Path) -> dict[str, Any]:
 
 def _origin(folder: Path) -> Path | None:
     origin = _info(folder)["origin"]
-    return None if origin is None else _tape(folder, origin["tape"])
+    if origin is None or (folder / "phases" / _ORIGIN).exists():
+        return None
+    return _tape(folder, origin["tape"])
 
 
 def _tape(folder: Path, identity: str) -> Path:
@@ -181,6 +185,8 @@ def _phase_faults(folder: Path, phase: str) -> Iterator[str]:
             entry, wrong = None, [f"unreadable: {error!r}"]
         yield from (f"{phase}, line {number}: {text}" for text in wrong)
         before = entry
+    if phase == _ORIGIN and (before is None or before["id"] != _info(folder)["origin"]["entry"]):
+        yield f"{phase}: does not end where the tape begins"
 
 
 def _redacted(folder: Path) -> set[str]:
@@ -207,7 +213,7 @@ def _line_faults(raw: bytes, entry: dict[str, Any], redacted: set[str]) -> Itera
 
 
 def _data_faults(data: bytes, entry: dict[str, Any], redacted: set[str]) -> Iterator[str]:
-    if entry["data"] is None and entry["id"] in redacted:
+    if entry["data"] is None and entry["id"] in redacted and re.fullmatch(rb"null *", data):
         return
     if not isinstance(entry["data"], dict):
         yield "data is no object"
@@ -220,10 +226,10 @@ def _data_faults(data: bytes, entry: dict[str, Any], redacted: set[str]) -> Iter
 def _place_faults(
     folder: Path, phase: str, entry: dict[str, Any], before: dict[str, Any] | None
 ) -> Iterator[str]:
-    begins = entry["type"] in _BEGINS
+    begins = entry["type"] in _BEGINS and phase != _ORIGIN
     if before is not None and begins:
         yield f"{entry['type']} inside a phase"
-    if before is None:
+    if before is None and phase != _ORIGIN:
         yield from _first_faults(phase, entry)
         before = _base(folder, entry) if begins else None
     if before is None:
@@ -250,6 +256,9 @@ def _base(folder: Path, entry: dict[str, Any]) -> dict[str, Any] | None:
     base = entry["data"].get("origin") if entry["type"] == "start" else entry["data"]["base"]
     if base is None:
         return None
+    if base.get("tape") and (folder / "phases" / _ORIGIN).exists():
+        last = phases(folder)[_ORIGIN][-1]
+        return _at({_ORIGIN: [last]}, _ORIGIN, last.offset, base["entry"])
     tape = _tape(folder, base["tape"]) if base.get("tape") else folder
     return _at(phases(tape), base["phase"], base["offset"], base["entry"])
 
@@ -267,7 +276,7 @@ def _ref_faults(folder: Path) -> Iterator[str]:
     for name, move in moves.items():
         yield from _move_faults(found, name, move)
     named = {line["phase"] for line in refs(folder) if "branch" in line}
-    for phase in found.keys() - named:
+    for phase in found.keys() - named - {_ORIGIN}:
         if len(found[phase]) > 1:
             yield f"{phase}: entries that no ref names"
 

@@ -321,8 +321,8 @@ def test_help_shows_every_verb_and_an_example_of_each(tape):
     text = tape("--help").text
     verbs = re.findall(r"^  (\w+)  ", text[text.index("Verbs:") :], re.MULTILINE)
     assert verbs == [
-        *("new", "append", "ls", "show", "log", "cat", "fork", "branches", "switch"),
-        *("context", "verify"),
+        *("new", "append", "ls", "show", "log", "cat", "tail", "fork", "branches"),
+        *("switch", "context", "verify", "fsck"),
     ]
     for verb in verbs:
         page = tape(verb, "-h").text

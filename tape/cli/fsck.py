@@ -1,0 +1,253 @@
+"""`fsck`: damage explained, and mended after showing how."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from msgspec import Struct
+
+from ..disk import Folder
+from ..errors import Damaged
+from ..fsck import (
+    Explanation,
+    Mended,
+    WriteInfo,
+    described,
+    explanation,
+    facts,
+    mend_info,
+    plan,
+    repair,
+    told_by_start,
+    unreadable,
+)
+from ..reference import is_prefix, parse
+from ..render import SHORT, single
+from ..tape import INFO, read_info
+from ..verify import Counts, Finding, damage
+from ..verify import verify as check
+from .call import found, library
+from .out import as_json, counted, document, examples, ref, say
+from .verify import place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..store import Store
+    from ..tape import Tape
+    from .group import Options
+
+DAMAGED = Damaged.exit_code
+
+
+class Explained(Struct):
+    """A finding of verify and what it means."""
+
+    finding: Finding
+    means: Explanation
+
+
+class Step(Struct):
+    """One thing that was mended."""
+
+    did: str
+    undo: str
+
+
+class Report(Struct):
+    """What `fsck --json` says of a tape."""
+
+    tape: str
+    findings: list[Explained]
+    actions: list[str]
+    """What --repair does."""
+    done: list[Step]
+    left: list[Finding] | None = None
+    """What verify finds afterwards; null where nothing was mended."""
+
+
+@click.command(
+    epilog=examples("tape fsck", "tape fsck 3f2a --json", "tape fsck 3f2a --repair --yes")
+)
+@ref
+@click.option("--repair", "mends", is_flag=True, help="Show what can be mended, ask, and mend it.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+@click.pass_obj
+def fsck(options: Options, ref: str, mends: bool, yes: bool, as_json: bool) -> int:
+    """Explain all that verify finds: what it is, what was lost, what to do.
+
+    Ends with 4 when there is damage, or some is left. --repair shows what it will do and asks;
+    without a terminal and without --yes it only shows. It never touches a damaged entry with good
+    ones behind it.
+
+    Nothing is lost by mending: what is taken away stands in the tape's quarantine/ or in the
+    store's trash/ before, and each step tells the shell command that takes it back. Run those in
+    the tape's folder, the last one first, while nobody writes the tape: truncate and cat put a
+    tail back, cp an old refs.jsonl or tape.json, mv a blob or a leftover.
+
+    --json prints {tape, findings [{finding, means {what, lost, todo, tapes}}], actions, done
+    [{did, undo}], left}.
+    """
+    how = _How(mends, asks=not yes, as_json=as_json)
+    with library(options) as (store, _):
+        name = _folder(store, ref)
+        if name is not None:
+            return _of_folder(store, name, how)
+    with library(options) as (store, _), found(options, ref, warns=False) as place:
+        return _tape(store, place.tape, how, [])
+
+
+class _How(NamedTuple):
+    """What the options ask for."""
+
+    mends: bool
+    asks: bool
+    as_json: bool
+
+    def agreed(self, actions: list[str]) -> bool:
+        """Show what will be done and tell whether it may be."""
+        if not self.mends or not actions:
+            return False
+        if not self.asks:
+            return True
+        if self.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return False
+        return click.confirm("Do this?")
+
+
+def _folder(store: Store, text: str) -> str | None:
+    """Return the folder of the tape a REF names by its name or id.
+
+    No other way leads to one whose tape.json or journal cannot be read.
+    """
+    word = parse(text).tape
+    names = [name for name in store.folders() if word and _is_named(store, name, word)]
+    return names[0] if len(names) == 1 else None
+
+
+def _is_named(store: Store, name: str, word: str) -> bool:
+    end = name.rpartition("-")[2]
+    return (
+        name == word
+        or store.id_of(name).startswith(word)
+        or (is_prefix(word) and (end.startswith(word) or word.startswith(end)))
+    )
+
+
+def _of_folder(store: Store, name: str, how: _How) -> int:
+    done: list[Step] = []
+    if not _has_info(store, name):
+        done = _info(store, name, how)
+        if not done:
+            return DAMAGED
+    with store.open_folder(name) as tape:
+        return _tape(store, tape, how, done)
+
+
+def _has_info(store: Store, name: str) -> bool:
+    """Tell whether tape.json is not what keeps a tape from being opened."""
+    try:
+        with Folder.open(store.tapes / name) as folder:
+            read_info(folder)
+    except (FileNotFoundError, Damaged):
+        return False
+    return True
+
+
+def _info(store: Store, name: str, how: _How) -> list[Step]:
+    """Explain a tape.json that cannot be read; return how it was mended, if it was."""
+    with Folder.open(store.tapes / name) as folder:
+        info = told_by_start(folder)
+        actions = [described(WriteInfo())]
+        finding = damage(INFO, "cannot be read")
+        report = Report(info.id, [Explained(finding, unreadable(info.id))], actions, [])
+        if not how.as_json or not how.mends or how.asks:
+            _show(report, how)
+        if not how.agreed(actions):
+            return []
+        return [_told(Mended(WriteInfo(), f"cp quarantine/{mend_info(folder, info)} {INFO}"), how)]
+
+
+def _tape(store: Store, tape: Tape, how: _How, done: list[Step]) -> int:
+    findings = list(check(tape, Counts()))
+    seen = facts(store, tape, findings)
+    means = [Explained(finding, explanation(finding, seen)) for finding in findings]
+    todo = plan(findings, seen)
+    report = Report(tape.id, means, [described(action) for action in todo], done)
+    if not how.as_json:
+        _show(report, how)
+    if how.agreed(report.actions):
+        report.done += [_told(mended, how) for mended in repair(store, tape, todo)]
+    if report.done:
+        report.left = _left(store, tape.folder.name)
+    if how.as_json:
+        document(report)
+    elif report.left is not None:
+        say(_end(report))
+    return _code(findings if report.left is None else report.left)
+
+
+def _left(store: Store, name: str) -> list[Finding]:
+    """Return what verify finds in a tape that was mended."""
+    with store.open_folder(name) as tape:
+        return list(check(tape, Counts()))
+
+
+def _code(findings: Iterable[Finding]) -> int:
+    return DAMAGED if any(finding.level != "note" for finding in findings) else 0
+
+
+def _told(mended: Mended, how: _How) -> Step:
+    """Return a step, told as soon as it is done."""
+    step = Step(described(mended.action), mended.undo)
+    if not how.as_json:
+        say([single(f"did: {step.did}"), "  " + single(f"undo: {step.undo}")])
+    return step
+
+
+def _show(report: Report, how: _How) -> None:
+    document(report) if how.as_json else say(_lines(report, how))
+
+
+def _lines(report: Report, how: _How) -> Iterator[str]:
+    """Yield each finding explained, and what can be mended."""
+    for one in report.findings:
+        yield from _explained(one)
+    short = report.tape[:SHORT]
+    bad = sum(one.finding.level != "note" for one in report.findings)
+    yield f"{short}: {counted(bad, 'fault')}" if bad else f"{short}: all good"
+    if not report.actions:
+        return
+    yield "mending will:" if how.mends else f"`tape fsck {short} --repair` will:"
+    yield from (f"  {single(action)}" for action in report.actions)
+
+
+def _explained(one: Explained) -> Iterator[str]:
+    finding, means = one.finding, one.means
+    on = [
+        *(f"branch {name}" for name in finding.depends),
+        *(f"tape {t[:SHORT]}" for t in means.tapes),
+    ]
+    yield single(f"{finding.level}: {place(finding)}: {finding.message}")
+    yield "  " + single(f"what:  {means.what}")
+    yield "  " + single(f"lost:  {means.lost}")
+    if on:
+        yield "  " + single(f"on it: {', '.join(on)}")
+    yield "  " + single(f"to do: {means.todo}")
+    yield ""
+
+
+def _end(report: Report) -> Iterator[str]:
+    """Yield what verify finds after mending."""
+    bad = [finding for finding in report.left or () if finding.level != "note"]
+    for finding in bad:
+        yield single(f"left: {place(finding)}: {finding.message}")
+    short = report.tape[:SHORT]
+    yield (
+        f"{short}: {counted(len(bad), 'fault')} left, explained above"
+        if bad
+        else f"{short}: all good now"
+    )

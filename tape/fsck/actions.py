@@ -1,0 +1,104 @@
+"""What mending can do, one frozen Struct each, and how each is told before it is done."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec import Struct
+
+from ..phase import ENTRIES
+from ..refs import REFS
+
+
+class WriteInfo(Struct, frozen=True, tag="tape.json", gc=False):
+    """Write tape.json again from the start entry."""
+
+
+class WriteJournal(Struct, frozen=True, tag="journal", gc=False):
+    """Put a journal in place that has the good lines, and new ones for these phases."""
+
+    phases: tuple[str, ...]
+
+
+class CutJournal(Struct, frozen=True, tag="journal-tail", gc=False):
+    """Move what stands behind the journal's last good line to quarantine."""
+
+    end: int
+    size: int
+
+
+class NamePhase(Struct, frozen=True, tag="name-phase", gc=False):
+    """Write the journal line of a phase again, from its first entry."""
+
+    phase: str
+    branch: str
+
+
+class SetCurrent(Struct, frozen=True, tag="current", gc=False):
+    """Make a branch that is there the current one."""
+
+    branch: str
+
+
+class CutTail(Struct, frozen=True, tag="tail", gc=False):
+    """Move what stands behind a phase's last good line to quarantine."""
+
+    phase: str
+    branch: str | None
+    """None where the phase was never committed: nobody writes it."""
+    end: int
+    size: int
+
+
+class SetBlobAside(Struct, frozen=True, tag="blob", gc=False):
+    """Move a blob whose bytes are not those of its name to quarantine."""
+
+    file: str
+
+
+class Discard(Struct, frozen=True, tag="leftover", gc=False):
+    """Move to the trash what a program left that ended while it wrote."""
+
+    path: str
+    """Inside the store."""
+
+
+Action = (
+    WriteInfo
+    | WriteJournal
+    | CutJournal
+    | NamePhase
+    | SetCurrent
+    | CutTail
+    | SetBlobAside
+    | Discard
+)
+
+
+def described(action: Action) -> str:
+    """Return what an action will do, as a sentence."""
+    match action:
+        case WriteInfo():
+            told = "copy tape.json to quarantine and write it again from the start entry"
+        case WriteJournal(phases):
+            new = f", and one for each of {', '.join(phases)}" if phases else ""
+            told = f"copy {REFS} to quarantine and put one in its place with its good lines{new}"
+        case CutJournal(end, size):
+            told = f"move the last {size - end} bytes of {REFS} to quarantine/refs.{end}"
+        case NamePhase(phase, branch):
+            told = f"write the line of {phase} into {REFS} again, which makes it {branch}'s newest"
+        case SetCurrent(branch):
+            told = f"make {branch} the current branch"
+        case CutTail(phase, branch, end, size):
+            entry = ", and record that in a repair entry" if branch else ""
+            told = (
+                f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
+                f"to quarantine/{phase}.{end}{entry}"
+            )
+        case SetBlobAside(file):
+            told = f"move {file} to quarantine; readers then show a placeholder"
+        case Discard(path):
+            told = f"move {path} to the store's trash"
+        case _:
+            assert_never(action)
+    return told

@@ -1,0 +1,247 @@
+"""What mending has to know of a tape beside the findings of verify; reads only.
+
+Only the first and the last line of each phase are looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..disk import Folder
+from ..entries import Anchor, Branch, Place, Start
+from ..errors import InvalidName, TapeError
+from ..line import missing_blob, read_header, verify
+from ..path import base_of
+from ..phase import ORIGIN, Tail
+from ..refs import REFS, Refs, checked_name
+from ..tape import Info, read_info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..phase import PhaseFile
+    from ..store import Store
+    from ..tape import Tape
+    from ..verify import Finding
+
+OLD = 3_600_000_000
+"""Microseconds after which what is half made is no longer being made."""
+
+_TEMPORARY = re.compile(r"\.([0-9a-f]{64}\.[0-9a-f]+|(refs|tape)\.new)\Z")
+_HALF = re.compile(r"\.(new-.*|store\..*)\Z")
+_FILE = re.compile(r"phases/([^/]+)/")
+
+
+class Phase(Struct, frozen=True, gc=False):
+    """A phase whose first entry verifies."""
+
+    name: str
+    begin: Start | Branch | Anchor
+    time: str
+    """When it began."""
+    several: bool
+    """It holds more than its first entry."""
+    tail: Tail
+    base: Place | None
+
+    @property
+    def branch(self) -> str:
+        """The branch it was written on."""
+        return self.begin.branch or ""
+
+    @property
+    def why(self) -> str:
+        """The word its journal line gives for what began it."""
+        match self.begin:
+            case Start():
+                return "start"
+            case Branch(why=why):
+                return why or "go-on"
+            case Anchor(kind=kind):
+                return kind
+
+    @property
+    def last(self) -> str:
+        """Id of its last entry."""
+        return self.tail.header.id if self.tail.header else ""
+
+
+class Child(Struct, frozen=True, gc=False):
+    """A tape that begins at an entry of this one, or of a child of it."""
+
+    id: str
+    folder: str
+    base: Place
+    """Where its past leaves this tape."""
+
+
+class Facts(Struct, frozen=True, gc=False):
+    """A tape as mending sees it."""
+
+    info: Info
+    refs: Refs
+    journal: bytes | None
+    """The bytes of refs.jsonl; None where there is none."""
+    sizes: dict[str, int]
+    """Bytes of each phase."""
+    phases: dict[str, Phase]
+    """Those whose first entry verifies."""
+    children: tuple[Child, ...]
+    leftovers: tuple[str, ...]
+    """Paths in the store of what was left half made."""
+    good: dict[str, str]
+    """Phase → id of the last entry before its first damage, where there is one."""
+
+    def over(self, place: Place, phase: str, offset: int) -> bool:
+        """Tell whether the path that ends at an entry leads over a line."""
+        return offset < self._ends(place.phase, place.offset + 1).get(phase, 0)
+
+    def _ends(self, phase: str, end: float) -> dict[str, float]:
+        ends: dict[str, float] = {}
+        while phase not in ends:
+            ends[phase] = end
+            base = self.phases[phase].base if phase in self.phases else None
+            if base is None or base.tape not in (None, self.info.id):
+                break
+            phase, end = base.phase, base.offset + 1
+        return ends
+
+    def tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
+        """Return the ids of the tapes whose past leads over a line, or over any line of a phase."""
+        return tuple(
+            child.id for child in self.children if self.over(child.base, phase, offset or 0)
+        )
+
+
+def phase_of(finding: Finding) -> str:
+    """Return the phase a finding is about; empty for one about something else."""
+    found = _FILE.match(f"{finding.file}/")
+    return found[1] if found else ""
+
+
+def facts(store: Store, tape: Tape, findings: Iterable[Finding]) -> Facts:
+    """Look at the journal, the ends of each phase, the tapes that begin here, and leftovers."""
+    names = tape.phases.names()
+    found = {name: phase for name in names if (phase := _phase(tape, name))}
+    return Facts(
+        info=tape.info,
+        refs=_refs(tape),
+        journal=_journal(tape),
+        sizes={name: _size(tape, name) for name in names},
+        phases=found,
+        children=tuple(_children(store, tape.id)),
+        leftovers=tuple(sorted(_leftovers(store, tape))),
+        good=dict(_good(tape, findings)),
+    )
+
+
+def _refs(tape: Tape) -> Refs:
+    try:
+        return tape.refs()
+    except (TapeError, OSError):  # told by verify
+        return Refs({}, {})
+
+
+def _journal(tape: Tape) -> bytes | None:
+    try:
+        return tape.folder.read(REFS)
+    except OSError:  # told by verify
+        return None
+
+
+def _size(tape: Tape, name: str) -> int:
+    with suppress(TapeError, OSError), tape.phases.open(name) as file:
+        return file.size()
+    return 0
+
+
+def _phase(tape: Tape, name: str) -> Phase | None:
+    with suppress(TapeError, OSError, ValueError), tape.phases.open(name) as file:
+        return _seen(tape, file)
+    return None
+
+
+def _seen(tape: Tape, file: PhaseFile) -> Phase | None:
+    first = tape.phases.first(file.name, missing_blob)
+    header = verify(file.line_at(0))
+    if first is None or not isinstance(first.data, Start | Branch | Anchor):
+        return None
+    tail = file.tail()
+    if first.data.phase != file.name or not _is_name(first.data.branch):
+        return None
+    return Phase(file.name, first.data, header.time, tail.offset > 0, tail, base_of(first))
+
+
+def _is_name(branch: str | None) -> bool:
+    try:
+        return bool(branch) and checked_name("branch", branch or "") == branch
+    except InvalidName:
+        return False
+
+
+def _children(store: Store, tape: str) -> Iterator[Child]:
+    """Yield the tapes forked from this one, and those forked from them."""
+    origins = dict(_origins(store))
+    seen = {tape: None}
+    todo: list[tuple[str, Place | None]] = [(tape, None)]
+    while todo:
+        parent, base = todo.pop()
+        for folder, (child, place) in origins.items():
+            if place.tape == parent and child not in seen:
+                seen[child] = None
+                todo.append((child, base or place))
+                yield Child(child, folder, base or place)
+
+
+def _origins(store: Store) -> Iterator[tuple[str, tuple[str, Place]]]:
+    for name in store.folders():
+        with suppress(TapeError, OSError), Folder.open(store.tapes / name) as folder:
+            info = read_info(folder)
+            if info.origin is not None and not _has_copy(folder):
+                yield name, (info.id, info.origin)
+
+
+def _has_copy(folder: Folder) -> bool:
+    """Tell whether a detached tape holds what it was forked from itself."""
+    with folder.sub("phases") as phases:
+        return phases.has(ORIGIN)
+
+
+def _leftovers(store: Store, tape: Tape) -> Iterator[str]:
+    with Folder.open(store.path) as home:
+        yield from _aged(store, home, "", _HALF)
+        with home.sub("tapes") as tapes:
+            yield from _aged(store, tapes, "tapes/", _HALF)
+    place = f"tapes/{tape.folder.name}/"
+    yield from _aged(store, tape.folder, place, _TEMPORARY)
+    with suppress(OSError), tape.folder.sub("blobs") as blobs:
+        for name in blobs.names():
+            with suppress(OSError), blobs.sub(name) as shelf:
+                yield from _aged(store, shelf, f"{place}blobs/{name}/", _TEMPORARY)
+
+
+def _aged(store: Store, folder: Folder, place: str, names: re.Pattern[str]) -> Iterator[str]:
+    for name in filter(names.match, folder.names()):
+        with suppress(OSError):  # finished meanwhile
+            made = os.stat(name, dir_fd=folder.fd, follow_symlinks=False).st_mtime_ns // 1000
+            if store.clock() - made > OLD:
+                yield place + name
+
+
+def _good(tape: Tape, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
+    """Yield the last entry before the first damage of each phase."""
+    first: dict[str, int] = {}
+    for finding in findings:
+        if finding.level != "note" and finding.offset is not None and phase_of(finding):
+            phase = phase_of(finding)
+            first[phase] = min(first.get(phase, finding.offset), finding.offset)
+    for phase, offset in first.items():
+        with suppress(TapeError, OSError), tape.phases.open(phase) as file:
+            for _, line in file.lines_back(offset):
+                yield phase, read_header(line).id
+                break

@@ -1,0 +1,102 @@
+"""The journal put together again: its good lines, and lines told by phases that it lost; pure.
+
+What only a lost line said, a pin, a title, a label, cannot be told by anything else: it stays
+readable in quarantine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from ..refs import MAIN, encode, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..refs import Refs
+    from .facts import Facts, Phase
+
+
+class _Time(Struct, gc=False):
+    time: str
+
+
+def lost_phases(facts: Facts) -> list[Phase]:
+    """Return the phases no good journal line names although one did.
+
+    One that holds a single entry may never have been committed. It counts only as the start of
+    the tape, or where journal lines are damaged and naming it takes no later entry off its branch.
+    """
+    named = facts.refs.phases()
+    damaged = facts.journal is None or bool(facts.refs.damage)
+    return [
+        phase
+        for name, phase in facts.phases.items()
+        if name not in named
+        and (phase.several or phase.why == "start" or (damaged and _hides_nothing(facts, phase)))
+    ]
+
+
+def _hides_nothing(facts: Facts, phase: Phase) -> bool:
+    moves = facts.refs.branches.get(phase.branch)
+    if not moves or phase.base is None:
+        return True
+    if moves[-1].pin is not None:
+        return moves[-1].pin.entry == phase.base.entry
+    stands = facts.phases.get(moves[-1].phase)
+    return stands is not None and stands.last == phase.base.entry
+
+
+def rebuilt(journal: bytes, lost: Sequence[Phase]) -> bytes:
+    """Return a journal of the good lines in order, with lines for phases that none names.
+
+    A new line takes the place of a damaged one: of the first with nothing older behind it.
+    """
+    lines = journal.split(b"\n")[:-1]
+    places = [at for at, line in enumerate(lines) if not _holds(line)] or [len(lines)]
+    new: dict[int, list[bytes]] = {}
+    for phase in lost:
+        place = next((at for at in places if _is_before(phase, lines[at:])), places[-1])
+        new.setdefault(place, []).append(line_of(phase))
+    parts = []
+    for at, line in enumerate([*lines, b""]):
+        parts += new.get(at, [])
+        parts += [line + b"\n"] if _holds(line) else []
+    return _with_current(b"".join(parts), lost)
+
+
+def _holds(line: bytes) -> bool:
+    return fold(line + b"\n").size > 0
+
+
+def _is_before(phase: Phase, behind: Iterable[bytes]) -> bool:
+    """Tell whether a phase began before the next good line was written."""
+    later = next((line for line in behind if _holds(line)), None)
+    return later is not None and phase.time < msgspec.json.decode(later, type=_Time).time
+
+
+def line_of(phase: Phase) -> bytes:
+    """Return the journal line that a phase's first entry tells."""
+    fields = {"branch": phase.branch, "phase": phase.name, "pin": None}
+    return encode({**fields, "why": phase.why, "time": phase.time})
+
+
+def _with_current(journal: bytes, lost: Sequence[Phase]) -> bytes:
+    """Return a journal that says a current branch which is there."""
+    refs = fold(journal)
+    branch = stand_in(journal, refs)
+    if branch is None:
+        return journal
+    time = max((phase.time for phase in lost), default=refs.branches[branch][-1].time)
+    return journal + encode({"current": branch, "why": "switch", "time": time})
+
+
+def stand_in(journal: bytes, refs: Refs) -> str | None:
+    """Return the branch to make current where the journal says none that is there; else None."""
+    says = any(b'","current":"' in line for line in journal.split(b"\n")[:-1] if _holds(line))
+    if not refs.branches or (says and refs.current in refs.branches):
+        return None
+    return MAIN if MAIN in refs.branches else list(refs.branches)[-1]

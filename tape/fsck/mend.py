@@ -1,0 +1,231 @@
+"""The doing of actions, under the locks of whoever else may write, each undoable afterwards."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, assert_never
+
+from .. import disk, trash
+from ..entries import Repair
+from ..errors import Damaged
+from ..line import encode, encode_payload, micros, stamp
+from ..locks import hold
+from ..phase import ENTRIES, PhaseFile
+from ..refs import REFS, set_aside
+from ..tape import INFO
+from .actions import (
+    Action,
+    CutJournal,
+    CutTail,
+    Discard,
+    NamePhase,
+    SetBlobAside,
+    SetCurrent,
+    WriteInfo,
+    WriteJournal,
+)
+from .facts import facts
+from .info import mend_info, told_by_start
+from .journal import lost_phases, rebuilt
+from .place import put_in_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..line import Header
+    from ..store import Store
+    from ..tape import Tape
+
+
+class Mended(NamedTuple):
+    """An action that was done."""
+
+    action: Action
+    undo: str
+    """The shell command that takes it back, run in the folder of the tape."""
+
+
+def repair(store: Store, tape: Tape, actions: Iterable[Action]) -> Iterator[Mended]:
+    """Do actions in order and yield each with the way back.
+
+    Raises Busy when somebody is writing what has to be mended; what was yielded before stands.
+    """
+    with _watched(tape):
+        for action in actions:
+            yield Mended(action, _done(store, tape, action))
+
+
+@contextmanager
+def _watched(tape: Tape) -> Iterator[None]:
+    """Let the index take note: files are about to change that no writer announces."""
+    if tape.projection is not None:
+        tape.projection.began(tape.id)
+    try:
+        yield
+    finally:
+        if tape.projection is not None:
+            tape.projection.ended(tape.id)
+
+
+def _done(store: Store, tape: Tape, action: Action) -> str:
+    match action:
+        case WriteInfo():
+            undo = f"cp quarantine/{mend_info(tape.folder, told_by_start(tape.folder))} {INFO}"
+        case WriteJournal():
+            undo = _write_journal(store, tape)
+        case CutJournal(end):
+            undo = _cut_journal(tape, end)
+        case NamePhase(phase):
+            undo = _name(store, tape, phase)
+        case SetCurrent(branch):
+            undo = _line_added(tape, partial(_make_current, tape, branch))
+        case CutTail():
+            undo = _cut_tail(tape, action)
+        case SetBlobAside(file):
+            undo = _set_blob_aside(tape, file)
+        case Discard(path):
+            undo = _discard(store, tape, path)
+        case _:
+            assert_never(action)
+    return undo
+
+
+@contextmanager
+def _branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
+    """Hold the locks of branches; raise Busy when one is being written."""
+    with ExitStack() as stack:
+        locks = stack.enter_context(tape.folder.make("locks"))
+        for name in sorted(set(names)):
+            stack.enter_context(hold(locks, name, wait=False))
+        yield
+
+
+def _write_journal(store: Store, tape: Tape) -> str:
+    seen = facts(store, tape, ())
+    known = {phase.branch for phase in seen.phases.values()} | seen.refs.branches.keys()
+    with _branches(tape, known), tape.folder.make("locks") as locks, hold(locks, "refs"):
+        now = facts(store, tape, ())
+        old = now.journal or b""
+        kept = set_aside(tape.folder, "refs.damaged", old)
+        put_in_place(tape.folder, REFS, rebuilt(old, lost_phases(now)))
+    return f"cp quarantine/{kept} {REFS}"
+
+
+def _cut_journal(tape: Tape, end: int) -> str:
+    """Open the journal as a writer does: that moves its tail to quarantine."""
+    before = _quarantine(tape)
+    with tape.journal.moving():
+        kept = sorted(_quarantine(tape) - before)
+    return " && ".join(_put_back(REFS, end, name) for name in kept)
+
+
+def _quarantine(tape: Tape) -> set[str]:
+    with tape.folder.make("quarantine") as quarantine:
+        return set(quarantine.names())
+
+
+def _put_back(file: str, end: int, kept: str) -> str:
+    return f"truncate -s {end} {file} && cat quarantine/{kept} >> {file}"
+
+
+def _name(store: Store, tape: Tape, name: str) -> str:
+    """Write the line of a phase under the locks of its branch and of the journal."""
+    phase = facts(store, tape, ()).phases.get(name)
+    if phase is None:
+        raise _changed(name)
+    with _branches(tape, [phase.branch]):
+        return _line_added(tape, partial(_move_to, tape, name, phase.branch, phase.why))
+
+
+def _move_to(tape: Tape, phase: str, branch: str, why: str) -> None:
+    with tape.journal.moving() as moves:
+        if phase not in moves.refs.phases():
+            moves.branch(branch, phase, None, why)
+
+
+def _make_current(tape: Tape, branch: str) -> None:
+    with tape.journal.moving() as moves:
+        moves.current(branch)
+
+
+def _line_added(tape: Tape, add: partial[None]) -> str:
+    size = len(tape.folder.read(REFS))
+    add()
+    return f"truncate -s {size} {REFS}"
+
+
+def _cut_tail(tape: Tape, action: CutTail) -> str:
+    file = f"phases/{action.phase}/{ENTRIES}"
+    kept = _opened(tape, action) if _goes_on(tape, action) else _cut(tape, action)
+    return _put_back(file, action.end, kept) if kept else ""
+
+
+def _goes_on(tape: Tape, action: CutTail) -> bool:
+    moves = tape.refs().branches.get(action.branch or "", [])
+    return bool(moves) and moves[-1].phase == action.phase and moves[-1].pin is None
+
+
+def _opened(tape: Tape, action: CutTail) -> str:
+    """Open the branch for writing: that cuts the tail and says so."""
+    with tape.writer(action.branch) as writer:
+        return writer.torn or ""
+
+
+def _cut(tape: Tape, action: CutTail) -> str:
+    """Cut the tail of a phase that its branch has left, or that was never committed.
+
+    No writer will ever open it; one that is being begun is under the lock of the journal.
+    """
+    with (
+        _branches(tape, [action.branch or "refs"]),
+        tape.phases.folder.sub(action.phase) as folder,
+        PhaseFile(folder.file(ENTRIES, os.O_RDWR | os.O_APPEND), action.phase) as file,
+    ):
+        tail = file.tail()
+        if (tail.end, tail.size) != (action.end, action.size):
+            raise _changed(action.phase)
+        kept = set_aside(tape.folder, f"{action.phase}.{tail.end}", file.read(tail.end, tail.size))
+        os.ftruncate(file.fd, tail.end)
+        if tail.header is not None:
+            disk.append(file.fd, _told(tape, tail.header, kept, tail.size - tail.end), tail.end)
+        if tape.folder.durable:
+            disk.sync(file.fd)
+    return kept
+
+
+def _changed(phase: str) -> Damaged:
+    return Damaged(f"{phase} changed meanwhile; run `tape fsck` again", file=phase)
+
+
+def _told(tape: Tape, last: Header, kept: str, size: int) -> bytes:
+    """Return the line that says what was cut off behind the last one."""
+    why = f"{size} bytes behind the last whole line were moved to quarantine"
+    time = max(tape.clock(), micros(last.time) + 1)
+    data = encode_payload(Repair("torn", quarantine=kept, why=why))
+    return encode("repair", last.id, last.n + 1, stamp(time), data)[1]
+
+
+def _set_blob_aside(tape: Tape, file: str) -> str:
+    _, shelf_name, digest = file.split("/")
+    with (
+        tape.folder.sub("blobs") as blobs,
+        blobs.sub(shelf_name) as shelf,
+        tape.folder.make("quarantine") as quarantine,
+    ):
+        kept = trash.move(digest, shelf, quarantine)
+    return f"mv quarantine/{kept} {file}"
+
+
+def _discard(store: Store, tape: Tape, path: str) -> str:
+    parent, _, name = path.rpartition("/")
+    with (
+        disk.Folder.open(store.path / parent, durable=store.durable) as source,
+        disk.Folder.open(store.path, durable=store.durable) as home,
+        home.make("trash") as to,
+    ):
+        kept = trash.move(name, source, to)
+    inside = f"tapes/{tape.folder.name}/"
+    back = path.removeprefix(inside) if path.startswith(inside) else f"../../{path}"
+    return f"mv ../../trash/{kept} {back}"

@@ -1,0 +1,115 @@
+"""From findings to actions: what can be mended without a guess; pure.
+
+The order is that of their doing: the journal first, for no writer opens under a damaged one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..refs import REFS, fold
+from .actions import (
+    Action,
+    CutJournal,
+    CutTail,
+    Discard,
+    NamePhase,
+    SetBlobAside,
+    SetCurrent,
+    WriteInfo,
+    WriteJournal,
+)
+from .facts import phase_of
+from .journal import line_of, lost_phases, stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..verify import Finding
+    from .facts import Facts, Phase
+
+
+def plan(findings: Sequence[Finding], facts: Facts) -> tuple[Action, ...]:
+    """Return what mending will do, in order."""
+    bad = [finding for finding in findings if finding.level != "note"]
+    return (
+        *_info(facts),
+        *_journal(bad, facts),
+        *_tails(bad, facts),
+        *_blobs(bad),
+        *(Discard(path) for path in facts.leftovers),
+    )
+
+
+def _info(facts: Facts) -> Iterator[Action]:
+    starts = [phase.begin for phase in facts.phases.values() if phase.why == "start"]
+    told = [(getattr(start, "tape", ""), getattr(start, "origin", None)) for start in starts]
+    if len(told) == 1 and told[0] != (facts.info.id, facts.info.origin):
+        yield WriteInfo()
+
+
+def _journal(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
+    lost = lost_phases(facts)
+    if facts.journal is None or facts.refs.damage:
+        yield WriteJournal(tuple(phase.name for phase in lost))
+        return
+    if any(finding.file == REFS and finding.level == "torn" for finding in bad):
+        yield CutJournal(facts.refs.size, len(facts.journal))
+    yield from (NamePhase(phase.name, phase.branch) for phase in lost)
+    named = facts.journal[: facts.refs.size] + b"".join(map(line_of, lost))
+    current = stand_in(named, fold(named))
+    if current is not None:
+        yield SetCurrent(current)
+
+
+def _tails(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
+    """Yield the tails that nothing needs; damage with good lines behind it is no tail."""
+    committed = facts.refs.phases() | {phase.name for phase in lost_phases(facts)}
+    ends: dict[str, int] = {}
+    for finding in bad:
+        name = phase_of(finding)
+        if name and finding.offset is not None:
+            ends[name] = max(ends.get(name, 0), finding.offset)
+            if _never_begun(finding) and name in facts.sizes and name not in committed:
+                yield CutTail(name, None, 0, facts.sizes[name])
+    for name in sorted(ends.keys() & facts.phases.keys() & committed):
+        if ends[name] >= facts.phases[name].tail.end:
+            yield from _tail(bad, facts, facts.phases[name])
+
+
+def _never_begun(finding: Finding) -> bool:
+    """Tell whether a finding is about a phase that holds no whole line."""
+    return finding.level == "torn" and finding.offset == 0
+
+
+def _tail(bad: Iterable[Finding], facts: Facts, phase: Phase) -> Iterator[Action]:
+    """Yield the cut of a tail, unless a branch or a tape goes on from an entry in it."""
+    end, size = phase.tail.end, phase.tail.size
+    needed = {*facts.tapes_over(phase.name, end), *_begun_in(facts, phase)}
+    for finding in bad:
+        if phase_of(finding) == phase.name and (finding.offset or 0) >= end:
+            needed.update(finding.depends)
+    if _goes_on(facts, phase):
+        needed.discard(phase.branch)
+    if size > end and not needed:
+        yield CutTail(phase.name, phase.branch, end, size)
+
+
+def _begun_in(facts: Facts, phase: Phase) -> Iterator[str]:
+    """Yield the phases whose base stood in a phase's tail."""
+    for other in facts.phases.values():
+        base = other.base
+        if base is not None and base.phase == phase.name and base.offset >= phase.tail.end:
+            yield other.name
+
+
+def _goes_on(facts: Facts, phase: Phase) -> bool:
+    """Tell whether the branch stands at the end of this phase: opening it cuts the tail."""
+    moves = facts.refs.branches.get(phase.branch, ())
+    return not moves or (moves[-1].phase == phase.name and moves[-1].pin is None)
+
+
+def _blobs(bad: Iterable[Finding]) -> Iterator[Action]:
+    for finding in bad:
+        if finding.file.startswith("blobs/") and finding.message.startswith("its bytes"):
+            yield SetBlobAside(finding.file)

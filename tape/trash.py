@@ -1,0 +1,103 @@
+"""The trash: where removed tapes stand until somebody empties it, and which tapes need which.
+
+Nothing is deleted but by `delete`, on somebody's word; never on a timer.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from .disk import Folder
+from .errors import TapeError
+from .phase import ORIGIN
+from .tape import INFO
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+_DELETED = ".deleted-"
+
+
+class Trashed(NamedTuple):
+    """A tape in the trash."""
+
+    folder: str
+    """Name of its folder in `trash/`."""
+    id: str
+    """Empty when tape.json cannot be read."""
+
+
+class _Told(Struct):
+    """What tape.json says in every format; `origin` names a tape, if it is an object."""
+
+    id: str
+    origin: Any = None
+
+
+def identity(folder: Path) -> str:
+    """Return the id of the tape in a folder, empty when it cannot be told."""
+    return _told(folder).id
+
+
+def _told(path: Path) -> _Told:
+    with (
+        suppress(OSError, ValueError, TapeError),
+        Folder.open(path.parent) as parent,
+        parent.sub(path.name) as folder,
+    ):
+        return msgspec.json.decode(folder.read(INFO), type=_Told)
+    return _Told("")
+
+
+def listed(trash: Path) -> list[Trashed]:
+    """Return the tapes in the trash, by folder name."""
+    return [Trashed(name, told.id) for name, told in sorted(_all_told(trash))]
+
+
+def children(tapes: Collection[str], *folders: Path) -> list[str]:
+    """Return the names of other tapes in these folders that read on in one of `tapes`."""
+    return sorted(
+        name
+        for folder in folders
+        for name, told in _all_told(folder)
+        if told.id not in tapes and _reads_on(told, folder / name, tapes)
+    )
+
+
+def _reads_on(told: _Told, path: Path, tapes: Collection[str]) -> bool:
+    origin = told.origin.get("tape") if isinstance(told.origin, dict) else None
+    return origin in tapes and not (path / "phases" / ORIGIN).is_dir()
+
+
+def _all_told(folder: Path) -> Iterator[tuple[str, _Told]]:
+    """Yield folder name and tape.json of every tape in `tapes/` or `trash/`."""
+    with suppress(FileNotFoundError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+                yield path.name, _told(path)
+
+
+def move(name: str, source: Folder, to: Folder) -> str:
+    """Move a tape's folder into another, and return the name it got: `.2` behind a taken one."""
+    taken = set(to.names())
+    free, k = name, 2
+    while free in taken:
+        free, k = f"{name}.{k}", k + 1
+    source.move(name, to, free)
+    return free
+
+
+def delete(trash: Folder, names: Sequence[str]) -> None:
+    """Delete tapes for good, each renamed first so that none is restored in part."""
+    for name in names:
+        trash.move(name, trash, _DELETED + name)
+    for name in trash.names():
+        if name.startswith(_DELETED):
+            shutil.rmtree(name, dir_fd=trash.fd)
+    trash.sync()
