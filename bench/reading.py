@@ -1,0 +1,157 @@
+"""Reading: from opening a tape to a sendable view, verify, and the memory of the verbs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
+
+import msgspec
+import sample
+from measure import MIB, NOT_BUILT, Row, Scale, by_turns, peak, seconds
+from store import BEGINNING, built
+
+from tape.blocks import Text
+from tape.entries import User
+from tape.line import Entry
+from tape.repair import Target, repair
+from tape.store import Store
+from tape.verify import Counts, verify
+from tape.view import view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tape.repair import Repaired
+    from tape.tape import Tape
+    from tape.view import View
+
+TARGET = Target(sample.ENDPOINT, sample.API, sample.MODEL)
+TYPED = msgspec.json.Decoder(Union[tuple(Entry.__subclasses__())])  # noqa: UP007 (a tuple)
+"""Decodes lines into the same Structs as the store, and does nothing else."""
+
+SLOW = 7
+"""Rounds of what takes long."""
+BLOB = 70_000
+"""Bytes of a text that leaves its entry for a blob."""
+
+
+@contextmanager
+def opened(home: str, folder: str) -> Iterator[Tape]:
+    with Store(Path(home)).open_folder(folder) as tape:
+        yield tape
+
+
+def sendable(tape: Tape) -> tuple[View, Repaired]:
+    """Return what the next model call would be built from, and the view it was made of."""
+    seen = view(tape.entries(tape.head(), to_anchor=True))
+    return seen, repair(seen, TARGET)
+
+
+def verified(tape: Tape) -> Counts:
+    counts = Counts()
+    assert not list(verify(tape, counts))
+    return counts
+
+
+def _viewed(store: Store, folder: str) -> tuple[View, Repaired]:
+    with store.open_folder(folder) as tape:
+        return sendable(tape)
+
+
+def _file(store: Store, folder: str) -> Path:
+    (file,) = (store.tapes / folder).glob("phases/*/entries.jsonl")
+    return file
+
+
+def view_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure opening a tape up to its sendable view, against decoding its bytes alone."""
+    rows = []
+    for entries in scale.views:
+        store, folder = built(path, entries)
+        target = 2.5 if entries < 1_000 else 1.5
+        rows.append(_view_row(store, folder, f"open to view, at {entries:,}", target))
+    return [*rows, *_blob_rows(path, scale), *_memory_rows(path, scale), _compacted()]
+
+
+def _view_row(store: Store, folder: str, name: str, target: float) -> Row:
+    data = b"".join(
+        line + b"\n"
+        for line in _file(store, folder).read_bytes().split(b"\n")
+        if line and b'"$blob"' not in line  # what the typed decoder cannot read
+    )
+    rounds = max(SLOW, min(200, 20_000_000 // len(data)))
+    pair = by_turns(
+        rounds,
+        lambda: seconds(lambda: _viewed(store, folder)),
+        lambda: seconds(lambda: TYPED.decode_lines(data)),
+    )
+    return Row(name, "typed decode", pair.ratio, "×", target)
+
+
+def _blob_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure a session in which one text stands in a blob."""
+    entries = scale.small * 10
+    home = path / "with-blob"
+    with Store(home, durable=False).create(BEGINNING) as tape, tape.writer() as writer:
+        for at, payload in enumerate(sample.payloads(entries)):
+            writer.append(payload)
+            if at == entries // 2:
+                writer.append(User((Text(text="x" * BLOB),)))
+    (folder,) = Store(home).folders()
+    name = f"open to view, at {entries:,} with one blob"
+    return [_view_row(Store(home), folder, name, 1.5)]
+
+
+def _memory_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure the peak of a fresh process above what it had before it opened the tape."""
+    store, folder = built(path, scale.large)
+    taken = peak("open", str(store.path), folder)
+    figure = (taken["after"] - taken["before"]) / _file(store, folder).stat().st_size
+    name = f"open to view: peak memory, at {scale.large:,}"
+    return [Row(name, "the file's size", figure, "×", 1.8, note="VmHWM of a fresh process")]
+
+
+def _compacted() -> Row:
+    name = "open to view, with compactions"
+    return Row(name, "the same at 1,000", None, "×", 1.5, note=NOT_BUILT)
+
+
+def verify_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure verify against hashing the same bytes once, and whether its memory grows."""
+    store, folder = built(path, scale.large)
+    data = _file(store, folder).read_bytes()
+    with store.open_folder(folder) as tape:
+        pair = by_turns(
+            SLOW,
+            lambda: seconds(lambda: verified(tape)),
+            lambda: seconds(lambda: sha256(data).digest()),
+        )
+    high = [
+        peak("verify", str(made.path), name)["after"]
+        for made, name in (built(path, scale.small), (store, folder))
+    ]
+    return [
+        Row("verify: throughput", "SHA-256", 1 / pair.ratio, "×", 0.2, at_least=True),
+        Row(
+            f"verify: memory, at {scale.large:,}",
+            f"its memory at {scale.small:,}",
+            high[1] / high[0],
+            "×",
+            1.1,
+            note="VmHWM of a fresh process",
+        ),
+    ]
+
+
+def stream_rows(path: Path, scale: Scale) -> list[Row]:
+    """Measure the peak of each streaming verb above that of the interpreter alone."""
+    store, folder = built(path, scale.large)
+    bare = peak()["after"]
+    rows = []
+    for verb in (["log", "--json"], ["cat"], ["verify"]):
+        taken = peak("tape", "--store", str(store.path), verb[0], folder, *verb[1:])
+        name = f"tape {' '.join(verb)}: memory above, at {scale.large:,}"
+        rows.append(Row(name, "the interpreter", (taken["after"] - bare) / MIB, "MiB", 40))
+    return rows

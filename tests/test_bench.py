@@ -1,0 +1,36 @@
+"""The benchmarks run: what they measure is judged by people, not here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parent.parent / "bench" / "run.py"
+NOT_BUILT = {"open to view, with compactions"}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    out = tmp_path_factory.mktemp("bench") / "results.json"
+    command = [sys.executable, str(RUN), "--quick", "--out", str(out), "--dir", str(out.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads(out.read_bytes())["rows"]
+
+
+def test_every_row_has_a_figure(done):
+    _, rows = done
+    assert {row["measured"] for row in rows if row["figure"] is None} == NOT_BUILT
+    assert all(row["figure"] > 0 for row in rows if row["figure"] is not None)
+
+
+def test_the_table_shows_every_row_and_missed_targets_first(done):
+    shown, rows = done
+    lines = shown.split("\n")[1 : len(rows) + 1]
+    assert {row["measured"] for row in rows} == {line.split("  ")[0] for line in lines}
+    missed = [line.endswith("MISSED") for line in lines]
+    assert missed == sorted(missed, reverse=True)
