@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from . import disk
 from .errors import Damaged, InvalidName
@@ -63,6 +64,11 @@ class Refs(Struct, gc=False):
     size: int = 0
     """Bytes up to the end of the last whole good line; what follows is torn."""
 
+    def copy(self) -> Refs:
+        """Return the same state apart from this one, for whoever changes it."""
+        branches = {name: moves.copy() for name, moves in self.branches.items()}
+        return replace(self, branches=branches, labels=self.labels.copy())
+
     def phases(self) -> set[str]:
         """Return the phases that some move names: the committed ones."""
         return {move.phase for moves in self.branches.values() for move in moves}
@@ -110,10 +116,14 @@ def _decode(line: bytes) -> _Line | None:
     return parsed
 
 
-def fold(data: bytes) -> Refs:
-    """Return the state a journal's bytes describe; a torn last line is left out."""
-    refs, bad, offset = Refs({}, {}), [], 0
-    for line in data.split(b"\n")[:-1]:
+def fold(data: bytes, onto: Refs | None = None) -> Refs:
+    """Return the state a journal's bytes describe; a torn last line is left out.
+
+    With `onto`, a state without damage that is used up, only what stands behind it is read.
+    """
+    refs = Refs({}, {}) if onto is None else onto
+    bad, offset = [], refs.size
+    for line in data[refs.size :].split(b"\n")[:-1]:
         parsed = _decode(line)
         if parsed is None:
             bad.append(Damaged(f"{REFS}: damaged line at byte {offset}", file=REFS, offset=offset))
@@ -144,14 +154,23 @@ def _apply(refs: Refs, line: _Line) -> None:
 class Journal:
     """refs.jsonl of one tape; `folder` is the tape's own."""
 
-    __slots__ = ("clock", "folder")
+    __slots__ = ("_known", "clock", "folder")
 
     def __init__(self, folder: Folder, clock: Callable[[], int] = now) -> None:
         self.folder, self.clock = folder, clock
+        self._known = (b"", Refs({}, {}))
 
     def read(self) -> Refs:
         """Return the state now; needs no lock. Raises Damaged where the journal is missing."""
-        return fold(self._bytes())
+        return self._folded(self._bytes())
+
+    def _folded(self, data: bytes) -> Refs:
+        """Fold a journal that mostly was read before: it only grows, so only its end is new."""
+        known, state = self._known
+        refs = fold(data, state.copy() if data.startswith(known) else None)
+        if refs.size == len(data) and not refs.damage:
+            self._known = data, refs.copy()
+        return refs
 
     def _bytes(self) -> bytes:
         try:
@@ -171,7 +190,7 @@ class Journal:
                 os.close(fd)
 
     def _opened(self, fd: int, data: bytes) -> Moves:
-        refs = fold(data)
+        refs = self._folded(data)
         if refs.damage:
             raise Damaged(
                 f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",

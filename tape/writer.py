@@ -228,7 +228,8 @@ class Writer:
         with self._moving() as moves:
             self._settle_name(moves)
             name = phase_name(phases.names(), self.branch, began)
-            sync_base(phases, self._phase)
+            if self._fd >= 0 or not self.head.pinned:  # what is pinned was synced before its pin
+                sync_base(phases, self._phase)
             payload = first(name)
             data = self._tape.blobs.lift(encode_payload(payload))
             header, line = self._next(payload.entry_type, data)
