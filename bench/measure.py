@@ -19,7 +19,6 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-NOT_BUILT = "not built yet"
 MIB = 1 << 20
 _PEAK = Path(__file__).with_name("peak.py")
 
@@ -29,18 +28,18 @@ class Row(msgspec.Struct, frozen=True):
 
     measured: str
     floor: str
-    figure: float | None
-    """None where there is nothing to measure yet: `note` says so."""
+    figure: float
     unit: str
     target: float | None
     """None where the figure is for information only."""
     at_least: bool = False
     """The figure has to reach the target instead of staying below it."""
     note: str = ""
+    """How it was measured, where that is not plain."""
 
     @property
     def met(self) -> bool | None:
-        if self.figure is None or self.target is None:
+        if self.target is None:
             return None
         if self.at_least:
             return self.figure >= self.target
@@ -107,7 +106,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     order = {False: 0, None: 2, True: 1}
     texts = [("measured", "floor", "ratio", "target", "met?")]
     for row in sorted(rows, key=lambda row: order[row.met]):
-        figure = NOT_BUILT if row.figure is None else f"{row.figure:.2f} {row.unit}"
+        figure = f"{row.figure:.2f} {row.unit}"
         sign = "≥" if row.at_least else "≤"
         target = "–" if row.target is None else f"{sign} {row.target:g} {row.unit}"
         met = {True: "yes", False: "MISSED", None: "–"}[row.met]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Union
 
 import msgspec
 import sample
-from measure import MIB, NOT_BUILT, Row, Scale, by_turns, peak, seconds
-from store import BEGINNING, built
+from measure import MIB, Row, Scale, by_turns, peak, seconds
+from store import BEGINNING, built, compacted
 
 from tape.blocks import Text
 from tape.entries import User
@@ -72,7 +72,7 @@ def view_rows(path: Path, scale: Scale) -> list[Row]:
         store, folder = built(path, entries)
         target = 2.5 if entries < 1_000 else 1.5
         rows.append(_view_row(store, folder, f"open to view, at {entries:,}", target))
-    return [*rows, *_blob_rows(path, scale), *_memory_rows(path, scale), _compacted()]
+    return [*rows, *_blob_rows(path, scale), *_memory_rows(path, scale), _compacted(path, scale)]
 
 
 def _view_row(store: Store, folder: str, name: str, target: float) -> Row:
@@ -113,9 +113,17 @@ def _memory_rows(path: Path, scale: Scale) -> list[Row]:
     return [Row(name, "the file's size", figure, "×", 1.8, note="VmHWM of a fresh process")]
 
 
-def _compacted() -> Row:
-    name = "open to view, with compactions"
-    return Row(name, "the same at 1,000", None, "×", 1.5, note=NOT_BUILT)
+def _compacted(path: Path, scale: Scale) -> Row:
+    """Open a long session compacted all along, against a short one with as much in view."""
+    long = compacted(path, scale.large, scale.small)
+    short = compacted(path, scale.small, scale.small)
+    pair = by_turns(
+        SLOW * 3,
+        lambda: seconds(lambda: _viewed(*long)),
+        lambda: seconds(lambda: _viewed(*short)),
+    )
+    name = f"open to view, compacted, at {scale.large:,}"
+    return Row(name, f"the same at {scale.small:,}", pair.ratio, "×", 1.5)
 
 
 def verify_rows(path: Path, scale: Scale) -> list[Row]:

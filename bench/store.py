@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import sample
 from measure import Pair, Row, Scale, by_turns
 
+from tape.entries import Anchor
 from tape.index import open_store
 from tape.store import Beginning, Store
 
@@ -72,6 +73,22 @@ def built(path: Path, entries: int) -> tuple[Store, str]:
             for payload in sample.payloads(entries):
                 writer.append(payload)
         os.sync()
+    (folder,) = store.folders()
+    return store, folder
+
+
+def compacted(path: Path, entries: int, live: int) -> tuple[Store, str]:
+    """Make a tape with an anchor before every `live` entries, unsynced, unless it is there."""
+    home = path / f"compacted-{entries}"
+    if not home.exists():
+        anchor = Anchor(kind="compaction", summary="what was done")
+        with Store(home, durable=False).create(BEGINNING) as tape, tape.writer() as writer:
+            for place, payload in enumerate(sample.payloads(entries)):
+                if place % live == 0:
+                    writer.anchor(anchor)
+                writer.append(payload)
+        os.sync()
+    store = Store(home)
     (folder,) = store.folders()
     return store, folder
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 RUN = Path(__file__).parent.parent / "bench" / "run.py"
-NOT_BUILT = {"open to view, with compactions"}
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +23,7 @@ def done(tmp_path_factory):
 
 def test_every_row_has_a_figure(done):
     _, rows = done
-    assert {row["measured"] for row in rows if row["figure"] is None} == NOT_BUILT
-    assert all(row["figure"] > 0 for row in rows if row["figure"] is not None)
+    assert all(row["figure"] > 0 for row in rows)
 
 
 def test_the_table_shows_every_row_and_missed_targets_first(done):
