@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from .blobs import Blobs
     from .disk import Folder
-    from .line import Header
     from .path import Segment
     from .tape import Tape
 
@@ -66,8 +65,9 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
 
     A `redact` entry that names them comes first, on `branch` or the current one. Then their copies
     in quarantine are overwritten, the blobs go that no other entry of the tape names, and the data
-    becomes `null` and spaces. Branches may be written meanwhile. Data shorter than that is left.
-    The tape's title and the name of its folder are not data and stay.
+    becomes `null` and spaces. Data shorter than that is left. Branches may be written meanwhile,
+    but an entry that takes up a blob in the moment it goes will miss it. The tape's title and the
+    name of its folder are not data and stay.
 
     Raises NotFound or Ambiguous for a prefix, UsageError for an entry that holds the structure or
     stands in an origin, and before anything is written; Busy when `branch` is being written.
@@ -117,32 +117,28 @@ def _missing(tape: Tape, prefix: str) -> NotFound | UsageError:
 
 def _record(tape: Tape, targets: list[str], why: str, branch: str | None) -> str | None:
     """Name the targets in a `redact` entry on the medium, unless earlier ones name them all."""
-    named = redactions(line for _, _, line in tape.own_lines())
+    named = _redactions(line for _, _, line in tape.own_lines())
     new = tuple(target for target in targets if target not in named)
-    if not new:  # what names them may never have reached its barrier
+    if len(new) < len(targets):  # what names the others may never have reached its barrier
         for phase in tape.refs().phases():
             sync_base(tape.phases, phase)
+    if not new:
         return None
     with tape.writer(branch) as writer:
         return writer.append(Redact(new, why)).id
 
 
-def redactions(lines: Iterable[bytes]) -> set[str]:
+def _redactions(lines: Iterable[bytes]) -> set[str]:
     """Return the ids that the redact entries among some lines name."""
-    named: set[str] = set()
-    for line in lines:
-        if _REDACT in line[:_HEAD] and _header(line) is not None:
-            data = decode(line).data
-            named.update(data.targets if isinstance(data, Redact) else ())
-    return named
+    return {entry for line in lines if _REDACT in line[:_HEAD] for entry in _named(line)}
 
 
-def _header(line: bytes) -> Header | None:
-    """Return the header of a line that verifies."""
+def _named(line: bytes) -> tuple[str, ...]:
     try:
-        return read_header(line)
+        data = decode(line).data
     except Damaged:
-        return None
+        return ()
+    return data.targets if isinstance(data, Redact) else ()
 
 
 def _hide_copies(tape: Tape, targets: list[_Target], doomed: list[str]) -> tuple[str, ...]:
@@ -281,7 +277,15 @@ def _copy_blob(digest: str, source: Blobs, to: Blobs) -> None:
 
 def _unnamed(tape: Tape, copy: PhaseFile) -> tuple[str, ...]:
     own = (line for _, _, line in tape.own_lines())
-    named = redactions(chain(own, (line for _, line in copy.lines())))
-    headers = ((line, _header(line)) for _, line in copy.lines() if _DATA + _GONE in line)
-    gone = (header.id for line, header in headers if header and is_redacted(line, header))
-    return tuple(entry for entry in gone if entry not in named)
+    named = _redactions(chain(own, (line for _, line in copy.lines())))
+    gone = (_redacted(line) for _, line in copy.lines() if _DATA + _GONE in line)
+    return tuple(entry for entry in gone if entry and entry not in named)
+
+
+def _redacted(line: bytes) -> str | None:
+    """Return the id of a line whose data is gone."""
+    try:
+        header = read_header(line)
+    except Damaged:
+        return None
+    return header.id if is_redacted(line, header) else None

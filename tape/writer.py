@@ -283,13 +283,15 @@ class Writer:
     def barrier(self) -> None:
         """Return when everything appended so far is on the medium.
 
-        Raises Overtaken when the file is not as long as it was left, WriteFailed when the disk
-        fails; both close the writer.
+        Raises Overtaken when the file is gone or not as long as it was left, WriteFailed when the
+        disk fails; both close the writer.
         """
         if not self._dirty or not self._lock.held:
             return
         try:
             disk.expect(self._fd, self._size)
+            if os.fstat(self._fd).st_nlink == 0:
+                raise Overtaken(f"{self._phase} was deleted or replaced: this writer stops")
             self._sync()
         except TapeError:
             self._release()

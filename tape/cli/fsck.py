@@ -108,7 +108,7 @@ class _How(NamedTuple):
     as_json: bool
 
     def agreed(self, actions: list[str]) -> bool:
-        """Show what will be done and tell whether it may be."""
+        """Tell whether what was shown may be done."""
         if not self.mends or not actions:
             return False
         if not self.asks:
@@ -133,7 +133,7 @@ def _is_named(store: Store, name: str, word: str) -> bool:
     return (
         name == word
         or store.id_of(name).startswith(word)
-        or (is_prefix(word) and (end.startswith(word) or word.startswith(end)))
+        or (is_prefix(word) and is_prefix(end) and (end.startswith(word) or word.startswith(end)))
     )
 
 

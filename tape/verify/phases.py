@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .journal import JournalCheck
 
 _OBJECT = ord("{")
+_DATA = b',"data":'
 _GONE = b"null"
 _AGAIN = "redacting it again completes that"
 _BLOB = b'"$blob"'
@@ -206,7 +207,7 @@ class PhaseCheck:
         pending = self._redactions - self._redacted.keys()
         begins = tuple(b'{"id":"%b"' % entry.encode() for entry in pending)
         for phase, offset, line in self._tape.own_lines() if pending else ():
-            if line.startswith(begins) and len(line) - lines.read_header(line).data > len(_GONE):
+            if line.startswith(begins) and len(line.partition(_DATA)[2]) > len(_GONE):
                 message = f"its data stands, though a redact entry names it: {_AGAIN}"
                 yield Finding("note", _file(phase), None, offset, message, ())
 

@@ -10,7 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tape.entries import Anchor, Kept
+from tape.errors import UsageError
 from tape.refs import Pin
+from tape.upkeep import detach, redact
+from tape.verify import Counts, verify
+from tape.view import view
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
@@ -20,11 +25,24 @@ PICK = st.integers(0, 10**6)
 
 
 class Said(NamedTuple):
-    """A prompt: which tape holds it, its entry, its words."""
+    """A prompt: its entry, its words."""
 
-    tape: str
     entry: str
     words: str
+
+
+def without_data(files, entry):
+    """Return the bytes of a tape's files as they are once an entry was redacted."""
+    start = b'{"id":"%b"' % entry.encode()
+    return {
+        name: b"\n".join(_gone(line) if line.startswith(start) else line for line in lines)
+        for name, lines in ((name, data.split(b"\n")) for name, data in files.items())
+    }
+
+
+def _gone(line):
+    head, marker, data = line.partition(b',"data":')
+    return head + marker + b"null".ljust(len(data) - 1) + b"}"
 
 
 class Histories(RuleBasedStateMachine):
@@ -42,6 +60,10 @@ class Histories(RuleBasedStateMachine):
         self.current: dict[str, str] = {}
         self.tapes = {}
         self.bytes: dict[Path, dict[str, bytes]] = {}
+        self.origin: dict[str, str | None] = {}
+        self.past: dict[str, list[Said]] = {}
+        self.own: dict[str, set[str]] = {}
+        self.redacted: set[tuple[str, str]] = set()
 
     def teardown(self):
         for tape in self.tapes.values():
@@ -50,10 +72,11 @@ class Histories(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.adopt(self.store.create(making.beginning("first")), [])
+        self.adopt(self.store.create(making.beginning("first")), [], None)
 
-    def adopt(self, tape, past):
+    def adopt(self, tape, past, origin):
         self.tapes[tape.id] = tape
+        self.origin[tape.id], self.past[tape.id], self.own[tape.id] = origin, list(past), set()
         self.model[tape.id] = {"main": past}
         self.current[tape.id] = "main"
 
@@ -66,7 +89,18 @@ class Histories(RuleBasedStateMachine):
     def say(self, tape, writer, words):
         words = words.replace("LONG", LONG)
         entry = writer.append(making.say(words))
-        return Said(tape.id, entry.id, words.replace("\ud800", "\ufffd"))
+        self.own[tape.id].add(entry.id)
+        return Said(entry.id, words.replace("\ud800", "\ufffd"))
+
+    def is_redacted(self, tape, entry):
+        """Tell whether a prompt on a path of a tape has no data where that path reads it."""
+        while entry not in self.own[tape]:
+            tape = self.origin[tape]
+        return (tape, entry) in self.redacted
+
+    def words(self, tape, branch):
+        said = self.model[tape][branch]
+        return [one.words for one in said if not self.is_redacted(tape, one.entry)]
 
     @rule(pick=PICK, other=PICK, words=st.lists(WORDS, min_size=1, max_size=3))
     def append(self, pick, other, words):
@@ -88,7 +122,7 @@ class Histories(RuleBasedStateMachine):
     def place(self, tape, branch, pick):
         """Return how many prompts lie before a place of a branch in its own tape, and the place."""
         said = self.model[tape.id][branch]
-        own = [k for k, one in enumerate(said) if one.tape == tape.id]
+        own = [k for k, one in enumerate(said) if one.entry in self.own[tape.id]]
         if not own:
             return len(said), tape.head(branch)
         k = own[pick % len(own)]
@@ -111,7 +145,7 @@ class Histories(RuleBasedStateMachine):
         branch = self.any_branch(tape, other)
         size, base = self.place(tape, branch, depth)
         made = self.store.create(making.beginning("child"), origin=(tape, base))
-        self.adopt(made, self.model[tape.id][branch][:size])
+        self.adopt(made, self.model[tape.id][branch][:size], tape.id)
 
     @rule(pick=PICK, other=PICK, depth=PICK)
     def go_back(self, pick, other, depth):
@@ -121,6 +155,95 @@ class Histories(RuleBasedStateMachine):
         with tape.journal.moving() as moves:
             moves.branch(branch, base.phase, Pin(base.offset, base.entry), "undo")
         del self.model[tape.id][branch][size:]
+
+    @rule(pick=PICK, other=PICK, depth=PICK, words=WORDS)
+    def rewind_and_go_on(self, pick, other, depth, words):
+        tape = self.any_tape(pick)
+        branch = self.any_branch(tape, other)
+        size, base = self.place(tape, branch, depth)
+        with tape.writer(branch) as writer:
+            writer.rewind(base, "rewind")
+            del self.model[tape.id][branch][size:]
+            self.model[tape.id][branch].append(self.say(tape, writer, words))
+
+    def compact(self, tape, writer, branch):
+        head = tape.head(branch)
+        kept = Kept(head.phase, head.offset, 1, head.entry, head.entry)
+        writer.anchor(Anchor(kind="compaction", summary="s", kept=(kept,)))
+
+    @rule(pick=PICK, other=PICK)
+    def anchor(self, pick, other):
+        tape = self.any_tape(pick)
+        branch = self.any_branch(tape, other)
+        with tape.writer(branch) as writer:
+            self.compact(tape, writer, branch)
+
+    def seen(self, tape, branch):
+        """Return the view of a branch, and check that what its anchor keeps is there."""
+        path = tape.entries(tape.head(branch), to_anchor=True)
+        anchors = [entry.data for entry in path if isinstance(entry.data, Anchor)]
+        kept = tape.kept(anchors[-1]) if anchors else []
+        assert [one.id for one in kept] == [run.first for a in anchors[-1:] for run in a.kept]
+        return view(path, kept)
+
+    @rule(pick=PICK, other=PICK)
+    def compact_and_undo(self, pick, other):
+        tape = self.any_tape(pick)
+        branch = self.any_branch(tape, other)
+        before, head = self.seen(tape, branch), tape.head(branch)
+        with tape.writer(branch) as writer:
+            self.compact(tape, writer, branch)
+            assert self.seen(tape, branch) != before
+            writer.rewind(head, "undo")
+        assert self.seen(tape, branch) == before
+
+    @precondition(lambda self: any(self.own.values()))
+    @rule(pick=PICK, other=PICK)
+    def redact(self, pick, other):
+        own = [(tape, entry) for tape in sorted(self.own) for entry in sorted(self.own[tape])]
+        tape, entry = self.tapes[own[pick % len(own)][0]], own[pick % len(own)][1]
+        folder = making.folder_of(self.store, tape)
+        before = without_data(self.bytes[folder], entry)
+        done = redact(tape, [entry[: 8 + other % 30]], "why")
+        assert done.targets == (entry,)
+        assert bool(done.entry) == ((tape.id, entry) not in self.redacted)
+        self.redacted.add((tape.id, entry))
+        for digest in done.blobs:
+            del before[f"blobs/{digest[:2]}/{digest}"]
+        assert not {digest.encode() for digest in done.blobs} & {
+            digest for data in before.values() for digest in data.split(b'"')
+        }
+        self.bytes[folder] = before
+
+    @precondition(lambda self: any(self.origin.values()))
+    @rule(pick=PICK)
+    def detach(self, pick):
+        children = sorted(tape for tape, origin in self.origin.items() if origin)
+        tape = self.tapes[children[pick % len(children)]]
+        past = {one.entry for one in self.past[tape.id]}
+        before = [tape.entries(tape.head(branch)) for branch in tape.refs().branches]
+        gone = {(tape.id, entry) for entry in past if self.is_redacted(tape.id, entry)}
+        detach(tape)
+        if not gone:
+            branches = tape.refs().branches
+            assert [tape.entries(tape.head(branch)) for branch in branches] == before
+        self.redacted |= gone
+        self.own[tape.id] |= past
+        self.origin[tape.id] = None
+
+    @rule(pick=PICK)
+    def remove_and_restore(self, pick):
+        tape = self.any_tape(pick)
+        if tape.id in self.origin.values():
+            with pytest.raises(UsageError):
+                self.store.remove(tape)
+            return
+        name = self.store.remove(tape)
+        assert [one.id for one in self.store.trash()] == [tape.id]
+        for other in self.tapes.keys() - {tape.id}:
+            with self.store.open(other) as alone:
+                assert making.texts(alone, "main") == self.words(other, "main")
+        assert self.store.restore(name) == name
 
     @rule(pick=PICK, other=PICK)
     def switch(self, pick, other):
@@ -151,8 +274,7 @@ class Histories(RuleBasedStateMachine):
         for tape in self.tapes.values():
             refs = tape.refs()
             found = {branch: making.texts(tape, branch) for branch in refs.branches}
-            said = self.model[tape.id].items()
-            assert found == {branch: [one.words for one in path] for branch, path in said}
+            assert found == {branch: self.words(tape.id, branch) for branch in self.model[tape.id]}
             assert refs.current == self.current[tape.id]
 
     @invariant()
@@ -160,6 +282,7 @@ class Histories(RuleBasedStateMachine):
         for tape in self.tapes.values():
             folder = making.folder_of(self.store, tape)
             assert reader.faults(folder) == []
+            assert list(verify(tape, Counts())) == []
             assert reader.heads(folder) == {b: tape.head(b).entry for b in tape.refs().branches}
             before, after = self.bytes.get(folder, {}), reader.files(folder)
             assert all(after[name].startswith(data) for name, data in before.items())

@@ -101,7 +101,7 @@ class TestRedacting:
         assert everywhere(folder, b"secret secret") == []
 
     def test_takes_copies_in_quarantine_and_leaves_the_rest(self, tape, folder):
-        (one, two) = making.write(tape, "my secret", "two")
+        (one, _) = making.write(tape, "my secret", "two")
         lines = (folder / MAIN).read_bytes().split(b"\n")
         torn = lines[1].replace(one.id[:9].encode(), b"0" * 9)[:-12]
         for name, data in {
@@ -129,7 +129,7 @@ class TestRedacting:
         assert list((folder / "quarantine").iterdir()) == []
 
     def test_works_on_another_branch_than_it_is_recorded_on(self, tape, folder):
-        (one,) = making.write(tape, "one")
+        making.write(tape, "one")
         tape.fork(tape.head(), "b")
         (two,) = making.write(tape, "my secret", branch="b")
         redact(tape, [two.id], "why", branch="main")
