@@ -44,8 +44,7 @@ class CutTail(Struct, frozen=True, tag="tail", gc=False):
     """Move what stands behind a phase's last good line to quarantine."""
 
     phase: str
-    branch: str | None
-    """None where the phase was never committed: nobody writes it."""
+    branch: str
     end: int
     size: int
 
@@ -89,11 +88,10 @@ def described(action: Action) -> str:
             told = f"write the line of {phase} into {REFS} again, which makes it {branch}'s newest"
         case SetCurrent(branch):
             told = f"make {branch} the current branch"
-        case CutTail(phase, branch, end, size):
-            entry = ", and record that in a repair entry" if branch else ""
+        case CutTail(phase, _, end, size):
             told = (
                 f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
-                f"to quarantine/{phase}.{end}{entry}"
+                f"to quarantine/{phase}.{end}, and record that in a repair entry"
             )
         case SetBlobAside(file):
             told = f"move {file} to quarantine; readers then show a placeholder"

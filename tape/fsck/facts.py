@@ -87,8 +87,6 @@ class Facts(Struct, frozen=True, gc=False):
     refs: Refs
     journal: bytes | None
     """The bytes of refs.jsonl; None where there is none."""
-    sizes: dict[str, int]
-    """Bytes of each phase."""
     phases: dict[str, Phase]
     """Those whose first entry verifies."""
     children: tuple[Child, ...]
@@ -132,7 +130,6 @@ def facts(store: Store, tape: Tape, findings: Iterable[Finding]) -> Facts:
         info=tape.info,
         refs=_refs(tape),
         journal=_journal(tape),
-        sizes={name: _size(tape, name) for name in names},
         phases=found,
         children=tuple(_children(store, tape.id)),
         leftovers=tuple(sorted(_leftovers(store, tape))),
@@ -152,12 +149,6 @@ def _journal(tape: Tape) -> bytes | None:
         return tape.folder.read(REFS)
     except OSError:  # told by verify
         return None
-
-
-def _size(tape: Tape, name: str) -> int:
-    with suppress(TapeError, OSError), tape.phases.open(name) as file:
-        return file.size()
-    return 0
 
 
 def _phase(tape: Tape, name: str) -> Phase | None:

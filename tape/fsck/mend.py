@@ -163,7 +163,7 @@ def _cut_tail(tape: Tape, action: CutTail) -> str:
 
 
 def _goes_on(tape: Tape, action: CutTail) -> bool:
-    moves = tape.refs().branches.get(action.branch or "", [])
+    moves = tape.refs().branches.get(action.branch, [])
     return bool(moves) and moves[-1].phase == action.phase and moves[-1].pin is None
 
 
@@ -174,12 +174,9 @@ def _opened(tape: Tape, action: CutTail) -> str:
 
 
 def _cut(tape: Tape, action: CutTail) -> str:
-    """Cut the tail of a phase that its branch has left, or that was never committed.
-
-    No writer will ever open it; one that is being begun is under the lock of the journal.
-    """
+    """Cut the tail of a phase that its branch has left: no writer will ever open it."""
     with (
-        _branches(tape, [action.branch or "refs"]),
+        _branches(tape, [action.branch]),
         tape.phases.folder.sub(action.phase) as folder,
         PhaseFile(folder.file(ENTRIES, os.O_RDWR | os.O_APPEND), action.phase) as file,
     ):

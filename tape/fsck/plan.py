@@ -70,16 +70,9 @@ def _tails(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
         name = phase_of(finding)
         if name and finding.offset is not None:
             ends[name] = max(ends.get(name, 0), finding.offset)
-            if _never_begun(finding) and name in facts.sizes and name not in committed:
-                yield CutTail(name, None, 0, facts.sizes[name])
     for name in sorted(ends.keys() & facts.phases.keys() & committed):
         if ends[name] >= facts.phases[name].tail.end:
             yield from _tail(bad, facts, facts.phases[name])
-
-
-def _never_begun(finding: Finding) -> bool:
-    """Tell whether a finding is about a phase that holds no whole line."""
-    return finding.level == "torn" and finding.offset == 0
 
 
 def _tail(bad: Iterable[Finding], facts: Facts, phase: Phase) -> Iterator[Action]:

@@ -6,8 +6,9 @@ from contextlib import ExitStack
 
 from tape.line import micros
 from tests.tape import making, reader
+from tests.tape.making import BUDGET
 
-COUNT = 200
+COUNT = 200 if BUDGET == 1 else 1_000
 START = """
 import sys
 from pathlib import Path
