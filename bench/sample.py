@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tape.blocks import Text, ToolCall
+from tape.clock import stamp
 from tape.entries import Assistant, ToolResult, ToolStart, Usage, User
-from tape.line import encode, encode_payload, stamp
+from tape.line import encode
+from tape.payload import encode_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

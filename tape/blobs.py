@@ -18,7 +18,7 @@ import msgspec
 from .blocks import BlobRef
 from .disk import sync, write_all
 from .errors import NotFound
-from .line import missing_blob
+from .payload import missing_blob
 
 if TYPE_CHECKING:
     from .disk import Folder

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from .branches import Head, at, head_of
 from .errors import Damaged, NewerFormat, NotFound
-from .line import decode, missing_blob, verify
+from .line import decode, verify
 from .path import base_of
+from .payload import missing_blob
 from .refs import REFS, fold
 
 if TYPE_CHECKING:

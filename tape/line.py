@@ -1,4 +1,4 @@
-"""One entry and its line: key order, hashes, and what to do with data we do not know (tape.md §2).
+"""One entry and its line: key order, hashes, versions (tape.md §2).
 
 Invariant: `encode` is the only place that writes an entry line, and what `read_header` accepts is
 what `encode` writes, or an earlier version's wrote. Data read from disk is never encoded again:
@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
 from hashlib import sha256
 from io import BytesIO
-from time import time_ns
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import msgspec
 from msgspec import Raw, Struct, defstruct
-from msgspec.structs import fields, force_setattr
+from msgspec.structs import force_setattr
 
-from .blocks import NO_JSON, Audio, BlobRef, Block, Document, Image, Text, ToolCall, Unknown
+from .blocks import NO_JSON, ToolCall
 from .entries import PAYLOADS, Assistant, Payload
 from .errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
+from .payload import BLOB, UNREADABLE, Unread, missing_blob, read_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from .blocks import BlobRef
 
 FORMAT = 1
 """The version of the entry line that this code writes."""
@@ -63,17 +63,6 @@ _HEX = b"0123456789abcdef"
 _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 _REDACTED = re.compile(rb"null *\Z")
 _GONE = b"null"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BLOB = b'"$blob"'
-_BLOB_REF = re.compile(
-    rb'\{"\$blob":"([0-9a-f]{64})","bytes":([0-9]{1,18}),"head":("(?:[^"\\]++|\\.)*+")\}', re.DOTALL
-)
-_ESCAPE = re.compile(
-    rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
-)
-_MEDIA = frozenset({"image", "document", "audio"})
-_HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads name blobs in fields of their own
-_UNREADABLE = (ValueError, RecursionError)  # not JSON, not UTF-8, another shape, or nested too deep
 
 
 class Entry(Struct, frozen=True, gc=False, tag_field="type", tag="", rename="camel"):
@@ -92,15 +81,6 @@ class Entry(Struct, frozen=True, gc=False, tag_field="type", tag="", rename="cam
         """The entry type, also of one this version does not know."""
         data = self.data
         return data.type if isinstance(data, Unread) else data.entry_type
-
-
-class Unread(Payload, frozen=True, gc=False):
-    """Data kept as raw JSON: of an unknown type, of an unexpected shape, or redacted."""
-
-    entry_type: ClassVar[str] = "?"
-    type: str
-    raw: Raw
-    why: str
 
 
 class Header(Struct, frozen=True, gc=False):
@@ -127,29 +107,6 @@ _KINDS: tuple[type[Entry], ...] = tuple(
     for name, payload in PAYLOADS.items()
 )
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
-_BLOCK: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
-
-
-def now() -> int:
-    """Return microseconds since 1970: the clock every writer uses unless it is given another."""
-    return time_ns() // 1000
-
-
-def stamp(micros: int) -> str:
-    """Return microseconds since 1970 as the text that stands on a tape."""
-    seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)}.{rest:06d}Z"
-
-
-@lru_cache(maxsize=8)
-def _second(seconds: int) -> str:
-    time = _EPOCH + timedelta(seconds=seconds)
-    return time.replace(tzinfo=None).isoformat(timespec="seconds")
-
-
-def micros(time: str) -> int:
-    """Return a tape's time text as microseconds since 1970."""
-    return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
 
 
 def encode(
@@ -168,103 +125,6 @@ def encode(
     identity = sha256(body).hexdigest()[:40]
     line = b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)
     return Header(identity, parent_id, n, time, kind, dh, len(line) - len(data) - 2), line
-
-
-def encode_payload(payload: Payload) -> bytes:
-    """Return a payload as the compact JSON that stands in a line; lone surrogates become U+FFFD.
-
-    Raises InvalidEntry when a raw field is not JSON, or names a blob the way only the store may.
-    """
-    return as_written(payload)[0]
-
-
-def as_written(payload: Payload) -> tuple[bytes, Payload]:
-    """Return a payload as compact JSON, and as that says it: see `encode_payload`."""
-    try:
-        data = msgspec.json.encode(payload)
-    except UnicodeEncodeError:
-        payload = _well_formed(payload)
-        data = msgspec.json.encode(payload)
-    raws = _raws(payload)
-    if all(map(_is_compact, raws)):  # what stands outside raw fields always is
-        return data, payload
-    data = _compact(payload, data)
-    if any(_BLOB in raw for raw in map(bytes, raws)):
-        _refuse_blobs(msgspec.json.decode(data))
-    return data, msgspec.json.decode(data, type=type(payload))
-
-
-def _raws(payload: Payload) -> list[Raw]:
-    """Return what raw fields hold, those of the content's blocks and of an anchor's state too."""
-    state = getattr(payload, "state", None)
-    return [
-        raw
-        for part in (payload, *getattr(payload, "content", ()), *((state,) if state else ()))
-        for name, absent in _raw_fields(type(part))  # type: ignore[arg-type]
-        if (raw := getattr(part, name)) is not absent
-    ]
-
-
-@cache
-def _raw_fields(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
-    """Return the name and the default of each field that holds raw JSON."""
-    return tuple((field.name, field.default) for field in fields(kind) if field.type is Raw)
-
-
-def _is_compact(raw: Raw) -> bool:
-    """Tell whether raw JSON stands in a line as it is: no blanks, nothing to refuse or replace."""
-    data = bytes(raw)
-    if b"\\u" in data or _BLOB in data:
-        return False
-    try:
-        return msgspec.json.format(data, indent=-1) == data and bool(data.decode())
-    except _UNREADABLE:
-        return False
-
-
-def _compact(payload: Payload, data: bytes) -> bytes:
-    """Return JSON whose raw fields are anything without blanks and lone surrogates."""
-    if b"\\ud" in data or b"\\uD" in data:
-        data = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
-    try:
-        data = msgspec.json.format(data, indent=-1)
-        data.decode()
-    except _UNREADABLE as error:
-        raise InvalidEntry(f"a raw field of {payload.entry_type} is not JSON: {error}") from error
-    return data
-
-
-def _refuse_blobs(data: dict[str, Any]) -> None:
-    """Raise InvalidEntry for a `$blob` key that is not a picture's or a file's."""
-    for block in data.get("content", ()):
-        if block["type"] in _MEDIA:
-            del block["blob"]
-    if _names_blob(data):
-        raise InvalidEntry("the key $blob is the store's own and may not be written")
-
-
-def _names_blob(value: Any) -> bool:
-    if isinstance(value, dict):
-        return "$blob" in value or any(map(_names_blob, value.values()))
-    return isinstance(value, list) and any(map(_names_blob, value))
-
-
-def well_formed(text: str) -> str:
-    """Return text with U+FFFD in the place of each lone surrogate."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _well_formed(value: Any) -> Any:
-    match value:
-        case str():
-            return well_formed(value)
-        case Struct():
-            parts = {name: _well_formed(getattr(value, name)) for name in value.__struct_fields__}
-            return type(value)(**parts)
-        case tuple():
-            return tuple(map(_well_formed, value))
-        case _:
-            return value
 
 
 def read_header(line: bytes) -> Header:
@@ -355,11 +215,6 @@ def verify(line: bytes) -> Header:
     return header
 
 
-def missing_blob(ref: BlobRef) -> str:
-    """Return what stands for a payload whose blob is not there."""
-    return f"{ref.head}\n[{ref.bytes} bytes in all; blob {ref.hash[:16]} is missing]"
-
-
 def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entry:
     """Return the entry of a line; `expand` gives the text of a blob.
 
@@ -368,8 +223,8 @@ def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entr
     hashes: `verify` does that.
     """
     try:
-        entry = _decode_loosely(line, expand) if _BLOB in line else _DECODER.decode(line)
-    except _UNREADABLE:
+        entry = _decode_loosely(line, expand) if BLOB in line else _DECODER.decode(line)
+    except UNREADABLE:
         entry = _decode_loosely(line, expand)
     if entry.v == FORMAT:
         return entry
@@ -388,7 +243,7 @@ def _lifted(line: bytes, version: int, expand: Callable[[BlobRef], str]) -> Entr
         raw = Raw(msgspec.json.encode(members))
     try:
         return _entry(bare, _type_today(bare.type, upcasts), raw, expand)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Damaged(f"not an entry line: {error}") from error
 
 
@@ -400,7 +255,7 @@ def decode_all(
     A line that cannot be read is told to `skipped` with its offset, and left out.
     """
     lines = BytesIO(data).readlines()  # takes a quarter of the time of counting or splitting
-    if not any(b"$" in line and _BLOB in line for line in lines):  # one byte is found far faster
+    if not any(b"$" in line and BLOB in line for line in lines):  # one byte is found far faster
         entries = _decode_strictly(data)
         if len(entries) == len(lines) and all(entry.v == FORMAT for entry in entries):
             _let_go(entries)
@@ -431,7 +286,7 @@ def _decode_strictly(lines: bytes) -> list[Entry]:
     """Return the entries of lines that all hold known payloads, none where one does not."""
     try:
         return _DECODER.decode_lines(lines)
-    except _UNREADABLE:
+    except UNREADABLE:
         return []
 
 
@@ -453,76 +308,14 @@ def _decode_loosely(line: bytes, expand: Callable[[BlobRef], str]) -> Entry:
     try:
         bare = _BARE.decode(line)
         return _entry(bare, bare.type, bare.data, expand)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Damaged(f"not an entry line: {error}") from error
 
 
 def _entry(bare: _Bare, kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Entry:
-    data = _payload(kind, raw, expand)
+    data = read_data(kind, raw, expand)
     whole = Entry if isinstance(data, Unread) else _BY_TYPE[kind]
     return whole(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
-
-
-def _payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
-    """Read data as far as it can be understood; what cannot is kept raw, with the reason."""
-    payload = PAYLOADS.get(kind)
-    if payload is None:
-        return Unread(kind, raw, "unknown type")
-    try:
-        members = msgspec.json.decode(raw, type=dict[str, Raw] | None)
-        if members is None:
-            return Unread(kind, raw, "redacted")
-        return msgspec.json.decode(_whole(kind, members, expand), type=payload)
-    except msgspec.ValidationError as error:
-        return Unread(kind, raw, f"unexpected shape: {error}")
-
-
-def _whole(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str]) -> bytes:
-    """Return data with texts in the place of their blobs; all else stays as it was written."""
-    content = members.pop("content", None)
-    if kind not in _HOLD_BLOBS:
-        members = {key: _expanded(value, expand) for key, value in members.items()}
-    if content is not None:
-        members["content"] = Raw(msgspec.json.encode(_blocks(content, expand)))
-    return msgspec.json.encode(members)
-
-
-def _expanded(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
-    data = bytes(raw)
-    if _BLOB not in data:
-        return raw
-
-    def text(found: re.Match[bytes]) -> bytes:
-        ref = BlobRef(found[1].decode(), int(found[2]), msgspec.json.decode(found[3]))
-        return msgspec.json.encode(expand(ref))
-
-    return Raw(_BLOB_REF.sub(text, data))
-
-
-def _blocks(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]:
-    """Return content as a list of known blocks: a bare string is text, null is nothing."""
-    if bytes(content).startswith(b"{"):
-        content = _expanded(content, expand)
-    found = msgspec.json.decode(content, type=list[Raw] | str | None)
-    if isinstance(found, str):
-        return [Raw(msgspec.json.encode(Text(text=found)))]
-    return [_block(raw, expand) for raw in found or ()]
-
-
-def _block(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
-    if isinstance(_known(raw), Image | Document | Audio):
-        return raw
-    whole = _expanded(raw, expand)
-    if _known(whole) is None:
-        return Raw(msgspec.json.encode(Unknown(raw=raw)))
-    return whole
-
-
-def _known(raw: Raw) -> Block | None:
-    try:
-        return _BLOCK.decode(raw)
-    except msgspec.ValidationError:
-        return None
 
 
 _BY_TYPE = dict(zip(PAYLOADS, _KINDS, strict=True))

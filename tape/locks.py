@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
+from .clock import now, stamp
 from .errors import Busy, WriteFailed
-from .line import now, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

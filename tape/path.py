@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .entries import Anchor, Branch, Place, Start
 from .errors import Damaged, NotFound
-from .line import Entry, decode_all, missing_blob, read_header
+from .line import Entry, decode_all, read_header
+from .payload import missing_blob
 from .phase import ORIGIN
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from . import disk
+from .clock import now, stamp
 from .errors import Damaged, InvalidName
-from .line import now, stamp, well_formed
 from .locks import hold
+from .payload import well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

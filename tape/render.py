@@ -39,7 +39,7 @@ from .entries import (
     ToolStart,
     User,
 )
-from .line import Unread
+from .payload import Unread
 from .view import summary_text
 
 if TYPE_CHECKING:

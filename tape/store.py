@@ -15,6 +15,7 @@ import msgspec
 
 from . import trash
 from .branches import Head, sync_base
+from .clock import micros, now, stamp
 from .disk import Folder
 from .entries import Git, Place, Start
 from .errors import (
@@ -26,7 +27,8 @@ from .errors import (
     UsageError,
     WriteFailed,
 )
-from .line import FORMAT, encode, encode_payload, micros, now, stamp
+from .line import FORMAT, encode
+from .payload import encode_payload
 from .phase import ENTRIES, phase_name
 from .refs import MAIN, Journal
 from .tape import INFO, Info, Tape

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from . import branches
 from .blobs import Blobs
+from .clock import now
 from .entries import Place
 from .errors import Damaged, NewerFormat, NotFound, TapeError
-from .line import FORMAT, decode, now
+from .line import FORMAT, decode
 from .locks import hold
 from .path import Segment, Source, line_end, segments
 from .phase import ORIGIN, Phases

@@ -15,10 +15,12 @@ from msgspec.structs import replace
 
 from . import disk
 from .branches import Head, head_of, repin, sync_base, unused
+from .clock import micros, stamp
 from .entries import Anchor, Branch, Payload, Place, Repair
 from .errors import Busy, Damaged, NotFound, Overtaken, SyncFailed, TapeError, UsageError
-from .line import Entry, Header, as_written, decode, encode, encode_payload, entry_of, micros, stamp
+from .line import Entry, Header, decode, encode, entry_of
 from .locks import Lock
+from .payload import as_written, encode_payload
 from .phase import ENTRIES, PhaseFile, phase_name
 from .refs import REFS, set_aside
 

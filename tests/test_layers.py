@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("errors", "reference", "disk", "blocks", "entries", "line", "given", "phase"),
+        *("errors", "clock", "reference", "disk", "blocks", "entries", "payload"),
+        *("line", "given", "phase"),
         *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "trash"),
         *("store", "upkeep", "follow", "view", "repair", "tree", "formats", "index", "find"),
         *("verify", "fsck", "render"),

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tape import reference
+from tape.clock import now, stamp
 from tape.errors import UsageError
-from tape.line import now, stamp
 from tape.store import Beginning
 
 from ..context.git import working_copy

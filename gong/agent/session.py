@@ -16,9 +16,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tape.blocks import Text
+from tape.clock import now
 from tape.entries import Assistant, Error, Usage, User
 from tape.entries import Model as ModelEntry
-from tape.line import now
 
 from ..errors import ConfigurationError, ModelError, SessionBusy, SessionClosed
 from ..llm.retry import RetryPolicy

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from ..clock import micros, now, stamp
 from ..errors import UsageError
 from ..index import rows
-from ..line import micros, now, stamp
 from ..render import SHORT, fitted
 from .call import library
 from .out import as_json, columns, document, examples, say, table, warn

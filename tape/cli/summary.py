@@ -9,7 +9,8 @@ from msgspec import Struct
 from ..branches import head_of
 from ..entries import Place, Start
 from ..errors import TapeError
-from ..line import missing_blob, read_header
+from ..line import read_header
+from ..payload import missing_blob
 from ..render import SHORT, single
 from .out import counted, size, table
 

@@ -15,8 +15,9 @@ from msgspec import Struct
 from ..disk import Folder
 from ..entries import Anchor, Branch, Place, Start
 from ..errors import InvalidName, TapeError
-from ..line import missing_blob, read_header, verify
+from ..line import read_header, verify
 from ..path import base_of
+from ..payload import missing_blob
 from ..phase import ORIGIN, Tail
 from ..refs import REFS, Refs, checked_name
 from ..tape import Info, read_info

@@ -8,10 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from .. import disk, trash
+from ..clock import micros, stamp
 from ..entries import Repair
 from ..errors import Damaged
-from ..line import encode, encode_payload, micros, stamp
+from ..line import encode
 from ..locks import hold
+from ..payload import encode_payload
 from ..phase import ENTRIES, PhaseFile
 from ..refs import REFS, set_aside
 from ..tape import INFO

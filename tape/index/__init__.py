@@ -9,8 +9,8 @@ import secrets
 import sqlite3
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from ..clock import now
 from ..errors import TapeError
-from ..line import now
 from ..store import Store
 from .follower import Index
 from .tally import TapeRow, read

@@ -14,8 +14,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..clock import stamp
 from ..disk import Folder
-from ..line import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

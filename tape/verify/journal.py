@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..branches import at, head_of
 from ..errors import TapeError
-from ..line import missing_blob
 from ..path import base_of
+from ..payload import missing_blob
 from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS, Pin, Refs, checked_name
 from .finding import Finding, damage

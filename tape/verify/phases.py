@@ -8,6 +8,7 @@ from .. import line as lines
 from ..entries import Anchor, Branch, Redact, Start
 from ..errors import Damaged, NewerFormat, NotFound, OlderFormat, TapeError
 from ..path import base_of, origin_end
+from ..payload import Unread
 from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS
 from ..tape import INFO
@@ -268,7 +269,7 @@ def _names(phase: str, data: Start | Branch | Anchor) -> Iterator[str]:
 
 def _described(entry: Entry) -> str:
     data = entry.data
-    return f"{entry.type}, {data.why}" if isinstance(data, lines.Unread) else entry.type
+    return f"{entry.type}, {data.why}" if isinstance(data, Unread) else entry.type
 
 
 def _file(phase: str) -> str:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-from tape.line import micros
+from tape.clock import micros
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 

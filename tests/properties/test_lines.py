@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
 from tape.blocks import NO_JSON
+from tape.clock import stamp
 from tape.entries import PAYLOADS
-from tape.line import decode, encode, encode_payload, entry_of, stamp, verify
+from tape.line import decode, encode, entry_of, verify
+from tape.payload import encode_payload
 from tests.tape.making import BUDGET
 
 JSON = st.recursive(

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tape.clock import micros, stamp
 from tape.entries import Anchor, Note, Place
 from tape.errors import Damaged, NewerFormat, NotFound
 from tape.follow import Gained, Moved, follow
-from tape.line import decode, encode, encode_payload, micros, stamp
+from tape.line import decode, encode
+from tape.payload import encode_payload
 from tape.refs import encode as encode_ref
 from tests.tape import making, reader
 from tests.tape.making import BUDGET

@@ -5,11 +5,13 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from tape import line
+from tape import clock, line
 from tape.blocks import BlobRef, Image, Opaque, Text, ToolCall, Unknown
+from tape.clock import stamp
 from tape.entries import Assistant, Checkpoint, Custom, FileState, Note, ToolResult, User
 from tape.errors import Damaged, InvalidEntry, NewerFormat
-from tape.line import Unread, decode, decode_all, encode, encode_payload, stamp, verify
+from tape.line import decode, decode_all, encode, verify
+from tape.payload import Unread, encode_payload
 
 TIME = "2026-11-21T20:31:05.123456Z"
 PARENT = "ab" * 20
@@ -74,7 +76,7 @@ class TestTheBytesOfALine:
 
     def test_time_goes_to_text_and_back(self):
         for micros in (0, 1, 999_999, 1_795_000_000_123_456):
-            assert line.micros(stamp(micros)) == micros
+            assert clock.micros(stamp(micros)) == micros
         assert stamp(1_795_000_000_000_000) == "2026-11-18T11:06:40.000000Z"
 
 

@@ -2,9 +2,11 @@ from shutil import rmtree
 
 import pytest
 
+from tape.clock import stamp
 from tape.entries import Anchor
 from tape.errors import Damaged, NotFound
-from tape.line import encode, encode_payload, stamp
+from tape.line import encode
+from tape.payload import encode_payload
 from tests.tape import making, reader
 
 

@@ -3,10 +3,12 @@ from hashlib import sha256
 import pytest
 
 from tape import phase
+from tape.clock import stamp
 from tape.disk import Folder
 from tape.entries import Note
 from tape.errors import Damaged, NewerFormat, NotFound
-from tape.line import encode, encode_payload, stamp, verify
+from tape.line import encode, verify
+from tape.payload import encode_payload
 from tape.phase import PhaseFile, Phases, Tail, phase_name
 
 CHUNK = phase._CHUNK

@@ -31,7 +31,8 @@ from tape.entries import (
     ToolStart,
     User,
 )
-from tape.line import Unread, decode, encode, encode_payload, entry_of
+from tape.line import decode, encode, entry_of
+from tape.payload import Unread, encode_payload
 from tape.render import conversation, fitted, oneline, readable, visible, width
 
 TIME = "2026-11-21T20:31:05.123456Z"

@@ -27,7 +27,8 @@ from tape.entries import (
     ToolStart,
     User,
 )
-from tape.line import Entry, Unread
+from tape.line import Entry
+from tape.payload import Unread
 from tape.repair import (
     NEVER_RAN,
     NO_RESULT,

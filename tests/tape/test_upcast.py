@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from tape import line as lines
+from tape.clock import stamp
 from tape.entries import Note, ToolResult
 from tape.errors import Damaged, OlderFormat
-from tape.line import Unread, Upcast, decode, decode_all, missing_blob, read_header
+from tape.line import Upcast, decode, decode_all, read_header
+from tape.payload import Unread, missing_blob
 from tape.upkeep import redact
 from tape.verify import Counts, verify
 from tests.tape import making
@@ -34,7 +36,7 @@ def version_0():
 
 
 def old_line(parent, kind, data, version=0):
-    _, line = lines.encode(kind, parent.id, parent.n + 1, lines.stamp(making.DAY + 50), data)
+    _, line = lines.encode(kind, parent.id, parent.n + 1, stamp(making.DAY + 50), data)
     body = line[49 : line.index(b',"data":')].replace(b'"v":1', b'"v":%d' % version, 1)
     identity = sha256(body).hexdigest()[:40].encode()
     return b'{"id":"%b",%b,"data":%b}\n' % (identity, body, data)

@@ -7,7 +7,8 @@ from tape.blocks import Image, Text
 from tape.entries import Anchor, Kept, Redact, User
 from tape.errors import Ambiguous, Busy, NotFound, UsageError
 from tape.index import open_store
-from tape.line import Unread, verify
+from tape.line import verify
+from tape.payload import Unread
 from tape.refs import Pin
 from tape.repair import Target, repair
 from tape.upkeep import Redacted, detach, redact

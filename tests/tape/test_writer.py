@@ -7,9 +7,11 @@ from hashlib import sha256
 import pytest
 from msgspec.structs import replace
 
+from tape.clock import stamp
 from tape.entries import Anchor, Branch, Place, Repair, Summary
 from tape.errors import Busy, Damaged, NewerFormat, NotFound, Overtaken, UsageError, WriteFailed
-from tape.line import encode, encode_payload, stamp
+from tape.line import encode
+from tape.payload import encode_payload
 from tape.refs import Pin
 from tape.view import view
 from tests.tape import making, reader
