@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
@@ -12,9 +13,9 @@ from msgspec import Struct
 from . import branches
 from .blobs import Blobs
 from .clock import now
-from .entries import Place
+from .entries import Kept, Place
 from .errors import Damaged, NewerFormat, NotFound, TapeError
-from .line import FORMAT, decode
+from .line import FORMAT, decode, read_header
 from .locks import hold
 from .path import Segment, Source, line_end, segments
 from .phase import ORIGIN, Phases
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from .branches import Head
     from .disk import Folder
-    from .entries import Anchor, Kept
+    from .entries import Anchor
     from .line import Entry
     from .refs import Moves
 
@@ -123,6 +124,22 @@ class Tape:
             for segment in self.path(head, to_anchor=to_anchor)
             for entry in segment.entries(skipped)
         ]
+
+    def newest(self, head: Head, count: int) -> tuple[Kept, ...]:
+        """Return the newest `count` entries of a path as the ranges an anchor keeps, oldest first.
+
+        Fewer where the path is shorter.
+        """
+        ranges: list[Kept] = []
+        for segment in reversed(self.path(head)):
+            if count <= 0:
+                break
+            lines = deque(segment.lines(), maxlen=count)
+            (offset, first), (_, last) = lines[0], lines[-1]
+            ends = read_header(first).id, read_header(last).id
+            ranges.append(Kept(segment.phase, offset, len(lines), *ends))
+            count -= len(lines)
+        return tuple(reversed(ranges))
 
     def kept(self, anchor: Anchor) -> list[Entry]:
         """Return the entries an anchor keeps in view; raise Damaged when they are not there."""

@@ -505,3 +505,33 @@ class TestRewinding:
                 writer.rewind(other.head())
         assert tape.head().entry == made[0].id
         assert reader.faults(folder) == []
+
+
+class TestWhatAnAnchorKeeps:
+    def test_stays_in_view_before_what_comes_after(self, tape, folder):
+        made = making.write(tape, "one", "two", "three", "four")
+        with tape.writer() as writer:
+            kept = tape.newest(tape.head(), 2)
+            anchor = writer.anchor(Anchor(kind="compaction", summary="one and two", kept=kept))
+            after = writer.append(making.say("five"))
+        shown = view(tape.entries(tape.head(), to_anchor=True), tape.kept(anchor.data))
+        assert shown.kept == tuple(made[2:])
+        assert shown.entries == (after,)
+        assert reader.faults(folder) == []
+
+    def test_may_reach_over_phases_and_into_the_origin(self, store, tape):
+        made = making.write(tape, "one", "two")
+        with store.create(making.beginning(), origin=(tape, tape.head())) as child:
+            later = making.write(child, "three")
+            ranges = child.newest(child.head(), 4)
+            assert [(one.phase, one.count) for one in ranges] == [
+                ("0001-main-start", 2),
+                ("0001-main-start", 2),
+            ]
+            found = child.kept(Anchor(kind="compaction", summary="", kept=ranges))
+            assert [entry.id for entry in found] == [*ids(made), found[2].id, later[0].id]
+
+    def test_is_the_whole_path_where_that_is_shorter(self, tape):
+        making.write(tape, "one")
+        (only,) = tape.newest(tape.head(), 100)
+        assert only.count == 2
