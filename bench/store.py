@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tape.tape import Tape
     from tape.writer import Writer
 
-BEGINNING = Beginning("/work", "bench/1", slug="bench")
+BEGINNING = Beginning("/src", "bench/1", slug="bench")
 SLOW_SYNC = 0.000_3
 """Seconds of a sync from which on the sterner target of an append holds."""
 GROUP = 50

@@ -3,7 +3,7 @@
     from tape import Beginning, Text, User, open_store
 
     store, index = open_store(path)
-    with store.create(Beginning(cwd="/work", program="me/1")) as tape, tape.writer() as writer:
+    with store.create(Beginning(cwd="/src", program="me/1")) as tape, tape.writer() as writer:
         writer.append(User((Text("Hello"),)))
 
 Names load when they are first used, so that the command line starts fast.

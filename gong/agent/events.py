@@ -1,7 +1,7 @@
 """Session events: what a front end watches. Nothing here is stored; facts are entries (tape.md §3).
 
-Names follow the seed's vocabulary; each event of a `--output-format stream-json` line is one of
-these, with its `type` first.
+Each line of `--output-format stream-json` between the first and the last is one of these, with its
+`type` first.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def small(path: Path) -> Small:
     """Make the store in `path`, with a clock that goes on and ids that repeat."""
     ticks, random = count(making.DAY, 1000), making.numbered()
     store = Store(path, clock=lambda: next(ticks), random=random, durable=False)
-    with store.create(Beginning("/work", "test/1", "Small")) as tape:
+    with store.create(Beginning("/src", "test/1", "Small")) as tape:
         making.write(tape, "one", LONG)
         tape.fork(tape.back(tape.head(), 1).head, "side")
         with tape.writer("side") as writer:

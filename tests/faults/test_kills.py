@@ -31,7 +31,7 @@ from pathlib import Path
 from tape.blocks import Text
 from tape.entries import User
 from tape.store import Beginning, Store
-with Store(Path(sys.argv[1])).create(Beginning("/work", "test/1")) as tape:
+with Store(Path(sys.argv[1])).create(Beginning("/src", "test/1")) as tape:
     print(tape.id, flush=True)
     with tape.writer() as writer:
         print(writer.append(User((Text("x" * 70_000),))).id)

@@ -25,7 +25,7 @@ from tape import Beginning, Text, User, open_store
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 text = "0123456789abcde\\n" * (int(sys.argv[2]) << 16)
 store, _ = open_store(Path(sys.argv[1]))
-with store.create(Beginning("/work", "test/1")) as tape, tape.writer() as writer:
+with store.create(Beginning("/src", "test/1")) as tape, tape.writer() as writer:
     writer.append(User((Text(text),)))
     writer.barrier()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

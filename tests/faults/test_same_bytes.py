@@ -13,7 +13,7 @@ from tests.tape import making, reader
 def history(path):
     """Write a history with everything in it; return what every tape of it holds."""
     store = Store(path, random=making.numbered())
-    with store.create(Beginning("/work", "test/1", "Same", "Same")) as tape:
+    with store.create(Beginning("/src", "test/1", "Same", "Same")) as tape:
         with tape.writer() as writer:
             writer.append(making.say("one"))
             writer.append(making.say(LONG))
@@ -26,7 +26,7 @@ def history(path):
         tape.fork(tape.back(tape.head(), 1).head, "side", switch=True)
         making.write(tape, "aside")
         tape.label("good", tape.head().entry)
-        with store.create(Beginning("/work", "test/1"), origin=(tape, tape.head())) as child:
+        with store.create(Beginning("/src", "test/1"), origin=(tape, tape.head())) as child:
             making.write(child, "of the child")
     for name in store.folders():
         assert found(store, name) == []

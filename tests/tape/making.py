@@ -38,7 +38,7 @@ def store_in(path: Path, clock: Callable[[], int] | None = None) -> Store:
 
 def beginning(words: str = "") -> Beginning:
     """Return what a tape made by a test knows."""
-    return Beginning("/work", "test/1", slug=words)
+    return Beginning("/src", "test/1", slug=words)
 
 
 def say(text: str) -> User:

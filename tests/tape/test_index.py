@@ -69,7 +69,7 @@ def listed(library, **wanted):
     return found
 
 
-def begin(library, cwd="/work", title=None, **more):
+def begin(library, cwd="/src", title=None, **more):
     return library.store.create(Beginning(cwd, "test/1", title, **more))
 
 
@@ -114,7 +114,7 @@ def writers(home):
 
 class TestRows:
     def test_a_row_says_what_the_tape_holds(self, library):
-        with begin(library, project="/work/.git", slug="Fix it") as tape, tape.writer() as writer:
+        with begin(library, project="/src/.git", slug="Fix it") as tape, tape.writer() as writer:
             writer.append(say("  fix\n the\tlogin "))
             writer.append(answer("m-1", 0.25))
             writer.append(answer("m-2"))
@@ -129,7 +129,7 @@ class TestRows:
                     folder=f"2026-11-22-fix-it-{tape.id[:8]}",
                     title="fix the login",
                     cwd="/moved",
-                    project="/work/.git",
+                    project="/src/.git",
                     created=tape.info.created,
                     updated=newest.time,
                     model="m-2",

@@ -65,7 +65,7 @@ GISTS = [
     (result("1\n2"), "read: 1 2"),
     (result("no such file", is_error=True), "read: error: no such file"),
     (Context("user", "steering", (Text("stop"),)), "steering: stop"),
-    (Start("ab", "0001-main-start", "main", "/work", "gong/1"), "gong/1 in /work"),
+    (Start("ab", "0001-main-start", "main", "/src", "gong/1"), "gong/1 in /src"),
     (Branch("0002-b", "b", PLACE, "fork"), "b from abababab (fork)"),
     (
         Anchor(
@@ -149,7 +149,7 @@ def test_an_entry_is_cut_with_a_count_only_when_asked():
 
 
 TALK = [
-    entry(Start("ab", "0001-main-start", "main", "/work", "gong/1")),
+    entry(Start("ab", "0001-main-start", "main", "/src", "gong/1")),
     entry(User((Text("Read *a.py*"),))),
     entry(
         Assistant(
@@ -167,7 +167,7 @@ TALK = [
 
 def test_a_conversation_as_text():
     assert "\n".join(conversation(TALK)) == (
-        "· start: gong/1 in /work\n"
+        "· start: gong/1 in /src\n"
         "\n"
         "── user · 2026-11-21 20:31:05\n"
         "Read *a.py*\n"
@@ -190,7 +190,7 @@ def test_a_conversation_as_text():
 
 def test_a_conversation_as_markdown():
     assert "\n".join(conversation(TALK, markdown=True)) == (
-        "*start: gong/1 in /work*\n"
+        "*start: gong/1 in /src*\n"
         "\n"
         "## user · 2026-11-21 20:31:05\n"
         "\n"

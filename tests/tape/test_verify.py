@@ -42,7 +42,7 @@ def store(tmp_path):
 @pytest.fixture
 def folder(store):
     """A small tape: two branches, a blob, a title and a label."""
-    with store.create(Beginning("/work", "test/1", "Small")) as tape:
+    with store.create(Beginning("/src", "test/1", "Small")) as tape:
         with tape.writer() as writer:
             writer.append(said("one"))
             blob = tape.blobs.put(b"a picture")
@@ -319,7 +319,7 @@ def test_a_wrong_ref_further_up_is_damage_and_at_the_end_torn(folder, found):
 def child(store, folder):
     with (
         store.open_folder(folder.name) as tape,
-        store.create(Beginning("/work", "test/1"), origin=(tape, tape.head())) as made,
+        store.create(Beginning("/src", "test/1"), origin=(tape, tape.head())) as made,
     ):
         return made.folder.name
 
