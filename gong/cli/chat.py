@@ -92,9 +92,11 @@ def _folder() -> str:
 
 def _asked(prompt: str | None) -> str | None:
     """Return the prompt with standard input joined; None means a conversation in the terminal."""
-    if prompt is None and sys.stdin.isatty():
+    closed = sys.stdin is None
+    typed = not closed and sys.stdin.isatty()
+    if prompt is None and typed:
         return None
-    given = "" if sys.stdin.isatty() else _standard_input()
+    given = "" if typed or closed else _standard_input()
     asked = "\n\n".join(part for part in (prompt or "", given.rstrip("\n")) if part.strip())
     if not asked:
         raise ConfigurationError("the prompt is empty: say what to do, as in gong chat -p 'list .'")

@@ -86,6 +86,15 @@ def test_without_a_terminal_standard_input_is_the_prompt(place):
     assert entries(place)[1]["data"]["content"][0]["text"] == "hello"
 
 
+def test_a_closed_standard_input_is_an_empty_one(place):
+    model = place.script({"text": "ok"})
+    script = f"exec gong chat -p hello -m {model} <&-"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=place.folder, env=place.env, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ok\n", b"")
+
+
 def test_c_continues_the_newest_tape_of_this_folder(place):
     model = place.script({"text": "one"})
     first = place.json("gong", "chat", "-p", "a", "-m", model, "--output-format", "json")
