@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from .blocks import Audio, BlobRef, Block, Document, Image, Text, Unknown
+from .blocks import NO_JSON, Audio, BlobRef, Block, Document, Image, Text, Unknown
 from .entries import PAYLOADS, Payload
 from .errors import InvalidEntry
 
@@ -71,11 +71,20 @@ def as_written(payload: Payload) -> tuple[bytes, Payload]:
 
 def _raws(payload: Payload) -> list[Raw]:
     """Return what raw fields hold, those of the content's blocks and of an anchor's state too."""
+    found = _raws_of(payload)
+    for block in getattr(payload, "content", ()):
+        if type(block) is not Text:
+            found += _raws_of(block)
+        elif block.wire is not NO_JSON:  # nearly all blocks are plain words
+            found.append(block.wire)
     state = getattr(payload, "state", None)
+    return found + _raws_of(state) if state is not None else found
+
+
+def _raws_of(part: Struct) -> list[Raw]:
     return [
         raw
-        for part in (payload, *getattr(payload, "content", ()), *((state,) if state else ()))
-        for name, absent in _raw_fields(type(part))  # type: ignore[arg-type]
+        for name, absent in _raw_fields(type(part))
         if (raw := getattr(part, name)) is not absent
     ]
 
