@@ -153,10 +153,8 @@ class Folder:
         try:
             os.fsync(self.fd)
         except OSError as error:
-            if error.errno not in (
-                errno.EINVAL,
-                errno.ENOTSUP,
-            ):  # file systems that sync names alone
+            # Some file systems sync names by themselves and say so.
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise SyncFailed(f"{self.name}: {error.strerror}") from error
 
     def close(self) -> None:

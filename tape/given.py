@@ -18,7 +18,6 @@ from .errors import InvalidEntry
 NESTING = 200
 """Most levels of arrays and objects: deeper ones are more than some readers can follow."""
 
-_BLANK = re.compile(rb'("(?:[^"\\]++|\\.)*+")|[ \t\r\n]+')
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])|[\]}]')
 _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 
@@ -64,8 +63,8 @@ def given(line: bytes) -> Given:
     _check_doubles(data, "data")
     if b"\\ud" in line.lower():
         _check_surrogates(members)
-    raw = _LINE.decode(_BLANK.sub(rb"\1", line)).data
-    return Given(fields["type"], bytes(raw))
+    raw = bytes(_LINE.decode(line).data)
+    return Given(fields["type"], msgspec.json.format(raw, indent=-1))
 
 
 def _parsed(line: bytes) -> Any:
