@@ -11,16 +11,16 @@ import re
 from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import msgspec
 from msgspec import Raw, Struct, defstruct
 from msgspec.structs import force_setattr
 
-from .blocks import NO_JSON, ToolCall
-from .entries import PAYLOADS, Assistant, Payload
+from .blocks import NO_JSON, Text
+from .entries import PAYLOADS, Anchor, Assistant, Context, Payload, ToolResult, ToolStart, User
 from .errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
-from .payload import BLOB, UNREADABLE, Unread, missing_blob, read_data
+from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -254,15 +254,12 @@ def decode_all(
 
     A line that cannot be read is told to `skipped` with its offset, and left out.
     """
-    lines = BytesIO(data).readlines()  # takes a quarter of the time of counting or splitting
-    if not any(b"$" in line and BLOB in line for line in lines):  # one byte is found far faster
-        entries = _decode_strictly(data)
-        if len(entries) == len(lines) and all(entry.v == FORMAT for entry in entries):
-            _let_go(entries)
-            return entries
+    entries = _decode_strictly(data)
+    if len(entries) == _newlines(data) and _stand_alone(entries):
+        return entries
     entries = []
     offset = 0
-    for line in lines:
+    for line in BytesIO(data).readlines():
         if line != b"\n":
             try:
                 entries.append(decode(line.removesuffix(b"\n"), expand))
@@ -272,14 +269,54 @@ def decode_all(
     return entries
 
 
-def _let_go(entries: list[Entry]) -> None:
-    """Give calls arguments of their own: raw JSON holds on to all bytes it was decoded from."""
+def _newlines(data: bytes) -> int:
+    """Count them: what bytes lose is found three times as fast as bytes.count finds it."""
+    return len(data) - len(data.replace(b"\n", b""))
+
+
+def _stand_alone(entries: list[Entry]) -> bool:
+    """Give raw fields bytes of their own: raw JSON holds on to all it was decoded from.
+
+    False when one of them names a blob, where only raw JSON or an anchor can hide it from a typed
+    decoder, or when an entry is an older version's.
+    """
     for entry in entries:
         data = entry.data
-        if isinstance(data, Assistant):
-            for block in data.content:
-                if isinstance(block, ToolCall) and block.args is not NO_JSON:
-                    force_setattr(block, "args", block.args.copy())
+        own = _OWNS.get(type(data), _own)
+        if entry.v != FORMAT or not own(data):
+            return False
+    return True
+
+
+def _own(part: Struct) -> bool:
+    """Copy what the raw fields of a payload or a block hold; False when that names a blob."""
+    for name, absent in raw_fields(type(part)):
+        raw = getattr(part, name)
+        if raw is not absent:
+            data = bytes(raw)
+            if BLOB in data:
+                return False
+            force_setattr(part, name, Raw(data))
+    return True
+
+
+def _own_content(data: User | Assistant | Context | ToolResult) -> bool:
+    for block in data.content:  # nearly all are plain words
+        if (type(block) is not Text or block.wire is not NO_JSON) and not _own(block):
+            return False
+    return True
+
+
+def _own_result(data: ToolResult) -> bool:
+    return _own_content(data) and (data.details is NO_JSON or _own(data))
+
+
+_OWNS: dict[type, Callable[[Any], bool]] = {
+    **dict.fromkeys((User, Assistant, Context), _own_content),
+    ToolResult: _own_result,
+    ToolStart: lambda data: data.args is NO_JSON or _own(data),
+    Anchor: lambda _: False,
+}
 
 
 def _decode_strictly(lines: bytes) -> list[Entry]:

@@ -83,14 +83,12 @@ def _raws(payload: Payload) -> list[Raw]:
 
 def _raws_of(part: Struct) -> list[Raw]:
     return [
-        raw
-        for name, absent in _raw_fields(type(part))
-        if (raw := getattr(part, name)) is not absent
+        raw for name, absent in raw_fields(type(part)) if (raw := getattr(part, name)) is not absent
     ]
 
 
 @cache
-def _raw_fields(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
+def raw_fields(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
     """Return the name and the default of each field that holds raw JSON."""
     return tuple((field.name, field.default) for field in fields(kind) if field.type is Raw)
 

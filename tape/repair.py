@@ -42,6 +42,8 @@ UNKNOWN_OUTCOME = (
     "Look at the state of things before running it again."
 )
 STOPPED = f"{NO_RESULT}: the user stopped it before it ran."
+_NOT_SENT = frozenset({"aborted", "error"})
+"""Stop reasons of answers that stay out."""
 ABORTED = "Aborted"
 """Class of the error entry that says a user stopped the turn."""
 _SILENT = (Text("(no output)"),)
@@ -85,9 +87,9 @@ class _Fold:
         self.dropped: list[str] = []
 
     def read(self, entries: Iterable[Entry]) -> None:
-        readers: dict[type[Payload], Callable[[Entry, Any], None]] = {
+        readers: dict[type[Payload], Callable[[Entry, Any], object]] = {
             User: self._asked,
-            Context: self._context,
+            Context: self._say,
             Assistant: self._answer,
             ToolStart: self._started,
             ToolResult: self._result,
@@ -101,10 +103,15 @@ class _Fold:
 
     def _asked(self, entry: Entry, user: User) -> None:
         self.last = range(0)  # stopping now is not stopping what went before
-        self._say(entry, "user", user.content)
+        self._say(entry, user)
 
-    def _context(self, entry: Entry, context: Context) -> None:
-        self._say(entry, _ROLES.get(context.role, "user"), context.content)
+    def _say(self, entry: Entry, data: User | Assistant | Context) -> bool:
+        said = _said(data, self.target)
+        if said is None:
+            self.dropped.append(entry.id)
+            return False
+        self.messages.append(said)
+        return True
 
     def _started(self, _: Entry, start: ToolStart) -> None:
         place = self.open.get(start.call_id)
@@ -115,29 +122,13 @@ class _Fold:
         if error.kind == ABORTED:
             self.stopped.update(self.last)
 
-    def _say(self, entry: Entry, role: Role, content: Content) -> None:
-        content = sendable(content, self.target, foreign=True)
-        if content:
-            self.messages.append(Message(role, content))
-        else:
-            self.dropped.append(entry.id)
-
     def _answer(self, entry: Entry, answer: Assistant) -> None:
         self.last = range(0)
         calls = tool_calls(answer.content)
         for call in calls:
             self.open.pop(call.id, None)
-        target = self.target
-        foreign = (
-            answer.model != target.model
-            or answer.api != target.api
-            or answer.endpoint != target.endpoint
-        )
-        content = sendable(answer.content, target, foreign=foreign)
-        if answer.stop_reason in {"aborted", "error"} or not content:
-            self.dropped.append(entry.id)
+        if not self._say(entry, answer):
             return
-        self.messages.append(Message("assistant", content))
         begin = len(self.messages)
         for place, call in enumerate(calls, begin):
             first = self.open.setdefault(call.id, place)
@@ -160,7 +151,7 @@ class _Fold:
         """Return the messages with a result for every call, and the results that were made up."""
         injected: list[Injected] = []
         open_ones = [
-            (place, call) for place, call in enumerate(self.messages) if isinstance(call, ToolCall)
+            (place, call) for place, call in enumerate(self.messages) if type(call) is ToolCall
         ]
         unanswered = {place for place, _ in open_ones}
         for place, call in open_ones:
@@ -181,12 +172,66 @@ class _Fold:
         return STOPPED if place in self.stopped else NEVER_RAN
 
 
+def _in_order(entries: Sequence[Entry], target: Target) -> tuple[list[Message], int]:
+    """Return the messages of a beginning in which nothing is to be mended, and its length.
+
+    Nearly every history is such a beginning and nothing else: whatever it says may be sent, and
+    behind each answer stand the results of its calls, in their order. `_Fold` would say the same
+    of it, in twice the time.
+    """
+    messages: list[Message] = []
+    waiting: list[str] = []
+    place, border = 0, (0, 0)  # the latter of the newest answer that calls, in both
+    for place, entry in enumerate(entries):
+        data = entry.data
+        if type(data) is ToolResult:  # isinstance is slow with Structs
+            if not waiting or waiting[-1] != data.call_id:
+                break
+            waiting.pop()
+            content = sendable(data.content, target, foreign=True) or _SILENT
+            messages.append(Message("tool", content, data.call_id, data.name, data.is_error))
+        elif type(data) is Assistant or type(data) is User or type(data) is Context:
+            said = None if waiting else _said(data, target)
+            if said is None:
+                break
+            if type(data) is Assistant and (calls := tool_calls(data.content)):
+                border, waiting = (len(messages), place), [call.id for call in reversed(calls)]
+                if len({*waiting}) < len(waiting):
+                    break
+            messages.append(said)
+    else:
+        place = len(entries)
+    return (messages[: border[0]], border[1]) if waiting else (messages, place)
+
+
+def _said(data: Assistant | User | Context, target: Target) -> Message | None:
+    """Return what an entry says as a message, None when it stays out."""
+    if type(data) is Assistant:
+        if data.stop_reason in _NOT_SENT:
+            return None
+        content = sendable(data.content, target, foreign=_is_foreign(data, target))
+        return Message("assistant", content) if content else None
+    role = _ROLES.get(data.role, "user") if type(data) is Context else "user"
+    content = sendable(data.content, target, foreign=True)
+    return Message(role, content) if content else None
+
+
+def _is_foreign(answer: Assistant, target: Target) -> bool:
+    """Tell whether another model wrote an answer, or the same one through another door."""
+    return (
+        answer.model != target.model
+        or answer.api != target.api
+        or answer.endpoint != target.endpoint
+    )
+
+
 def repair(view: View, target: Target) -> Repaired:
     """Return the messages of a view for one target, and what had to be mended."""
     summary = [Message("user", (Text(view.summary),))] if view.summary else []
-    fold = _Fold(target, [*summary])
-    fold.read(view.kept)
-    fold.read(view.entries)
+    entries = (*view.kept, *view.entries)
+    whole, length = _in_order(entries, target)
+    fold = _Fold(target, [*summary, *whole])
+    fold.read(entries[length:])
     messages, injected = fold.answered()
     return Repaired(messages, _record(injected, fold.dropped))
 
@@ -216,10 +261,10 @@ def sendable(content: Content, target: Target, *, foreign: bool) -> Content:
     for block in content:  # nearly all are such as everybody may see
         if block.wire is not NO_JSON:
             break
-        if isinstance(block, Text):
+        if type(block) is Text:
             if not block.text or block.text.isspace():
                 break
-        elif not isinstance(block, ToolCall):
+        elif type(block) is not ToolCall:
             break
     else:
         return content

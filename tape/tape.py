@@ -119,11 +119,10 @@ class Tape:
         skipped: Callable[[str], None] = lambda _: None,
     ) -> list[Entry]:
         """Return the entries of the path to a head, oldest first; memory grows with the path."""
-        return [
-            entry
-            for segment in self.path(head, to_anchor=to_anchor)
-            for entry in segment.entries(skipped)
-        ]
+        entries: list[Entry] = []
+        for segment in self.path(head, to_anchor=to_anchor):
+            entries += segment.entries(skipped)
+        return entries
 
     def newest(self, head: Head, count: int) -> tuple[Kept, ...]:
         """Return the newest `count` entries of a path as the ranges an anchor keeps, oldest first.
@@ -306,11 +305,14 @@ class Tape:
                 self.projection.ended(self.id)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the locks of all branches, claimed ones too; raise Busy when somebody holds one."""
+    def alone(self, *, but: str | None = None) -> Iterator[None]:
+        """Hold the locks of all branches, claimed ones too; raise Busy when somebody holds one.
+
+        Without that of `but`, which the caller writes.
+        """
         taken: set[str] = set()
         with ExitStack() as held, self.folder.make("locks") as locks:
-            while names := {*self.refs().branches, *locks.names()} - {"refs", *taken}:
+            while names := {*self.refs().branches, *locks.names()} - {"refs", but, *taken}:
                 for name in sorted(names):
                     held.enter_context(hold(locks, name, wait=False))
                 taken |= names

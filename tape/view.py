@@ -5,7 +5,7 @@ Pure: the same path always gives the same view. `repair.py` makes sendable messa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from msgspec import Struct
 
@@ -42,12 +42,12 @@ class View(Struct, frozen=True, gc=False):
 
 def view(path: Sequence[Entry], kept: Sequence[Entry] = ()) -> View:
     """Return the view of a path given oldest first; `kept` is what its newest anchor keeps."""
-    for behind, entry in enumerate(reversed(path)):
-        data = entry.data
-        if isinstance(data, Anchor):
-            live = path[len(path) - behind :]
-            return View(summary_text(data.summary), tuple(kept), tuple(live))
-    return View(None, (), tuple(path))
+    kinds = [type(entry.data) for entry in path]
+    if Anchor not in kinds:
+        return View(None, (), tuple(path))
+    newest = len(kinds) - 1 - kinds[::-1].index(Anchor)
+    anchor = cast("Anchor", path[newest].data)
+    return View(summary_text(anchor.summary), tuple(kept), tuple(path[newest + 1 :]))
 
 
 _SECTIONS = (

@@ -120,3 +120,23 @@ def test_everything_that_was_changed_is_told(events, target):
     assert len(set(dropped)) == len(dropped)
     assert set(dropped) <= set(spoken)
     assert len(found.messages) == len(spoken) - len(dropped) + len(injected)
+
+
+TURNS = st.builds(
+    lambda calls: [answer(*calls), *(ToolStart(c, "bash") for c in calls), *map(result, calls)],
+    st.lists(IDS, max_size=3, unique=True),
+)
+
+
+@pytest.mark.slow
+@SEARCH
+@given(st.lists(TURNS | st.lists(EVENTS, max_size=3), max_size=5), st.sampled_from([SEES, BLIND]))
+def test_a_beginning_in_order_is_read_as_the_rest_is(runs, target):
+    """A blank message in front is dropped, and has the whole history read with care."""
+    events = [event for run in runs for event in run]
+    blank, *entries = path([User(()), *events])
+    careful, found = repair(view([blank, *entries]), target), repair(view(entries), target)
+    assert careful.messages == found.messages
+    dropped = found.repair.dropped if found.repair else ()
+    assert careful.repair.dropped == (blank.id, *dropped)
+    assert careful.repair.injected == (found.repair.injected if found.repair else ())
