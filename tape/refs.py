@@ -173,6 +173,15 @@ class Journal:
             self._known = data, refs.copy()
         return refs
 
+    def settle(self) -> None:
+        """Return when what stands in it is on the medium: who wrote it may have been killed."""
+        if self.folder.durable:
+            fd = self.folder.file(REFS)
+            try:
+                disk.sync(fd)
+            finally:
+                os.close(fd)
+
     def _bytes(self) -> bytes:
         try:
             return self.folder.read(REFS)

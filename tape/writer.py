@@ -118,6 +118,8 @@ class Writer:
             refs = tape.journal.read()
             _refuse_damage(tape, refs, lock.name)
             head = head_of(refs, tape.phases, wanted)
+            if durability != "none":
+                tape.journal.settle()
             writer = cls(tape, lock, lock.name, head, durability)
         except BaseException:
             lock.close()

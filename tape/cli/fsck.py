@@ -8,29 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import Struct
 
-from ..disk import Folder
 from ..errors import Damaged
 from ..fsck import (
     Explanation,
     Mended,
-    WriteInfo,
     described,
     explanation,
     facts,
-    mend_info,
     plan,
     repair,
-    told_by_start,
-    unreadable,
 )
-from ..reference import is_prefix, parse
 from ..render import SHORT, single
-from ..tape import INFO, read_info
-from ..verify import Counts, Finding, damage
+from ..verify import Counts, Finding, opened, told_by_start
 from ..verify import verify as check
 from .call import found, library
 from .out import as_json, counted, document, examples, ref, say
-from .verify import place
+from .verify import folder_named, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,11 +86,11 @@ def fsck(options: Options, ref: str, mends: bool, yes: bool, as_json: bool) -> i
     """
     how = _How(mends, asks=not yes, as_json=as_json)
     with library(options) as (store, _):
-        name = _folder(store, ref)
+        name = folder_named(store, ref)
         if name is not None:
             return _of_folder(store, name, how)
     with library(options) as (store, _), found(options, ref, warns=False) as place:
-        return _tape(store, place.tape, how, [])
+        return _tape(store, place.tape, (), how)
 
 
 class _How(NamedTuple):
@@ -118,65 +111,21 @@ class _How(NamedTuple):
         return click.confirm("Do this?")
 
 
-def _folder(store: Store, text: str) -> str | None:
-    """Return the folder of the tape a REF names by its name or id.
-
-    No other way leads to one whose tape.json or journal cannot be read.
-    """
-    word = parse(text).tape
-    names = [name for name in store.folders() if word and _is_named(store, name, word)]
-    return names[0] if len(names) == 1 else None
-
-
-def _is_named(store: Store, name: str, word: str) -> bool:
-    end = name.rpartition("-")[2]
-    return (
-        name == word
-        or store.id_of(name).startswith(word)
-        or (is_prefix(word) and is_prefix(end) and (end.startswith(word) or word.startswith(end)))
-    )
-
-
 def _of_folder(store: Store, name: str, how: _How) -> int:
-    done: list[Step] = []
-    if not _has_info(store, name):
-        done = _info(store, name, how)
-        if not done:
-            return DAMAGED
-    with store.open_folder(name) as tape:
-        return _tape(store, tape, how, done)
+    tape, wrong = opened(store, name)
+    with tape:
+        if wrong:
+            told_by_start(tape.folder)  # raises where nothing tells which tape it is
+        return _tape(store, tape, wrong, how)
 
 
-def _has_info(store: Store, name: str) -> bool:
-    """Tell whether tape.json is not what keeps a tape from being opened."""
-    try:
-        with Folder.open(store.tapes / name) as folder:
-            read_info(folder)
-    except (FileNotFoundError, Damaged):
-        return False
-    return True
-
-
-def _info(store: Store, name: str, how: _How) -> list[Step]:
-    """Explain a tape.json that cannot be read; return how it was mended, if it was."""
-    with Folder.open(store.tapes / name) as folder:
-        info = told_by_start(folder)
-        actions = [described(WriteInfo())]
-        finding = damage(INFO, "cannot be read")
-        report = Report(info.id, [Explained(finding, unreadable(info.id))], actions, [])
-        if not how.as_json or not how.mends or how.asks:
-            _show(report, how)
-        if not how.agreed(actions):
-            return []
-        return [_told(Mended(WriteInfo(), f"cp quarantine/{mend_info(folder, info)} {INFO}"), how)]
-
-
-def _tape(store: Store, tape: Tape, how: _How, done: list[Step]) -> int:
-    findings = list(check(tape, Counts()))
+def _tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _How) -> int:
+    """Explain what is wrong with a tape and mend it; `wrong` is what opening it found."""
+    findings = [*wrong, *check(tape, Counts())]
     seen = facts(store, tape, findings)
     means = [Explained(finding, explanation(finding, seen)) for finding in findings]
     todo = plan(findings, seen)
-    report = Report(tape.id, means, [described(action) for action in todo], done)
+    report = Report(tape.id, means, [described(action) for action in todo], [])
     if not how.as_json:
         _show(report, how)
     if how.agreed(report.actions):
@@ -192,8 +141,9 @@ def _tape(store: Store, tape: Tape, how: _How, done: list[Step]) -> int:
 
 def _left(store: Store, name: str) -> list[Finding]:
     """Return what verify finds in a tape that was mended."""
-    with store.open_folder(name) as tape:
-        return list(check(tape, Counts()))
+    tape, wrong = opened(store, name)
+    with tape:
+        return [*wrong, *check(tape, Counts())]
 
 
 def _code(findings: Iterable[Finding]) -> int:

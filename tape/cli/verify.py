@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from ..errors import Damaged, NewerFormat, TapeError, UsageError
+from ..errors import Damaged, NewerFormat, NotFound, TapeError, UsageError
+from ..reference import is_prefix, parse
 from ..render import SHORT, single
-from ..verify import Counts, Finding, damage
+from ..verify import NOBODY, Counts, Finding, Kind, damage, opened, processors
 from ..verify import verify as check
 from .call import found, library
 from .out import as_json, counted, document, examples, ref, say, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..store import Store
     from ..tape import Tape
@@ -28,6 +29,7 @@ class Report(Struct):
     """What `verify --json` says of a tape."""
 
     tape: str
+    """Its id; the folder's name where nothing tells it."""
     entries: int
     phases: int
     blobs: int
@@ -37,32 +39,68 @@ class Report(Struct):
 @click.command(epilog=examples("tape verify", "tape verify 3f2a --json", "tape verify --all"))
 @ref
 @click.option("--all", "every", is_flag=True, help="All tapes of the store.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Processes for a large tape. Default: one for each processor, up to 4.",
+)
 @as_json
 @click.pass_obj
-def verify(options: Options, ref: str, every: bool, as_json: bool) -> int:
+def verify(options: Options, ref: str, every: bool, jobs: int | None, as_json: bool) -> int:
     """Compute every hash anew and name what does not hold.
 
     Ends with 4 when something is damaged, or torn and not being written. --json prints {tape,
-    entries, phases, blobs, findings [{level, file, line, offset, message, depends}]}, or with
+    entries, phases, blobs, findings [{level, kind, file, line, offset, message, depends}]}, or with
     --all an array of them.
     """
     if every and ref:
         raise UsageError("give a REF or --all, not both")
     if every:
-        return _all(options, as_json=as_json)
-    with found(options, ref, warns=False) as place:
-        report = _report(place.tape)
+        return _all(options, jobs or processors(), as_json=as_json)
+    report = _found(options, ref, jobs or processors())
     document(report) if as_json else say(lines(report))
     return _code(report)
 
 
-def _all(options: Options, *, as_json: bool) -> int:
+def _found(options: Options, ref: str, jobs: int) -> Report:
+    """Return the report of the tape that a REF leads to, however little of it can be read."""
+    try:
+        with found(options, ref, warns=False) as place:
+            return _report(place.tape, jobs)
+    except (NotFound, Damaged, OSError) as error:
+        with library(options) as (store, _):
+            name = folder_named(store, ref)
+            if name is None or (isinstance(error, NotFound) and store.id_of(name)):
+                raise
+            return _of_folder(store, name, jobs)
+
+
+def folder_named(store: Store, ref: str) -> str | None:
+    """Return the folder of the tape a REF names by its name or id; None where none is, or several.
+
+    No other way leads to one whose tape.json or journal cannot be read.
+    """
+    word = parse(ref).tape
+    names = [name for name in store.folders() if word and _is_named(store, name, word)]
+    return names[0] if len(names) == 1 else None
+
+
+def _is_named(store: Store, name: str, word: str) -> bool:
+    end = name.rpartition("-")[2]
+    return (
+        name == word
+        or store.id_of(name).startswith(word)
+        or (is_prefix(word) and is_prefix(end) and (end.startswith(word) or word.startswith(end)))
+    )
+
+
+def _all(options: Options, jobs: int, *, as_json: bool) -> int:
     """Verify every tape; one of a later format is told, left out, and ends with its own code."""
     codes, reports = [0], []
     with library(options) as (store, _):
         for name in store.folders():
             try:
-                report = _of_folder(store, name)
+                report = _of_folder(store, name, jobs)
             except NewerFormat as error:
                 warn(str(error))
                 codes.append(NewerFormat.exit_code)
@@ -74,21 +112,23 @@ def _all(options: Options, *, as_json: bool) -> int:
     return max(codes)
 
 
-def _of_folder(store: Store, name: str) -> Report:
+def _of_folder(store: Store, name: str, jobs: int) -> Report:
     try:
-        tape = store.open_folder(name)
+        tape, wrong = opened(store, name)
     except NewerFormat:
         raise
     except (TapeError, OSError) as error:
-        return Report(name, 0, 0, 0, [damage(name, f"cannot be opened: {error}")])
+        wrong = (damage(Kind.UNREADABLE, name, f"cannot be opened: {error}"),)
+        return Report(name, 0, 0, 0, list(wrong))
     with tape:
-        return _report(tape)
+        return _report(tape, jobs, wrong)
 
 
-def _report(tape: Tape) -> Report:
+def _report(tape: Tape, jobs: int, wrong: Iterable[Finding] = ()) -> Report:
     counts = Counts()
-    findings = list(check(tape, counts))
-    return Report(tape.id, counts.entries, counts.phases, counts.blobs, findings)
+    findings = [*wrong, *check(tape, counts, jobs=jobs)]
+    name = tape.folder.name if tape.id == NOBODY else tape.id
+    return Report(name, counts.entries, counts.phases, counts.blobs, findings)
 
 
 def _code(report: Report) -> int:
@@ -109,7 +149,8 @@ def lines(report: Report) -> Iterator[str]:
     )
     bad = sum(finding.level != "note" for finding in report.findings)
     end = f"{counted(bad, 'fault')}, see above" if bad else "all good"
-    yield f"{report.tape[:SHORT]}: {counts}: {end}"
+    name = report.tape[:SHORT] if is_prefix(report.tape) else report.tape
+    yield f"{name}: {counts}: {end}"
 
 
 def place(finding: Finding) -> str:

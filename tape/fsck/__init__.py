@@ -6,10 +6,9 @@ store's trash before, and damaged lines with good ones behind them are never tou
 
 from __future__ import annotations
 
-from .actions import Action, WriteInfo, described
-from .explain import Explanation, explanation, unreadable
+from .actions import Action, described
+from .explain import Explanation, explanation
 from .facts import Facts, facts
-from .info import mend_info, told_by_start
 from .journal import rebuilt
 from .mend import Mended, repair
 from .plan import plan
@@ -19,14 +18,10 @@ __all__ = [
     "Explanation",
     "Facts",
     "Mended",
-    "WriteInfo",
     "described",
     "explanation",
     "facts",
-    "mend_info",
     "plan",
     "rebuilt",
     "repair",
-    "told_by_start",
-    "unreadable",
 ]

@@ -49,6 +49,15 @@ class CutTail(Struct, frozen=True, tag="tail", gc=False):
     size: int
 
 
+class RecordTail(Struct, frozen=True, tag="record", gc=False):
+    """Append the repair entry that should have told of a tail in quarantine."""
+
+    phase: str
+    branch: str
+    kept: str
+    """Name in quarantine."""
+
+
 class SetBlobAside(Struct, frozen=True, tag="blob", gc=False):
     """Move a blob whose bytes are not those of its name to quarantine."""
 
@@ -69,6 +78,7 @@ Action = (
     | NamePhase
     | SetCurrent
     | CutTail
+    | RecordTail
     | SetBlobAside
     | Discard
 )
@@ -93,6 +103,8 @@ def described(action: Action) -> str:
                 f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
                 f"to quarantine/{phase}.{end}, and record that in a repair entry"
             )
+        case RecordTail(_, branch, kept):
+            told = f"append a repair entry to {branch} that says what quarantine/{kept} is"
         case SetBlobAside(file):
             told = f"move {file} to quarantine; readers then show a placeholder"
         case Discard(path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from ..refs import REFS
+from ..verify import Kind
 from .facts import phase_of
+from .plan import record
 
 if TYPE_CHECKING:
     from ..verify import Finding
@@ -29,9 +30,7 @@ class Explanation(Struct, frozen=True, gc=False):
     """Ids of the tapes whose past leads over it."""
 
 
-class _Kind(NamedTuple):
-    message: str
-    """Pattern of the messages that verify gives it."""
+class _Words(NamedTuple):
     what: str
     lost: str
     todo: str
@@ -39,187 +38,151 @@ class _Kind(NamedTuple):
 
 _MEND = "`tape fsck {tape} --repair` does it"
 _ON = "go on from before it: {on}"
-_KINDS = (
-    _Kind(
-        "[0-9]+ bytes of a line that is being written",
-        "Another process is writing this line now.",
-        "Nothing.",
-        "nothing",
-    ),
-    _Kind(
-        "begun and never committed",
-        "A program ended between making this phase and naming it in the journal.",
-        "Nothing that was acknowledged; readers pass over it.",
-        "nothing",
-    ),
-    _Kind(
-        "[0-9]+ bytes of an incomplete line",
-        "A program ended, or the disk refused, in the middle of writing the last line.",
-        "At most that one line, which was never acknowledged unless somebody cut the file. "
-        "All lines before it are whole.",
-        "move the bytes to quarantine; the next append does so too, and " + _MEND,
-    ),
-    _Kind(
-        "[0-9]+ entries that refs.jsonl does not name",
-        "A phase that was in use is not in the journal, so readers do not see it.",
-        "Nothing: its entries are whole, only the line that names them is missing.",
-        "write its line again: " + _MEND,
-    ),
-    _Kind(
-        "it has no first entry",
-        "The journal names this phase, and its file does not begin with a whole entry.",
-        "The entries of this phase. Those of all other phases are whole.",
-        "bring the file back from a copy, or " + _ON,
-    ),
-    _Kind(
-        "its base is not there|.* holds another entry at byte",
-        "The entry this phase goes on from cannot be found where it was.",
-        "The path is broken here: what stands before cannot be reached through this phase. "
-        "The entries of the phase itself are whole.",
-        "bring the lost entry back from a copy of the tape, or from its quarantine, or " + _ON,
-    ),
-    _Kind(
-        "it names the blob [0-9a-f]+, which is (missing|damaged)|it gives the blob",
-        "The entry is whole, but the long text, picture or file it names is not.",
-        "That content, but for the beginning of a text, which stands in the entry. "
-        "Readers show a placeholder.",
-        "bring the file back from a copy, under blobs/; nothing else needs mending",
-    ),
-    _Kind(
-        "its bytes do not match its name",
-        "A long text, picture or file changed on the disk after it was written.",
-        "The content of this blob as it was. The entries that name it are whole.",
-        "move it to quarantine, so that nobody takes it for the original: " + _MEND,
-    ),
-    _Kind(
-        "its data is gone, and no redact entry names it",
-        "The data of this entry was overwritten, and nothing says that it was meant to be.",
-        "The data of this entry. Its id, its time and its place are whole.",
-        "bring the file back from a copy, or " + _ON,
-    ),
-    _Kind(
-        "the current branch",
-        "The journal calls a branch current that it does not know.",
-        "Nothing of the history, but perhaps the line that made the branch.",
-        "make another one current: " + _MEND,
-    ),
-    _Kind(
-        "branch '",
-        "The place where the journal says this branch stands, or stood, is not there.",
-        "The way to that place by the branch's name; entries that are there keep their ids.",
-        "bring the file back from a copy, or " + _ON,
-    ),
-    _Kind(
-        "a label names",
-        "A label names an entry that this tape does not hold.",
-        "The entry, if it ever was here; nothing else depends on a label.",
-        "give the label to another entry",
-    ),
-    _Kind(
-        "the tape begins|its id and origin",
-        "tape.json and the start entry do not say the same of this tape.",
-        "Nothing of the history; the start entry, vouched for by its hash, is the one to believe.",
-        "write tape.json again from the start entry: " + _MEND,
-    ),
-    _Kind(
-        "a symbolic link",
+WORDS = {
+    Kind.LINK: _Words(
         "Something in the tape is a link to another place. Links are never followed.",
         "What the link stands for is not part of the tape as long as it is a link.",
         "put the file itself in its place",
     ),
-    _Kind(
-        "cannot be (read|opened):",
-        "The system, or what the file holds, does not let it be read.",
+    Kind.UNREADABLE: _Words(
+        "The system does not let it be read.",
         "Nothing can be told of what stands in it.",
         "look at its rights and at the disk, or bring it back from a copy",
     ),
-    _Kind(
-        "its data stands, though|its data is gone in part",
-        "A redaction ended before it was through.",
-        "Nothing but what was meant to go.",
-        "redact the entry again",
+    Kind.INFO: _Words(
+        "tape.json and the start entry do not say the same of this tape.",
+        "Nothing of the history; the start entry, vouched for by its hash, is the one to believe.",
+        "write tape.json again from the start entry: " + _MEND,
     ),
-    _Kind(
-        "its data is not|its data cannot be read|it names a blob by",
+    Kind.INFO_UNREADABLE: _Words(
+        "tape.json cannot be read, so this tape cannot be opened.",
+        "Nothing: the start entry, vouched for by its hash, holds all that stood in it.",
+        "write tape.json again from the start entry: " + _MEND,
+    ),
+    Kind.JOURNAL: _Words(
+        "The journal is not there or cannot be read, so no branch is known.",
+        "Pins, titles and labels. Entries are whole, and each phase tells its own line.",
+        "write it again from the phases: " + _MEND,
+    ),
+    Kind.JOURNAL_LINE: _Words(
+        "A line of the journal changed on the disk after it was written. Writers refuse until it "
+        "is mended; readers leave it out.",
+        "What this line said: {text}. Entries are whole, and lines that named a phase are told "
+        "again by its first entry; a pin, a title or a label has to be set again.",
+        "put a journal of its good lines in its place: " + _MEND,
+    ),
+    Kind.CURRENT: _Words(
+        "The journal calls a branch current that it does not know.",
+        "Nothing of the history, but perhaps the line that made the branch.",
+        "make another one current: " + _MEND,
+    ),
+    Kind.HEAD: _Words(
+        "The place where the journal says this branch stands, or stood, is not there.",
+        "The way to that place by the branch's name; entries that are there keep their ids.",
+        "bring the file back from a copy, or " + _ON,
+    ),
+    Kind.LABEL: _Words(
+        "A label names an entry that this tape does not hold.",
+        "The entry, if it ever was here; nothing else depends on a label.",
+        "give the label to another entry",
+    ),
+    Kind.LINE: _Words(
+        "The bytes of this line are not those that were written.",
+        "This entry cannot be trusted. All other lines are whole, also those behind it.",
+        "it stays as it is; bring the file back from a copy, or " + _ON,
+    ),
+    Kind.DATA: _Words(
         "The hashes of this line hold, and no program that keeps to the format writes such data.",
         "What this entry was to say, if anything. All other lines are whole.",
         "ask whoever wrote it, or " + _ON,
     ),
-    _Kind(
-        "its parent is not|its depth is|its time is not|an entry of type|a phase cannot begin|"
-        "it is the first entry of|its phase is not called|the first entry of a tape",
+    Kind.PLACE: _Words(
         "The line is one that was written, but not in this place: lines or folders were moved, "
         "left out or made by hand.",
         "What stood between, if anything did. The line itself is whole.",
         "put files back as they were, or " + _ON,
     ),
-)
-_JOURNAL = _Kind(
-    "",
-    "A line of the journal changed on the disk after it was written. Writers refuse until it is "
-    "mended; readers leave it out.",
-    "What this line said: {text}. Entries are whole, and lines that named a phase are told again "
-    "by its first entry; a pin, a title or a label has to be set again.",
-    "put a journal of its good lines in its place: " + _MEND,
-)
-_MISSING = _Kind(
-    "",
-    "The journal is not there or cannot be read, so no branch is known.",
-    "Pins, titles and labels. Entries are whole, and each phase tells its own line.",
-    "write it again from the phases: " + _MEND,
-)
-_LINE = _Kind(
-    "not an entry line|its id does not match|its data does not match its hash",
-    "The bytes of this line are not those that were written.",
-    "This entry cannot be trusted. All other lines are whole, also those behind it.",
-    "it stays as it is; bring the file back from a copy, or " + _ON,
-)
-_END = _Kind(
-    "",
+    Kind.BASE: _Words(
+        "The entry this phase goes on from cannot be found where it was.",
+        "The path is broken here: what stands before cannot be reached through this phase. "
+        "The entries of the phase itself are whole.",
+        "bring the lost entry back from a copy of the tape, or from its quarantine, or " + _ON,
+    ),
+    Kind.EMPTY: _Words(
+        "The journal names this phase, and its file does not begin with a whole entry.",
+        "The entries of this phase. Those of all other phases are whole.",
+        "bring the file back from a copy, or " + _ON,
+    ),
+    Kind.OVERWRITTEN: _Words(
+        "The data of this entry was overwritten, and nothing says that it was meant to be.",
+        "The data of this entry. Its id, its time and its place are whole.",
+        "bring the file back from a copy, or " + _ON,
+    ),
+    Kind.REDACTION: _Words(
+        "A redaction ended before it was through.",
+        "Nothing but what was meant to go.",
+        "redact the entry again",
+    ),
+    Kind.BLOB: _Words(
+        "A long text, picture or file changed on the disk after it was written.",
+        "The content of this blob as it was. The entries that name it are whole.",
+        "move it to quarantine, so that nobody takes it for the original: " + _MEND,
+    ),
+    Kind.BLOB_NAMED: _Words(
+        "The entry is whole, but the long text, picture or file it names is not.",
+        "That content, but for the beginning of a text, which stands in the entry. "
+        "Readers show a placeholder.",
+        "bring the file back from a copy, under blobs/; nothing else needs mending",
+    ),
+    Kind.UNNAMED: _Words(
+        "A phase that was in use is not in the journal, so readers do not see it.",
+        "Nothing: its entries are whole, only the line that names them is missing.",
+        "write its line again: " + _MEND,
+    ),
+    Kind.UNCOMMITTED: _Words(
+        "A program ended between making this phase and naming it in the journal.",
+        "Nothing that was acknowledged; readers pass over it.",
+        "nothing",
+    ),
+    Kind.WRITING: _Words("Another process is writing this line now.", "Nothing.", "nothing"),
+    Kind.TORN: _Words(
+        "A program ended, or the disk refused, in the middle of writing the last line.",
+        "At most that one line, which was never acknowledged unless somebody cut the file. "
+        "All lines before it are whole.",
+        "move the bytes to quarantine; the next append does so too, and " + _MEND,
+    ),
+    Kind.UNRECORDED: _Words(
+        "A torn tail was moved here, and the program ended before it could say so in an entry.",
+        "Nothing: the bytes stand in this file.",
+        "{record}",
+    ),
+}
+_END = _Words(
     "The bytes of this line are not those that were written, and no good line is behind it.",
     "This entry cannot be trusted. All lines before it are whole.",
     "move it to quarantine; the next append does so too, and " + _MEND,
-)
-_OTHER = _Kind(
-    "",
-    "Something here is not as the format says.",
-    "Only what the message names, as far as can be told.",
-    "bring the file back from a copy, or " + _ON,
 )
 
 
 def explanation(finding: Finding, facts: Facts) -> Explanation:
     """Return what a finding means, and what depends on it."""
-    kind = _kind(finding, facts)
+    said = _words(finding, facts)
     phase = phase_of(finding)
     tape = facts.info.id[:_SHORT]
     words = {
         "tape": tape,
         "on": _way_on(finding, facts),
         "text": _text(finding, facts),
+        "record": f"say so now: {_MEND.format(tape=tape)}" if record(finding, facts) else "nothing",
     }
     tapes = facts.tapes_over(phase, finding.offset) if phase else ()
-    return Explanation(kind.what, kind.lost.format_map(words), kind.todo.format_map(words), tapes)
+    return Explanation(said.what, said.lost.format_map(words), said.todo.format_map(words), tapes)
 
 
-def unreadable(tape: str) -> Explanation:
-    """Return what a tape.json that cannot be read means."""
-    return Explanation(
-        "tape.json cannot be read, so this tape cannot be opened.",
-        "Nothing: the start entry, vouched for by its hash, holds all that stood in it.",
-        "write tape.json again from the start entry: " + _MEND.format(tape=tape[:_SHORT]),
-        (),
-    )
-
-
-def _kind(finding: Finding, facts: Facts) -> _Kind:
-    if finding.file == REFS and finding.message.startswith("its hash"):
-        return _JOURNAL
-    if finding.file == REFS and finding.message.startswith("cannot be read"):
-        return _MISSING
-    if re.match(_LINE.message, finding.message):
-        return _END if _is_end(finding, facts) else _LINE
-    return next((kind for kind in _KINDS if re.match(kind.message, finding.message)), _OTHER)
+def _words(finding: Finding, facts: Facts) -> _Words:
+    if finding.kind is Kind.LINE and _is_end(finding, facts):
+        return _END
+    return WORDS[finding.kind]
 
 
 def _is_end(finding: Finding, facts: Facts) -> bool:

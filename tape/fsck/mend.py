@@ -17,19 +17,21 @@ from ..payload import encode_payload
 from ..phase import ENTRIES, PhaseFile
 from ..refs import REFS, set_aside
 from ..tape import INFO
+from ..verify import told_by_start
 from .actions import (
     Action,
     CutJournal,
     CutTail,
     Discard,
     NamePhase,
+    RecordTail,
     SetBlobAside,
     SetCurrent,
     WriteInfo,
     WriteJournal,
 )
 from .facts import facts
-from .info import mend_info, told_by_start
+from .info import mend_info
 from .journal import lost_phases, rebuilt
 from .place import put_in_place
 
@@ -74,7 +76,7 @@ def _watched(tape: Tape) -> Iterator[None]:
 def _done(store: Store, tape: Tape, action: Action) -> str:
     match action:
         case WriteInfo():
-            undo = f"cp quarantine/{mend_info(tape.folder, told_by_start(tape.folder))} {INFO}"
+            undo = _write_info(tape)
         case WriteJournal():
             undo = _write_journal(store, tape)
         case CutJournal(end):
@@ -85,6 +87,8 @@ def _done(store: Store, tape: Tape, action: Action) -> str:
             undo = _line_added(tape, partial(_make_current, tape, branch))
         case CutTail():
             undo = _cut_tail(tape, action)
+        case RecordTail():
+            undo = _record_tail(tape, action)
         case SetBlobAside(file):
             undo = _set_blob_aside(tape, file)
         case Discard(path):
@@ -102,6 +106,13 @@ def _branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
         for name in sorted(set(names)):
             stack.enter_context(hold(locks, name, wait=False))
         yield
+
+
+def _write_info(tape: Tape) -> str:
+    info = told_by_start(tape.folder)
+    fd = os.dup(tape.folder.fd)  # the folder itself: the tape's may tell another tape.json
+    with disk.Folder(fd, tape.folder.name, durable=tape.folder.durable) as folder:
+        return f"cp quarantine/{mend_info(folder, info)} {INFO}"
 
 
 def _write_journal(store: Store, tape: Tape) -> str:
@@ -164,7 +175,7 @@ def _cut_tail(tape: Tape, action: CutTail) -> str:
     return _put_back(file, action.end, kept) if kept else ""
 
 
-def _goes_on(tape: Tape, action: CutTail) -> bool:
+def _goes_on(tape: Tape, action: CutTail | RecordTail) -> bool:
     moves = tape.refs().branches.get(action.branch, [])
     return bool(moves) and moves[-1].phase == action.phase and moves[-1].pin is None
 
@@ -192,6 +203,16 @@ def _cut(tape: Tape, action: CutTail) -> str:
         if tape.folder.durable:
             disk.sync(file.fd)
     return kept
+
+
+def _record_tail(tape: Tape, action: RecordTail) -> str:
+    if not _goes_on(tape, action):
+        raise _changed(action.phase)
+    with tape.writer(action.branch) as writer:
+        size = writer.head.end
+        why = "a tail that was torn off; the program that did it ended before it could say so"
+        writer.append(Repair("torn", quarantine=action.kept, why=why))
+    return f"truncate -s {size} phases/{action.phase}/{ENTRIES}"
 
 
 def _changed(phase: str) -> Damaged:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..refs import REFS, fold
+from ..verify import Kind, kept_phase
 from .actions import (
     Action,
     CutJournal,
     CutTail,
     Discard,
     NamePhase,
+    RecordTail,
     SetBlobAside,
     SetCurrent,
     WriteInfo,
@@ -33,18 +35,20 @@ def plan(findings: Sequence[Finding], facts: Facts) -> tuple[Action, ...]:
     """Return what mending will do, in order."""
     bad = [finding for finding in findings if finding.level != "note"]
     return (
-        *_info(facts),
+        *_info(bad, facts),
         *_journal(bad, facts),
         *_tails(bad, facts),
+        *_records(findings, facts),
         *_blobs(bad),
         *(Discard(path) for path in facts.leftovers),
     )
 
 
-def _info(facts: Facts) -> Iterator[Action]:
+def _info(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
     starts = [phase.begin for phase in facts.phases.values() if phase.why == "start"]
     told = [(getattr(start, "tape", ""), getattr(start, "origin", None)) for start in starts]
-    if len(told) == 1 and told[0] != (facts.info.id, facts.info.origin):
+    unreadable = any(finding.kind is Kind.INFO_UNREADABLE for finding in bad)
+    if unreadable or (len(told) == 1 and told[0] != (facts.info.id, facts.info.origin)):
         yield WriteInfo()
 
 
@@ -53,7 +57,7 @@ def _journal(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
     if facts.journal is None or facts.refs.damage:
         yield WriteJournal(tuple(phase.name for phase in lost))
         return
-    if any(finding.file == REFS and finding.level == "torn" for finding in bad):
+    if any(finding.file == REFS and finding.kind is Kind.TORN for finding in bad):
         yield CutJournal(facts.refs.size, len(facts.journal))
     yield from (NamePhase(phase.name, phase.branch) for phase in lost)
     named = facts.journal[: facts.refs.size] + b"".join(map(line_of, lost))
@@ -96,6 +100,23 @@ def _begun_in(facts: Facts, phase: Phase) -> Iterator[str]:
             yield other.name
 
 
+def _records(findings: Iterable[Finding], facts: Facts) -> Iterator[Action]:
+    """Yield the entries that are missing beside torn tails, where the branch still stands there."""
+    for finding in findings:
+        action = record(finding, facts)
+        if action is not None:
+            yield action
+
+
+def record(finding: Finding, facts: Facts) -> RecordTail | None:
+    """Return what tells of a tail that no entry tells of; None where no writer gets there."""
+    kept = finding.file.rpartition("/")[2]
+    phase = facts.phases.get(kept_phase(kept))
+    if finding.kind is not Kind.UNRECORDED or phase is None or not _goes_on(facts, phase):
+        return None
+    return RecordTail(phase.name, phase.branch, kept)
+
+
 def _goes_on(facts: Facts, phase: Phase) -> bool:
     """Tell whether the branch stands at the end of this phase: opening it cuts the tail."""
     moves = facts.refs.branches.get(phase.branch, ())
@@ -104,5 +125,5 @@ def _goes_on(facts: Facts, phase: Phase) -> bool:
 
 def _blobs(bad: Iterable[Finding]) -> Iterator[Action]:
     for finding in bad:
-        if finding.file.startswith("blobs/") and finding.message.startswith("its bytes"):
+        if finding.kind is Kind.BLOB:
             yield SetBlobAside(finding.file)

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from ..phase import ORIGIN
 from .blobs import BlobCheck
-from .finding import Counts, Finding, Level, damage
+from .finding import Counts, Finding, Kind, Level, damage
 from .journal import JournalCheck
+from .opening import NOBODY, Opened, opened, told_by_start
 from .phases import PhaseCheck
+from .scan import processors, scanning
+from .tails import kept_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,25 +24,44 @@ if TYPE_CHECKING:
     from ..disk import Folder
     from ..tape import Tape
 
-__all__ = ["Counts", "Finding", "Level", "damage", "verify"]
+__all__ = [
+    "NOBODY",
+    "Counts",
+    "Finding",
+    "Kind",
+    "Level",
+    "Opened",
+    "damage",
+    "kept_phase",
+    "opened",
+    "processors",
+    "told_by_start",
+    "verify",
+]
 
 
-def verify(tape: Tape, counts: Counts) -> Iterator[Finding]:
+def verify(tape: Tape, counts: Counts, *, jobs: int = 1) -> Iterator[Finding]:
     """Yield what does not hold in a tape, and count in `counts` what was looked at.
 
-    Raises NewerFormat at the first line that a later version wrote.
+    With `jobs` above 1 the entries of a large tape are read by so many processes, forked from this
+    one: fork them where no other thread runs. Raises NewerFormat at the first line that a later
+    version wrote.
     """
     # Phases before the journal: one that is begun meanwhile is then named in it.
     names = tape.phases.names()
     blobs, journal = BlobCheck(tape), JournalCheck(tape, names)
-    phases = PhaseCheck(tape, journal, blobs)
     yield from _links(tape.folder, "")
     yield from blobs.findings()
     yield from journal.lines()
-    for name in [ORIGIN, *names] if tape.phases.has_origin else names:
-        yield from phases.lines(name)
+    all_names = [ORIGIN, *names] if tape.phases.has_origin else names
+    labels = set(journal.refs.labels.values())
+    with scanning(tape.phases, all_names, frozenset(labels), jobs) as scan:
+        phases = PhaseCheck(tape, journal, blobs, labels, scan)
+        for name in all_names:
+            yield from phases.lines(name)
     yield from phases.leftovers()
     yield from phases.unfinished()
+    yield from phases.unrecorded()
     yield from journal.moves(phases.branches)
     yield from journal.uncommitted(phases.sizes)
     counts.entries += sum(phases.sizes.values())
@@ -54,7 +76,7 @@ def _links(folder: Folder, prefix: str) -> Iterator[Finding]:
     for entry in entries:
         path = prefix + entry.name
         if entry.is_symlink():
-            yield damage(path, "a symbolic link: links inside a tape are not followed")
+            yield damage(Kind.LINK, path, "a symbolic link: links inside a tape are not followed")
         elif entry.is_dir(follow_symlinks=False):
             with folder.sub(entry.name) as inner:
                 yield from _links(inner, f"{path}/")

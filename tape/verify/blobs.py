@@ -8,14 +8,14 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from .finding import damage
+from .finding import Kind, damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..disk import Folder
     from ..tape import Tape
-    from .finding import Finding
+    from .finding import Finding, Wrong
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _LONGEST = 19  # digits of a number that is read as one
@@ -55,13 +55,13 @@ class BlobCheck:
             with os.fdopen(shelf.file(digest), "rb") as opened:
                 true = hashlib.file_digest(opened, "sha256").hexdigest() == digest
         except OSError as error:
-            yield damage(file, f"cannot be read: {error.strerror}")
+            yield damage(Kind.UNREADABLE, file, f"cannot be read: {error.strerror}")
             return
         if not true or shelf.name != digest[:2]:
             self._rotten.add(digest)
-            yield damage(file, "its bytes do not match its name")
+            yield damage(Kind.BLOB, file, "its bytes do not match its name")
 
-    def wrong(self, data: bytes) -> list[str]:
+    def wrong(self, data: bytes) -> list[Wrong]:
         """Return what is wrong with the blobs that an entry's data names."""
         named: list[dict[str, Any]] = []
 
@@ -73,21 +73,19 @@ class BlobCheck:
         try:
             json.loads(data, object_hook=collect, parse_int=_number)
         except (ValueError, RecursionError) as error:
-            return [f"its data is not JSON: {error}"]
-        return [wrong for value in named if (wrong := self._wrong(value))]
+            return [(Kind.DATA, f"its data is not JSON: {error}")]
+        return [wrong for value in named for wrong in self._wrong(value)]
 
-    def _wrong(self, named: dict[str, Any]) -> str:
+    def _wrong(self, named: dict[str, Any]) -> Iterator[Wrong]:
         digest = named["$blob"]
         if not isinstance(digest, str) or not _DIGEST.match(digest):
-            return "it names a blob by something that is no hash"
-        if digest in self._rotten:
-            return f"it names the blob {digest}, which is damaged"
-        size = self._size(digest)
-        if size is None:
-            return f"it names the blob {digest}, which is missing"
-        if size != named.get("bytes"):
-            return f"it gives the blob {digest} a wrong size"
-        return ""
+            yield Kind.DATA, "it names a blob by something that is no hash"
+        elif digest in self._rotten:
+            yield Kind.BLOB_NAMED, f"it names the blob {digest}, which is damaged"
+        elif (size := self._size(digest)) is None:
+            yield Kind.BLOB_NAMED, f"it names the blob {digest}, which is missing"
+        elif size != named.get("bytes"):
+            yield Kind.BLOB_NAMED, f"it gives the blob {digest} a wrong size"
 
     def _size(self, digest: str) -> int | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
@@ -10,10 +11,66 @@ Level = Literal["note", "torn", "damage"]
 """Worth knowing; the end of a file that a crash left incomplete; what does not hold."""
 
 
+class Kind(StrEnum):
+    """What a finding is about: a closed set, for programs; its message is for people."""
+
+    LINK = "link"
+    """A symbolic link stands in the tape."""
+    UNREADABLE = "unreadable"
+    """A file, or the whole tape, cannot be opened or read."""
+    INFO = "info"
+    """tape.json and the start entry say different things, or there is not one start entry."""
+    INFO_UNREADABLE = "info-unreadable"
+    """tape.json is missing or cannot be read."""
+    JOURNAL = "journal"
+    """refs.jsonl is missing or cannot be read."""
+    JOURNAL_LINE = "journal-line"
+    """A line of refs.jsonl does not match its hash."""
+    CURRENT = "current"
+    """The current branch is not there."""
+    HEAD = "head"
+    """A branch stands, or stood, where no entry is."""
+    LABEL = "label"
+    """A label names an entry that is not there."""
+    LINE = "line"
+    """A line's bytes are not those its hashes vouch for."""
+    DATA = "data"
+    """A line's hashes hold, and its data is not what its type asks for."""
+    PLACE = "place"
+    """A line's hashes hold, and it does not belong where it stands."""
+    BASE = "base"
+    """The entry a phase goes on from is not where it says."""
+    EMPTY = "empty"
+    """A phase that the journal names has no first entry."""
+    OVERWRITTEN = "overwritten"
+    """An entry's data is gone, and no redact entry names it."""
+    REDACTION = "redaction"
+    """A redaction was cut short."""
+    BLOB = "blob"
+    """A blob's bytes do not match its name."""
+    BLOB_NAMED = "blob-named"
+    """An entry names a blob that is missing, damaged or of another size."""
+    UNNAMED = "unnamed"
+    """A phase in use that the journal does not name."""
+    UNCOMMITTED = "uncommitted"
+    """A phase that was begun and never committed."""
+    WRITING = "writing"
+    """The end of a file is being written."""
+    TORN = "torn"
+    """The end of a file is incomplete."""
+    UNRECORDED = "unrecorded"
+    """A torn tail stands in quarantine, and no repair entry names it."""
+
+
+Wrong = tuple[Kind, str]
+"""What is wrong with a line, and the words for it."""
+
+
 class Finding(Struct, frozen=True, gc=False):
     """One thing that does not hold, and where."""
 
     level: Level
+    kind: Kind
     file: str
     """Path inside the tape."""
     line: int | None
@@ -34,6 +91,7 @@ class Counts(Struct, gc=False):
 
 
 def damage(
+    kind: Kind,
     file: str,
     message: str,
     *,
@@ -42,4 +100,9 @@ def damage(
     on: tuple[str, ...] = (),
 ) -> Finding:
     """Return a finding of damage that the branches `on` depend on."""
-    return Finding("damage", file, line, offset, message, on)
+    return Finding("damage", kind, file, line, offset, message, on)
+
+
+def note(kind: Kind, file: str, message: str, *, offset: int | None = None) -> Finding:
+    """Return a finding of what is worth knowing and harms nothing."""
+    return Finding("note", kind, file, None, offset, message, ())

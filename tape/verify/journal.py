@@ -12,7 +12,7 @@ from ..path import base_of
 from ..payload import missing_blob
 from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS, Pin, Refs, checked_name
-from .finding import Finding, damage
+from .finding import Kind, damage, note
 from .tails import tail
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..entries import Place
     from ..refs import Move
     from ..tape import Tape
+    from .finding import Finding
 
 
 class JournalCheck:
@@ -38,15 +39,17 @@ class JournalCheck:
             self.refs = self._tape.refs()
             data = self._tape.folder.read(REFS)
         except (TapeError, OSError) as error:
-            yield damage(REFS, f"cannot be read: {error}")
+            yield damage(Kind.JOURNAL, REFS, f"cannot be read: {error}")
             return
         for bad in self.refs.damage:
             start = bad.offset or 0
             line = data.count(b"\n", 0, start) + 1
-            yield damage(REFS, "its hash does not match its bytes", line=line, offset=start)
+            message = "its hash does not match its bytes"
+            yield damage(Kind.JOURNAL_LINE, REFS, message, line=line, offset=start)
         yield from self._tail(data)
         if self.refs.current not in self.refs.branches:
-            yield damage(REFS, f"the current branch {self.refs.current!r} is not there")
+            message = f"the current branch {self.refs.current!r} is not there"
+            yield damage(Kind.CURRENT, REFS, message)
 
     def _tail(self, data: bytes) -> Iterator[Finding]:
         start, folder = self.refs.size, self._tape.folder
@@ -72,7 +75,8 @@ class JournalCheck:
                 wrong = self._wrong_move(move, ago, branches)
                 if wrong:
                     where = f"branch {branch!r}" + (f" {ago} moves ago" if ago else "")
-                    yield damage(REFS, f"{where}: {wrong}", on=() if ago else (branch,))
+                    on = () if ago else (branch,)
+                    yield damage(Kind.HEAD, REFS, f"{where}: {wrong}", on=on)
 
     def _wrong_move(self, move: Move, ago: int, branches: Mapping[str, str]) -> str:
         try:
@@ -94,10 +98,10 @@ class JournalCheck:
         for name in self._unnamed():
             if sizes[name] > 1:
                 message = f"{sizes[name]} entries that {REFS} does not name; readers ignore them"
-                yield damage(f"phases/{name}/{ENTRIES}", message)
+                yield damage(Kind.UNNAMED, f"phases/{name}/{ENTRIES}", message)
             else:
                 message = "begun and never committed: readers ignore it"
-                yield Finding("note", f"phases/{name}", None, None, message, ())
+                yield note(Kind.UNCOMMITTED, f"phases/{name}", message)
 
     def _unnamed(self) -> list[str]:
         """Return phases no ref names, by the journal as it is now: a writer may have gone on."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import line as lines
-from ..entries import Anchor, Branch, Redact, Start
+from ..entries import Anchor, Branch, Redact, Repair, Start
 from ..errors import Damaged, NewerFormat, NotFound, OlderFormat, TapeError
 from ..path import base_of, origin_end
 from ..payload import Unread
 from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS
 from ..tape import INFO
-from .finding import Finding, damage
-from .tails import tail
+from .finding import Kind, damage, note
+from .scan import BLOB, FIRST, OBJECT
+from .tails import tail, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,15 +24,13 @@ if TYPE_CHECKING:
     from ..phase import PhaseFile
     from ..tape import Tape
     from .blobs import BlobCheck
+    from .finding import Finding, Wrong
     from .journal import JournalCheck
+    from .scan import Scan
 
-_OBJECT = ord("{")
 _DATA = b',"data":'
 _GONE = b"null"
 _AGAIN = "redacting it again completes that"
-_BLOB = b'"$blob"'
-_FIRST = frozenset({"start", "branch", "anchor"})
-_NOTED = _FIRST | {Redact.entry_type}
 
 
 class _Spot(NamedTuple):
@@ -43,8 +42,10 @@ class _Spot(NamedTuple):
 class PhaseCheck:
     """The phases of one tape."""
 
-    def __init__(self, tape: Tape, journal: JournalCheck, blobs: BlobCheck) -> None:
-        self._tape, self._journal, self._blobs = tape, journal, blobs
+    def __init__(
+        self, tape: Tape, journal: JournalCheck, blobs: BlobCheck, labels: set[str], scan: Scan
+    ) -> None:
+        self._tape, self._journal, self._blobs, self._scan = tape, journal, blobs, scan
         self.sizes: dict[str, int] = {}
         """How many whole lines each phase holds."""
         self.branches: dict[str, str] = {}
@@ -52,13 +53,12 @@ class PhaseCheck:
         self._starts: list[Start] = []
         self._redacted: dict[str, _Spot] = {}
         self._redactions: set[str] = set()
-        self._blobless: list[tuple[str, _Spot, str]] = []
-        self._labels: set[str] | None = None
+        self._blobless: list[tuple[str, _Spot, Wrong]] = []
+        self._labels = labels
+        self._recorded: set[str | None] = set()
 
     def lines(self, name: str) -> Iterator[Finding]:
         """Check every line of one phase."""
-        if self._labels is None:
-            self._labels = set(self._journal.refs.labels.values())
         self.sizes[name] = 0
         try:
             with self._tape.phases.open(name) as file:
@@ -67,67 +67,62 @@ class PhaseCheck:
             pass  # only one that a ref names is missed, and told with it
         except OSError as error:
             on = self._journal.over(name)
-            yield damage(_file(name), f"cannot be read: {error.strerror}", on=on)
+            message = f"cannot be read: {error.strerror}"
+            yield damage(Kind.UNREADABLE, _file(name), message, on=on)
 
     def _lines(self, file: PhaseFile) -> Iterator[Finding]:
-        before: Header | None = None
         count = end = 0
-        for count, (offset, line) in enumerate(file.lines(), 1):
-            end = offset + len(line) + 1
-            header = _sound(line, before)
-            if header is None:
-                spot = _Spot(file.name, count, offset)
-                header, wrong = self._line(spot, line, before)
-                for message in wrong:
-                    yield self._damage(spot, message)
-            elif self._labels:
-                self._labels.discard(header.id)
-            before = header
+        for part in self._scan(file.name):
+            for number, offset, before in part.odd:
+                spot = _Spot(file.name, count + number, offset)
+                for one in self._line(spot, file.line_at(offset), before):
+                    yield self._damage(spot, one)
+            self._labels -= part.seen
+            count, end = count + part.lines, max(end, part.end)
         self.sizes[file.name] = count
         yield from self._tail(file, count, end)
 
-    def _line(
-        self, spot: _Spot, line: bytes, before: Header | None
-    ) -> tuple[Header | None, list[str]]:
-        """Return the header of a line if it holds, and what is wrong with the line."""
+    def _line(self, spot: _Spot, line: bytes, before: Header | None) -> list[Wrong]:
+        """Return what is wrong with a line."""
         try:
             header = lines.verify(line)
         except (NewerFormat, OlderFormat) as error:
             raise type(error)(f"{spot.phase}, line {spot.line}: {error}") from error
         except Damaged as error:
-            return None, [str(error)]
-        assert self._labels is not None
+            return [(Kind.LINE, str(error))]
         self._labels.discard(header.id)
         try:
             place = self._first if spot.line == 1 else _later
             if spot.phase == ORIGIN:
                 place = _copied
-            return header, [*place(spot, header, line, before), *self._data(spot, header, line)]
+            return [*place(spot, header, line, before), *self._data(spot, header, line)]
         except (Damaged, ValueError, RecursionError) as error:
-            return header, [f"its data cannot be read: {error}"]
+            return [(Kind.DATA, f"its data cannot be read: {error}")]
 
-    def _data(self, spot: _Spot, header: Header, line: bytes) -> list[str]:
+    def _data(self, spot: _Spot, header: Header, line: bytes) -> list[Wrong]:
         """Look at data that is no object, that redacts, or that names a blob."""
-        if line[header.data] != _OBJECT:
+        if line[header.data] != OBJECT:
             if not lines.is_going(line, header):
-                return ["its data is not an object"]
+                return [(Kind.DATA, "its data is not an object")]
             self._redacted[header.id] = spot
             if not lines.is_redacted(line, header):
-                return [f"its data is gone in part: {_AGAIN}"]
+                return [(Kind.REDACTION, f"its data is gone in part: {_AGAIN}")]
         elif header.type == Redact.entry_type:
             data = lines.decode(line).data
             self._redactions.update(data.targets if isinstance(data, Redact) else ())
-        elif line.find(_BLOB, header.data) >= 0:
+        elif header.type == Repair.entry_type:
+            self._recorded.add(getattr(lines.decode(line).data, "quarantine", None))
+        elif line.find(BLOB, header.data) >= 0:
             wrong = self._blobs.wrong(line[header.data : -1])
-            self._blobless += [(header.id, spot, message) for message in wrong]
+            self._blobless += [(header.id, spot, one) for one in wrong]
         return []
 
-    def _first(self, spot: _Spot, header: Header, line: bytes, _: Header | None) -> Iterator[str]:
+    def _first(self, spot: _Spot, header: Header, line: bytes, _: Header | None) -> Iterator[Wrong]:
         """Yield what is wrong with the first entry of a phase."""
         entry = lines.decode(line)
         data = entry.data
         if not isinstance(data, Start | Branch | Anchor):
-            yield f"a phase cannot begin with {_described(entry)}"
+            yield Kind.PLACE, f"a phase cannot begin with {_described(entry)}"
             return
         if isinstance(data, Start):
             self._starts.append(data)
@@ -135,18 +130,19 @@ class PhaseCheck:
         yield from _names(spot.phase, data)
         yield from self._base(header, base_of(entry))
 
-    def _base(self, header: Header, base: Place | None) -> Iterator[str]:
+    def _base(self, header: Header, base: Place | None) -> Iterator[Wrong]:
         if base is None:
             if header.parent_id is not None or header.n != 0:
-                yield "the first entry of a tape has a parent but no origin"
+                yield Kind.PLACE, "the first entry of a tape has a parent but no origin"
             return
         try:
             before = self._header_at(base)
         except (TapeError, OSError) as error:
-            yield f"its base is not there: {error}"
+            yield Kind.BASE, f"its base is not there: {error}"
             return
         if before.id != base.entry:
-            yield f"{base.phase} holds another entry at byte {base.offset} than its base"
+            message = f"{base.phase} holds another entry at byte {base.offset} than its base"
+            yield Kind.BASE, message
         yield from _chain(header, before)
 
     def _header_at(self, base: Place) -> Header:
@@ -170,7 +166,8 @@ class PhaseCheck:
             return  # a phase whose making was cut short: noted, and nobody's
         if count == 0:
             on = self._journal.over(file.name)
-            yield damage(_file(file.name), "it has no first entry", line=1, offset=0, on=on)
+            message = "it has no first entry"
+            yield damage(Kind.EMPTY, _file(file.name), message, line=1, offset=0, on=on)
         if not rest or b"\n" in rest:  # whole lines that came meanwhile can wait
             return
         lock = self.branches.get(file.name, "")
@@ -182,19 +179,22 @@ class PhaseCheck:
     def leftovers(self) -> Iterator[Finding]:
         """Name what no line accounts for: the start, redactions, labels."""
         if len(self._starts) != 1:
-            yield damage(INFO, f"the tape begins {len(self._starts)} times, not once")
+            message = f"the tape begins {len(self._starts)} times, not once"
+            yield damage(Kind.INFO, INFO, message)
         for start in self._starts:
             if (start.tape, start.origin) != (self._tape.info.id, self._tape.info.origin):
-                yield damage(INFO, "its id and origin are not those of the start entry")
+                yield damage(Kind.INFO, INFO, "its id and origin are not those of the start entry")
         for entry, spot in self._redacted.items():
             if entry not in self._redactions:
-                yield self._damage(spot, "its data is gone, and no redact entry names it")
-        for entry, spot, message in self._blobless:
+                message = "its data is gone, and no redact entry names it"
+                yield self._damage(spot, (Kind.OVERWRITTEN, message))
+        for entry, spot, wrong in self._blobless:
             if entry not in self._redactions:
-                yield self._damage(spot, message)
-        for entry in sorted(self._labels or ()):
+                yield self._damage(spot, wrong)
+        for entry in sorted(self._labels):
             if not self._is_in_origin(entry):
-                yield damage(REFS, f"a label names the entry {entry[:12]}, which is not there")
+                message = f"a label names the entry {entry[:12]}, which is not there"
+                yield damage(Kind.LABEL, REFS, message)
 
     def _is_in_origin(self, entry: str) -> bool:
         try:
@@ -205,6 +205,10 @@ class PhaseCheck:
         except (TapeError, OSError):
             return True  # a broken origin is told with the start entry
 
+    def unrecorded(self) -> Iterator[Finding]:
+        """Name the torn tails in quarantine that no repair entry names: it was cut short."""
+        yield from unrecorded(self._tape.folder, self.branches, self._recorded)
+
     def unfinished(self) -> Iterator[Finding]:
         """Name the entries that a redact entry names and whose data stands: it was cut short."""
         pending = self._redactions - self._redacted.keys()
@@ -212,59 +216,45 @@ class PhaseCheck:
         for phase, offset, line in self._tape.own_lines() if pending else ():
             if line.startswith(begins) and len(line.partition(_DATA)[2]) > len(_GONE):
                 message = f"its data stands, though a redact entry names it: {_AGAIN}"
-                yield Finding("note", _file(phase), None, offset, message, ())
+                yield note(Kind.REDACTION, _file(phase), message, offset=offset)
 
-    def _damage(self, spot: _Spot, message: str) -> Finding:
+    def _damage(self, spot: _Spot, wrong: Wrong) -> Finding:
         on = self._journal.over(spot.phase, spot.offset)
-        return damage(_file(spot.phase), message, line=spot.line, offset=spot.offset, on=on)
+        kind, message = wrong
+        return damage(kind, _file(spot.phase), message, line=spot.line, offset=spot.offset, on=on)
 
 
-def _sound(line: bytes, before: Header | None) -> Header | None:
-    """Return the header of a line where nothing is wrong or to be noted, as in nearly all."""
-    if before is None or (b"$" in line and _BLOB in line):  # one byte is found far faster
-        return None
-    try:
-        header = lines.verify(line)
-    except TapeError:
-        return None
-    plain = header.type not in _NOTED and line[header.data] == _OBJECT
-    return header if plain and _follows(header, before) else None
-
-
-def _follows(header: Header, before: Header) -> bool:
-    return header.parent_id == before.id and header.n == before.n + 1 and header.time > before.time
-
-
-def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[str]:
+def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[Wrong]:
     """Yield what is wrong with an entry that another one stands before."""
-    if header.type in _FIRST:
-        yield f"an entry of type {header.type} stands inside a phase"
+    if header.type in FIRST:
+        yield Kind.PLACE, f"an entry of type {header.type} stands inside a phase"
     if before is not None:  # nothing follows from a damaged line
         yield from _chain(header, before)
 
 
-def _copied(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[str]:
+def _copied(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[Wrong]:
     """Yield what is wrong with an entry of a copied past: one chain from its root on."""
     if before is not None:
         yield from _chain(header, before)
 
 
-def _chain(header: Header, before: Header) -> Iterator[str]:
+def _chain(header: Header, before: Header) -> Iterator[Wrong]:
     if header.parent_id != before.id:
-        yield "its parent is not the entry before it"
+        yield Kind.PLACE, "its parent is not the entry before it"
     if header.n != before.n + 1:
-        yield f"its depth is {header.n}, not {before.n + 1}"
+        yield Kind.PLACE, f"its depth is {header.n}, not {before.n + 1}"
     if header.time <= before.time:
-        yield "its time is not after its parent's"
+        yield Kind.PLACE, "its time is not after its parent's"
 
 
-def _names(phase: str, data: Start | Branch | Anchor) -> Iterator[str]:
+def _names(phase: str, data: Start | Branch | Anchor) -> Iterator[Wrong]:
     """Yield what the first entry of a phase says of the phase that is not so."""
     if data.phase != phase:
-        yield f"it is the first entry of phase {data.phase!r}"
+        yield Kind.PLACE, f"it is the first entry of phase {data.phase!r}"
     began = data.kind if isinstance(data, Anchor) else "start" if isinstance(data, Start) else ""
     if data.phase.partition("-")[2] != "-".join(filter(None, (data.branch, began))):
-        yield f"its phase is not called after branch {data.branch!r} and what began it"
+        message = f"its phase is not called after branch {data.branch!r} and what began it"
+        yield Kind.PLACE, message
 
 
 def _described(entry: Entry) -> str:

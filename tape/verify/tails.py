@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidName
-from .finding import Finding
+from .finding import Finding, Kind, note
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
     from ..disk import Folder
+
+_KEPT = re.compile(r"(.+?)\.[0-9]+(?:\.[0-9]+)*\Z")
 
 
 def tail(
@@ -19,9 +24,35 @@ def tail(
     """Return what is to be said of the bytes `start` to `end`: torn, unless `lock` is held."""
     if is_held(tape, lock):
         message = f"{end - start} bytes of a line that is being written"
-        return Finding("note", file, line, start, message, ())
+        return Finding("note", Kind.WRITING, file, line, start, message, ())
     message = f"{end - start} bytes of an incomplete line; the next append puts them in quarantine"
-    return Finding("torn", file, line, start, message, on)
+    return Finding("torn", Kind.TORN, file, line, start, message, on)
+
+
+def unrecorded(
+    tape: Folder, branches: Mapping[str, str], recorded: Collection[str | None]
+) -> Iterator[Finding]:
+    """Name the tails in quarantine that no entry tells of; `branches` is that of each phase."""
+    for name in kept(tape):
+        branch = branches.get(kept_phase(name))
+        if branch is None or name in recorded or is_held(tape, branch):
+            continue
+        yield note(Kind.UNRECORDED, f"quarantine/{name}", "a torn tail that no repair entry names")
+
+
+def kept(tape: Folder) -> list[str]:
+    """Return the names in quarantine."""
+    try:
+        with tape.sub("quarantine") as quarantine:
+            return quarantine.names()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def kept_phase(kept: str) -> str:
+    """Return the phase whose tail stands in quarantine under this name; empty for other things."""
+    named = _KEPT.match(kept)
+    return named[1] if named else ""
 
 
 def is_held(tape: Folder, lock: str) -> bool:

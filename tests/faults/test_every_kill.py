@@ -49,8 +49,9 @@ ANCHOR = (
     MOVES
     + """
     tell(writer.anchor(Anchor(kind="compaction", summary="so far")).id)
-    tell(writer.append(User((Text("behind the anchor"),))).id) if not writer.barrier() else None
+    entry = writer.append(User((Text("behind the anchor"),)))
     writer.barrier()
+    tell(entry.id)
 """
 )
 REWIND = (
@@ -77,6 +78,7 @@ def operations(store, tape):
     lines = tuple(b'{"type":"note","data":{"text":"%b"}}\n' % text for text in texts)
     return {
         "append": Operation((BIN, "append", tape), lines),
+        "append, torn": Operation((BIN, "append", f"{tape}:main"), lines[:1]),
         "fork": Operation((BIN, "fork", tape, "--json")),
         "fork --new": Operation((BIN, "fork", tape, "--new", "--json")),
         "new": Operation((BIN, "new", "--title", "Another")),
@@ -86,6 +88,7 @@ def operations(store, tape):
     }
 
 
+TORN = b'{"id":"0123'
 NAMES = tuple(operations(Path(), ""))
 USUAL = ("append", "fork", "new", "anchor", "rewind")
 """Those that are killed in every run of the suite."""
@@ -141,6 +144,23 @@ def judged(store, said):
     return ", ".join(found) or "whole"
 
 
+def tear(store):
+    """Leave what a crash leaves: a phase and a journal with incomplete last lines."""
+    for name in ("phases/0001-main-start/entries.jsonl", "refs.jsonl"):
+        (path,) = store.glob(f"tapes/*/{name}")
+        with path.open("ab") as file:
+            file.write(TORN)
+
+
+def torn(store):
+    """Return how many torn tails are still there, in their place or in quarantine."""
+    tails = [*store.glob("tapes/*/quarantine/*")]
+    ends = [*store.glob("tapes/*/phases/*/entries.jsonl"), *store.glob("tapes/*/refs.jsonl")]
+    return len({one.name.rpartition(".")[0] for one in tails if one.read_bytes() == TORN}) + sum(
+        one.read_bytes().endswith(TORN) for one in ends
+    )
+
+
 def folders(store):
     return sorted(path for path in store.glob("**/tapes/[!.]*") if path.is_dir())
 
@@ -191,7 +211,10 @@ def outcome(name, call, k):
     with tempfile.TemporaryDirectory() as home:
         store = Path(home) / "store"
         shutil.copytree(path, store)
+        if name == "append, torn":
+            tear(store)
         end = killed(store, operations(store, tape)[name], call, k)
+        assert name != "append, torn" or torn(store) >= 2
         return end.ended, f"{name:10} {call:9} k={k:<4} {told(end)}, {judged(store, end.said)}"
 
 

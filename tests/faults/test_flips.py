@@ -56,7 +56,6 @@ def test_every_flipped_byte_is_named_and_explained(made):
             line = None if name.startswith("blobs") else whole.count(b"\n", 0, at) + 1
             assert (name, line) in [(one.file, one.line) for one in bad], (name, at, bad)
             assert all(one.what and one.lost and one.todo for one in means)
-            assert not [one for one in means if "not as the format says" in one.what]
             looked += 1
         path.write_bytes(whole)
     assert looked > 300

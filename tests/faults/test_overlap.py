@@ -6,9 +6,8 @@ from contextlib import ExitStack
 
 from tape.clock import micros
 from tests.tape import making, reader
-from tests.tape.making import BUDGET
 
-COUNT = 200 if BUDGET == 1 else 1_000
+COUNT = 1_000
 START = """
 import sys
 from pathlib import Path

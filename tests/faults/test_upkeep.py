@@ -11,7 +11,7 @@ from tape.blocks import Image, Text
 from tape.entries import User
 from tape.store import Store
 from tape.upkeep import detach, redact
-from tape.verify import Counts, verify
+from tape.verify import Counts, Kind, verify
 from tests.tape import making, reader
 
 REDACT = """
@@ -93,7 +93,7 @@ def test_redacting_is_completed_by_a_second_call(tmp_path, made, call):
             making.write(tape, "after")
             redact(tape, secrets, "why")
             assert [one for one in reader.files(copy).values() if b"secret" in one] == []
-            assert (damage(tape), list(verify(tape, Counts()))) == ([], [])
+            assert {one.kind for one in verify(tape, Counts())} == {Kind.UNRECORDED}
             assert (making.texts(tape), reader.faults(copy)) == (["two", "after"], [])
             found = {one["id"] for one in reader.path(copy, tape.head().entry)}
             assert {one["id"] for one in before} <= found

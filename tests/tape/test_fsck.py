@@ -15,14 +15,16 @@ from tape.fsck.actions import (
     CutTail,
     Discard,
     NamePhase,
+    RecordTail,
     SetBlobAside,
     SetCurrent,
     WriteInfo,
     WriteJournal,
 )
+from tape.fsck.explain import WORDS
 from tape.line import encode
 from tape.refs import Pin
-from tape.verify import Counts, verify
+from tape.verify import Counts, Kind, verify
 from tests.faults.histories import found, small
 from tests.tape import making, reader
 
@@ -131,6 +133,26 @@ class TestTails:
         (phase / "entries.jsonl").touch(0o600)
         appended(phase / "entries.jsonl", b'{"id":')
         assert (planned(), reader.faults(folder)) == ((), [])
+
+
+def test_a_tail_that_no_entry_tells_of_is_recorded(made, folder, tape, planned, mended):
+    """A kill between the cut of a tail and its repair entry leaves the file in quarantine alone."""
+    size = (folder / LAST).stat().st_size
+    for name in ("0003-main-compaction.9", "0001-main-start.9"):
+        (folder / "quarantine" / name).write_bytes(b"torn")
+        (folder / "quarantine" / name).chmod(0o600)
+    findings = list(verify(tape, Counts()))
+    todo = [explanation(one, facts(made.store, tape, findings)).todo for one in findings]
+    assert todo == ["nothing", f"say so now: `tape fsck {made.tape[:8]} --repair` does it"]
+    assert planned() == (RecordTail("0003-main-compaction", "main", "0003-main-compaction.9"),)
+    assert mended() == [f"truncate -s {size} {LAST}"]
+    last = making.entries(tape)[-1].data
+    assert (last.kind, last.quarantine) == ("torn", "0003-main-compaction.9")
+    assert (planned(), reader.faults(folder)) == ((), [])
+
+
+def test_every_kind_of_finding_is_explained():
+    assert set(WORDS) == set(Kind)
 
 
 class TestTheJournal:
@@ -294,6 +316,7 @@ TOLD = {
     NamePhase("0002-b", "b"): "write the line of 0002-b into refs.jsonl again, which makes it b's",
     SetCurrent("main"): "make main the current branch",
     CutTail("0002-b", "b", 3, 5): "quarantine/0002-b.3, and record that in a repair entry",
+    RecordTail("0002-b", "b", "0002-b.3"): "a repair entry to b that says what quarantine/0002-b.3",
     SetBlobAside("blobs/ab/abc"): "move blobs/ab/abc to quarantine; readers then show",
     Discard("tapes/.new-x"): "move tapes/.new-x to the store's trash",
 }

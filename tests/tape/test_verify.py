@@ -18,7 +18,8 @@ from tape.locks import Lock
 from tape.refs import Pin
 from tape.refs import encode as encode_ref
 from tape.store import Beginning, Store
-from tape.verify import Counts, verify
+from tape.verify import Counts, Kind, verify
+from tape.verify.scan import LARGE
 
 MAIN = "phases/0001-main-start/entries.jsonl"
 FORK = "phases/0002-side/entries.jsonl"
@@ -359,6 +360,66 @@ def test_memory_does_not_grow_with_the_history(store, folder):
             tracemalloc.stop()
     assert path.stat().st_size > 5_000_000
     assert peak < 1_500_000
+
+
+@pytest.mark.parametrize("how", ["whole", "damaged"])
+def test_a_large_tape_is_the_same_to_several_processes(store, folder, how):
+    """Parts of 8 MiB, with odd lines at and off their borders, labels, and a blob in each."""
+    with store.open_folder(folder.name) as tape, tape.writer() as writer:
+        blob = tape.blobs.put(b"again")
+        for at in range(36):
+            entry = writer.append(Note("x" * 60_000))
+            if at % 9 == 0:
+                tape.label(f"l{at}", entry.id)
+                writer.append(User((Image(blob=blob, mime="image/png"),)))
+    path = folder / MAIN
+    big(path, 1_200)
+    lines = path.read_bytes().split(b"\n")
+    if how == "damaged":
+        for at in (3, 40, 41, 700, 701, 1_100, len(lines) - 2):
+            lines[at] = lines[at].replace(b"x", b"y", 1)
+        lines[900] = lines[900][:100]
+        lines[901] += b"!"
+    path.write_bytes(b"\n".join(lines))
+    assert path.stat().st_size > LARGE
+    with store.open_folder(folder.name) as tape:
+        one, two = Counts(), Counts()
+        alone = list(verify(tape, one))
+        assert list(verify(tape, two, jobs=2)) == alone
+    assert one == two
+    assert [f.line for f in alone if f.kind is Kind.LINE] == (
+        [4, 41, 42, 701, 702, 901, 902, 1_101, len(lines) - 1] if how == "damaged" else []
+    )
+
+
+def big(path, count):
+    """Append so many long lines that go on from the last one of a phase."""
+    head = read_header(path.read_bytes().split(b"\n")[-2])
+    with path.open("ab") as file:
+        for n in range(count):
+            time = f"2027-01-01T00:{n // 60:02}:{n % 60:02}.000000Z"
+            data = b'{"text":"%b"}' % (b"x" * 60_000)
+            head, line = encode("note", head.id, head.n + 1, time, data)
+            file.write(line)
+
+
+def test_a_torn_tail_that_no_entry_tells_of_is_a_note(store, folder, found):
+    with (folder / MAIN).open("ab") as file:
+        file.write(b"torn")
+    with store.open_folder(folder.name) as tape, tape.writer("main") as writer:
+        name = writer.torn
+    assert found() == []
+    shutil.copy(folder / "quarantine" / name, folder / "quarantine" / f"{name}.2")
+    (folder / "quarantine/refs.12").write_bytes(b"a journal has no entries")
+    (folder / "quarantine/notes.txt").write_bytes(b"of people")
+    (finding,) = found()
+    assert (finding.level, finding.kind, finding.file) == (
+        "note",
+        "unrecorded",
+        f"quarantine/{name}.2",
+    )
+    with store.open_folder(folder.name) as tape, tape.writer("main"):
+        assert found() == []  # its writer may be about to say so
 
 
 def test_a_tape_without_its_folders_still_verifies(folder, found):

@@ -112,7 +112,7 @@ def test_a_tape_json_that_cannot_be_read_is_written_again(tape, talk, data):
     whole = path.read_bytes()
     path.write_bytes(data)
     said = tape("fsck", talk[:8], code=4).text
-    assert said.startswith("damage: tape.json: cannot be read\n")
+    assert said.startswith("damage: tape.json: cannot be read: ")
     assert tape("fsck", talk[:8], "--repair", code=4)
     assert path.read_bytes() == data
     ran = tape("fsck", talk[:8], "--repair", "--yes")

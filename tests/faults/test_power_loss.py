@@ -1,0 +1,185 @@
+"""The power fails: whatever was not synced is lost, and nothing that was told.
+
+Each real command is traced once (`traces.py`); `power.py` makes every folder that could be found
+after a cut.
+
+`python tests/faults/test_power_loss.py` prints each cut and its outcome.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tape.verify import Kind
+from tests.faults import power, traces
+from tests.faults.test_every_kill import (
+    Operation,
+    answer,
+    findings,
+    go_on,
+    held,
+    ids,
+    judged,
+    operations,
+    pattern,
+    tear,
+)
+from tests.tape.making import BUDGET
+
+pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+
+NAMES = (
+    *("append", "append, entry", "append, at once", "append, torn"),
+    *("fork", "fork --new", "anchor", "rewind", "new", "new store"),
+)
+MORE = 1 if BUDGET == 1 else 20
+"""Random losses at each step."""
+
+
+def prepared(store):
+    """Make a store with a conversation in it; return the commands that can be run there."""
+    made, tape = pattern()
+    shutil.copytree(made, store)
+    known = operations(store, tape)
+    command, lines = known["append"]
+    return known | {
+        "append, entry": Operation((*command, "--durability", "entry"), lines),
+        "append, none": Operation((*command, "--durability", "none"), lines),
+        "append, at once": Operation(command, (b"".join(lines),)),
+    }
+
+
+def ran(trace, store, operation):
+    """Run a command to its end, or until it is killed."""
+    with subprocess.Popen(
+        [*trace, *operation.command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TAPE_HOME": str(store), "PYTHONDONTWRITEBYTECODE": "1"},
+    ) as running:
+        for line in operation.lines:
+            answer(running, line)
+        with suppress(BrokenPipeError):
+            running.stdin.close()
+        running.stdout.read()
+    return running.returncode
+
+
+def recorded(name, store):
+    """Trace a command in a store made for it."""
+    operation = prepared(store)[name]
+    if name == "append, torn":
+        tear(store)
+
+    def run(trace):
+        assert ran(trace, store, operation) == 0
+
+    return traces.record(store, run)
+
+
+def outcomes(cuts, home):
+    """Yield each cut and how the store was found after it."""
+    for number, cut in enumerate(cuts):
+        store = home / str(number)
+        cut.write(store)
+        try:
+            yield cut, (judged if cut.in_order else opened)(store, cut.said.decode())
+        except Exception as error:
+            error.add_note(f"{cut.when}; look at {store}")
+            raise
+        shutil.rmtree(store)
+
+
+def opened(store, said):
+    """Check a store in which a line is there without the unsynced one that stood before it.
+
+    That is damage for good, named by verify, for no reader can tell that nobody was told of it.
+    Nothing that was told is gone, and the tape goes on.
+    """
+    assert {one.kind for one in findings(store)} <= {Kind.LINE, Kind.PLACE, Kind.TORN}
+    assert not ids(said) - held(store), "told and lost"
+    go_on(store)
+    assert not ids(said) - held(store)
+    return "damage"
+
+
+@pytest.fixture
+def home():
+    """A folder in memory where there is one: hundreds of stores are made and synced in it."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_power_cut_anywhere_loses_nothing_that_was_told(name, home):
+    cuts = power.cuts(recorded(name, home / "store"), MORE)
+    found = [(cut.said, how) for cut, how in outcomes(cuts, home)]
+    assert len(found) > 5
+    assert found[0][0] == b"" != found[-1][0]
+
+
+def test_a_command_that_does_not_sync_is_found_to_lose(home):
+    """The model can tell: the same command without its syncs does not pass."""
+    with pytest.raises(AssertionError, match="told and lost"):
+        list(outcomes(power.cuts(recorded("append, none", home / "store")), home))
+
+
+def pair(first, then, call, why=""):
+    marks = [pytest.mark.xfail(reason=why, strict=True)] if why else []
+    return pytest.param(first, then, call, marks=marks, id=f"{first}, {then}: {call}")
+
+
+SHELF = "a shelf of blobs that is there is not synced again"
+STORE = "the folders of a store are synced by its maker alone"
+PAIRS = [
+    pair("append", "append", "fsync", SHELF),
+    pair("anchor", "append", "fdatasync"),
+    pair("new store", "new store", "fsync", STORE),
+]
+"""The command that is killed, the one that goes on, and the call the first one is killed at."""
+if BUDGET > 1:
+    PAIRS += [
+        pair("append", "append", "fdatasync", SHELF),
+        pair("rewind", "append", "fdatasync", LINE),
+        pair("anchor", "append", "fsync"),
+        pair("fork", "append", "fdatasync"),
+        pair("new", "new", "fsync"),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "then", "call"), PAIRS)
+def test_a_power_cut_after_somebody_went_on_behind_a_kill(first, then, call, home):
+    """What a killed command did not sync was seen by the next one, which built on it."""
+    for k in range(1, 100):
+        place = home / str(k)
+        store = place / "store"
+        known, ends = prepared(store), []
+
+        def run(trace, k=k, store=store, known=known, ends=ends):
+            inject = f"--inject={call}:signal=KILL:when={k}"
+            ends.append(ran([*trace, inject], store, known[first]))
+            assert ran([*trace, "-A"], store, known[then]) == 0
+
+        recording = traces.record(store, run)
+        if ends == [0]:
+            assert k > 1
+            return
+        assert ends == [-signal.SIGKILL]
+        for _ in outcomes(power.cuts(recording, at_the_end=True), place):
+            pass
+
+
+if __name__ == "__main__":
+    for each in NAMES:
+        with tempfile.TemporaryDirectory() as made:
+            every = power.cuts(recorded(each, Path(made) / "store"), MORE)
+            for one, how in outcomes(every, Path(made)):
+                print(f"{each:15} {how:6} {one.when}", flush=True)
