@@ -1,22 +1,23 @@
 """Message arrays of the Anthropic Messages API, written from our messages: pure.
 
-Rules of that API kept here: user and assistant alternate; all results of a batch stand first in
-the one user message after their calls; no empty text; ids of [a-zA-Z0-9_-] up to 64; thinking goes
-back only with its signature. Call ids on the wire are ours, so calls and results always match.
+Rules of that API kept here: user speaks first, user and assistant alternate; all results of a
+batch stand first in the one user message after their calls; no empty text; ids of [a-zA-Z0-9_-] up
+to 64, each once; thinking goes back only with its signature and never ends a message. Call ids on
+the wire are ours, so calls and results always match.
+
+`wire` holds, as the API writes them: text `citations`; thinking `signature`, or `data` when it is
+redacted; tool call `id`, `caller`. A block of its own is opaque. System messages join the prompt.
 """
 
 from __future__ import annotations
 
-import re
-from hashlib import sha256
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, assert_never
+from itertools import takewhile
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
+from msgspec import Struct
 
 from ..blocks import (
-    NO_JSON,
     Audio,
     Block,
     Document,
@@ -28,138 +29,207 @@ from ..blocks import (
     Unknown,
     text_of,
 )
+from .ids import ANTHROPIC_IDS, Ids, tool_name
+from .turns import Encoder, Part, Turn
+from .wire import (
+    WireObject,
+    argument_object,
+    base64_of,
+    bytes_of,
+    is_of,
+    outer_fields,
+    provider_fields,
+    told,
+    unpacked,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from msgspec import Raw
-
+    from ..blocks import Content
     from ..view import Message
+    from .wire import Load
 
-WireObject = dict[str, Any]
-"""A JSON object in the API's own form."""
+API = "anthropic-messages"
+IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""Kinds of pictures the API takes."""
 
-_LONGEST_ID = 64
-_DIGEST = 12
+_USER, _ASSISTANT, _SYSTEM = (Turn(role, "content") for role in ("user", "assistant", "system"))
+_TURNS = {"assistant": _ASSISTANT, "system": _SYSTEM}
+_BEGINNING = Part({"type": "text", "text": "(The conversation goes on.)"}, _USER)
 
 
-def messages(messages: Iterable[Message]) -> list[WireObject]:
-    """Return the array for repaired `messages`; those of role system are left to `system_text`.
+class Options(Struct, frozen=True, kw_only=True):
+    """Switches for hosts and models that speak this API."""
+
+    thinking_as_text: bool = False
+    """Thinking without a signature goes as text; otherwise it stays out."""
+    system_in_place: bool = False
+    """System messages after the first user message stand where they were said.
+
+    For models that take them there; those before it join the system prompt as always.
+    """
+    verbatim: bool = False
+    """Calls keep the id their provider gave them, where `wire` still holds it."""
+
+
+PLAIN = Options()
+
+
+def encoder(options: Options = PLAIN, load: Load | None = None) -> Encoder:
+    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """
-    spoken = (
-        (_role(message), _content(message)) for message in messages if message.role != "system"
-    )
-    full = (turn for turn in spoken if turn[1])
-    merged = groupby(full, key=itemgetter(0))
-    return _without_trailing_blank(
-        [{"role": role, "content": _results_first(turns)} for role, turns in merged]
-    )
+    return Encoder(_Form(options, load))
 
 
-def system_text(system: str, messages: Iterable[Message]) -> str:
+def messages(
+    messages: Sequence[Message], options: Options = PLAIN, load: Load | None = None
+) -> list[WireObject]:
+    """Return the array for repaired `messages` as values: see `encoder`."""
+    array = encoder(options, load).array(messages)
+    return msgspec.json.decode(array, type=list[WireObject])
+
+
+def system_text(system: str, messages: Iterable[Message], options: Options = PLAIN) -> str:
     """Return `system` and the texts of the system messages, which the API takes in one place."""
+    if options.system_in_place:
+        messages = takewhile(lambda message: message.role == "system", messages)
     later = (text_of(message.content) for message in messages if message.role == "system")
     return "\n\n".join(text for text in (system, *later) if text.strip())
 
 
-def wire_id(call_id: str) -> str:
-    """Return a call id the API accepts; ids of ours and of most others stay as they are."""
-    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
-    if len(plain) <= _LONGEST_ID:
-        return plain
-    digest = sha256(call_id.encode()).hexdigest()[:_DIGEST]
-    return f"{plain[: _LONGEST_ID - _DIGEST - 1]}_{digest}"
+class _Form:
+    ids = ANTHROPIC_IDS
+
+    def __init__(self, options: Options, load: Load | None) -> None:
+        self.options, self.load = options, load
+
+    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+        if message.role == "system" and not self.options.system_in_place:
+            return []
+        if message.role == "tool":
+            return [Part(self._result(message, ids), _USER)]
+        turn = _TURNS.get(message.role, _USER)
+        content = message.content
+        if message.role == "assistant":
+            content = self._not_ending_in_thought(content)
+        return [Part(block, turn) for block in self._blocks(content, ids)]
+
+    def placed(self, before: str, part: Part) -> Iterable[Part]:
+        if before:
+            return (part,)
+        match part.role:
+            case "system":
+                return ()
+            case "assistant":
+                return (_BEGINNING, part)
+        return (part,)
+
+    def ending(self, element: bytes) -> bytes:
+        """Return the element with no blank at the end of a last answer's text, which is refused."""
+        if not element.startswith(b'{"role":"assistant"'):
+            return element
+        turn = msgspec.json.decode(element, type=WireObject)
+        last = turn["content"][-1]
+        if last.get("type") != "text" or last["text"] == last["text"].rstrip():
+            return element
+        last["text"] = last["text"].rstrip()
+        return msgspec.json.encode(turn)
+
+    def _result(self, message: Message, ids: Ids) -> WireObject:
+        assert message.call_id is not None, "a tool message answers a call"
+        result: WireObject = {
+            **outer_fields(message.content, API),
+            "type": "tool_result",
+            "tool_use_id": ids.result(message.call_id).id,
+        }
+        if content := list(self._blocks(message.content, ids)):
+            result["content"] = content
+        if message.is_error:
+            result["is_error"] = True
+        return result
+
+    def _not_ending_in_thought(self, content: Content) -> Content:
+        end = len(content)
+        while (
+            end and isinstance(content[end - 1], Thinking) and not self._as_text(content[end - 1])
+        ):
+            end -= 1
+        return content[:end]
+
+    def _as_text(self, block: Block) -> bool:
+        return self.options.thinking_as_text and not {"signature", "data"} & {
+            *provider_fields(block, API)
+        }
+
+    def _blocks(self, content: Content, ids: Ids) -> Iterable[WireObject]:
+        for block in content:
+            wire = self._block(block, ids)
+            if wire is not None:
+                yield wire
+
+    def _block(self, block: Block, ids: Ids) -> WireObject | None:
+        match block:
+            case Text():
+                return _text(block.text, provider_fields(block, API))
+            case Thinking():
+                return self._thinking(block)
+            case ToolCall():
+                return self._tool_use(block, ids)
+            case Opaque():
+                return unpacked(block.raw) if is_of(block, API) else None
+            case Image() | Document() | Audio():
+                return self._media(block)
+            case Unknown():
+                return None
+        assert_never(block)
+
+    def _thinking(self, block: Thinking) -> WireObject | None:
+        """Return a thinking block as it came; without the signature that vouches for it, text."""
+        wire = provider_fields(block, API)
+        if block.redacted:
+            return {"type": "redacted_thinking", **wire} if "data" in wire else None
+        if "signature" in wire:
+            return {"type": "thinking", "thinking": block.text, **wire}
+        return _text(block.text, {}) if self.options.thinking_as_text else None
+
+    def _tool_use(self, call: ToolCall, ids: Ids) -> WireObject:
+        wire = provider_fields(call, API)
+        wanted = wire.get("id") if self.options.verbatim else None
+        return {
+            **wire,
+            "type": "tool_use",
+            "id": ids.call(call.id, wanted),
+            "name": tool_name(call.name),
+            "input": argument_object(call),
+        }
+
+    def _media(self, block: Image | Document | Audio) -> WireObject:
+        wire = provider_fields(block, API)
+        if isinstance(block, Document) and block.mime.startswith("text/"):
+            return self._text_document(block, wire)
+        takes = block.mime in IMAGES or block.mime == "application/pdf"
+        data = base64_of(block.blob, self.load) if takes else None
+        if data is None:
+            return {"type": "text", "text": told(block)}
+        source = {"type": "base64", "media_type": block.mime, "data": data}
+        kind = "image" if block.mime in IMAGES else "document"
+        return {"type": kind, "source": source, **_title(block), **wire}
+
+    def _text_document(self, block: Document, wire: WireObject) -> WireObject:
+        data = bytes_of(block.blob, self.load) or b""
+        text = data.decode("utf-8", "replace")
+        if not text.strip():
+            return {"type": "text", "text": told(block)}
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+        return {"type": "document", "source": source, **_title(block), **wire}
 
 
-def _role(message: Message) -> str:
-    return "assistant" if message.role == "assistant" else "user"
+def _text(text: str, wire: WireObject) -> WireObject | None:
+    return {"type": "text", "text": text, **wire} if text.strip() else None
 
 
-def _content(message: Message) -> list[WireObject]:
-    return [_result(message)] if message.role == "tool" else _blocks(message.content)
-
-
-def _results_first(turns: Iterable[tuple[str, list[WireObject]]]) -> list[WireObject]:
-    blocks = [block for _, content in turns for block in content]
-    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
-
-
-def _result(message: Message) -> WireObject:
-    assert message.call_id is not None, "a tool message answers a call"
-    result: WireObject = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
-    if content := _blocks(message.content):
-        result["content"] = content
-    if message.is_error:
-        result["is_error"] = True
-    return result
-
-
-def _blocks(content: Iterable[Block]) -> list[WireObject]:
-    return [wire for block in content if (wire := _block(block)) is not None]
-
-
-def _block(block: Block) -> WireObject | None:
-    match block:
-        case Text():
-            return _text(block)
-        case Thinking():
-            return _thinking(block)
-        case ToolCall():
-            return _tool_use(block)
-        case Opaque():
-            return _decoded(block.raw)
-        case Image() | Document() | Audio():
-            return {"type": "text", "text": f"({block.mime} of {block.blob.bytes} bytes: not sent)"}
-        case Unknown():
-            return None
-    assert_never(block)
-
-
-def _text(block: Text) -> WireObject | None:
-    if not block.text.strip():
-        return None
-    return {"type": "text", "text": block.text, **_decoded(block.wire)}
-
-
-def _thinking(block: Thinking) -> WireObject | None:
-    """Return a thinking block as it came; None without the signature that vouches for it."""
-    wire = _decoded(block.wire)
-    if block.redacted:
-        return {"type": "redacted_thinking", **wire} if "data" in wire else None
-    return {"type": "thinking", "thinking": block.text, **wire} if "signature" in wire else None
-
-
-def _tool_use(call: ToolCall) -> WireObject:
-    return {
-        **_decoded(call.wire),
-        "type": "tool_use",
-        "id": wire_id(call.id),
-        "name": call.name,
-        "input": _input(call),
-    }
-
-
-def _input(call: ToolCall) -> WireObject:
-    """Return the arguments as the object the API insists on, whatever the model wrote."""
-    if call.args_text is None:
-        return _decoded(call.args)
-    try:
-        written = msgspec.json.decode(call.args_text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        written = None
-    return written if isinstance(written, dict) else {"text": call.args_text}
-
-
-def _decoded(raw: Raw) -> WireObject:
-    return {} if raw == NO_JSON else msgspec.json.decode(raw, type=WireObject)
-
-
-def _without_trailing_blank(turns: list[WireObject]) -> list[WireObject]:
-    """Return the turns with no blank at the end of a last answer's text, which is refused."""
-    if not turns or turns[-1]["role"] != "assistant" or turns[-1]["content"][-1]["type"] != "text":
-        return turns
-    *before, last = turns[-1]["content"]
-    last = {**last, "text": last["text"].rstrip()}
-    return [*turns[:-1], {"role": "assistant", "content": [*before, last]}]
+def _title(block: Image | Document | Audio) -> WireObject:
+    return {"title": block.name} if isinstance(block, Document) and block.name else {}

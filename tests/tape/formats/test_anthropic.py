@@ -1,4 +1,3 @@
-import re
 from itertools import pairwise
 
 import pytest
@@ -6,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall, Unknown
-from tape.formats.anthropic import messages, system_text, wire_id
+from tape.blocks import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
+from tape.formats.anthropic import Options, messages, system_text
 from tape.view import Message
 
 
@@ -140,21 +139,73 @@ def test_a_picture_is_told_of():
     ]
 
 
+def test_pictures_and_files_go_with_their_bytes_and_results_may_hold_them():
+    picture = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
+    paper = Document(blob=BlobRef("1" * 64, 2), mime="application/pdf", name="a.pdf")
+    words = Document(blob=BlobRef("2" * 64, 2), mime="text/markdown")
+    history = [
+        Message("user", (paper, words)),
+        assistant(call("c_1_0")),
+        Message("tool", (picture,), "c_1_0", "read"),
+    ]
+    sent = messages(history, load=lambda blob: b"hi")
+    base64 = {"type": "base64", "data": "aGk="}
+    assert sent[0]["content"] == [
+        {
+            "type": "document",
+            "source": {**base64, "media_type": "application/pdf"},
+            "title": "a.pdf",
+        },
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "hi"},
+        },
+    ]
+    (answered,) = sent[2]["content"]
+    assert answered["content"] == [
+        {"type": "image", "source": {**base64, "media_type": "image/png"}}
+    ]
+
+
+def test_thinking_never_ends_an_answer():
+    signed = Thinking("a", wire=Raw(b'{"signature":"s"}'))
+    history = [user("go"), assistant(Text("x"), signed), user("on"), assistant(signed)]
+    assert messages(history) == [
+        {"role": "user", "content": [text("go")]},
+        {"role": "assistant", "content": [text("x")]},
+        {"role": "user", "content": [text("on")]},
+    ]
+
+
+def test_thinking_of_others_can_go_as_text():
+    history = [user("go"), assistant(Thinking("hm"), Text("x"))]
+    sent = messages(history, Options(thinking_as_text=True))
+    assert sent[1]["content"] == [text("hm"), text("x")]
+
+
+def test_verbatim_gives_back_the_providers_id_to_call_and_result():
+    sent = messages([user("go"), assistant(call("c_1_0")), result("c_1_0")], Options(verbatim=True))
+    assert sent[1]["content"] == [tool_use("toolu_1", {"path": "a"})]
+    assert sent[2]["content"] == [{"type": "tool_result", "tool_use_id": "toolu_1"}]
+
+
+def test_a_call_of_a_tool_that_cannot_be_is_named_so_that_it_can():
+    history = [user("go"), assistant(ToolCall(id="c_1_0", name="read file"))]
+    assert messages(history)[1]["content"][0]["name"] == "read_file"
+
+
+def test_an_answer_at_the_beginning_has_a_user_before_it():
+    assert [message["role"] for message in messages([assistant(Text("a"))])] == [
+        "user",
+        "assistant",
+    ]
+
+
 def test_system_messages_join_the_system_prompt():
     history = [Message("system", (Text("Later."),)), user("go")]
     assert messages(history) == [{"role": "user", "content": [text("go")]}]
     assert system_text("First.", history) == "First.\n\nLater."
     assert system_text("", [user("go")]) == ""
-
-
-def test_our_ids_and_the_providers_stay_as_they_are():
-    assert wire_id("c_1a2b3c4d_0") == "c_1a2b3c4d_0"
-    assert wire_id("call_1|fc_2") == "call_1_fc_2"
-
-
-@given(st.text(min_size=1, max_size=200))
-def test_any_id_becomes_one_the_api_accepts(call_id):
-    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", wire_id(call_id))
 
 
 @given(st.lists(st.sampled_from([user("u"), assistant(Text("a ")), user(" "), assistant()])))

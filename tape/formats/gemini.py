@@ -1,0 +1,180 @@
+"""Contents of the Gemini API (generateContent), written from our messages: pure.
+
+Rules kept here: as many function responses as calls, all in the one turn after theirs; a user
+speaks before a call; a thought signature stays on the part it came with, and where a newer model
+insists on one that is not there, the documented word takes its place. System messages join the
+system instruction.
+
+`wire` holds, as the API writes them, the fields of the part besides its content:
+`thoughtSignature`, `thought` on thinking, and of a function call its `id`. Any
+other part is opaque.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown, text_of
+from .ids import GEMINI_IDS, Ids, tool_name
+from .turns import Encoder, Part, Turn
+from .wire import (
+    WireObject,
+    argument_object,
+    base64_of,
+    is_of,
+    outer_fields,
+    provider_fields,
+    told,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..blocks import Block, Content
+    from ..view import Message
+    from .wire import Load
+
+API = "google-generate"
+BESIDE = "$beside"
+"""Among a function response's fields, those of the part around it."""
+UNSIGNED = "skip_thought_signature_validator"
+"""Stands for the signature of a call that another model made."""
+
+_MODEL, _RESULTS = Turn("model", "parts"), Turn("user", "parts", "results")
+_ATTACHED = Turn("user", "parts", "attached")
+_BEGINNING = Part({"role": "user", "parts": [{"text": "(The conversation goes on.)"}]})
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Switches for models and hosts that speak this API."""
+
+    signed_calls: bool = False
+    """The first call of a turn must be signed (Gemini 3)."""
+    media_in_results: bool = False
+    """Pictures and files of a tool go inside its response (Gemini 3), else in a turn after it."""
+    thinking_as_text: bool = False
+    """Thinking of other models goes as text; otherwise it stays out."""
+    verbatim: bool = False
+    """Calls keep the id their provider gave them; the Gemini API itself wants none."""
+
+
+PLAIN = Options()
+
+
+def encoder(options: Options = PLAIN, load: Load | None = None) -> Encoder:
+    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+
+    `wire` data is taken to come from this API, as repair drops any other.
+    """
+    return Encoder(_Form(options, load))
+
+
+def messages(
+    messages: Sequence[Message], options: Options = PLAIN, load: Load | None = None
+) -> list[WireObject]:
+    """Return the contents for repaired `messages` as values: see `encoder`."""
+    array = encoder(options, load).array(messages)
+    return msgspec.json.decode(array, type=list[WireObject])
+
+
+def system_instruction(system: str, messages: Iterable[Message]) -> WireObject | None:
+    """Return `system` and the texts of the system messages as the request carries them."""
+    later = (text_of(message.content) for message in messages if message.role == "system")
+    parts = [{"text": text} for text in (system, *later) if text.strip()]
+    return {"parts": parts} if parts else None
+
+
+class _Form:
+    ids = GEMINI_IDS
+
+    def __init__(self, options: Options, load: Load | None) -> None:
+        self.options, self.load = options, load
+
+    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+        match message.role:
+            case "assistant":
+                return [Part(part, _MODEL) for part in self._answer(message.content, ids)]
+            case "tool":
+                return self._result(message, ids)
+            case "user":
+                parts = self._said(message.content)
+                outer = outer_fields(message.content, API)
+                return [Part({"role": "user", "parts": parts, **outer})] if parts else []
+            case "system":
+                return []
+
+    def placed(self, before: str, part: Part) -> Iterable[Part]:
+        return (_BEGINNING, part) if not before and part.role == "model" else (part,)
+
+    def ending(self, element: bytes) -> bytes:
+        return element
+
+    def _said(self, content: Content) -> list[WireObject]:
+        return [wire for block in content if (wire := self._part(block))]
+
+    def _part(self, block: Block) -> WireObject | None:
+        match block:
+            case Text(text=text):
+                return {"text": text, **provider_fields(block, API)} if text.strip() else None
+            case Image() | Document() | Audio():
+                return self._media(block)
+            case Opaque():
+                return unpacked(block.raw) if is_of(block, API) else None
+            case Thinking():
+                wire = provider_fields(block, API)
+                if wire:
+                    return {"text": block.text, "thought": True, **wire}
+                as_text = self.options.thinking_as_text and block.text.strip()
+                return {"text": block.text} if as_text else None
+            case ToolCall() | Unknown():
+                return None
+
+    def _media(self, block: Image | Document | Audio) -> WireObject:
+        data = base64_of(block.blob, self.load)
+        if data is None:
+            return {"text": told(block)}
+        return {"inlineData": {"mimeType": block.mime, "data": data}, **provider_fields(block, API)}
+
+    def _answer(self, content: Content, ids: Ids) -> Iterable[WireObject]:
+        signed = not self.options.signed_calls
+        for block in content:
+            if isinstance(block, ToolCall):
+                part = self._call(block, ids)
+                if not signed:
+                    part.setdefault("thoughtSignature", UNSIGNED)
+                signed = True
+                yield part
+            elif part_of := self._part(block):
+                yield part_of
+
+    def _call(self, call: ToolCall, ids: Ids) -> WireObject:
+        wire = provider_fields(call, API)
+        wanted = wire.pop("id", None) if self.options.verbatim else None
+        wire.pop("id", None)
+        name = tool_name(call.name)
+        given = ids.call(call.id, wanted, kind=name)
+        function = {"name": name, "args": argument_object(call)}
+        return {"functionCall": {**({"id": given} if wanted else {}), **function}, **wire}
+
+    def _result(self, message: Message, ids: Ids) -> Iterable[Part]:
+        assert message.call_id is not None, "a tool message answers a call"
+        bound = ids.result(message.call_id)
+        response = outer_fields(message.content, API)
+        beside = response.pop(BESIDE, {})
+        if bound.is_wanted:
+            response["id"] = bound.id
+        response["name"] = bound.kind or tool_name(message.name or "")
+        others = self._said(tuple(one for one in message.content if not isinstance(one, Text)))
+        attached = [part for part in others if "text" not in part]
+        told_of = [part["text"] for part in others if "text" in part]
+        text = "\n".join(filter(None, [text_of(message.content), *told_of]))
+        response.setdefault("response", {"error" if message.is_error else "output": text})
+        if self.options.media_in_results and attached:
+            response["parts"] = attached
+            attached = []
+        yield Part({"functionResponse": response, **beside}, _RESULTS)
+        yield from (Part(part, _ATTACHED, late=True) for part in attached)

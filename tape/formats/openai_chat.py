@@ -1,0 +1,241 @@
+"""Message arrays of the OpenAI Chat Completions API and hosts that speak it: pure.
+
+Rules kept here: the tool messages of a batch stand right after their calls, with nothing between;
+pictures of tools follow in a user message; an assistant's content is a string, or null beside
+calls; ids up to 40 characters; arguments are always a JSON object as text. A system message stands
+in its place, so the system prompt is the first message.
+
+`wire` holds: thinking `field` (the name its text had: reasoning_content, reasoning, reasoning_text)
+and `details` (a list of reasoning_details); a tool call `id`, its own `details`, and fields of
+its host such as `extra_content`; a text `refusal: true` when it is one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
+from .ids import OPENAI_CHAT_IDS, IdRule, Ids, tool_name
+from .turns import Encoder, Part, Turn
+from .wire import (
+    WireObject,
+    argument_text,
+    base64_of,
+    is_of,
+    outer_fields,
+    provider_fields,
+    told,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..blocks import Block, Content
+    from ..view import Message
+    from .wire import Load
+
+API = "openai-chat"
+AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+"""Kinds of sound the API takes, and its names for them."""
+
+_ATTACHED = Turn("user", "content", "attached")
+_ATTACHED_HEAD = Part(
+    {"type": "text", "text": "Attached image(s) from tool result:"}, _ATTACHED, late=True
+)
+_CALL_FIELDS = {"id", "type", "details"}
+_FILLER = Part({"role": "assistant", "content": "I have the results."})
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Switches for hosts that speak this API in their own way; the defaults fit OpenAI's."""
+
+    ids: IdRule = OPENAI_CHAT_IDS
+    """Which ids of calls the host takes; Mistral wants `MISTRAL_IDS`."""
+    system_role: Literal["system", "developer"] = "system"
+    content: Literal["auto", "string", "list"] = "auto"
+    """Texts as one string, as a list of parts, or a string where there is just one."""
+    thinking_as_text: bool = False
+    """Thinking that has no field of the host's goes as tagged text; otherwise it stays out."""
+    replay_reasoning: bool = False
+    """Every answer carries `reasoning_content`, an empty one where there is none."""
+    tool_result_name: bool = False
+    """A tool message names its tool."""
+    filler_after_tools: bool = False
+    """An assistant message stands between results and the user message after them."""
+    freeform: frozenset[str] = frozenset()
+    """Tools whose input is plain text: their calls are of type custom."""
+    verbatim: bool = False
+    """Calls keep the id and the text their provider gave them, where `wire` still holds it."""
+
+
+PLAIN = Options()
+
+
+def encoder(options: Options = PLAIN, load: Load | None = None) -> Encoder:
+    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+
+    `wire` data is taken to come from this API, as repair drops any other.
+    """
+    return Encoder(_Form(options, load))
+
+
+def messages(
+    messages: Sequence[Message], options: Options = PLAIN, load: Load | None = None
+) -> list[WireObject]:
+    """Return the array for repaired `messages` as values: see `encoder`."""
+    array = encoder(options, load).array(messages)
+    return msgspec.json.decode(array, type=list[WireObject])
+
+
+class _Form:
+    def __init__(self, options: Options, load: Load | None) -> None:
+        self.options, self.load = options, load
+        self.ids = options.ids
+
+    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+        if message.role == "assistant":
+            answer = self._answer(message.content, ids)
+            return [Part(answer)] if answer else []
+        if message.role == "tool":
+            return self._result(message, ids)
+        told_only = message.role == "system"
+        content = [
+            wire for block in message.content if (wire := self._part(block, told_only=told_only))
+        ]
+        if not content:
+            return []
+        role = self.options.system_role if message.role == "system" else "user"
+        said = {"role": role, "content": self._content(content)}
+        return [Part({**said, **outer_fields(message.content, API)})]
+
+    def placed(self, before: str, part: Part) -> Iterable[Part]:
+        after_tools = self.options.filler_after_tools and before == "tool"
+        return (_FILLER, part) if after_tools and part.role == "user" else (part,)
+
+    def ending(self, element: bytes) -> bytes:
+        return element
+
+    def _content(self, parts: list[WireObject]) -> str | list[WireObject]:
+        plain = all(part.keys() == {"type", "text"} for part in parts)
+        if self.options.content == "list" or not plain:
+            return parts
+        if len(parts) == 1:
+            return str(parts[0]["text"])
+        if self.options.content == "auto":
+            return parts
+        return "\n\n".join(part["text"] for part in parts)
+
+    def _result(self, message: Message, ids: Ids) -> list[Part]:
+        assert message.call_id is not None, "a tool message answers a call"
+        texts = [block for block in message.content if isinstance(block, Text)]
+        others = [block for block in message.content if not isinstance(block, Text)]
+        attached = [wire for block in others if (wire := self._part(block))]
+        parts = [wire for block in texts if (wire := self._part(block))]
+        if not parts:
+            words = "(see the attachment)" if attached else "(no output)"
+            parts = [{"type": "text", "text": words}]
+        result: WireObject = {
+            **outer_fields(message.content, API),
+            "role": "tool",
+            "tool_call_id": ids.result(message.call_id).id,
+            "content": self._content(parts),
+        }
+        if self.options.tool_result_name and message.name:
+            result["name"] = tool_name(message.name)
+        late = [Part(wire, _ATTACHED, late=True) for wire in attached]
+        return [Part(result), *([_ATTACHED_HEAD] if late else []), *late]
+
+    def _answer(self, content: Content, ids: Ids) -> WireObject | None:
+        calls = [self._call(block, ids) for block in content if isinstance(block, ToolCall)]
+        said = self._said(content)
+        refusals = [text for block in content if (text := _refusal(block))]
+        answer: WireObject = {"role": "assistant", "content": said or None}
+        if refusals:
+            answer["refusal"] = "".join(refusals)
+        answer |= self._reasoning(content) | outer_fields(content, API)
+        if calls:
+            answer["tool_calls"] = calls
+        sendable = said or calls or refusals or {"audio", "function_call"} & answer.keys()
+        return answer if sendable else None
+
+    def _said(self, content: Content) -> str | list[Any]:
+        """Return the words of an answer as one string, or a list when it holds more than words."""
+        own = [block.raw for block in content if isinstance(block, Opaque) and is_of(block, API)]
+        words = [self._words(block) for block in content]
+        text = "".join(words)
+        if not own:
+            return text if text.strip() else ""
+        texts = [{"type": "text", "text": word} for word in words if word.strip()]
+        return [*texts, *map(unpacked, own)]
+
+    def _words(self, block: Block) -> str:
+        match block:
+            case Text(text=text):
+                return "" if _refusal(block) else text
+            case Thinking(text=text) if self.options.thinking_as_text and text.strip():
+                is_named = "field" in provider_fields(block, API)
+                return "" if is_named else f"<thinking>\n{text}\n</thinking>\n"
+        return ""
+
+    def _reasoning(self, content: Content) -> WireObject:
+        """Return thinking under the name it came with, an empty one too, and its details."""
+        fields: WireObject = {}
+        details: list[Any] = []
+        for block in content:
+            if isinstance(block, Thinking | ToolCall) and (wire := provider_fields(block, API)):
+                details += wire.get("details", [])
+                if isinstance(block, Thinking) and (name := wire.get("field")):
+                    fields[name] = fields.get(name, "") + block.text
+        if self.options.replay_reasoning and not fields:
+            fields["reasoning_content"] = ""
+        return {**fields, "reasoning_details": details} if details else fields
+
+    def _call(self, call: ToolCall, ids: Ids) -> WireObject:
+        wire = provider_fields(call, API)
+        wanted = wire.get("id") if self.options.verbatim else None
+        extra = {name: wire[name] for name in wire.keys() - _CALL_FIELDS}
+        custom = wire.get("type") == "custom" or call.name in self.options.freeform
+        given = {"id": ids.call(call.id, wanted), **extra}
+        name = tool_name(call.name)
+        if custom:
+            text = call.args_text if call.args_text is not None else argument_text(call)
+            return {**given, "type": "custom", "custom": {"name": name, "input": text}}
+        text = argument_text(call, verbatim=self.options.verbatim and bool(wire))
+        return {**given, "type": "function", "function": {"name": name, "arguments": text}}
+
+    def _part(self, block: Block, *, told_only: bool = False) -> WireObject | None:
+        match block:
+            case Text(text=text):
+                wire = provider_fields(block, API)
+                return {"type": "text", "text": text, **wire} if text.strip() else None
+            case Image() | Document() | Audio():
+                return {"type": "text", "text": told(block)} if told_only else self._media(block)
+            case Opaque():
+                return unpacked(block.raw) if is_of(block, API) else None
+            case Thinking() | ToolCall() | Unknown():
+                return None
+
+    def _media(self, block: Image | Document | Audio) -> WireObject:
+        data = base64_of(block.blob, self.load)
+        if data is None or (isinstance(block, Audio) and block.mime not in AUDIO):
+            return {"type": "text", "text": told(block)}
+        url, wire = f"data:{block.mime};base64,{data}", provider_fields(block, API)
+        match block:
+            case Image():
+                return {"type": "image_url", "image_url": {"url": url, **wire}}
+            case Audio():
+                sound = {"data": data, "format": AUDIO[block.mime]}
+                return {"type": "input_audio", "input_audio": sound}
+            case Document():
+                file = {"filename": block.name or "file", "file_data": url}
+                return {"type": "file", "file": {**file, **wire}}
+
+
+def _refusal(block: Block) -> str:
+    """Return the words of a refusal; empty when the block is none."""
+    is_one = isinstance(block, Text) and provider_fields(block, API).get("refusal")
+    return block.text if isinstance(block, Text) and is_one else ""

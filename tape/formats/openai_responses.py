@@ -1,0 +1,264 @@
+"""Input items of the OpenAI Responses API, written from our messages: pure.
+
+Rules kept here: every call has its output; reasoning items go back whole, in their place before
+what they led to, and only where something follows; item ids of at most 64 characters that do not
+end in "_", and only beside all the reasoning they came with; freeform tools have calls and outputs
+of their own type. A system message is an item in its place; the system prompt may be the first
+message here, or the request's `instructions`.
+
+`wire` holds: thinking the whole reasoning item; text `id`, `phase` and `status` of its message,
+`annotations`, and `type: refusal` when it is one; a tool call `id` (the item's), `call_id`, `type`
+and further fields of the item. Texts next to each other with the same `id` are one message.
+Any other item is opaque.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
+from .ids import OPENAI_RESPONSES_IDS, Ids, tool_name
+from .openai_chat import AUDIO
+from .turns import Encoder, Part
+from .wire import (
+    WireObject,
+    argument_text,
+    base64_of,
+    is_of,
+    outer_fields,
+    provider_fields,
+    told,
+    unpacked,
+    without,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..blocks import Block, Content
+    from ..view import Message
+    from .wire import Load
+
+API = "openai-responses"
+LONGEST_ITEM_ID = 64
+
+_MESSAGE_FIELDS = ("id", "phase", "status")
+_FUNCTION, _CUSTOM = "function_call", "custom_tool_call"
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Switches for hosts and models that speak this API."""
+
+    system_role: Literal["system", "developer"] = "developer"
+    stored: bool = False
+    """The provider keeps items, so reasoning can be named by its id alone (`store: true`)."""
+    thinking_as_text: bool = False
+    """Thinking of other models goes as text; otherwise it stays out."""
+    freeform: frozenset[str] = frozenset()
+    """Tools whose input is plain text: their calls are of type custom_tool_call."""
+    verbatim: bool = False
+    """Calls keep the id and the text their provider gave them, where `wire` still holds it."""
+
+
+PLAIN = Options()
+
+
+def encoder(options: Options = PLAIN, load: Load | None = None) -> Encoder:
+    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+
+    `wire` data is taken to come from this API, as repair drops any other.
+    """
+    return Encoder(_Form(options, load))
+
+
+def messages(
+    messages: Sequence[Message], options: Options = PLAIN, load: Load | None = None
+) -> list[WireObject]:
+    """Return the items for repaired `messages` as values: see `encoder`."""
+    array = encoder(options, load).array(messages)
+    return msgspec.json.decode(array, type=list[WireObject])
+
+
+class _Form:
+    ids = OPENAI_RESPONSES_IDS
+
+    def __init__(self, options: Options, load: Load | None) -> None:
+        self.options, self.load = options, load
+
+    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+        match message.role:
+            case "assistant":
+                return [Part(item) for item in self._answer(message.content, ids)]
+            case "tool":
+                return [Part(self._output(message, ids))]
+            case "system" | "user":
+                role = self.options.system_role if message.role == "system" else "user"
+                return [Part(item) for item in self._said(role, message.content)]
+
+    def placed(self, before: str, part: Part) -> Iterable[Part]:  # noqa: ARG002 (any item follows any)
+        return (part,)
+
+    def ending(self, element: bytes) -> bytes:
+        return element
+
+    def _said(self, role: str, content: Content) -> Iterable[WireObject]:
+        """Yield the message somebody said, and items of the API's own that stood there."""
+        own = [block for block in content if isinstance(block, Opaque) and _is_item(block)]
+        parts = [wire for block in content if block not in own and (wire := self._part(block))]
+        if parts:
+            yield {"role": role, "content": _short(parts), **outer_fields(content, API)}
+        yield from (unpacked(block.raw) for block in own if is_of(block, API))
+
+    def _output(self, message: Message, ids: Ids) -> WireObject:
+        assert message.call_id is not None, "a tool message answers a call"
+        bound = ids.result(message.call_id)
+        parts = [wire for block in message.content if (wire := self._part(block))]
+        return {
+            **outer_fields(message.content, API),
+            "type": f"{bound.kind or _FUNCTION}_output",
+            "call_id": bound.id,
+            "output": _short(parts) if parts else "(no output)",
+        }
+
+    def _part(self, block: Block) -> WireObject | None:
+        match block:
+            case Text(text=text):
+                wire = provider_fields(block, API)
+                return {"type": "input_text", "text": text, **wire} if text.strip() else None
+            case Image() | Document() | Audio():
+                return self._media(block)
+            case Opaque():
+                return unpacked(block.raw) if is_of(block, API) else None
+            case Thinking() | ToolCall() | Unknown():
+                return None
+
+    def _media(self, block: Image | Document | Audio) -> WireObject:
+        data = base64_of(block.blob, self.load)
+        if data is None or (isinstance(block, Audio) and block.mime not in AUDIO):
+            return {"type": "input_text", "text": told(block)}
+        url, wire = f"data:{block.mime};base64,{data}", provider_fields(block, API)
+        match block:
+            case Image():
+                return {"type": "input_image", "detail": "auto", "image_url": url, **wire}
+            case Audio():
+                sound = {"data": data, "format": AUDIO[block.mime]}
+                return {"type": "input_audio", "input_audio": sound}
+            case Document():
+                name = block.name or "file"
+                return {"type": "input_file", "filename": name, "file_data": url, **wire}
+
+    def _answer(self, content: Content, ids: Ids) -> Iterable[WireObject]:
+        sent = self._without_idle_thoughts(content)
+        whole = sum(_is_thought(block) for block in sent) == sum(map(_is_thought, content))
+        for _, placed in groupby(enumerate(sent), key=_message_of):
+            run = [block for _, block in placed]
+            item_id = provider_fields(run[0], API).get("id")
+            named = whole and _is_item_id(item_id)
+            match run[0]:
+                case Text() if named:
+                    yield _message(run)
+                case Text():
+                    yield from map(_easy_message, run)
+                case ToolCall() as call:
+                    item = self._call(call, ids)
+                    yield item if named else without(item, "id")
+                case Thinking(text=text) as block:
+                    yield provider_fields(block, API) or {"role": "assistant", "content": text}
+                case Opaque(raw=raw):
+                    yield unpacked(raw)
+
+    def _without_idle_thoughts(self, content: Content) -> Content:
+        """Return what can be sent, without reasoning that nothing follows."""
+        sent = [block for block in content if self._goes(block)]
+        while sent and _is_thought(sent[-1]):
+            sent.pop()
+        return tuple(sent)
+
+    def _goes(self, block: Block) -> bool:
+        match block:
+            case Text(text=text):
+                return bool(text.strip())
+            case Thinking(text=text):
+                item = provider_fields(block, API)
+                if not item:
+                    return self.options.thinking_as_text and bool(text.strip())
+                return self.options.stored or bool(
+                    item.get("encrypted_content") or item.get("content")
+                )
+            case Opaque():
+                return is_of(block, API)
+            case ToolCall():
+                return True
+            case Image() | Document() | Audio() | Unknown():
+                return False
+
+    def _call(self, call: ToolCall, ids: Ids) -> WireObject:
+        wire = provider_fields(call, API)
+        custom = wire.get("type", _FUNCTION) == _CUSTOM or call.name in self.options.freeform
+        kind = _CUSTOM if custom else _FUNCTION
+        wanted = wire.get("call_id") if self.options.verbatim else None
+        item = {**wire, "type": kind, "name": tool_name(call.name)}
+        item["call_id"] = ids.call(call.id, wanted, kind)
+        if custom:
+            given = call.args_text
+            return {**item, "input": argument_text(call) if given is None else given}
+        return {
+            **item,
+            "arguments": argument_text(call, verbatim=self.options.verbatim and bool(wire)),
+        }
+
+
+def _message_of(placed: tuple[int, Block]) -> tuple[bool, Any]:
+    """Return what texts of one message have in common, and nothing else has."""
+    place, block = placed
+    item_id = provider_fields(block, API).get("id") if isinstance(block, Text) else None
+    return (True, item_id) if item_id else (False, place)
+
+
+def _message(run: list[Block]) -> WireObject:
+    """Return texts of one message as the API gave it."""
+    wire = provider_fields(run[0], API)
+    kept = {name: wire[name] for name in _MESSAGE_FIELDS if wire.get(name)}
+    content = [_output_part(block) for block in run if isinstance(block, Text)]
+    outer = outer_fields(run, API)
+    return {"type": "message", "role": "assistant", "content": content, **kept, **outer}
+
+
+def _easy_message(block: Block) -> WireObject:
+    """Return a text in the form that needs no id."""
+    assert isinstance(block, Text), "only texts are messages"
+    wire = provider_fields(block, API)
+    phase = {"phase": wire["phase"]} if wire.get("phase") else {}
+    return {"role": "assistant", "content": block.text, **phase, **outer_fields([block], API)}
+
+
+def _output_part(block: Text) -> WireObject:
+    wire = provider_fields(block, API)
+    if wire.get("type") == "refusal":
+        return {"type": "refusal", "refusal": block.text}
+    extra = {name: part for name, part in wire.items() if name not in _MESSAGE_FIELDS}
+    return {"type": "output_text", "text": block.text, "annotations": [], **extra}
+
+
+def _short(parts: list[WireObject]) -> str | list[WireObject]:
+    only = parts[0]
+    if len(parts) == 1 and only.keys() == {"type", "text"} and only["type"] == "input_text":
+        return str(only["text"])
+    return parts
+
+
+def _is_thought(block: Block) -> bool:
+    return isinstance(block, Thinking) and bool(provider_fields(block, API))
+
+
+def _is_item(block: Opaque) -> bool:
+    return not str(unpacked(block.raw).get("type", "")).startswith("input_")
+
+
+def _is_item_id(item_id: Any) -> bool:
+    is_short = isinstance(item_id, str) and 0 < len(item_id) <= LONGEST_ITEM_ID
+    return is_short and not item_id.endswith("_")

@@ -1,0 +1,158 @@
+"""JSON as providers write it, in and out of raw fields: what all foreign shapes share; pure.
+
+Keys of ours inside `wire` begin with `$`, and never go to a provider: `$api` names the API that
+data comes from in what no model wrote, `$outer` holds fields of the message or result around the
+block, `$strange` those of other programs that look like ours, and `$json` holds as text what a
+tape could not hold as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from ..blocks import NO_JSON, Audio, BlobRef, Document, Image, ToolCall
+from ..errors import NotFound
+from ..payload import BLOB, UNREADABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..blocks import Block
+
+    Load = Callable[[BlobRef], bytes]
+    """Returns the bytes of a blob; raises NotFound when it is missing."""
+    Put = Callable[[bytes], BlobRef]
+    """Stores bytes and returns their reference."""
+
+WireObject = dict[str, Any]
+"""A JSON object in an API's own form."""
+
+API = "$api"
+OUTER = "$outer"
+STRANGE = "$strange"
+_JSON = "$json"
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encoded(value: Any) -> bytes:
+    """Return a value as compact JSON; a lone surrogate becomes U+FFFD."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_well_formed(value))
+
+
+def decoded(data: bytes | str) -> Any:
+    """Return what JSON says, also where it holds half a surrogate pair; raise ValueError."""
+    try:
+        return msgspec.json.decode(data)
+    except UNREADABLE:
+        return _well_formed(json.loads(data))
+
+
+def _well_formed(value: Any) -> Any:
+    match value:
+        case str():
+            return _LONE_SURROGATE.sub("\ufffd", value)
+        case dict():
+            return {_well_formed(key): _well_formed(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_well_formed(part) for part in value]
+        case _:
+            return value
+
+
+def packed(value: Any) -> Raw:
+    """Return a value as raw JSON that an entry can hold, whatever its keys are."""
+    data = encoded(value)
+    is_ours = isinstance(value, dict) and value.keys() == {_JSON}
+    return Raw(encoded({_JSON: data.decode()}) if BLOB in data or is_ours else data)
+
+
+def unpacked(raw: Raw) -> WireObject:
+    """Return the object a raw field holds; an empty one when there is none."""
+    if raw == NO_JSON:
+        return {}
+    value = decoded(bytes(raw))
+    if isinstance(value, dict) and value.keys() == {_JSON}:
+        value = decoded(value[_JSON])
+    return value if isinstance(value, dict) else {}
+
+
+def without(value: WireObject, *names: str) -> WireObject:
+    """Return the fields not named."""
+    return {name: part for name, part in value.items() if name not in names}
+
+
+def provider_fields(block: Block, api: str) -> WireObject:
+    """Return what the provider wants back with a block; nothing when it is another API's."""
+    if block.wire is NO_JSON:
+        return {}
+    wire = unpacked(block.wire)
+    if wire.get(API, api) != api:
+        return {}
+    return {name: value for name, value in wire.items() if not name.startswith("$")}
+
+
+def outer_fields(content: Iterable[Block], api: str) -> WireObject:
+    """Return the fields that stood beside the content of a message or result."""
+    found: WireObject = {}
+    for block in content:
+        if block.wire is not NO_JSON:
+            wire = unpacked(block.wire)
+            if wire.get(API, api) == api:
+                found |= wire.get(OUTER, {})
+    return found
+
+
+def is_of(block: Block, api: str) -> bool:
+    """Tell whether a provider's own block may go to `api`."""
+    return block.wire is NO_JSON or unpacked(block.wire).get(API, api) == api
+
+
+def bytes_of(blob: BlobRef, load: Load | None) -> bytes | None:
+    """Return the bytes of a blob; None when they cannot be had."""
+    if load is None:
+        return None
+    try:
+        return load(blob)
+    except NotFound:
+        return None
+
+
+def base64_of(blob: BlobRef, load: Load | None) -> str | None:
+    """Return the bytes of a blob as base64; None when they cannot be had."""
+    data = bytes_of(blob, load)
+    return None if data is None else b64encode(data).decode()
+
+
+def told(block: Image | Document | Audio) -> str:
+    """Return the words that stand for a picture or a file that cannot be sent."""
+    return f"({block.mime} of {block.blob.bytes} bytes: not sent)"
+
+
+def argument_object(call: ToolCall) -> Raw | WireObject:
+    """Return the arguments as the object APIs insist on, whatever the model wrote."""
+    if call.args_text is None:
+        return call.args if call.args != NO_JSON else {}
+    if not call.args_text.strip():
+        return {}
+    try:
+        written = decoded(call.args_text)
+    except UNREADABLE:
+        written = None
+    return written if isinstance(written, dict) else {"text": call.args_text}
+
+
+def argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
+    """Return the arguments as text: a JSON object, or with `verbatim` what the model wrote."""
+    if verbatim and call.args_text and call.args_text.strip():
+        return call.args_text
+    given = argument_object(call)
+    return bytes(given).decode() if isinstance(given, Raw) else encoded(given).decode()
