@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -44,16 +43,16 @@ class Blobs:
         """Store bytes, synced, unless they are there, and return their reference."""
         digest = sha256(data).hexdigest()
         with self.tape.make("blobs") as blobs:
-            new = not blobs.has(digest[:2])
             with blobs.make(digest[:2]) as shelf:
-                if not shelf.has(digest):
+                if _wanted(shelf, digest):
+                    shelf.sync()  # who wrote it may have been killed before
+                else:
                     self._write(shelf, digest, data)
-            if new:
-                blobs.sync()
+            blobs.sync()
         return BlobRef(digest, len(data), head)
 
     def _write(self, shelf: Folder, digest: str, data: bytes) -> None:
-        temporary = f".{digest}.{secrets.token_hex(4)}"
+        temporary = f".{digest}.{os.urandom(4).hex()}"
         fd = shelf.file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             write_all(fd, data)
@@ -90,6 +89,26 @@ class Blobs:
             return False
         return bool(copies)
 
+    def retire(self, digest: str, before: int) -> bool:
+        """Delete a blob that nobody stored since `before`, in ns; tell whether it went.
+
+        It is put aside before its time is looked at: who stores it meanwhile finds it missing and
+        writes it again, and who did so just before gets it back.
+        """
+        aside = f".{digest}.{os.urandom(4).hex()}"
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                os.rename(digest, aside, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
+                gone = os.stat(aside, dir_fd=shelf.fd).st_mtime_ns < before
+                if gone:
+                    os.unlink(aside, dir_fd=shelf.fd)
+                else:
+                    os.rename(aside, digest, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
+                shelf.sync()
+        except FileNotFoundError:
+            return False
+        return gone
+
     def text(self, ref: BlobRef) -> str:
         """Return the text of a blob, or what stands for it when it is missing."""
         try:
@@ -112,3 +131,12 @@ class Blobs:
         if len(raw) <= LIMIT:
             return token
         return msgspec.json.encode(self.put(raw, text[:HEAD]))
+
+
+def _wanted(shelf: Folder, digest: str) -> bool:
+    """Tell whether a blob is there, giving it a new time: no longer one that can be retired."""
+    try:
+        os.utime(digest, dir_fd=shelf.fd, follow_symlinks=False)
+    except OSError:  # missing, or of a disk that cannot be written
+        return shelf.has(digest)
+    return True

@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from time import time_ns
 
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+"""Seconds of each unit of an age."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 from contextlib import contextmanager, nullcontext, suppress
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Self
 
 from .errors import InvalidName, Overtaken, SyncFailed, WriteFailed
@@ -138,6 +139,19 @@ class Folder:
         except FileNotFoundError:
             return False
         return True
+
+    def tree(self, name: str) -> Iterator[os.stat_result]:
+        """Yield what stat says of a file, or of a folder and all in it; links are not followed."""
+        top = os.stat(checked(name), dir_fd=self.fd, follow_symlinks=False)
+        yield top
+        for _, folders, files, fd in os.fwalk(name, dir_fd=self.fd) if S_ISDIR(top.st_mode) else ():
+            for inner in (*folders, *files):
+                with suppress(FileNotFoundError):  # gone meanwhile
+                    yield os.stat(inner, dir_fd=fd, follow_symlinks=False)
+
+    def weight(self, name: str) -> int:
+        """Return the bytes of a file, or of all files in a folder and below."""
+        return sum(about.st_size for about in self.tree(name) if S_ISREG(about.st_mode))
 
     def move(self, name: str, to: Folder, new: str) -> None:
         """Rename `name` into another folder, and sync both."""

@@ -7,7 +7,6 @@ it exists or it does not.
 from __future__ import annotations
 
 import os
-import secrets
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,6 +42,11 @@ if TYPE_CHECKING:
 _FOLDERS = ("phases", "blobs", "locks", "quarantine")
 
 
+def random_hex(count: int) -> str:
+    """Return so many random bytes, as twice as many hex digits."""
+    return os.urandom(count).hex()
+
+
 class Beginning(NamedTuple):
     """What a new tape knows from the start."""
 
@@ -65,7 +69,7 @@ class Store:
         path: Path,
         *,
         clock: Callable[[], int] = now,
-        random: Callable[[int], str] = secrets.token_hex,
+        random: Callable[[int], str] = random_hex,
         projection: Projection | None = None,
         durable: bool = True,
     ) -> None:
@@ -80,7 +84,7 @@ class Store:
     def create(self, beginning: Beginning, origin: tuple[Tape, Head] | None = None) -> Tape:
         """Make a tape with its `start` entry; with `origin` its past is that entry's path."""
         identity = self.random(16)
-        with self._home() as tapes:
+        with self.hold_tapes() as tapes:
             with tapes.make(f".new-{identity}") as folder:
                 self._fill(folder, identity, beginning, origin)
             name = f"{stamp(self.clock())[:10]}-{slug(beginning.slug)}-{identity[:8]}"
@@ -136,11 +140,13 @@ class Store:
             if beginning.title:
                 moves.title(beginning.title, "start")
 
-    def _home(self) -> Folder:
+    def hold_tapes(self) -> Folder:
         """Hold `tapes/`, made with the store when it is not there yet."""
         if not self.tapes.is_dir():
             self._make()
         self.check()
+        with Folder.open(self.path, durable=self.durable) as home:
+            home.sync()  # who made it may have been killed before
         return Folder.open(self.tapes, durable=self.durable)
 
     def _make(self) -> None:
@@ -150,11 +156,10 @@ class Store:
             with Folder.open(self.path, durable=self.durable) as home:
                 if not home.has("store.json"):
                     self._stamp(home)
-                home.make("tapes").close()
-                home.sync()
-            for path in new:
-                with Folder.open(path.parent, durable=self.durable) as parent:
-                    parent.sync()
+                for path in (self.path, *new):
+                    with Folder.open(path.parent, durable=self.durable) as parent:
+                        parent.sync()
+                home.make("tapes").close()  # says that all above is on the medium
         except OSError as error:
             raise WriteFailed(
                 f"the store {self.path} cannot be written: {error.strerror}"
@@ -273,16 +278,17 @@ class Store:
         hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
         return found[name if name in found else only(name, "tape in the trash", hits)]
 
-    def empty_trash(self, names: Sequence[str]) -> None:
+    def empty_trash(self, names: Sequence[str] | None = None) -> None:
         """Delete tapes in the trash, by folder name or id prefix, for good: nothing undoes it.
 
-        Raises NotFound or Ambiguous, and UsageError while other tapes, in the trash too, read on
-        in one of them; nothing is deleted then.
+        Without `names` all that stands there goes, tapes or not. Raises NotFound or Ambiguous, and
+        UsageError while other tapes, in the trash too, read on in one of them; nothing is deleted
+        then.
         """
-        gone = [self._trashed(name) for name in names]
+        gone = self.trash() if names is None else [self._trashed(name) for name in names]
         self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            trash.delete(folder, [one.folder for one in gone])
+            trash.delete(folder, folder.names() if names is None else [one.folder for one in gone])
 
 
 def only(what: str, kind: str, hits: list[str]) -> str:

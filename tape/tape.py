@@ -221,8 +221,11 @@ class Tape:
         found = []
         committed = self.refs().phases() | {ORIGIN}
         for phase in (name for name in self.phases.with_origin() if name in committed):
-            with self.phases.open(phase) as file:
-                offsets = [offset for offset, line in file.lines() if line.startswith(start)]
+            try:
+                with self.phases.open(phase) as file:
+                    offsets = [offset for offset, line in file.lines() if line.startswith(start)]
+            except NotFound:  # named in the journal, and lost: no reason to hide the others
+                continue
             found += [
                 Hit(self, branches.at(self.phases, self.branch_of(phase), phase, at))
                 for at in offsets
@@ -291,15 +294,20 @@ class Tape:
 
     @contextmanager
     def _moving(self) -> Iterator[Moves]:
-        """Hold the journal's lock for a move, with the projection told before and after.
+        """Hold the journal's lock for a move."""
+        with self.followed(), self.journal.moving() as moves:
+            yield moves
 
-        So it learns of a move no writer makes, and where to look when the move is cut short.
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Tell the projection before and after of what no writer does.
+
+        So it learns of that, and where to look when it is cut short.
         """
         if self.projection is not None:
             self.projection.began(self.id)
         try:
-            with self.journal.moving() as moves:
-                yield moves
+            yield
         finally:
             if self.projection is not None:
                 self.projection.ended(self.id)

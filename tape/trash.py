@@ -5,7 +5,7 @@ Nothing is deleted but by `delete`, on somebody's word; never on a timer.
 
 from __future__ import annotations
 
-import shutil
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,8 +96,19 @@ def move(name: str, source: Folder, to: Folder) -> str:
 def delete(trash: Folder, names: Sequence[str]) -> None:
     """Delete tapes for good, each renamed first so that none is restored in part."""
     for name in names:
-        trash.move(name, trash, _DELETED + name)
+        if not name.startswith(_DELETED):
+            trash.move(name, trash, _DELETED + name)
     for name in trash.names():
         if name.startswith(_DELETED):
-            shutil.rmtree(name, dir_fd=trash.fd)
+            _remove(trash, name)
     trash.sync()
+
+
+def _remove(trash: Folder, name: str) -> None:
+    """Remove a folder with all that is in it, or a file that mending put there."""
+    try:
+        import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
+
+        shutil.rmtree(name, dir_fd=trash.fd)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=trash.fd)

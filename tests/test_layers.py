@@ -21,15 +21,19 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("errors", "clock", "reference", "disk", "blocks", "entries", "payload"),
+        *("errors", "clock", "text", "glance", "reference", "disk", "blocks", "filecalls"),
+        *("entries", "payload"),
         *("line", "given", "phase"),
         *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "trash"),
         *("store", "upkeep", "follow", "view", "repair", "tree", "formats", "index", "find"),
-        *("verify", "fsck", "render"),
+        *("replay",),
+        *("blame",),
+        *("verify", "gc", "fsck", "render", "transfer"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [
-        *("errors", "config", "llm", "llm.providers", "env", "tools", "policy", "profiles"),
+        *("errors", "llm.presets", "llm.catalogue", "config", "credentials"),
+        *("llm", "llm.providers", "env", "tools", "policy", "profiles"),
         *("context", "agent", "repl", "rpc", "acp"),
         *("__init__", "cli", "__main__"),
     ],
