@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import index
 import msgspec
 import reading
 import store
@@ -32,6 +33,7 @@ GROUPS = {
     "group": store.group_rows,
     "entry": store.entry_rows,
     "barrier": store.barrier_rows,
+    "index": index.index_rows,
 }
 
 

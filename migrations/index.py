@@ -67,3 +67,164 @@ def m001_tapes(db: Database) -> None:
         {"tape": bytes, "pid": int, "serial": int}, pk=("tape", "pid", "serial"), strict=True
     )
     db.table("meta").create({"key": str, "value": int}, pk="key", strict=True)
+
+
+@steps()
+def m002_entries(db: Database) -> None:
+    """Make the tables of single entries, and forget what was read without them."""
+    db.execute("DELETE FROM meta")
+    db.execute("DELETE FROM tapes")
+    db.table("phases").drop()
+    db.table("phases").create(
+        {
+            "key": int,
+            "tape": bytes,
+            "name": str,
+            "branch": str,
+            "offset": int,
+            "last": bytes,
+            "n": int,
+            "entries": int,
+            "time": str,
+            "model": str,
+            "answered": str,
+            "cost": float,
+            "home": str,
+            "cwd": str,
+            "moved": str,
+            "moved_offset": int,
+            "project": str,
+            "prompt": str,
+        },
+        pk="key",
+        not_null={"tape", "name", "offset", "last", "n", "entries", "time", "answered"}
+        | {"moved", "moved_offset"},
+        strict=True,
+    )
+    db.table("phases").create_index(["tape", "name"], unique=True)
+    db.table("types").create({"key": int, "name": str}, pk="key", not_null={"name"}, strict=True)
+    db.table("types").create_index(["name"], unique=True)
+    db.table("entries").create(
+        {
+            "key": int,
+            "id": bytes,
+            "phase": int,
+            "offset": int,
+            "length": int,
+            "n": int,
+            "time": int,
+            "type": int,
+        },
+        pk="key",
+        not_null={"id", "phase", "offset", "length", "n", "time", "type"},
+        strict=True,
+    )
+    db.table("entries").create_index(["id"], index_name="entries_id")
+    _make_facts(db)
+    _make_names(db)
+    db.execute("CREATE VIRTUAL TABLE text USING fts5(said, called, answered, content='')")
+    db.table("removed").create({"key": int}, pk="key", strict=True)
+    _make_views(db)
+
+
+def _make_facts(db: Database) -> None:
+    """Make the tables of what calls of models and tools took and touched."""
+    db.table("usage").create(
+        {
+            "entry": int,
+            "purpose": str,
+            "provider": str,
+            "model": str,
+            "input": int,
+            "output": int,
+            "reasoning": int,
+            "cache_read": int,
+            "cache_write": int,
+            "total": int,
+            "cost": float,
+            "duration_ms": int,
+        },
+        pk="entry",
+        not_null={"purpose", "provider", "model", "input", "output", "total"},
+        strict=True,
+    )
+    db.table("calls").create(
+        {"entry": int, "name": str, "is_error": int, "duration_ms": int},
+        pk="entry",
+        not_null={"name", "is_error", "duration_ms"},
+        strict=True,
+    )
+    db.table("files").create(
+        {"entry": int, "call": str, "path": str, "op": str},
+        not_null={"entry", "call", "path", "op"},
+        strict=True,
+    )
+    db.table("files").create_index(["path"])
+
+
+def _make_names(db: Database) -> None:
+    """Make the tables of what people call places, and of what was redacted."""
+    db.table("branches").create(
+        {
+            "tape": bytes,
+            "name": str,
+            "phase": str,
+            "entry": bytes,
+            "n": int,
+            "time": str,
+            "current": int,
+            "pinned": int,
+        },
+        pk=("tape", "name"),
+        not_null={"tape", "name", "phase", "current", "pinned"},
+        strict=True,
+    )
+    db.table("labels").create(
+        {"tape": bytes, "name": str, "entry": bytes},
+        pk=("tape", "name"),
+        not_null={"tape", "name", "entry"},
+        strict=True,
+    )
+    db.table("labels").create_index(["name"])
+    db.table("redactions").create(
+        {"tape": bytes, "entry": bytes}, pk=("tape", "entry"), strict=True
+    )
+
+
+_PLACE = """
+    FROM entries e JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
+    JOIN types k ON k.key = e.type
+"""
+_WHERE = """
+    lower(hex(t.id)) AS tape, t.title, p.branch, p.name AS phase, lower(hex(e.id)) AS entry, e.n,
+    strftime('%Y-%m-%dT%H:%M:%S', e.time / 1000000, 'unixepoch')
+        || printf('.%06dZ', e.time % 1000000) AS time
+"""
+
+
+def _make_views(db: Database) -> None:
+    """Make what people read: ids in hex, times as text. A copied past shows in its own tape too."""
+    db.create_view(
+        "sessions",
+        "SELECT lower(hex(id)) AS tape, title, folder, cwd, project, created, updated, model, "
+        "entries, branches, cost FROM tapes",
+    )
+    db.create_view(
+        "messages",
+        f"SELECT {_WHERE}, k.name AS type, e.length {_PLACE}",
+    )
+    db.create_view(
+        "costs",
+        f"SELECT {_WHERE}, u.purpose, u.provider, u.model, u.input, u.output, u.reasoning, "
+        "u.cache_read, u.cache_write, u.total, u.cost, u.duration_ms "
+        f"{_PLACE} JOIN usage u ON u.entry = e.key",
+    )
+    db.create_view(
+        "tool_calls",
+        f"SELECT {_WHERE}, c.name AS tool, c.is_error, c.duration_ms "
+        f"{_PLACE} JOIN calls c ON c.entry = e.key",
+    )
+    db.create_view(
+        "file_changes",
+        f"SELECT {_WHERE}, f.path, f.op, f.call {_PLACE} JOIN files f ON f.entry = e.key",
+    )

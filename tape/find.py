@@ -1,6 +1,6 @@
 """REF to place: which entry of which tape a reference means (tape.md §8).
 
-Tapes are looked up in the index where there is one; entries and labels in the files.
+All is looked up in the index where there is one, and else in the files, which say the same.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from .errors import Ambiguous, NotFound, TapeError
+from .branches import at
+from .errors import Ambiguous, InvalidName, NotFound, TapeError
 from .index import row_of, rows
 from .phase import ORIGIN
 from .reference import Reference, is_prefix, parse
+from .refs import checked_name
 from .tape import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .index import Index
+    from .index.tables import Place
     from .store import Store
     from .tape import Tape
 
@@ -46,7 +49,7 @@ def find(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
         reference = Reference(entry=entry, back=reference.back)
     tape = store.open_folder(folder)
     try:
-        hit = _within(tape, reference)
+        hit = _within(tape, index, reference)
     except BaseException:
         tape.close()
         raise
@@ -66,8 +69,8 @@ def _meant(store: Store, index: Index | None, reference: Reference, cwd: str) ->
     tapes = _tapes(store, index, reference.tape)
     if tapes or not reference.is_bare:
         return _only(store, reference.tape, tapes, "tape")
-    entries = _entries(store, reference.tape)
-    labels = [] if entries else _labels(store, reference.tape)
+    entries = _entries(store, index, reference.tape)
+    labels = [] if entries else _labels(store, index, reference.tape)
     return _only(store, reference.tape, entries or labels, "tape, entry or label")
 
 
@@ -107,16 +110,35 @@ def _ends_like(name: str, prefix: str) -> bool:
     return is_prefix(end) and (end.startswith(prefix) or prefix.startswith(end))
 
 
-def _entries(store: Store, word: str) -> list[_Found]:
+def _entries(store: Store, index: Index | None, word: str) -> list[_Found]:
     """Return the entries whose id begins with `word`, once where copies of a tape hold them."""
     if not is_prefix(word):
         return []
-    hits = [
-        (hit.head.phase != ORIGIN, _Found(folder, hit.head.entry))
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):
+            places = [place for place in index.places(word) if _stands(store, place)]
+            return _once((place.phase, place.folder, place.entry) for place in places)
+    return _once(
+        (hit.head.phase, folder, hit.head.entry)
         for folder, tape in _readable(store)
         for hit in _own_entries(tape, word)
-    ]
-    return list({found.entry: found for _, found in sorted(hits)}.values())  # copies give way
+    )
+
+
+def _once(hits: Iterable[tuple[str, str, str]]) -> list[_Found]:
+    """Return each entry once, given by phase, folder and id: a copied past gives way."""
+    found = sorted((phase != ORIGIN, _Found(folder, entry)) for phase, folder, entry in hits)
+    return list({one.entry: one for _, one in found}.values())
+
+
+def _stands(store: Store, place: Place) -> bool:
+    """Tell whether an entry is where the index says, in a tape that can be read."""
+    try:
+        with store.open_folder(place.folder) as tape:
+            at(tape.phases, tape.branch_of(place.phase), place.phase, place.offset, place.entry)
+    except (OSError, TapeError):  # a damaged tape must not hide what the others hold
+        return False
+    return True
 
 
 def _own_entries(tape: Tape, prefix: str) -> list[Hit]:
@@ -126,7 +148,16 @@ def _own_entries(tape: Tape, prefix: str) -> list[Hit]:
         return []
 
 
-def _labels(store: Store, word: str) -> list[_Found]:
+def _labels(store: Store, index: Index | None, word: str) -> list[_Found]:
+    with suppress(InvalidName):
+        return _labelled(store, index, checked_name("label", word))
+    return []
+
+
+def _labelled(store: Store, index: Index | None, word: str) -> list[_Found]:
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):
+            return [_Found(folder, entry) for folder, entry in index.labelled(word)]
     found = []
     for folder, tape in _readable(store):
         with suppress(OSError, TapeError):  # as above
@@ -162,21 +193,34 @@ def _described(store: Store, found: _Found, digits: int) -> str:
     return f"{found.entry[: max(digits, 8)]} in {tape}{title}" if found.entry else f"{tape}{title}"
 
 
-def _within(tape: Tape, reference: Reference) -> Hit:
+def _within(tape: Tape, index: Index | None, reference: Reference) -> Hit:
     """Return the place inside a tape that the rest of a reference means."""
     if reference.entry is not None:
-        hit = _entry(tape, reference)
+        hit = _entry(tape, index, reference)
     else:
         hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
     return hit.tape.back(hit.head, reference.back)
 
 
-def _entry(tape: Tape, reference: Reference) -> Hit:
+def _hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
+    """Return the entries whose id begins so, in the tape itself or else in its origin."""
+    if index is not None:
+        with suppress(OSError, sqlite3.Error, TapeError):  # then every line is looked at
+            found = [
+                Hit(tape, at(tape.phases, tape.branch_of(p.phase), p.phase, p.offset, p.entry))
+                for p in index.places(prefix, tape.id)
+            ]
+            if found:
+                return found
+    return tape.find_entry(prefix)
+
+
+def _entry(tape: Tape, index: Index | None, reference: Reference) -> Hit:
     """Return the entry whose id begins so, or that has this label; on the branch if one is said."""
     assert reference.entry is not None
-    hits = tape.find_entry(reference.entry) if is_prefix(reference.entry) else []
+    hits = _hits(tape, index, reference.entry) if is_prefix(reference.entry) else []
     if not hits and (entry := tape.refs().labels.get(reference.entry)):
-        hits = tape.find_entry(entry)
+        hits = _hits(tape, index, entry)
     if not hits:
         raise NotFound(f"no entry or label {reference.entry!r} in tape {tape.id[:8]}")
     if len(hits) > 1:

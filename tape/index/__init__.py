@@ -5,21 +5,38 @@ It is derived: deleting it, or doing without it, changes no answer, only the tim
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
-from typing import TYPE_CHECKING, NamedTuple, Self
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from ..clock import now
 from ..errors import TapeError
-from ..store import Store
+from ..payload import well_formed
+from ..reference import is_prefix
+from ..store import Store, only, random_hex
 from .follower import Index
-from .tally import TapeRow, read
+from .tally import TapeRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Index", "Library", "TapeRow", "open_store", "row_of", "rows"]
+    from ..tape import Tape
+    from .matching import Match
+
+__all__ = [
+    "Index",
+    "Library",
+    "TapeRow",
+    "answer",
+    "open_store",
+    "rebuild",
+    "row_of",
+    "rows",
+    "search",
+]
+
+T = TypeVar("T")
 
 
 class Library(NamedTuple):
@@ -40,11 +57,24 @@ class Library(NamedTuple):
         self.close()
 
 
+class _Indexed(Store):
+    """A store that looks its tapes up in the index, where that can be used."""
+
+    def open(self, prefix: str) -> Tape:
+        """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
+        if isinstance(self.projection, Index) and is_prefix(prefix):
+            with suppress(
+                OSError, sqlite3.Error
+            ):  # no index, or one behind: the files say the same
+                return self.open_folder(only(prefix, "tape", self.projection.folders(prefix)))
+        return super().open(prefix)
+
+
 def open_store(
     path: Path,
     *,
     clock: Callable[[], int] = now,
-    random: Callable[[int], str] = secrets.token_hex,
+    random: Callable[[int], str] = random_hex,
     index: bool = True,
 ) -> Library:
     """Return the store at `path` and its index, without looking at either.
@@ -52,9 +82,9 @@ def open_store(
     The store need not exist yet. The index is opened at its first use and made in a store that
     exists; one that cannot be used is done without.
     """
-    store = Store(path, clock=clock, random=random)
     if not index:
-        return Library(store, None)
+        return Library(Store(path, clock=clock, random=random), None)
+    store = _Indexed(path, clock=clock, random=random)
     follower = Index(store)
     store.projection = follower
     return Library(store, follower)
@@ -69,7 +99,7 @@ def rows(
     the store itself.
     """
     store.check()
-    cwd = None if cwd is None else _as_written(cwd)
+    cwd = None if cwd is None else well_formed(cwd)
     if index is not None:
         try:
             return index.rows(cwd, limit)
@@ -78,9 +108,72 @@ def rows(
     return _scanned(store, cwd)[:limit]
 
 
-def _as_written(cwd: str) -> str:
-    """Return a path as a tape says it: what is not Unicode became U+FFFD."""
-    return cwd.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+def answer(store: Store, index: Index | None, question: Callable[[sqlite3.Connection], T]) -> T:
+    """Return what a question asks of the tables, with all that stands in the files in them.
+
+    Where the index cannot be used, the same tables are made from the files for this question
+    alone. It may be asked twice and must not write. Raises NewerFormat or Damaged of the store
+    itself.
+    """
+    store.check()
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):
+            return index.answer(question)
+    with _private(store) as own:
+        return own.answer(question)
+
+
+def search(
+    store: Store,
+    index: Index | None,
+    query: str,
+    *,
+    types: Sequence[str] = (),
+    project: str | None = None,
+    model: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int = 20,
+) -> list[Match]:
+    """Return the entries that fit a query best, newer first among equals.
+
+    The query's words must all be there; `"a phrase"`, `-without`, `begin*` and `one OR two` mean
+    what they mean elsewhere, and all else, paths and identifiers too, means itself. The other
+    arguments narrow the search as `Wanted` says. Committed entries are searched, up to now.
+
+    Raises UsageError for a query with nothing to look for, NewerFormat or Damaged of the store.
+    """
+    from .matching import Wanted, matches  # noqa: PLC0415 (most commands search for nothing)
+    from .words import match  # noqa: PLC0415
+
+    project, model = (text and well_formed(text) for text in (project, model))
+    wanted = Wanted(match(query), types, project, model, since, until)
+    return answer(store, index, lambda db: matches(db, store, wanted, limit))
+
+
+def rebuild(store: Store, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
+    """Make the index anew and return how many tapes it holds; see `rebuilding`.
+
+    `progress` is told done and total. Raises Busy while another process does so, OSError or
+    sqlite3.Error where it cannot be written, NewerFormat or Damaged of the store itself.
+    """
+    from .rebuilding import rebuilt  # noqa: PLC0415 (rare)
+
+    return rebuilt(store, progress)
+
+
+@contextmanager
+def _private(store: Store) -> Iterator[Index]:
+    """Hold an index of one's own that goes afterwards."""
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
+
+    with TemporaryDirectory(prefix="tape-") as folder:
+        index = Index(store, Path(folder))
+        try:
+            index.fill(lambda _done, _total: None)
+            yield index
+        finally:
+            index.close()
 
 
 def _scanned(store: Store, cwd: str | None) -> list[TapeRow]:
@@ -95,8 +188,10 @@ def _scanned(store: Store, cwd: str | None) -> list[TapeRow]:
 
 def row_of(store: Store, folder: str) -> TapeRow | None:
     """Return the row of the tape in a folder by reading its files, None when that fails."""
+    from .reading import read  # noqa: PLC0415 (only where there is no index)
+
     try:
         with store.open_folder(folder) as tape:
-            return read(tape, folder, {}).row
+            return read(tape, folder).row
     except (OSError, TapeError):  # a damaged or newer one must not hide the others
         return None

@@ -18,33 +18,37 @@ from ..clock import stamp
 from ..disk import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..store import Store
 
 NAME = "index.db"
 APPLICATION = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
-SCHEMA = 1
+SCHEMA = 2
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_MISSING = ("no such ", "table ", "vtable ")
+"""How SQLite begins to say that a table, or a column of it, is not there."""
 _BESIDE = ("-wal", "-shm", "-journal", "")  # the file itself last: a lost one is only judged again
 
 
-def open_database(store: Store) -> sqlite3.Connection:
-    """Open the index of a store that exists, made, brought up to date or made anew where needed.
+def open_database(store: Store, home: Path) -> sqlite3.Connection:
+    """Open the index of a store that exists, in the folder `home`; made or mended where needed.
 
     Raises OSError where there is no store, sqlite3.Error or OSError where it cannot be opened.
     """
-    db = _ready(store.path) or _made(store)
+    db = _ready(home) or _made(store, home)
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA wal_autocheckpoint = 4000")
+    db.execute("PRAGMA secure_delete = ON")  # what is redacted later may stand in a page freed now
     return db
 
 
 def _ready(home: Path) -> sqlite3.Connection | None:
     try:
-        db = _connect(home)
+        db = connect(home)
     except sqlite3.OperationalError:  # most often: not there yet
         return None
     if _judged(db) == "ready":
@@ -53,7 +57,8 @@ def _ready(home: Path) -> sqlite3.Connection | None:
     return None
 
 
-def _connect(home: Path) -> sqlite3.Connection:
+def connect(home: Path) -> sqlite3.Connection:
+    """Connect to the file there, whatever it is; raise sqlite3.OperationalError where none is."""
     uri = (home / NAME).absolute().as_uri() + "?mode=rw"
     return sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)
 
@@ -77,20 +82,22 @@ def _judged(db: sqlite3.Connection) -> str:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Tell whether an error means that the file is not a whole index."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in _DAMAGE or (code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING))
 
 
-def _made(store: Store) -> sqlite3.Connection:
+def _made(store: Store, home: Path) -> sqlite3.Connection:
     """Open the index with nobody else making, migrating or renaming it meanwhile."""
     store.check()
-    store.tapes.stat()  # only a store that is there gets an index
-    with _alone(store.path):
-        db = _connect_or_create(store.path)
+    if home == store.path:
+        store.tapes.stat()  # only a store that is there gets an index
+    with alone(home):
+        db = _connect_or_create(home)
         state = _judged(db)
         if state in ("newer", "foreign", "damaged"):
             db.close()
-            _rename(store, state)
-            db = _connect_or_create(store.path)
+            _rename(home, state, store.clock)
+            db = _connect_or_create(home)
         if state != "ready":
             _migrate(db)
         return db
@@ -100,9 +107,9 @@ def _connect_or_create(home: Path) -> sqlite3.Connection:
     """Connect to the file, made empty where none is; what stood beside a lost one goes first."""
     with Folder.open(home) as folder:
         if not folder.has(NAME):
-            _remove(folder)
+            remove(folder)
             os.close(folder.file(NAME, os.O_RDWR | os.O_CREAT))
-    return _connect(home)
+    return connect(home)
 
 
 def _migrate(db: sqlite3.Connection) -> None:
@@ -115,7 +122,13 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def immediate(db: sqlite3.Connection) -> Iterator[None]:
-    """Write in one transaction that waits for others at its beginning, where it can still wait."""
+    """Write in one transaction that waits for others at its beginning, where it can still wait.
+
+    Inside another one it is a part of that.
+    """
+    if db.in_transaction:
+        yield
+        return
     with db:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -138,48 +151,49 @@ def migrations_dir() -> Path:
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
-def set_aside(store: Store, file: tuple[int, int] | None) -> None:
+def set_aside(home: Path, file: tuple[int, int] | None, clock: Callable[[], int]) -> None:
     """Rename a damaged index, unless somebody did so first and another `file` stands there."""
-    with _alone(store.path):
-        if file is not None and identity(store) == file:
-            _rename(store, "damaged")
+    with alone(home):
+        if file is not None and identity(home) == file:
+            _rename(home, "damaged", clock)
 
 
-def drop(store: Store) -> None:
+def drop(home: Path) -> None:
     """Remove an index that is behind for good: the next reader makes it anew from the tapes."""
-    with _alone(store.path), Folder.open(store.path) as home:
-        _remove(home)
+    with alone(home), Folder.open(home) as folder:
+        remove(folder)
 
 
-def _remove(home: Folder) -> None:
+def remove(home: Folder) -> None:
+    """Remove the files of an index; whoever calls holds `alone`."""
     for suffix in _BESIDE:
         with suppress(FileNotFoundError):
             os.unlink(NAME + suffix, dir_fd=home.fd)
 
 
-def identity(store: Store) -> tuple[int, int] | None:
+def identity(home: Path) -> tuple[int, int] | None:
     """Return device and inode of the file that is the index now, None where none is."""
     try:
-        found = (store.path / NAME).stat()
+        found = (home / NAME).stat()
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
 
 
-def _rename(store: Store, why: str) -> None:
-    time = stamp(store.clock())[:19].replace(":", "")
+def _rename(home: Path, why: str, clock: Callable[[], int]) -> None:
+    time = stamp(clock())[:19].replace(":", "")
     stem = to = f"{NAME}.{why}-{time}"
-    with Folder.open(store.path) as home:
-        names, k = home.names(), 2
+    with Folder.open(home) as folder:
+        names, k = folder.names(), 2
         while to in names:
             to, k = f"{stem}.{k}", k + 1
         for suffix in _BESIDE:
             if NAME + suffix in names:
-                os.rename(NAME + suffix, to + suffix, src_dir_fd=home.fd, dst_dir_fd=home.fd)
+                os.rename(NAME + suffix, to + suffix, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def alone(home: Path) -> Iterator[None]:
     """Hold the lock of the store's folder."""
     fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -19,13 +19,14 @@ from ..errors import NotFound, TapeError
 from . import tables
 from .database import drop, identity, immediate, is_damage, open_database, set_aside
 from .tables import Location, Open
-from .tally import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ..store import Store
     from ..tape import Tape
+    from .reading import Run
     from .tally import TapeRow
 
 T = TypeVar("T")
@@ -43,8 +44,9 @@ _SKIPPED = (Error, OSError, TapeError)
 class Index:
     """The projection of one store, for one thread; its file is opened at the first use."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, folder: Path | None = None) -> None:
         self._store = store
+        self._home = folder or store.path
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._writing: Counter[str] = Counter()
@@ -59,11 +61,13 @@ class Index:
         self._writing[tape] += 1
         try:
             self._do(lambda db: self._enter(db, [tape]))
+            while not self._is_current():  # another file took its place meanwhile
+                self._open()
         except TapeError:  # a later version wrote this store: no index is made in it
             return
         except (Error, OSError):
             with suppress(OSError):
-                drop(self._store)
+                drop(self._home)
 
     def moved(self, tape: str) -> None:
         """Catch the tape up, at most once a second: while it is being written readers do so too."""
@@ -76,32 +80,30 @@ class Index:
     def ended(self, tape: str) -> None:
         """Catch the tape up and, when it was the last one's end, take it out of the writers."""
         self._writing[tape] -= 1
-        with suppress(*_SKIPPED):
-            self._do(lambda db: self._read(db, tape))
+
+        def work(db: Connection) -> None:  # both on one file: another may take its place
+            self._read(db, tape)
             if self._writing[tape] <= 0:
-                self._do(lambda db: self._leave(db, [self._entry(tape)]))
+                self._leave(db, [self._entry(tape)])
+
+        with suppress(*_SKIPPED):
+            self._do(work)
 
     def overwrote(self, tape: str) -> None:
-        """Read a tape anew, leaving nothing in the file of what was known before."""
+        """Read a redaction, leaving nothing in the file of what was known before."""
         try:
-            self._do(lambda db: self._anew(db, tape))
+            self._do(lambda db: self._scrub(db, tape))
         except TapeError:  # no index is made in a later version's store, or for a tape that went
             return
         except (Error, OSError):
             with suppress(OSError):
-                drop(self._store)
+                drop(self._home)
 
-    def _anew(self, db: Connection, tape: str) -> None:
-        db.execute("PRAGMA secure_delete = ON")
-        where = self._locate(db, tape)
-        with self._store.open_folder(where.folder) as opened:
-            new = read(opened, where.folder, {})
-            with immediate(db):
-                tables.forget(db, tape, where.folder)
-                tables.keep(db, new, None)
-                tables.settle(db, tape, where)
-            _keep(db, opened, where)
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def _scrub(self, db: Connection, tape: str) -> None:
+        from .erasing import scrub  # noqa: PLC0415 (redactions are rare)
+
+        self._read(db, tape)
+        scrub(db)
 
     def catch_up(self) -> None:
         """Read what is new: in tapes being written, and of tapes that came or went.
@@ -112,11 +114,22 @@ class Index:
 
     def rows(self, cwd: str | None, limit: int | None) -> list[TapeRow]:
         """Return the tapes newest first; raise as `catch_up` does."""
-        return self._answer(lambda db: tables.listed(db, cwd, limit))
+        return self.answer(lambda db: tables.listed(db, cwd, limit))
 
     def folders(self, prefix: str) -> list[str]:
         """Return the folders of tapes whose id begins with `prefix`; raise as `catch_up` does."""
-        return self._answer(lambda db: tables.named(db, prefix))
+        return self.answer(lambda db: tables.named(db, prefix))
+
+    def places(self, prefix: str, tape: str | None = None) -> list[tables.Place]:
+        """Return where entries stand whose id begins with `prefix`, in one tape or in all.
+
+        Raises as `catch_up` does.
+        """
+        return self.answer(lambda db: tables.places(db, prefix, tape))
+
+    def labelled(self, name: str) -> list[tuple[str, str]]:
+        """Return folder and entry of each label of this name; raise as `catch_up` does."""
+        return self.answer(lambda db: tables.labelled(db, name))
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -124,8 +137,11 @@ class Index:
         if db is not None:
             db.close()
 
-    def _answer(self, question: Callable[[Connection], T]) -> T:
-        """Catch up and answer on one file: one made anew in between knows nothing yet."""
+    def answer(self, question: Callable[[Connection], T]) -> T:
+        """Catch up and answer on one file: one made anew in between knows nothing yet.
+
+        Raises as `catch_up` does. A question may be asked twice.
+        """
 
         def work(db: Connection) -> T:
             self._catch_up(db)
@@ -140,23 +156,23 @@ class Index:
         except DatabaseError as error:
             if not is_damage(error):
                 raise
-        file = self._file or identity(self._store)
+        file = self._file or identity(self._home)
         self.close()
-        set_aside(self._store, file)
+        set_aside(self._home, file, self._store.clock)
         return work(self._open())
 
     def _open(self) -> Connection:
         """Return the connection; a file that took the place of ours learns who is writing."""
         if self._db is None or not self._is_current():
             self.close()
-            file = identity(self._store)
-            self._db = open_database(self._store)
+            file = identity(self._home)
+            self._db = open_database(self._store, self._home)
             self._enter(self._db, [tape for tape, count in self._writing.items() if count > 0])
-            self._file = file or identity(self._store)
+            self._file = file or identity(self._home)
         return self._db
 
     def _is_current(self) -> bool:
-        return self._file is not None and self._file == identity(self._store)
+        return self._file is not None and self._file == identity(self._home)
 
     def _entry(self, tape: str) -> Open:
         return Open(tape, os.getpid(), id(self))
@@ -205,23 +221,55 @@ class Index:
                 return Location(name, 0)
         raise NotFound(f"tape {tape} is not in the store")
 
-    def _look_around(self, db: Connection) -> None:
+    def fill(self, progress: Callable[[int, int], None]) -> None:
+        """Read all tapes into a file nobody else uses yet; `progress` is told done and total.
+
+        Faster than `catch_up`, but for nothing that has to outlive a power failure. Raises as that
+        does.
+        """
+
+        def work(db: Connection) -> None:
+            from . import lines  # noqa: PLC0415 (rare)
+
+            with lines.filling(db), immediate(db):
+                self._look_around(db, progress)
+
+        self._do(work)
+
+    def learn(self, other: Path) -> None:
+        """Read what another index of this store knows of and this one does not, and its writers."""
+        db = self._open()
+        with tables.beside(db, other):
+            writers, behind = tables.writers(db, "other"), tables.behind(db)
+        with immediate(db):
+            tables.enter(db, writers)
+        for tape in behind:
+            self._follow(db, tape)
+
+    def _look_around(
+        self, db: Connection, progress: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> None:
         """Take tapes in that came and out that went, if the time of their folder tells of any.
 
         A time too young to differ after the next change is not kept, nor one with tapes that could
         not be read: then the next reader looks again.
         """
-        mtime = self._store.tapes.stat().st_mtime_ns
+        mtime = _mtime(self._store)
         if mtime == tables.seen(db):
             return
         there = {name: inode & _INTEGER for name, inode in self._store.inodes().items()}
         known = tables.locations(db)
         held = {tape: at for tape, at in known.items() if there.get(at.folder) == at.inode}
         new = {Location(*item) for item in there.items()} - set(held.values())
-        taken = [self._take_in(db, where, held) for where in sorted(new)]
-        for tape in known.keys() - held.keys():
+        taken: list[bool] = []
+        for where in sorted(new):
+            progress(len(taken), len(new))
+            taken.append(self._take_in(db, where, held))
+        progress(len(new), len(new))
+        gone = [(tape, known[tape].folder) for tape in known.keys() - held.keys()]
+        if gone:
             with immediate(db):
-                tables.forget(db, tape, known[tape].folder)
+                tables.forget(db, gone)
         if all(taken) and time_ns() - mtime > _SETTLED:
             with immediate(db):
                 tables.see(db, mtime)
@@ -243,18 +291,57 @@ class Index:
 
 
 def _keep(db: Connection, tape: Tape, where: Location) -> None:
-    """Bring the record of a tape up to date; locks nobody out while reading, or for nothing new."""
-    old = tables.record(db, tape.id)
-    new = read(tape, where.folder, old.phases if old else {})
-    if new == old:
-        return
+    """Bring all that is kept of a tape up to date, run by run.
+
+    Locks nobody out while reading, or for nothing new; goes on from there when another was faster.
+    """
+    while not _caught_up(db, tape, where):
+        pass
+
+
+def _caught_up(db: Connection, tape: Tape, where: Location) -> bool:
+    """Read and keep what is new; tell whether nobody else did so meanwhile."""
+    from .reading import runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
+    from .tally import known  # noqa: PLC0415
+
+    refs, old = tape.refs(), tables.known(db, tape.id)
+    phases = tables.phases(db, tape.id)
+    before, last = set(phases), None
+    for run in runs(tape, refs, phases, tables.redacted(db, tape.id)):
+        if last is not None:
+            with immediate(db):
+                if not _added(db, tape.id, last):
+                    return False
+        last = run
+    new, gone = known(tape, where.folder, refs, phases), before - phases.keys()
+    if last is None and not gone and new == old:
+        return True
     with immediate(db):
-        now = tables.record(db, tape.id)
-        if now != old:  # somebody was faster, and may have read further
-            new = read(tape, where.folder, now.phases if now else {})
-        tables.keep(db, new, now)
-        if now is None:
+        if last is not None and not _added(db, tape.id, last):
+            return False
+        tables.leave_out(db, tape.id, gone)
+        if tables.phases(db, tape.id) != phases:
+            return False
+        tables.keep(db, new)
+        if old is None or not old.row.folder:
             tables.settle(db, tape.id, where)
+    return True
+
+
+def _added(db: Connection, tape: str, run: Run) -> bool:
+    """Put a run in, in the caller's transaction, unless it does not follow on what is there."""
+    from . import lines  # noqa: PLC0415 (as above)
+
+    key, tally = tables.phase(db, tape, run.phase)
+    redacted = tables.redacted(db, tape)
+    return tally == run.before and lines.add(db, tape, run, key, redacted)
+
+
+def _mtime(store: Store) -> int:
+    try:
+        return store.tapes.stat().st_mtime_ns
+    except FileNotFoundError:  # the first tape makes it
+        return 0
 
 
 def _settle(db: Connection, tape: str, where: Location) -> None:

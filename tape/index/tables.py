@@ -6,24 +6,24 @@ Ids are kept binary. Folder names pass as bytes, because they need not be Unicod
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import astuple
 
-from .tally import Record, Tally, TapeRow
+from ..phase import ORIGIN
+from .tally import COLUMNS, BranchRow, Known, Tally, TapeRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
     from sqlite3 import Connection
 
 _ROW = (
     "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
     "branches, cost"
 )
-_TALLY = (
-    'name, "offset", lower(hex(last)), entries, time, model, answered, cost, cwd, moved, project, '
-    "prompt"
-)
+_TALLY = COLUMNS.replace(" last", " lower(hex(last))")
 
 
 class Location(NamedTuple):
@@ -31,6 +31,19 @@ class Location(NamedTuple):
 
     folder: str
     inode: int
+
+
+class Place(NamedTuple):
+    """Where an entry stands."""
+
+    folder: str
+    """Name of its tape's folder."""
+    tape: str
+    phase: str
+    branch: str | None
+    """The branch its phase was written on."""
+    offset: int
+    entry: str
 
 
 class Open(NamedTuple):
@@ -44,7 +57,7 @@ class Open(NamedTuple):
 def listed(db: Connection, cwd: str | None, limit: int | None) -> list[TapeRow]:
     """Return tapes newest first."""
     found = db.execute(
-        f"SELECT {_ROW} FROM tapes WHERE ?1 IS NULL OR cwd = ?1 "  # noqa: S608 (our own names)
+        f"SELECT {_ROW} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
         "ORDER BY updated DESC, id DESC LIMIT ?2",
         (cwd, -1 if limit is None else limit),
     )
@@ -57,9 +70,38 @@ def _row(identity: str, folder: bytes, *rest: object) -> TapeRow:
 
 def named(db: Connection, prefix: str) -> list[str]:
     """Return the folders of tapes whose id begins with `prefix`."""
-    ends = bytes.fromhex(prefix.ljust(32, "0")), bytes.fromhex(prefix.ljust(32, "f"))
-    found = db.execute("SELECT CAST(folder AS BLOB) FROM tapes WHERE id BETWEEN ? AND ?", ends)
+    found = db.execute(
+        "SELECT CAST(folder AS BLOB) FROM tapes WHERE id BETWEEN ? AND ? AND folder <> ''",
+        _ends(prefix, 32),
+    )
     return [os.fsdecode(folder) for (folder,) in found]
+
+
+def places(db: Connection, prefix: str, tape: str | None = None) -> list[Place]:
+    """Return where entries stand whose id begins with `prefix`, in one tape or all; copies last."""
+    found = db.execute(
+        'SELECT CAST(t.folder AS BLOB), lower(hex(t.id)), p.name, p.branch, e."offset", '
+        "lower(hex(e.id)) FROM entries e JOIN phases p ON p.key = e.phase "
+        "JOIN tapes t ON t.id = p.tape WHERE e.id BETWEEN ? AND ? AND t.folder <> '' "
+        'AND (?3 IS NULL OR t.id = ?3) ORDER BY p.name = ?4, t.folder, p.name, e."offset"',
+        (*_ends(prefix, 40), tape and bytes.fromhex(tape), ORIGIN),
+    )
+    return [Place(os.fsdecode(folder), *rest) for folder, *rest in found]
+
+
+def labelled(db: Connection, name: str) -> list[tuple[str, str]]:
+    """Return folder and entry of each label of this name."""
+    found = db.execute(
+        "SELECT CAST(t.folder AS BLOB), lower(hex(l.entry)) FROM labels l "
+        "JOIN tapes t ON t.id = l.tape WHERE l.name = ? AND t.folder <> '' ORDER BY t.folder",
+        (name,),
+    )
+    return [(os.fsdecode(folder), entry) for folder, entry in found]
+
+
+def _ends(prefix: str, digits: int) -> tuple[bytes, bytes]:
+    """Return the lowest and the highest id that begins with `prefix`."""
+    return bytes.fromhex(prefix.ljust(digits, "0")), bytes.fromhex(prefix.ljust(digits, "f"))
 
 
 def locations(db: Connection) -> dict[str, Location]:
@@ -76,39 +118,95 @@ def location(db: Connection, tape: str) -> Location | None:
     return found and Location(os.fsdecode(found[0]), found[1])
 
 
-def record(db: Connection, tape: str) -> Record | None:
-    """Return what is known of a tape."""
+def known(db: Connection, tape: str) -> Known | None:
+    """Return what is kept of a tape itself, None when it is not known or only half read."""
     key = (bytes.fromhex(tape),)
     row = db.execute(f"SELECT {_ROW} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
-    found = db.execute(f"SELECT {_TALLY} FROM phases WHERE tape = ?", key)  # noqa: S608 (ours)
-    phases = {name: Tally(*values) for name, *values in found}
-    return row and Record(_row(*row), phases)
+    if row is None:
+        return None
+    branches = db.execute(
+        "SELECT name, phase, lower(hex(entry)), n, time, current | pinned << 1 FROM branches "
+        "WHERE tape = ? ORDER BY name",
+        key,
+    )
+    labels = db.execute(
+        "SELECT name, lower(hex(entry)) FROM labels WHERE tape = ? ORDER BY name", key
+    )
+    return Known(
+        _row(*row),
+        tuple(
+            [BranchRow._make((*at, bool(marks & 1), bool(marks & 2))) for *at, marks in branches]
+        ),
+        tuple([(name, entry) for name, entry in labels]),
+        phases(db, tape),
+    )
 
 
-def keep(db: Connection, new: Record, old: Record | None) -> None:
-    """Put a record in the place of the old one; phases that stayed as they were are not touched."""
-    key, before = bytes.fromhex(new.row.id), old.phases if old else {}
-    if old is None:
-        db.execute(
-            "INSERT INTO tapes (id, folder, inode, cwd, created, updated, entries, branches) "
-            "VALUES (?, '', 0, '', '', '', 0, 0)",
-            (key,),
-        )
+def phases(db: Connection, tape: str) -> dict[str, Tally]:
+    """Return how far each phase of a tape was read, and what it told."""
+    found = db.execute(
+        f"SELECT name, {_TALLY} FROM phases WHERE tape = ? ORDER BY key",  # noqa: S608 (ours)
+        (bytes.fromhex(tape),),
+    )
+    return {name: Tally(*values) for name, *values in found}
+
+
+def phase(db: Connection, tape: str, name: str) -> tuple[int | None, Tally | None]:
+    """Return the key of a phase and how far it was read; None for one that is not known."""
+    found = db.execute(
+        f"SELECT key, {_TALLY} FROM phases WHERE tape = ? AND name = ?",  # noqa: S608 (ours)
+        (bytes.fromhex(tape), name),
+    ).fetchone()
+    return (found[0], Tally(*found[1:])) if found else (None, None)
+
+
+def redacted(db: Connection, tape: str) -> set[str]:
+    """Return the ids that redactions in a tape name."""
+    found = db.execute(
+        "SELECT lower(hex(entry)) FROM redactions WHERE tape = ?", (bytes.fromhex(tape),)
+    )
+    return {entry for (entry,) in found}
+
+
+def leave_out(db: Connection, tape: str, gone: Iterable[str]) -> None:
+    """Forget phases that went, with their lines; all of a tape where one may have redacted."""
+    from .lines import empty, reset  # noqa: PLC0415 (a list needs none of it)
+
+    for name in gone:
+        key, _ = phase(db, tape, name)
+        if key is not None:
+            empty(db, "key = ?", key)
+            db.execute("DELETE FROM phases WHERE key = ?", (key,))
+            if redacted(db, tape):
+                reset(db, tape)
+                db.execute("DELETE FROM redactions WHERE tape = ?", (bytes.fromhex(tape),))
+
+
+def keep(db: Connection, new: Known) -> None:
+    """Put what is said of a tape itself in the place of what was."""
+    key = bytes.fromhex(new.row.id)
+    db.execute(
+        "INSERT INTO tapes (id, folder, inode, cwd, created, updated, entries, branches) "
+        "VALUES (?, '', 0, '', '', '', 0, 0) ON CONFLICT DO NOTHING",
+        (key,),
+    )
     db.execute(
         "UPDATE tapes SET (title, cwd, project, created, updated, model, entries, branches, cost) "
         "= (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE id = ?",
         (*astuple(new.row)[2:], key),
     )
+    db.execute("DELETE FROM branches WHERE tape = ?", (key,))
     db.executemany(
-        "DELETE FROM phases WHERE tape = ? AND name = ?",
-        [(key, name) for name in before.keys() - new.phases.keys()],
+        "INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (key, name, phase, entry and bytes.fromhex(entry), n, *rest)
+            for name, phase, entry, n, *rest in new.branches
+        ],
     )
-    changed = [(name, tally) for name, tally in new.phases.items() if tally != before.get(name)]
+    db.execute("DELETE FROM labels WHERE tape = ?", (key,))
     db.executemany(
-        'INSERT OR REPLACE INTO phases (tape, name, "offset", last, entries, time, model, '
-        "answered, cost, cwd, moved, project, prompt) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(key, name, *_values(tally)) for name, tally in changed],
+        "INSERT INTO labels VALUES (?, ?, ?)",
+        [(key, name, bytes.fromhex(entry)) for name, entry in new.labels],
     )
 
 
@@ -120,22 +218,25 @@ def settle(db: Connection, tape: str, where: Location) -> None:
     )
 
 
-def _values(tally: Tally) -> tuple[object, ...]:
-    offset, last, *rest = astuple(tally)
-    return offset, bytes.fromhex(last), *rest
+def forget(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
+    """Leave tapes out, given with their folders; those seen in another one meanwhile stay."""
+    deleted = db.executemany(
+        "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
+        [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
+    ).rowcount
+    if deleted > 0:
+        from .lines import empty  # noqa: PLC0415 (as above)
+
+        for table in ("branches", "labels", "redactions"):
+            db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")  # noqa: S608 (ours)
+        empty(db, "tape NOT IN (SELECT id FROM tapes)")
+        db.execute("DELETE FROM phases WHERE tape NOT IN (SELECT id FROM tapes)")
 
 
-def forget(db: Connection, tape: str, folder: str) -> None:
-    """Leave a tape out, unless it was seen in another folder meanwhile."""
-    key = bytes.fromhex(tape)
-    where = "id = ? AND folder = CAST(? AS TEXT)"
-    if db.execute(f"DELETE FROM tapes WHERE {where}", (key, os.fsencode(folder))).rowcount:  # noqa: S608 (ours)
-        db.execute("DELETE FROM phases WHERE tape = ?", (key,))
-
-
-def writers(db: Connection) -> list[Open]:
+def writers(db: Connection, schema: str = "main") -> list[Open]:
     """Return all who entered and did not leave."""
-    return [Open(*row) for row in db.execute("SELECT lower(hex(tape)), pid, serial FROM writers")]
+    found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")  # noqa: S608 (ours)
+    return [Open(*row) for row in found]
 
 
 def enter(db: Connection, rows: Iterable[Open]) -> None:
@@ -159,3 +260,36 @@ def seen(db: Connection) -> int | None:
 def see(db: Connection, mtime_ns: int) -> None:
     """Keep that time."""
     db.execute("INSERT OR REPLACE INTO meta VALUES ('tapes_mtime_ns', ?)", (mtime_ns,))
+
+
+def count(db: Connection) -> int:
+    """Return how many tapes are known."""
+    (found,) = db.execute("SELECT count(*) FROM tapes WHERE folder <> ''").fetchone()
+    return int(found)
+
+
+@contextmanager
+def beside(db: Connection, other: Path) -> Iterator[None]:
+    """Hold another index open beside this one, under the name `other`."""
+    db.execute("ATTACH ? AS other", (other.absolute().as_uri() + "?mode=ro",))
+    try:
+        yield
+    finally:
+        db.execute("DETACH other")
+
+
+def behind(db: Connection) -> list[str]:
+    """Return the tapes of which `other` says anything that this index does not."""
+    parts = (
+        ("tapes", "id, title, cwd, updated, model, entries, branches, cost"),
+        ("phases", 'tape, name, "offset", last'),
+        ("branches", "tape, name, phase, entry, current"),
+        ("labels", "tape, name, entry"),
+        ("redactions", "tape, entry"),
+    )
+    differing = " UNION ".join(
+        f"SELECT {columns.partition(',')[0]} AS tape FROM "  # noqa: S608 (our own names)
+        f"(SELECT {columns} FROM other.{table} EXCEPT SELECT {columns} FROM main.{table})"
+        for table, columns in parts
+    )
+    return [tape for (tape,) in db.execute(f"SELECT lower(hex(tape)) FROM ({differing})")]  # noqa: S608 (ours)

@@ -1,4 +1,4 @@
-"""What a listing says of a tape: counted line by line, so that it can go on where it stopped.
+"""What lists say of a tape and its branches: counted line by line, to go on where it stopped.
 
 Invariant: reading on gives the same as reading anew, also to the last bit of a cost.
 """
@@ -6,25 +6,28 @@ Invariant: reading on gives the same as reading anew, also to the last bit of a 
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
-from ..blocks import BlobRef
 from ..branches import at
-from ..errors import Damaged, NewerFormat, NotFound, TapeError
-from ..line import Header, read_header
+from ..errors import TapeError
+from ..phase import ORIGIN
+from ..reference import is_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..phase import PhaseFile
+    from ..line import Header
     from ..refs import Move, Refs
     from ..tape import Tape
+    from .contents import Contents, Spent
 
 _TITLE = 80
+_ID = 40
+COLUMNS = (
+    'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
+    "moved_offset, project, prompt"
+)
+"""Columns of `phases` that hold a Tally, in its order."""
 
 
 class TapeRow(Struct, frozen=True, gc=False):
@@ -54,133 +57,103 @@ class TapeRow(Struct, frozen=True, gc=False):
 class Tally(Struct, gc=False):
     """What the lines of one phase have told so far."""
 
+    branch: str | None = None
+    """The branch its first entry says it was written on."""
     offset: int = -1
     """Of the last line read, −1 before the first."""
     last: str = ""
     """Id of that line's entry."""
+    n: int = 0
+    """Depth of that entry."""
     entries: int = 0
     time: str = ""
     """Of the last line, as the following times are of theirs."""
     model: str | None = None
     answered: str = ""
     cost: float | None = None
+    home: str | None = None
+    """Where the tape worked when the phase began, if it did not begin by saying so."""
     cwd: str | None = None
     moved: str = ""
+    moved_offset: int = -1
     project: str | None = None
     prompt: str | None = None
 
-    def add(self, offset: int, line: bytes) -> None:
-        """Count one line; what is no entry of a format we know is passed over, as readers do."""
-        try:
-            header = read_header(line)
-        except (Damaged, NewerFormat):
-            return
-        self.offset, self.last, self.time = offset, header.id, header.time
+    @property
+    def place(self) -> str | None:
+        """Where the tape works after the last line; None when that is not known."""
+        return self.home if self.cwd is None else self.cwd
+
+    def add(self, offset: int, header: Header, told: Contents) -> None:
+        """Count one line."""
+        self.offset, self.last, self.n, self.time = offset, header.id, header.n, header.time
         self.entries += 1
-        self._learn(header, line)
-
-    def _learn(self, header: Header, line: bytes) -> None:
         match header.type:
-            case "user" if self.prompt is None:
-                self.prompt = _prompt(line[header.data : -1])
-            case "assistant" | "usage":
-                self._bill(header, _facts(line[header.data : -1]))
-            case "start" | "meta":
-                self._place(header, _facts(line[header.data : -1]))
+            case "user" if self.prompt is None and told.words:
+                self.prompt = _prompt(told.words.said)
+            case "assistant" | "usage" if told.spent:
+                self._bill(header, told.spent)
+            case "start" | "meta" | "branch" | "anchor":
+                self._place(offset, header, told)
 
-    def _bill(self, header: Header, facts: _Facts) -> None:
-        if header.type == "assistant" and facts.model:
-            self.model, self.answered = facts.model, header.time
-        if facts.cost is not None:
-            self.cost = (self.cost or 0.0) + facts.cost.amount
+    def _bill(self, header: Header, spent: Spent) -> None:
+        if header.type == "assistant" and spent.model:
+            self.model, self.answered = spent.model, header.time
+        if spent.cost is not None:
+            self.cost = (self.cost or 0.0) + spent.cost
 
-    def _place(self, header: Header, facts: _Facts) -> None:
-        if facts.cwd is not None:
-            self.cwd, self.moved = facts.cwd, header.time
-        self.project = self.project or facts.project
+    def _place(self, offset: int, header: Header, told: Contents) -> None:
+        if self.entries == 1:
+            self.branch = told.branch
+        if told.cwd is not None and header.type in ("start", "meta"):
+            self.cwd, self.moved, self.moved_offset = told.cwd, header.time, offset
+            self.project = self.project or told.project
 
 
-class Record(NamedTuple):
-    """All that is kept of one tape: its row, and how far each phase was read."""
+class Known(NamedTuple):
+    """All that is kept of one tape itself: its row, its heads and labels, and its phases."""
 
     row: TapeRow
+    branches: tuple[BranchRow, ...]
+    labels: tuple[tuple[str, str], ...]
+    """Name and entry id of each."""
     phases: dict[str, Tally]
 
 
-class _Amount(Struct, gc=False):
-    amount: float
+class BranchRow(NamedTuple):
+    """Where a branch stands; entry, depth and time are None where that is damaged."""
+
+    name: str
+    phase: str
+    entry: str | None
+    n: int | None
+    time: str | None
+    current: bool
+    pinned: bool
 
 
-class _Facts(Struct, gc=False):
-    model: str | None = None
-    cost: _Amount | None = None
-    cwd: str | None = None
-    project: str | None = None
+def _is_id(text: str) -> bool:
+    return len(text) == _ID and is_prefix(text)
 
 
-class _Block(Struct, gc=False):
-    text: str | BlobRef = ""
-
-
-class _Prompt(Struct, gc=False):
-    content: list[_Block] | str | BlobRef = ""
-
-
-_FACTS = msgspec.json.Decoder(_Facts)
-_PROMPT = msgspec.json.Decoder(_Prompt)
-
-
-def _facts(data: bytes) -> _Facts:
-    """Return what data says; of an unexpected shape, or redacted, it says nothing."""
-    try:
-        return _FACTS.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Facts()
-
-
-def _prompt(data: bytes) -> str | None:
+def _prompt(said: str) -> str | None:
     """Return the beginning of a prompt in one line, None when it holds no text."""
-    try:
-        content = _PROMPT.decode(data).content
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    texts = [block.text for block in content] if isinstance(content, list) else [content]
-    lines = (" ".join((t.head if isinstance(t, BlobRef) else t).split()) for t in texts)
-    return next((line[:_TITLE] for line in lines if line), None)
+    return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None
 
 
-def read(tape: Tape, folder: str, known: Mapping[str, Tally]) -> Record:
-    """Return the record of a tape, going on from what is known of its phases."""
-    refs = tape.refs()
-    phases = dict(_phases(tape, refs, known))
-    return Record(_row(tape, folder, refs, phases), phases)
+def known(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> Known:
+    """Return what is kept of a tape whose phases were read."""
+    branches = tuple(_branch(tape, moves[-1], refs, phases) for moves in refs.branches.values())
+    own = {name: tally for name, tally in phases.items() if name != ORIGIN}
+    row = _row(tape, folder, refs, own, branches)
+    labels = ((name, entry) for name, entry in refs.labels.items() if _is_id(entry))
+    return Known(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
 
 
-def _phases(tape: Tape, refs: Refs, known: Mapping[str, Tally]) -> Iterator[tuple[str, Tally]]:
-    """Yield the phases that refs name, in order; readers ignore the others: uncommitted."""
-    named = {move.phase for moves in refs.branches.values() for move in moves}
-    for name in tape.phases.names():
-        if name in named:
-            with suppress(NotFound), tape.phases.open(name) as file:  # a folder without its file
-                yield name, _read_on(file, known.get(name, Tally()))
-
-
-def _read_on(file: PhaseFile, known: Tally) -> Tally:
-    """Return a tally of the whole file: anew when its last known line is not where it was."""
-    lines = file.lines(max(known.offset, 0))
-    if known.entries:
-        _, last = next(lines, (0, b""))
-        if not last.startswith(b'{"id":"%b"' % known.last.encode()):
-            return _read_on(file, Tally())
-    tally = copy(known)
-    for offset, line in lines:
-        tally.add(offset, line)
-    return tally
-
-
-def _row(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> TapeRow:
+def _row(
+    tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally], branches: tuple[BranchRow, ...]
+) -> TapeRow:
     tallies = [*phases.values()] or [Tally()]
-    heads = [_head_time(tape, moves[-1], phases) for moves in refs.branches.values()]
     costs = [tally.cost for tally in tallies if tally.cost is not None]
     return TapeRow(
         id=tape.id,
@@ -189,7 +162,7 @@ def _row(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> TapeR
         cwd=max(tallies, key=lambda tally: tally.moved).cwd or "",
         project=next((tally.project for tally in tallies if tally.project), None),
         created=tape.info.created,
-        updated=max(heads, default="") or tape.info.created,
+        updated=max((branch.time or "" for branch in branches), default="") or tape.info.created,
         model=max(tallies, key=lambda tally: tally.answered).model,
         entries=sum(tally.entries for tally in tallies),
         branches=len(refs.branches),
@@ -197,11 +170,14 @@ def _row(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> TapeR
     )
 
 
-def _head_time(tape: Tape, move: Move, phases: dict[str, Tally]) -> str:
+def _branch(tape: Tape, move: Move, refs: Refs, phases: dict[str, Tally]) -> BranchRow:
+    current, entry, n, time = move.branch == refs.current, None, None, None
     if move.pin is None:
-        return phases[move.phase].time if move.phase in phases else ""
-    try:
-        pinned = at(tape.phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
-    except TapeError:  # damage is for `tape verify` to name; the list shows the other heads
-        return ""
-    return pinned.header.time
+        tally = phases.get(move.phase)
+        if tally is not None and tally.entries:
+            entry, n, time = tally.last, tally.n, tally.time
+    else:
+        with suppress(TapeError):  # damage is for `tape verify` to name; the others are shown
+            pinned = at(tape.phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
+            entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
+    return BranchRow(move.branch, move.phase, entry, n, time, current, move.pin is not None)

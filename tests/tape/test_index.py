@@ -12,19 +12,23 @@ from collections import Counter
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tape.blocks import Text
-from tape.entries import Assistant, Cost, Meta, SideUsage, Usage, User
+from tape.blocks import Text, ToolCall
+from tape.entries import Assistant, Cost, Meta, SideUsage, ToolResult, Usage, User
 from tape.errors import NewerFormat, TapeError
-from tape.index import TapeRow, open_store, rows
+from tape.index import TapeRow, open_store, rebuild, rows, search
+from tape.index import answer as asked
 from tape.index.database import APPLICATION, SCHEMA, migrations_dir
 from tape.phase import ENTRIES
 from tape.refs import Pin
 from tape.store import Beginning
+from tape.upkeep import detach, redact
+from tests.tape.contents_of import contents_of
 
 START = 1_795_305_600_000_000  # 2026-11-22
 
@@ -67,6 +71,18 @@ def listed(library, **wanted):
     found = rows(*library, **wanted)
     assert found == rows(library.store, None, **wanted)
     return found
+
+
+def held(library):
+    """Return all the index holds, once it is sure that one made anew holds the same."""
+    found = asked(*library, contents_of)
+    assert found == asked(library.store, None, contents_of)
+    return found
+
+
+def call(path, content="x", name="write"):
+    args = msgspec.Raw(msgspec.json.encode({"path": path, "content": content}))
+    return Assistant((ToolCall(id="c_1", name=name, args=args),), provider="p", model="m")
 
 
 def begin(library, cwd="/src", title=None, **more):
@@ -540,7 +556,7 @@ with open_store(Path(sys.argv[1])) as library:
 WRITE = """
 import sys
 from pathlib import Path
-from tape.blocks import Text
+from tape.blocks import Text, ToolCall
 from tape.entries import User
 from tape.index import open_store
 
@@ -605,9 +621,12 @@ class Histories(RuleBasedStateMachine):
         folder = self.pick(data)
         return ExitStack() if folder is None else self.library.store.open_folder(folder)
 
-    @rule(data=st.data(), what=st.lists(st.integers(0, 4), min_size=1, max_size=4))
+    @rule(data=st.data(), what=st.lists(st.integers(0, 6), min_size=1, max_size=4))
     def write(self, data, what):
-        kinds = (say("hi"), answer("m-1", 0.1), answer("m-2", 0.7), Meta(cwd="/x"), say(" "))
+        kinds = (
+            *(say("hi 登录"), answer("m-1", 0.1), answer("m-2", 0.7), Meta(cwd="/x"), say(" ")),
+            *(call("../a.py"), ToolResult("c_1", "write", (Text("wrote it"),))),
+        )
         with suppress(TapeError), self.opened(data) as tape:  # what it stood on was cut off
             if not isinstance(tape, ExitStack):
                 with tape.writer() as writer:
@@ -627,6 +646,25 @@ class Histories(RuleBasedStateMachine):
         with self.opened(data) as tape:
             if not isinstance(tape, ExitStack):
                 tape.rename(f"title {self.library.store.clock()}")
+
+    @rule(data=st.data(), name=st.sampled_from(["good", "bad"]), gone=st.booleans())
+    def label(self, data, name, gone):
+        with suppress(TapeError), self.opened(data) as tape:
+            if not isinstance(tape, ExitStack):
+                tape.label(name, None if gone else tape.head().entry)
+
+    @rule(data=st.data())
+    def redact(self, data):
+        with suppress(TapeError), self.opened(data) as tape:  # the structure cannot be redacted
+            if not isinstance(tape, ExitStack):
+                redact(tape, [tape.head().entry], "a secret")
+
+    @rule(data=st.data())
+    def detach(self, data):
+        with suppress(TapeError), self.opened(data) as tape:
+            if not isinstance(tape, ExitStack):
+                detach(tape)
+                tape.rename("alone")  # tells the index
 
     @rule(data=st.data())
     def fork_new(self, data):
@@ -689,6 +727,16 @@ class Histories(RuleBasedStateMachine):
     def the_index_answers_as_the_files_do(self):
         listed(self.library)
         listed(self.library, cwd="/x", limit=1)
+        held(self.library)
+        for query in ("hi", "登录", "a.py", "wrote OR yes"):
+            found = search(*self.library, query)
+            assert found == search(self.library.store, None, query)
+            assert len({match.entry for match in found}) == len(found)
+
+    @rule()
+    def rebuild(self):
+        self.library.index.close()
+        rebuild(self.library.store)
 
     def teardown(self):
         self.stack.close()

@@ -1,0 +1,156 @@
+"""Tapes → runs of lines with what they tell, and how far each phase was read.
+
+Invariant: reading on gives the same as reading anew, however it is cut into runs. A run is small
+enough to be kept in memory and written at once, whatever the size of the tape. Entries that a
+redaction names are read as if their data were gone, also while it is not.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import Damaged, NewerFormat, NotFound
+from ..line import Header, read_header
+from ..phase import ORIGIN
+from .contents import NOTHING, Contents, contents
+from .tally import Known, Tally, known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from ..phase import PhaseFile
+    from ..refs import Refs
+    from ..tape import Tape
+
+_LINES, _BYTES = 4_096, 1 << 22
+"""What one run holds at most, but for one line of any length."""
+
+
+class Line(NamedTuple):
+    """One entry line that was read."""
+
+    offset: int
+    length: int
+    """Bytes without the newline."""
+    header: Header
+    told: Contents
+    cwd: str | None
+    """Where the tape works at this entry."""
+
+
+class Run(NamedTuple):
+    """Lines of one phase, one after the other."""
+
+    phase: str
+    before: Tally | None
+    """What had to be known of the phase; None when nothing was."""
+    after: Tally
+    lines: list[Line]
+    is_anew: bool
+    """The phase is not what was known: all that was kept of it goes first."""
+
+
+def runs(
+    tape: Tape,
+    refs: Refs,
+    phases: dict[str, Tally],
+    redacted: AbstractSet[str] = frozenset(),
+) -> Iterator[Run]:
+    """Yield what is new in the phases that refs name, in order, and in a copied past.
+
+    `phases` holds what is known of each and is brought up to date; phases that went go from it.
+    Readers ignore phases that no ref names: they are not committed.
+    """
+    committed = refs.phases() | {ORIGIN}
+    there: dict[str, Tally] = {}
+    for name in tape.phases.with_origin():
+        if name in committed:
+            with suppress(NotFound), tape.phases.open(name) as file:  # a folder without its file
+                reader = _Reader(tape, file, {**phases, **there}, redacted)
+                for run in reader.runs(phases.get(name)):
+                    there[name] = run.after
+                    yield run
+                there.setdefault(name, phases.get(name) or Tally())
+    phases.clear()
+    phases.update(there)
+
+
+class _Reader(NamedTuple):
+    """One phase being read."""
+
+    tape: Tape
+    file: PhaseFile
+    phases: Mapping[str, Tally]
+    redacted: AbstractSet[str]
+
+    def runs(self, before: Tally | None) -> Iterator[Run]:
+        """Go on where the tally stops: anew when its last line is not where it was."""
+        tally = before or Tally()
+        is_anew = bool(tally.entries) and not self._stands(tally)
+        start = tally.offset if tally.entries and not is_anew else 0
+        after = Tally() if is_anew else copy(tally)
+        lines: list[Line] = []
+        size = 0
+        for offset, line in self.file.lines(start):
+            if offset <= after.offset or (read := self._line(after, offset, line)) is None:
+                continue
+            lines.append(read)
+            size += len(line)
+            if len(lines) >= _LINES or size >= _BYTES:
+                yield Run(self.file.name, before, copy(after), lines, is_anew)
+                before, lines, size, is_anew = copy(after), [], 0, False
+        if lines or is_anew or before is None:
+            yield Run(self.file.name, before, after, lines, is_anew)
+
+    def _stands(self, tally: Tally) -> bool:
+        _, last = next(self.file.lines(tally.offset), (0, b""))
+        return last.startswith(b'{"id":"%b"' % tally.last.encode())
+
+    def _line(self, tally: Tally, offset: int, line: bytes) -> Line | None:
+        """Count one line; what is no entry of a format we know is passed over, as readers do."""
+        try:
+            header = read_header(line)
+        except (Damaged, NewerFormat):
+            return None
+        told = NOTHING if header.id in self.redacted else contents(header, line)
+        tally.add(offset, header, told)
+        if tally.entries == 1 and told.base is not None:
+            tally.home = self._place_at(*told.base)
+        return Line(offset, len(line), header, told, tally.place)
+
+    def _place_at(self, phase: str, offset: int) -> str | None:
+        """Return where the tape worked at the entry a phase goes on from."""
+        tally = self.phases.get(phase)
+        if tally is None:
+            return None
+        if offset >= tally.moved_offset:
+            return tally.place
+        place = tally.home
+        with suppress(NotFound), self.tape.phases.open(phase) as file:
+            for at, line in file.lines():
+                if at > offset:
+                    break
+                with suppress(Damaged, NewerFormat):
+                    header = read_header(line)
+                    if header.type in ("start", "meta") and header.id not in self.redacted:
+                        place = contents(header, line).cwd or place
+        return place
+
+
+def read(tape: Tape, folder: str) -> Known:
+    """Return what is kept of a tape itself, from its files alone."""
+    redacted: set[str] = set()
+    while True:
+        refs, phases = tape.refs(), dict[str, Tally]()
+        named = {
+            target
+            for run in runs(tape, refs, phases, redacted)
+            for line in run.lines
+            for target in line.told.targets
+        }
+        if named <= redacted:
+            return known(tape, folder, refs, phases)
+        redacted |= named

@@ -1,0 +1,46 @@
+"""Everything an index holds, without the keys and numbers it was free to choose."""
+
+from __future__ import annotations
+
+from tape.index.erasing import erase
+
+PLACE = """
+    lower(hex(t.id)), p.name, p.branch, e."offset"
+"""
+FROM = """
+    FROM entries e JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
+    JOIN types k ON k.key = e.type
+"""
+QUESTIONS = {
+    "entries": f"SELECT {PLACE}, lower(hex(e.id)), e.length, e.n, e.time, k.name {FROM}",
+    "usage": f"SELECT {PLACE}, u.* {FROM} JOIN usage u ON u.entry = e.key",
+    "calls": f"SELECT {PLACE}, c.* {FROM} JOIN calls c ON c.entry = e.key",
+    "files": f"SELECT {PLACE}, f.* {FROM} JOIN files f ON f.entry = e.key",
+    "words": f"SELECT {PLACE}, e.key, w.term, w.col, w.offset {FROM} "
+    "JOIN temp.every w ON w.doc = e.key",
+    "branches": "SELECT * FROM branches",
+    "labels": "SELECT * FROM labels",
+    "phases": "SELECT * FROM phases",
+    "stray": "SELECT (SELECT count(*) FROM temp.every w WHERE w.doc NOT IN "
+    "(SELECT key FROM entries)), (SELECT count(*) FROM usage WHERE entry NOT IN "
+    "(SELECT key FROM entries)), (SELECT count(*) FROM text_docsize WHERE id NOT IN "
+    "(SELECT key FROM entries)), (SELECT count(*) FROM files WHERE entry NOT IN "
+    "(SELECT key FROM entries)), (SELECT count(*) FROM entries WHERE phase NOT IN "
+    "(SELECT key FROM phases)), (SELECT rtrim(hex(block), '0') FROM text_data WHERE id = 1)",
+}
+KEYED = {"usage": 4, "calls": 4, "files": 4, "words": 4, "phases": 0}
+"""Where a column stands that holds a number the index was free to choose."""
+
+
+def contents_of(db):
+    """Return question → what the tables answer, sorted."""
+    erase(db)
+    db.execute(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.every USING fts5vocab(main, text, instance)"
+    )
+    found = {}
+    for name, question in QUESTIONS.items():
+        at = KEYED.get(name)
+        rows = [row if at is None else row[:at] + row[at + 1 :] for row in db.execute(question)]
+        found[name] = sorted(rows, key=repr)
+    return found
