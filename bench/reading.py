@@ -49,9 +49,9 @@ def sendable(tape: Tape) -> tuple[View, Repaired]:
     return seen, repair(seen, TARGET)
 
 
-def verified(tape: Tape) -> Counts:
+def verified(tape: Tape, jobs: int = 1) -> Counts:
     counts = Counts()
-    assert not list(verify(tape, counts))
+    assert not list(verify(tape, counts, jobs=jobs))
     return counts
 
 
@@ -136,12 +136,18 @@ def verify_rows(path: Path, scale: Scale) -> list[Row]:
             lambda: seconds(lambda: verified(tape)),
             lambda: seconds(lambda: sha256(data).digest()),
         )
+        both = by_turns(
+            SLOW,
+            lambda: seconds(lambda: verified(tape, 2)),
+            lambda: seconds(lambda: verified(tape)),
+        )
     high = [
         peak("verify", str(made.path), name)["after"]
         for made, name in (built(path, scale.small), (store, folder))
     ]
     return [
         Row("verify: throughput", "SHA-256", 1 / pair.ratio, "×", 0.2, at_least=True),
+        Row("verify: throughput of two jobs", "one", 1 / both.ratio, "×", 1.4, at_least=True),
         Row(
             f"verify: memory, at {scale.large:,}",
             f"its memory at {scale.small:,}",

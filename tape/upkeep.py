@@ -1,4 +1,4 @@
-"""Upkeep: redacting what should not have been recorded, and detaching a tape from its origin.
+"""Upkeep: redacting what should not have been recorded, detaching from an origin, moving.
 
 Invariant: what is lost is lost last, after the entry that says so is on the medium and after all
 that only the lost bytes lead to. Cut short anywhere, the same call again completes it.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import disk
 from .branches import sync_base
-from .entries import Redact
+from .entries import Meta, Redact
 from .errors import Ambiguous, Damaged, NotFound, UsageError
 from .line import decode, is_redacted, read_header
 from .phase import ENTRIES, ORIGIN, PhaseFile
@@ -52,12 +52,25 @@ class Redacted(NamedTuple):
     """Names of the files in `quarantine/` that held copies of data, or were such blobs."""
 
 
-class _Target(NamedTuple):
+class Target(NamedTuple):
+    """An entry that may be redacted."""
+
     entry: str
+    type: str
+    time: str
     phase: str
     start: int
     """Offset of the data in its phase file."""
     data: bytes
+
+
+def redactable(tape: Tape, targets: Sequence[str]) -> tuple[list[Target], list[str]]:
+    """Return the entries that redacting ids or prefixes would overwrite, and blobs it would delete.
+
+    Raises as `redact` does, and writes nothing.
+    """
+    hidden = _with_data(tape, targets)
+    return hidden, _doomed(tape, hidden)
 
 
 def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None = None) -> Redacted:
@@ -72,8 +85,7 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
     Raises NotFound or Ambiguous for a prefix, UsageError for an entry that holds the structure or
     stands in an origin, and before anything is written; Busy when `branch` is being written.
     """
-    found = {target.entry: target for target in (_target(tape, prefix) for prefix in targets)}
-    hidden = [target for target in found.values() if len(target.data) >= len(_GONE)]
+    hidden = _with_data(tape, targets)
     entry = _record(tape, [target.entry for target in hidden], why, branch)
     doomed = _doomed(tape, hidden)
     copies = _hide_copies(tape, hidden, doomed)
@@ -86,7 +98,13 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
     return Redacted(entry, tuple(target.entry for target in hidden), blobs, copies)
 
 
-def _target(tape: Tape, prefix: str) -> _Target:
+def _with_data(tape: Tape, targets: Sequence[str]) -> list[Target]:
+    """Return the entries that have something to hide, each once."""
+    found = {target.entry: target for target in (_target(tape, prefix) for prefix in targets)}
+    return [target for target in found.values() if len(target.data) >= len(_GONE)]
+
+
+def _target(tape: Tape, prefix: str) -> Target:
     """Return the entry of this tape that a prefix means, if it may be redacted."""
     if not is_prefix(prefix):
         raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
@@ -103,7 +121,8 @@ def _target(tape: Tape, prefix: str) -> _Target:
         )
     start = head.offset + head.header.data
     with tape.phases.open(head.phase) as file:
-        return _Target(head.entry, head.phase, start, file.read(start, head.end - 2))
+        data = file.read(start, head.end - 2)
+    return Target(head.entry, head.header.type, head.header.time, head.phase, start, data)
 
 
 def _missing(tape: Tape, prefix: str) -> NotFound | UsageError:
@@ -141,7 +160,7 @@ def _named(line: bytes) -> tuple[str, ...]:
     return data.targets if isinstance(data, Redact) else ()
 
 
-def _hide_copies(tape: Tape, targets: list[_Target], doomed: list[str]) -> tuple[str, ...]:
+def _hide_copies(tape: Tape, targets: list[Target], doomed: list[str]) -> tuple[str, ...]:
     """Overwrite the targets' data in quarantine, keeping all else; return the files' names.
 
     A file that is one of the doomed blobs, put there because it was damaged, is deleted.
@@ -160,7 +179,7 @@ def _hide_copies(tape: Tape, targets: list[_Target], doomed: list[str]) -> tuple
     return (*gone, *hidden)
 
 
-def _hidden(quarantine: Folder, name: str, targets: list[_Target]) -> bool:
+def _hidden(quarantine: Folder, name: str, targets: list[Target]) -> bool:
     """Overwrite what a file holds of the targets' data; tell whether it held any."""
     spans = _copies(quarantine, name, targets)
     if spans:
@@ -168,7 +187,7 @@ def _hidden(quarantine: Folder, name: str, targets: list[_Target]) -> bool:
     return bool(spans)
 
 
-def _copies(quarantine: Folder, name: str, targets: list[_Target]) -> list[tuple[int, int]]:
+def _copies(quarantine: Folder, name: str, targets: list[Target]) -> list[tuple[int, int]]:
     """Return offset and length of the data in a file that is a target's, or begins like it."""
     try:
         lines = quarantine.read(name).split(b"\n")
@@ -184,7 +203,7 @@ def _copies(quarantine: Folder, name: str, targets: list[_Target]) -> list[tuple
     return spans
 
 
-def _is_copy(line: bytes, rest: bytes, target: _Target) -> bool:
+def _is_copy(line: bytes, rest: bytes, target: Target) -> bool:
     """Tell whether a line is the target's, or its end the beginning of the target's data."""
     return line.startswith(_begins(target.entry)) or (target.data + b"}").startswith(rest)
 
@@ -193,7 +212,7 @@ def _begins(entry: str) -> bytes:
     return b'{"id":"%b"' % entry.encode()
 
 
-def _doomed(tape: Tape, targets: list[_Target]) -> list[str]:
+def _doomed(tape: Tape, targets: list[Target]) -> list[str]:
     """Return the hashes of the blobs that no entry but the targets names."""
     found = {digest for target in targets for digest in _BLOB.findall(target.data)}
     begins = tuple(_begins(target.entry) for target in targets)
@@ -232,7 +251,8 @@ def detach(tape: Tape) -> None:
         with tape.alone():
             unnamed = _copy_past(tape)
             if not unnamed:
-                tape.folder.move(_NEW_ORIGIN, tape.phases.folder, ORIGIN)
+                with tape.followed():
+                    tape.folder.move(_NEW_ORIGIN, tape.phases.folder, ORIGIN)
                 return
         with tape.writer() as writer:
             writer.append(Redact(unnamed, "redacted in the tape this one was forked from"))
@@ -289,3 +309,13 @@ def _redacted(line: bytes) -> str | None:
     except Damaged:
         return None
     return header.id if is_redacted(line, header) else None
+
+
+def move(tape: Tape, cwd: str) -> str:
+    """Record that the project moved to the folder `cwd`, and return the entry's id.
+
+    It stands on the current branch, written while nobody else writes any: raises Busy.
+    """
+    branch = tape.refs().current
+    with tape.writer(branch) as writer, tape.alone(but=branch):
+        return writer.append(Meta(cwd=cwd)).id

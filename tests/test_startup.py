@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tape import glance
+
 HEAVY = {
     *("anthropic", "openai", "pydantic", "httpx2", "tiktoken"),
     *("prompt_toolkit", "sqlite_utils"),
@@ -37,13 +39,13 @@ def run(tmp_path):
     home.mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
 
-    def modules(*command: str) -> set[str]:
+    def modules(*command: str, **more: str) -> set[str]:
         listed = tmp_path / "modules"
         listed.unlink(missing_ok=True)
         done = subprocess.run(
             [sys.executable, "-c", RUN, str(listed), *command],
             cwd=home,
-            env=env,
+            env={**env, **more},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -67,6 +69,35 @@ def test_listing_tapes_with_an_index_loads_nothing_heavy(run, tmp_path):
     run("tape", "ls")
     assert (tmp_path / "home/.tape/index.db").exists()
     assert run("tape", "ls") & HEAVY == set()
+
+
+def test_a_plain_list_needs_neither_click_nor_the_store(run, tmp_path):
+    run("tape", "new", "--json")
+    index = tmp_path / "home/.tape"
+    while glance.newest(str(index), 1) is None:  # it trusts no folder that changed just now
+        run("tape", "ls", "--all")
+    loaded = run("tape", "ls")
+    assert loaded & {"click", "msgspec", "tape.store", "typing", "pathlib", "subprocess"} == set()
+    assert "tape.glance" in loaded
+
+
+def test_the_version_needs_nothing_at_all(run):
+    assert {name for name in run("tape", "--version") if name.startswith("tape")} == {
+        "tape",
+        "tape.cli",
+    }
+
+
+def test_looking_at_a_tape_loads_nothing_it_does_not_need(run):
+    run("tape", "new", "--json")
+    run("tape", "ls")
+    assert run("tape", "show") & {"subprocess", "shutil", "traceback", *HEAVY} == set()
+
+
+def test_completing_a_verb_imports_none(run):
+    env = {"TAPE_LINE": "tape re", "_TAPE_COMPLETE": "bash_complete"}
+    loaded = run("tape", **env)
+    assert loaded & {"tape.cli.names", "tape.cli.upkeep", "tape.store", *HEAVY} == set()
 
 
 def test_the_measure_sees_a_heavy_package(tmp_path, run):

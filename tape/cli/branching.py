@@ -12,7 +12,7 @@ from ..refs import MAIN, checked_name
 from ..render import SHORT
 from ..store import Beginning
 from .call import entry, found, library
-from .out import as_json, document, examples, ref, say
+from .out import as_json, document, examples, places, ref, say
 from .record import PROGRAM
 from .summary import branch_lines, branch_rows
 from .walk import steps
@@ -97,7 +97,7 @@ def branches(options: Options, ref: str, as_json: bool) -> None:
 
 
 @click.command(epilog=examples("tape switch 3f2a:try-redis", "tape switch :main"))
-@click.argument("ref", metavar="[TAPE]:BRANCH")
+@click.argument("ref", metavar="[TAPE]:BRANCH", shell_complete=places)
 @as_json
 @click.pass_obj
 def switch(options: Options, ref: str, as_json: bool) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import __version__
+from .terminal import paged
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS = {
     "new": ("record", "Make a tape and print its id."),
@@ -22,11 +27,35 @@ VERBS = {
     "fork": ("branching", "Begin a branch, or a new tape, at an entry."),
     "branches": ("branching", "List where the branches of a tape stand."),
     "switch": ("branching", "Choose the branch that a bare tape name means."),
+    "rename": ("names", "Give a tape a title."),
+    "label": ("names", "Name an entry, or list the labels of a tape."),
+    "anchors": ("anchors", "Show the phases of a tape with their summaries."),
     "context": ("context", "Show what the next model call would be built from."),
+    "diff": ("diff", "Explain how two branches differ."),
+    "replay": ("replay", "Play a session again, or prove that it still says the same."),
+    "search": ("search", "Find words in all tapes."),
+    "stats": ("stats", "Show tokens, cost, tools and time."),
+    "blame": ("blame", "Show which entry and prompt brought in each line of a file."),
+    "export": ("export", "Write a tape as one file that stands alone, or as Markdown."),
+    "import": ("import_", "Make a tape from a file."),
+    "rm": ("removing", "Move tapes to the trash."),
+    "restore": ("removing", "Bring tapes back from the trash, or list it."),
+    "mv": ("upkeep", "Record that the project of a tape moved."),
+    "detach": ("upkeep", "Make a tape stand without the one it was forked from."),
+    "redact": ("upkeep", "Overwrite the data of entries for good."),
+    "gc": ("removing", "Delete for good what nothing leads to; empty the trash."),
+    "reindex": ("upkeep", "Make the index anew from the tapes."),
+    "completion": ("completion", "Print the completion script of a shell."),
     "verify": ("verify", "Compute every hash anew and name what does not hold."),
     "fsck": ("fsck", "Explain damage, and mend what can be mended."),
 }
 """Module and help line of each verb, in the order of the help page."""
+
+PAGED = {
+    *("ls", "show", "log", "cat", "branches", "label", "anchors", "context"),
+    *("diff", "search", "stats", "blame"),
+}
+"""The verbs whose text goes through a pager where it is taller than the terminal."""
 
 EPILOG = """\b
 REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N]: ids by any unique prefix of four
@@ -43,6 +72,8 @@ class Options:
     """Value of --store."""
     debug: bool = False
     """Tracebacks are shown."""
+    no_pager: bool = False
+    """Long listings are not paged."""
 
 
 def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
@@ -56,6 +87,13 @@ def _common() -> list[click.Parameter]:
             ["--store"],
             type=click.Path(path_type=Path),
             help="The store: a folder. Default: $TAPE_HOME, else ~/.tape.",
+            expose_value=False,
+            callback=_keep,
+        ),
+        click.Option(
+            ["--no-pager"],
+            is_flag=True,
+            help="Never page; so does an empty PAGER or TAPE_PAGER.",
             expose_value=False,
             callback=_keep,
         ),
@@ -94,13 +132,35 @@ class Verbs(click.Group):
         verb: click.Command = getattr(import_module(f".{module}", __package__), name)
         if not any(option.name == "store" for option in verb.params):
             verb.params = [*verb.params, *_common()]
+            verb.callback = _paged(verb.callback) if name in PAGED else verb.callback
         verb.short_help = help_line
         return verb
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs, or options, that begin so, without importing any."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
+
+        begun = [name for name in VERBS if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=VERBS[name][1]) for name in begun]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without importing them."""
         with formatter.section("Verbs"):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+
+def _paged(callback: Any) -> Any:
+    """Return a verb's function with what it prints paged, unless that is JSON."""
+
+    @wraps(callback)
+    def shown(*args: Any, **options: Any) -> Any:
+        if options.get("as_json") or click.get_current_context().obj.no_pager:
+            return callback(*args, **options)
+        with paged():
+            return callback(*args, **options)
+
+    return shown
 
 
 tape = Verbs(

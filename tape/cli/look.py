@@ -48,7 +48,11 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
 
 @click.command(
     epilog=examples(
-        "tape log --oneline", "tape log 3f2a:fork-1 -n 5", "tape log --type user --json"
+        "tape log --oneline",
+        "tape log 3f2a:fork-1 -n 5",
+        "tape log --type user --json",
+        "tape log --graph",
+        "tape log --graph --fold",
     )
 )
 @ref
@@ -57,6 +61,10 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
     "--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type; repeatable."
 )
 @click.option("-n", "newest", type=click.IntRange(min=0), metavar="N", help="Only the newest N.")
+@click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
+@click.option(
+    "--fold", is_flag=True, help="With --graph: prompts, anchors and what has a name; count others."
+)
 @as_json
 @click.pass_obj
 def log(
@@ -65,13 +73,26 @@ def log(
     short: bool,
     types: tuple[str, ...],
     newest: int | None,
+    graphic: bool,
+    fold: bool,
     as_json: bool,
 ) -> None:
     """List the entries of a path, newest last.
 
     Long entries are cut, with a count; `tape cat` and `tape show` cut nothing. --json prints an
     array of the lines as they stand.
+
+    --graph draws the whole tape that REF leads to, as git does: a line for each entry, newest
+    first, every branch before what it grew from. `*` is an entry, `#` an anchor, `o` an entry that
+    was undone: it stands on the tape and on no branch. In brackets stand the branches at an entry,
+    `*` before the current one, and its labels. --type and --fold leave entries out, but never those
+    with a name. --json prints {tape, current, branches, phases, labels, damage}: the tree itself.
     """
+    if fold and not graphic:
+        raise UsageError("--fold folds a drawing: add --graph")
+    if graphic:
+        graph(options, ref, frozenset(types), newest, fold=fold, as_json=as_json)
+        return
     with entry(options, ref) as (tape, head):
         chosen = steps(tape, head, beginning, types=frozenset(types), newest=newest)
         if as_json:
@@ -81,6 +102,25 @@ def log(
             say(oneline(step.entry, wide) for step in chosen)
         else:
             say(line for step in chosen for line in [*readable(step.entry, CUT), ""])
+
+
+def graph(
+    options: Options,
+    ref: str,
+    types: frozenset[str],
+    newest: int | None,
+    *,
+    fold: bool,
+    as_json: bool,
+) -> None:
+    """Draw the whole tape that a REF leads to."""
+    from .graph import Choice, drawing, tree_of  # noqa: PLC0415 (only a drawing needs it)
+
+    with found(options, ref) as place:
+        if as_json:
+            document(tree_of(place.tape))
+        else:
+            say(drawing(place.tape, Choice(types, fold=fold), newest))
 
 
 @click.command(epilog=examples("tape cat", "tape cat 3f2a:main --md > session.md"))

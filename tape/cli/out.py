@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from ..render import single, width
+from .plain import say, table, warn
+from .terminal import columns, progress, style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-PLAIN = 100
-"""Columns of a line that is cut, where no terminal says how many there are."""
+    from click.shell_completion import CompletionItem
+
+__all__ = [
+    "array",
+    "as_json",
+    "columns",
+    "counted",
+    "document",
+    "examples",
+    "places",
+    "progress",
+    "raw",
+    "ref",
+    "say",
+    "size",
+    "style",
+    "table",
+    "warn",
+]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-ref = click.argument("ref", default="", metavar="[REF]")
+
+
+def places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return how a REF can go on, for a shell: the `shell_complete` of arguments that are one."""
+    from .completion import places  # noqa: PLC0415 (only a shell asks)
+
+    return places(ctx, param, incomplete)
+
+
+ref = click.argument("ref", default="", metavar="[REF]", shell_complete=places)
 
 
 def examples(*lines: str) -> str:
     """Return the end of a help page."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def say(lines: Iterable[str]) -> None:
-    """Print lines of text."""
-    for line in lines:
-        text = f"{line}\n"
-        try:
-            sys.stdout.write(text)
-        except UnicodeEncodeError:  # a terminal that does not speak UTF-8
-            encoding = sys.stdout.encoding
-            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def document(value: object) -> None:
@@ -54,37 +69,6 @@ def array(items: Iterable[bytes]) -> None:
         raw(start + item)
         start = b",\n"
     raw(b"[]\n" if start == b"[\n" else b"\n]\n")
-
-
-def warn(text: str, program: str = "tape") -> None:
-    """Say something on standard error, in one line."""
-    click.echo(f"{program}: {single(text)}", err=True)
-
-
-def columns() -> int:
-    """Return how many columns a line may take."""
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or PLAIN
-    except (OSError, ValueError):  # no terminal
-        return PLAIN
-
-
-def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Return rows as aligned columns; those in `right` are set to the right."""
-    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    sided = set(right)
-    return [
-        "  ".join(
-            _set(cell, wide, at in sided)
-            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _set(cell: str, wide: int, right: bool) -> str:
-    room = " " * (wide - width(cell))
-    return room + cell if right else cell + room
 
 
 def size(count: int) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
 from .group import Options, tape
+from .plain import silence, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,10 +45,12 @@ def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool])
             raise
         except Exception as error:  # noqa: BLE001 (the top of a command line: every error is told)
             if debug():
+                import traceback  # noqa: PLC0415 (slow to load, and seldom needed)
+
                 traceback.print_exc()
             return _told(program, error)
     except BrokenPipeError:
-        _silence()
+        silence()
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -65,28 +65,16 @@ def _told(program: str, error: Exception) -> int:
             return 2
         case click.UsageError():
             verb = error.ctx.command_path if error.ctx else program
-            _warn(program, f"{error.format_message().rstrip('.')}; see `{verb} --help`")
+            warn(f"{error.format_message().rstrip('.')}; see `{verb} --help`", program)
             return 2
         case click.Abort():
             return INTERRUPTED
         case _ if hasattr(error, "exit_code"):
-            _warn(program, str(error))
+            warn(str(error), program)
             return int(error.exit_code)
         case OSError(strerror=str()):
             told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            _warn(program, str(told))
+            warn(str(told), program)
         case _:
-            _warn(program, f"{type(error).__name__}: {error}; --debug shows where")
+            warn(f"{type(error).__name__}: {error}; --debug shows where", program)
     return 1
-
-
-def _warn(program: str, text: str) -> None:
-    """Say an error in one line; what that takes is loaded when there is one."""
-    import_module(".out", __package__).warn(text, program)
-
-
-def _silence() -> None:
-    """Drop what nobody reads any more, so that the end of the process does not complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

@@ -12,7 +12,7 @@ from ..errors import TapeError
 from ..line import read_header
 from ..payload import missing_blob
 from ..render import SHORT, single
-from .out import counted, size, table
+from .out import counted, size, style, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ def described(tape: Summary) -> Iterator[str]:
     if tape.origin is not None:
         facts.append(("origin", f"{tape.origin.tape}@{tape.origin.entry[:SHORT]}"))
     facts += [("label", f"{name} → {entry[:SHORT]}") for name, entry in tape.labels.items()]
-    yield f"tape {tape.id}"
+    yield style(f"tape {tape.id}", fg="yellow")
     yield from table([(key, single(value)) for key, value in facts])
     yield ""
     yield from branch_lines(tape.branches)
@@ -147,8 +147,8 @@ def branch_lines(rows: tuple[BranchRow, ...]) -> list[str]:
         [
             (
                 "*" * row.current,
-                row.branch,
-                (row.entry or "?")[:SHORT],
+                style(row.branch, fg="green") if row.current else row.branch,
+                style((row.entry or "?")[:SHORT], fg="yellow"),
                 "?" if row.n is None else str(row.n),
                 moment(row.time) if row.time else "",
                 row.error or row.type or "",

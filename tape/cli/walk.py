@@ -87,8 +87,8 @@ def legible(
 ) -> Iterator[Step]:
     """Yield the lines that can be read, only those of these `types` if given; warn of the rest."""
     for line in found:
-        kind = _KIND.search(line.line, 0, _HEAD) if types else None
-        if kind and kind[1].decode() not in types:
+        kind = kind_of(line.line) if types else None
+        if kind and kind not in types:
             continue
         try:
             step = _read(line, expand)
@@ -97,6 +97,12 @@ def legible(
             continue
         if not types or step.entry.type in types:
             yield step
+
+
+def kind_of(line: bytes) -> str | None:
+    """Return the type a line says it is of, None where it says none."""
+    kind = _KIND.search(line, 0, _HEAD)
+    return kind[1].decode() if kind else None
 
 
 def _read(line: Line, expand: Expand | None) -> Step:

@@ -1,0 +1,180 @@
+"""`blame`: which entry, tape and prompt last changed each line of a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..blame import blame as blamed
+from ..errors import UsageError
+from ..render import SHORT, fitted, visible, width
+from .call import folder, library
+from .out import (
+    as_json,
+    columns,
+    counted,
+    document,
+    examples,
+    progress,
+    say,
+    style,
+    table,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..blame import Blamed, Cause, Range
+    from .group import Options
+
+_LINES = re.compile(r"([0-9]{1,9})?(?:(,)(\+)?([0-9]{1,9})?)?\Z")
+_NOBODY = "-" * SHORT
+_PROMPT = 32
+"""Columns of a prompt beside a line."""
+
+
+@click.command(
+    epilog=examples(
+        "tape blame src/auth.py",
+        "tape blame src/auth.py -L 40,60 --prompt",
+        "tape blame src/auth.py --ranges",
+        "tape blame src/auth.py --json",
+    )
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-L", "part", metavar="A,B", default="", help="Only lines A to B; also A,+COUNT or A, or ,B."
+)
+@click.option("--prompt", "with_prompt", is_flag=True, help="The prompt beside each line.")
+@click.option("--ranges", "grouped", is_flag=True, help="One line for each range, with its prompt.")
+@as_json
+@click.pass_obj
+def blame(
+    options: Options, file: Path, part: str, with_prompt: bool, grouped: bool, as_json: bool
+) -> None:
+    """Show which entry of which tape brought in each line of FILE, from the edits on all branches.
+
+    Each line reads: entry, tape, time (UTC), number, text. `^` before an entry: it wrote the whole
+    file, and what stood there before is not known, so that the line may be older. `?`: nothing
+    tells whether that call ran, or only a part of its text still stands. A line of no entry was
+    changed outside (by hand, or by a command), or stood there before.
+
+    --json prints an array of {first, last, tape, branch, entry, time, model, prompt, op, certain,
+    why}; of lines that no tape explains all but the first two are null.
+    """
+    with library(options) as (store, index), progress("tapes read:") as show:
+        found = blamed(store, index, Path(folder()) / file, warn, show)
+    first, last = part_of(part, len(found.lines))
+    if as_json:
+        document([_fields(one) for one in _cut(found.ranges, first, last)])
+        return
+    say(range_lines(found, first, last) if grouped else file_lines(found, first, last, with_prompt))
+    _remark(found, first, last)
+
+
+def part_of(text: str, count: int) -> tuple[int, int]:
+    """Return the first and the last line that `-L` means in a file of so many lines."""
+    asked = _LINES.match(text)
+    if asked is None:
+        raise UsageError(f"-L {text!r} is no range of lines: write 40,60 or 40,+20 or 40,")
+    first = int(asked[1] or 1)
+    last = count if asked[4] is None else int(asked[4]) + (first - 1 if asked[3] else 0)
+    if text and not 1 <= first <= min(last, count):
+        raise UsageError(f"-L {text}: the file has {counted(count, 'line')}")
+    return first, min(last, count)
+
+
+def _cut(ranges: list[Range[Cause]], first: int, last: int) -> Iterator[Range[Cause]]:
+    """Yield the ranges as far as they lie between two lines."""
+    for one in ranges:
+        if one.first <= last and one.last >= first:
+            yield one._replace(first=max(one.first, first), last=min(one.last, last))
+
+
+def _fields(one: Range[Cause]) -> dict[str, object]:
+    by = one.by
+    return {
+        "first": one.first,
+        "last": one.last,
+        "tape": by and by.tape,
+        "branch": by and by.branch,
+        "entry": by and by.entry,
+        "time": by and by.time,
+        "model": by and by.model,
+        "prompt": by and by.prompt,
+        "op": by and by.op,
+        "certain": None if by is None else one.doubt is None,
+        "why": one.doubt,
+    }
+
+
+def file_lines(found: Blamed, first: int, last: int, with_prompt: bool) -> Iterator[str]:
+    """Yield each line of a file behind what is known of it; repeated knowledge is dimmed."""
+    wide = len(str(last))
+    for one in _cut(found.ranges, first, last):
+        for line in range(one.first, one.last + 1):
+            head = f"{_entry(one)} {_short(one)} {_time(one)}"
+            if with_prompt:
+                head += f"  {_filled(one.by.prompt or '' if one.by else '')}"
+            looks = {"fg": "yellow"} if line == one.first else {"dim": True}
+            text = visible(found.lines[line - 1])
+            yield f"{style(head, **looks)} {line:>{wide}}) {text}".rstrip()
+
+
+def range_lines(found: Blamed, first: int, last: int) -> list[str]:
+    """Return the ranges as a table; the prompt gets what room there is."""
+    rows = [
+        (
+            f"{one.first}-{one.last}" if one.last > one.first else str(one.first),
+            _entry(one),
+            f"{_short(one)}:{one.by.branch}" if one.by else "",
+            _time(one),
+            one.by.op if one.by else "",
+            fitted(one.by.model or "–", 30) if one.by else "",
+        )
+        for one in _cut(found.ranges, first, last)
+    ]
+    prompts = [(one.by and one.by.prompt) or "" for one in _cut(found.ranges, first, last)]
+    lines = table([(*row, ".") for row in rows], right=(0,)) if rows else []
+    room = max(columns() - max((width(line) for line in lines), default=0), 20)
+    return [
+        (line[:-1] + style(fitted(prompt, room), bold=True)).rstrip()
+        for line, prompt in zip(lines, prompts, strict=True)
+    ]
+
+
+def _entry(one: Range[Cause]) -> str:
+    """Return the short id of an entry, one digit less where a mark says that it may be another."""
+    if one.by is None:
+        return _NOBODY
+    if one.doubt is None:
+        return one.by.entry[:SHORT]
+    return ("^" if one.is_older else "?") + one.by.entry[: SHORT - 1]
+
+
+def _short(one: Range[Cause]) -> str:
+    return one.by.tape[:SHORT] if one.by else " " * SHORT
+
+
+def _time(one: Range[Cause]) -> str:
+    return f"{one.by.time[:10]} {one.by.time[11:16]}" if one.by else " " * 16
+
+
+def _filled(prompt: str) -> str:
+    text = fitted(prompt, _PROMPT)
+    return text + " " * (_PROMPT - width(text))
+
+
+def _remark(found: Blamed, first: int, last: int) -> None:
+    """Say how many lines no tape explains."""
+    nobody = sum(o.last - o.first + 1 for o in _cut(found.ranges, first, last) if o.by is None)
+    if nobody:
+        verb = "is" if nobody == 1 else "are"
+        warn(
+            f"{counted(nobody, 'line')} of {last - first + 1} {verb} explained by no tape: changed "
+            "outside, or there before"
+        )

@@ -1,0 +1,145 @@
+"""`completion`: the script for a shell, and the answers to what it asks at every press of Tab.
+
+Invariant: an answer comes from the names of verbs and options and from the index as it stands. No
+tape is opened, nothing is written, and no error is ever shown: then there is no completion.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
+
+from .. import glance
+from ..text import SHORT, single
+from . import COMPLETE
+from .out import as_json, document, examples, say
+from .tapes import home_in
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+    from .group import Options
+
+MOST = 50
+"""Tapes, or entries, that are offered."""
+
+_BASH = """\
+%(complete_func)s() {
+    local line="${COMP_LINE:0:COMP_POINT}" current before reply
+    current="${line##*[[:space:]]}"
+    # readline replaces what stands behind the last of its break characters, an @ itself too
+    before="${current%%"${current##*[$COMP_WORDBREAKS]}"}"
+    before="${before%%@}"
+    COMPREPLY=()
+    while IFS= read -r reply; do
+        [[ -n $reply ]] && COMPREPLY+=("${reply#"$before"}")
+    done < <(TAPE_LINE="$line" %(complete_var)s=bash_complete "$1" 2>/dev/null)
+}
+complete -o default -F %(complete_func)s %(prog_name)s
+"""
+
+
+class _Bash(ShellComplete):
+    """Bash cuts words at `:` and `@`, so it hands over the line, and gets whole words back."""
+
+    name = "bash"
+    source_template = _BASH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        words = click.shell_completion.split_arg_string(os.environ["TAPE_LINE"])
+        if os.environ["TAPE_LINE"][-1:].isspace():
+            return words[1:], ""
+        return words[1:-1], words[-1]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """Return the word; of a file nothing, for then bash completes by itself."""
+        return str(item.value) if item.type == "plain" else ""
+
+
+_SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": ZshComplete, "fish": FishComplete}
+
+
+@click.command(
+    epilog=examples(
+        """echo 'eval "$(tape completion bash)"' >> ~/.bashrc""",
+        """echo 'eval "$(tape completion zsh)"' >> ~/.zshrc""",
+        "tape completion fish > ~/.config/fish/completions/tape.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@as_json
+@click.pass_obj
+def completion(_: Options, shell: str, as_json: bool) -> None:
+    """Print the script by which a shell completes verbs, options, tapes, branches and entries.
+
+    For bash, eval it in ~/.bashrc; for zsh in ~/.zshrc, behind compinit; for fish, write it to
+    ~/.config/fish/completions/tape.fish. The examples below do that. --json prints {shell, script}.
+    """
+    from .group import tape  # noqa: PLC0415 (a verb that speaks of all verbs)
+
+    script = _SHELLS[shell](tape, {}, "tape", COMPLETE).source()
+    document({"shell": shell, "script": script}) if as_json else say([script.rstrip("\n")])
+
+
+def answer(instruction: str) -> int:
+    """Print what may stand where somebody pressed Tab, and return 0; say nothing of any error."""
+    from .group import Options, tape  # noqa: PLC0415 (as above)
+
+    try:
+        shell = _SHELLS[instruction.partition("_")[0]]
+        asked = shell(tape, {"obj": Options()}, "tape", COMPLETE)
+        sys.stdout.write(f"{asked.complete()}\n")
+        sys.stdout.flush()
+    except Exception:  # noqa: BLE001, S110 (a prompt is no place for errors)
+        pass
+    return 0
+
+
+def places(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return how a REF can go on: tapes, branches behind `:`, labels and new entries behind `@`."""
+    options = ctx.obj
+    home = str(options.store) if options and options.store else home_in(os.environ)
+    found = glance.asked(home, lambda db: list(_places(db, incomplete)))
+    return [CompletionItem(value, help=single(about) or None) for value, about in found or ()]
+
+
+def _places(db: sqlite3.Connection, text: str) -> Iterator[tuple[str, str]]:
+    if "@" in text:
+        before, _, entry = text.rpartition("@")
+        tape, _, branch = before.partition(":")
+        offered: Iterable[tuple[str, str]] = _entries(db, tape, branch)
+        yield from _beginning(f"{before}@", entry, offered)
+    elif ":" in text:
+        tape, _, branch = text.partition(":")
+        known = glance.tape_of(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
+        yield from _beginning(f"{tape}:", branch, glance.branches(db, known) if known else ())
+    else:
+        yield from _tapes(db, text)
+
+
+def _tapes(db: sqlite3.Connection, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield tapes by as much of their id as is shown, or as was written."""
+    for identity, title in glance.tapes(db, prefix, MOST):
+        yield identity[: max(SHORT, len(prefix))], title
+
+
+def _entries(db: sqlite3.Connection, tape: str, branch: str) -> Iterator[tuple[str, str]]:
+    known = glance.tape_of(db, tape, os.getcwd())  # noqa: PTH109 (as above)
+    if known:
+        yield from ((name, entry[:SHORT]) for name, entry in glance.labels(db, known))
+        yield from (
+            (entry[:SHORT], about) for entry, about in glance.entries(db, known, branch, MOST)
+        )
+
+
+def _beginning(
+    before: str, begun: str, offered: Iterable[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    for word, about in offered:
+        if word.startswith(begun):
+            yield before + word, about

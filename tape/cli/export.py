@@ -1,0 +1,118 @@
+"""`export`: a tape as a file that stands alone, or as a page."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import WriteFailed
+from ..render import SHORT
+from ..transfer import Masks, markdown
+from ..transfer import export as export_tape
+from .call import found
+from .out import counted, examples, raw, ref, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .call import Found
+    from .group import Options
+
+    Write = Callable[[bytes], object]
+
+
+@click.command(
+    epilog=examples(
+        "tape export 3f2a -o session.jsonl",
+        "tape export 3f2a:try-redis --to md -o session.md",
+        "tape export 3f2a --no-redact | ssh host tape import -",
+    )
+)
+@ref
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["jsonl", "md"]),
+    default="jsonl",
+    show_default=True,
+    help="A file that `tape import` reads, or a page of Markdown.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here.")
+@click.option(
+    "--redact/--no-redact",
+    default=True,
+    show_default=True,
+    help="Mask what looks like a secret, or copy exactly.",
+)
+@click.pass_obj
+def export(options: Options, ref: str, form: str, output: Path | None, redact: bool) -> None:
+    """Write a tape as one file that stands alone: JSON lines, or Markdown for people.
+
+    A REF that names a tape means all of it, one that names a branch or an entry only the path to
+    it; a page always shows one path. Secrets of known shapes are masked as [redacted:KIND]. A tape
+    in which some were found is written anew under another id, because an entry's id covers what it
+    says; without any the copy is exact.
+    """
+    with found(options, ref) as place, _target(output) as write:
+        if form == "md":
+            _page(place, write, redact=redact)
+        else:
+            _file(place, write, redact=redact)
+
+
+@contextmanager
+def _target(output: Path | None) -> Iterator[Write]:
+    """Yield what takes the bytes: standard output, or a file that is there whole at the end."""
+    if output is None:
+        yield raw
+        return
+    try:
+        file = tempfile.NamedTemporaryFile(  # noqa: SIM115 (renamed, not closed, when it is whole)
+            dir=output.parent, prefix=f".{output.name}.", delete=False
+        )
+    except OSError as error:
+        raise WriteFailed(f"{output} cannot be written: {error.strerror}") from error
+    try:
+        with file:
+            yield file.write
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).replace(output)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+
+
+def _file(place: Found, write: Write, *, redact: bool) -> None:
+    head = place.head
+    if head is None and place.branch is not None:
+        head = place.tape.head(place.branch)
+    done = export_tape(place.tape, write, head=head, redact=redact)
+    _tell(done.secrets, done.masked, f"; this copy is tape {done.tape[:SHORT]}")
+    for digest in done.lost:
+        warn(f"blob {digest[:12]} is missing, so the copy lacks it too; `tape verify` says more")
+
+
+def _page(place: Found, write: Write, *, redact: bool) -> None:
+    head = place.head or place.tape.head(place.branch)
+    masks = Masks() if redact else None
+    for line in markdown(place.tape, head, masks=masks, skipped=_warn_left_out):
+        write(f"{line}\n".encode("utf-8", "replace"))
+    if masks is not None:
+        _tell(masks.secrets, masks.entries)
+
+
+def _warn_left_out(text: str) -> None:
+    warn(f"{text}; left out, `tape verify` says more")
+
+
+def _tell(secrets: int, entries: int, more: str = "") -> None:
+    if secrets:
+        where = f"in {counted(entries, 'entry')}" if entries else "in its title"
+        what = f"{counted(secrets, 'secret')} masked {where}"
+        warn(f"{what}; --no-redact makes the exact copy{more}")

@@ -1,0 +1,89 @@
+"""`import`: a tape from a file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import click
+
+from ..errors import NotFound, UsageError
+from ..render import SHORT
+from ..store import Beginning
+from ..transfer import import_file
+from .call import folder, library
+from .out import as_json, counted, document, examples, say, warn
+from .record import PROGRAM, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .group import Options
+
+STDIN = "-"
+
+
+@click.command(
+    name="import",
+    epilog=examples(
+        "tape import session.jsonl",
+        "tape log 3f2a --json | tape --store /backup import -",
+        "tape import notes.jsonl --json",
+    ),
+)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--from",
+    "form",
+    type=click.Choice(["jsonl"]),
+    default="jsonl",
+    show_default=True,
+    help="What wrote the file.",
+)
+@as_json
+@click.pass_obj
+def import_(options: Options, file: str, form: str, as_json: bool) -> None:  # noqa: ARG001 (one form so far)
+    """Make a tape from FILE, or from standard input with `-`.
+
+    FILE is what `tape export` wrote, the entries of one path as `tape log --json` prints them, or
+    lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and the tape is
+    made whole or not at all. Importing again adds nothing. --json prints {id, path, added, entries,
+    lost}: entries added, entries in the file, and blobs that it names and does not have.
+    """
+    place = clean(folder())
+    with _opened(file) as source, library(options) as (store, _):
+        done = import_file(store, source, Beginning(place, PROGRAM))
+    if done.lost:
+        are = "is" if done.lost == 1 else "are"
+        warn(f"{counted(done.lost, 'blob')} that its entries name {are} not in the file")
+    if as_json:
+        document(done)
+    elif done.added:
+        count = counted(done.added, "entry")
+        say([f"{done.id[:SHORT]} has {count} now; go on with `tape append {done.id[:SHORT]}`"])
+    else:
+        say([f"{done.id[:SHORT]} is there already: nothing added"])
+
+
+globals()["import"] = import_  # a verb is looked up by its name, which is a keyword here
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """Open the source so that it can be read twice: a stream is kept in a file meanwhile."""
+    if file == STDIN and sys.stdin.isatty():
+        raise UsageError("standard input is a terminal: name a FILE, or pipe one in")
+    if file != STDIN and not Path(file).exists():
+        raise NotFound(f"no file {file!r}")
+    with nullcontext(sys.stdin.buffer) if file == STDIN else Path(file).open("rb") as source:
+        if file != STDIN and source.seekable():
+            yield source
+            return
+        with tempfile.TemporaryFile() as kept:
+            shutil.copyfileobj(source, kept)
+            kept.seek(0)
+            yield cast("BinaryIO", kept)

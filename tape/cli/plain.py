@@ -1,0 +1,68 @@
+"""Lines, warnings and tables: what a command says in words.
+
+Nothing is imported that takes time: a list of tapes needs no more than this.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..text import single, width
+from .terminal import erase, unstyled
+
+TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TextIO
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines of text."""
+    for line in lines:
+        erase()
+        _write(sys.stdout, f"{line}\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # a terminal that does not speak UTF-8
+        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
+
+
+def warn(text: str, program: str = "tape") -> None:
+    """Say something on standard error, in one line."""
+    erase()
+    _write(sys.stderr, f"{program}: {single(text)}\n")
+    sys.stderr.flush()
+
+
+def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Return rows as aligned columns; those in `right` are set to the right."""
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    sided = set(right)
+    return [
+        "  ".join(
+            _set(cell, wide, at in sided)
+            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _set(cell: str, wide: int, right: bool) -> str:
+    room = " " * (wide - _width(cell))
+    return room + cell if right else cell + room
+
+
+def _width(cell: str) -> int:
+    """Return the columns of a cell, colours not counted."""
+    return width(unstyled(cell))
+
+
+def silence() -> None:
+    """Drop what nobody reads any more, so that the end of the process does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

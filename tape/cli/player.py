@@ -1,0 +1,193 @@
+"""Playing a session on a terminal: what appears when, and the keys that pause, skip and quit.
+
+Invariant: the terminal is given back as it was, however the playing ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..clock import micros
+from ..entries import Assistant, User
+from ..render import conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import FrameType
+
+    from ..line import Entry
+    from .walk import Step
+
+LETTERS, WORDS = 40, 12
+"""How many letters of a prompt, and words of an answer, appear in a second."""
+CUT = 12
+"""Lines shown of what neither a person nor a model said."""
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)|\s+")
+_KEY = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
+
+
+class Beat(NamedTuple):
+    """A piece of text, and the seconds to wait before it appears."""
+
+    wait: float
+    text: str
+
+
+class Act(Enum):
+    """What a key asks for."""
+
+    PAUSE = "pause"
+    NEXT = "next"
+    QUIT = "quit"
+
+
+_ACTS = {
+    b" ": Act.PAUSE,
+    b"\x1b[C": Act.NEXT,
+    b"\x1bOC": Act.NEXT,
+    b"\r": Act.NEXT,
+    b"\n": Act.NEXT,
+    b"q": Act.QUIT,
+    b"\x04": Act.QUIT,
+}
+Wait = Callable[[float], Act | None]
+"""Returns after so many seconds, or earlier with what a key asked for."""
+
+
+class Pace(NamedTuple):
+    """How fast a session is played."""
+
+    speed: float
+    max_pause: float
+    """Longest pause between two entries, in seconds before `speed` divides them."""
+
+
+class Scene(NamedTuple):
+    """An entry that is shown, and how."""
+
+    step: Step
+    beats: list[Beat]
+
+
+def scenes(path: Iterable[Step], pace: Pace) -> Iterator[Scene]:
+    """Yield how entries appear: prompts letter by letter, answers by words, all else at once.
+
+    The first beat of each waits as long as the session did; entries that show nothing are left out.
+    """
+    before: str | None = None
+    for step in path:
+        found = list(_beats(step.entry))
+        if found:
+            time, pause = step.entry.time, 0.0
+            if before is not None:
+                pause = min((micros(time) - micros(before)) / 1_000_000, pace.max_pause)
+            before = time
+            found[0] = found[0]._replace(wait=pause)
+            yield Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])
+
+
+def _beats(entry: Entry) -> Iterator[Beat]:
+    lines = list(conversation((entry,)))
+    if not lines:
+        return
+    if isinstance(entry.data, User | Assistant):
+        heading, *body = lines
+        yield Beat(0, f"{heading}\n")
+        for line in body:
+            yield from _typed(line, isinstance(entry.data, User))
+        return
+    if len(lines) > CUT + 2:
+        lines = [*lines[: CUT + 1], f"… {len(lines) - CUT - 2} more lines", ""]
+    yield Beat(0, "\n".join(lines) + "\n")
+
+
+def _typed(line: str, letters: bool) -> Iterator[Beat]:
+    pieces = list(line) if letters else _WORD.findall(line)
+    for piece in pieces:
+        yield Beat(1 / (LETTERS if letters else WORDS), piece)
+    yield Beat(0, "\n")
+
+
+def play(shown: Iterable[Scene], wait: Wait, show: Callable[[str], None]) -> None:
+    """Show every beat in its time, until the end or until a key quits."""
+    for scene in shown:
+        hurries = False
+        for beat in scene.beats:
+            act = wait(0 if hurries else beat.wait)
+            if act is Act.PAUSE:
+                act = _paused(wait)
+            if act is Act.QUIT:
+                return
+            hurries = hurries or act is Act.NEXT
+            show(beat.text)
+
+
+def _paused(wait: Wait) -> Act | None:
+    """Return when a key ends the pause, with what it asked for."""
+    while (act := wait(float("inf"))) is None:
+        pass
+    return None if act is Act.PAUSE else act
+
+
+@contextmanager
+def keys() -> Iterator[Wait]:
+    """Hold a wait that ends early at a key, while the terminal hands over single keys.
+
+    Without a terminal to type on, it only waits.
+    """
+    if not sys.stdin.isatty():
+        yield _slept
+        return
+    import termios  # noqa: PLC0415 (only a terminal needs these)
+    import tty  # noqa: PLC0415
+
+    fd = sys.stdin.fileno()
+    kept = termios.tcgetattr(fd)
+    pressed: list[Act] = []
+
+    def wait(seconds: float) -> Act | None:
+        until = time.monotonic() + seconds
+        while not pressed:
+            left = until - time.monotonic()
+            if left == float("inf"):
+                ready, _, _ = select.select([fd], [], [])
+            else:
+                ready, _, _ = select.select([fd], [], [], max(left, 0))
+            if not ready:
+                return None
+            typed = os.read(fd, 64)
+            found = [_ACTS[key] for key in _KEY.findall(typed) if key in _ACTS]
+            pressed.extend(found if typed else [Act.QUIT])
+        return pressed.pop(0)
+
+    def again(_signal: int, _frame: FrameType | None) -> None:
+        tty.setcbreak(fd)
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    handlers = {signal.SIGCONT: again, signal.SIGTERM: end, signal.SIGHUP: end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        tty.setcbreak(fd)
+        yield wait
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, kept)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _slept(seconds: float) -> Act | None:
+    if seconds > 0:
+        time.sleep(seconds)
+    return None

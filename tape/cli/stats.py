@@ -1,0 +1,259 @@
+"""`stats`: tokens, cost, tools and time, by tape, branch, model, day or tool."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, cast
+
+import click
+import msgspec
+
+from ..clock import now
+from ..index.stats import Wanted, statistics
+from ..render import SHORT, fitted, width
+from .call import found, library
+from .chart import bar
+from .out import as_json, columns, counted, document, examples, ref, say, style, table, warn
+from .since import FORMS, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..index.stats import By, Sums
+    from .group import Options
+
+DAYS = 14
+"""Days of the chart."""
+_NAME = 44
+"""Columns of what a row is of."""
+_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
+
+
+@click.command(
+    epilog=examples(
+        "tape stats",
+        "tape stats 3f2a --by tool",
+        "tape stats --by day --since 30d --model sonnet",
+        "tape stats --by tape --project . --json",
+    )
+)
+@ref
+@click.option(
+    "--by",
+    type=click.Choice(["tape", "branch", "model", "day", "tool"]),
+    help="One row for each; without it the sums, the models, and the last days.",
+)
+@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@click.option("--since", metavar="TIME", help=f"Only what was done since: {FORMS} (UTC).")
+@click.option("--until", metavar="TIME", help="Only what was done before that time.")
+@click.option("--model", metavar="NAME", help="Only models with this in provider/name.")
+@as_json
+@click.pass_obj
+def stats(
+    options: Options,
+    ref: str,
+    by: str | None,
+    project: str | None,
+    since: str | None,
+    until: str | None,
+    model: str | None,
+    as_json: bool,
+) -> None:
+    """Show what sessions took: of all tapes, or of the one that REF means, its origin left out.
+
+    Entries that branches share count once; a tool call counts for the model that asked for it.
+    Days are UTC. A cost nobody told stays unknown: `–`, or `+` behind a sum that leaves some out.
+
+    --json prints with --by an array of rows, without it {total, models, days}. A row is {what it is
+    of, calls, input, output, reasoning, cache_read, cache_write, total, cost, unpriced, model_ms,
+    tool_calls, tool_errors, tool_ms, error_rate, first, last}; of tools only from tool_calls on.
+    """
+    wanted = Wanted(
+        *_place(options, ref),
+        project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
+        model=model,
+        since=moment_of(since, now()) if since else None,
+        until=moment_of(until, now()) if until else None,
+    )
+    with library(options) as opened:
+
+        def ask(by: By) -> list[Sums]:
+            return statistics(*opened, by, wanted)
+
+        if by is not None:
+            rows = ask(cast("By", by))
+            document([fields(row, by) for row in rows]) if as_json else say(lines(rows, by))
+        else:
+            rows = _overview(ask, as_json=as_json)
+    if not rows and not as_json:
+        warn("nothing to count: no model or tool was called there")
+
+
+def _place(options: Options, ref: str) -> tuple[str | None, str | None]:
+    """Return the tape and the branch a REF names, nothing for none."""
+    if not ref:
+        return None, None
+    with found(options, ref) as place:
+        return place.tape.id, place.branch
+
+
+def _overview(ask: Callable[[By], list[Sums]], *, as_json: bool) -> list[Sums]:
+    """Print the sums, the models and the last days; return the sums."""
+    total, models, days = ask("all"), ask("model"), _newest(ask("day"))
+    if as_json:
+        document(
+            {
+                "total": fields(total[0], "all") if total else None,
+                "models": [fields(row, "model") for row in models],
+                "days": [fields(row, "day") for row in days],
+            }
+        )
+    elif total:
+        say(summary(total[0]))
+        say(["", *lines(models, "model"), "", *lines(days, "day")])
+    return total
+
+
+def _newest(days: list[Sums]) -> list[Sums]:
+    """Return the days that are among the last ones, counted from the newest."""
+    if not days:
+        return []
+    first = date.fromisoformat(days[-1].key or "") - timedelta(days=DAYS - 1)
+    return [day for day in days if (day.key or "") >= first.isoformat()]
+
+
+def fields(row: Sums, by: str) -> dict[str, object]:
+    """Return a row as `--json` prints it."""
+    names: dict[str, object] = {} if by in ("all", "branch") else {by: row.key}
+    if by == "branch":
+        names = {"tape": row.key, "branch": row.branch}
+    if by in ("tape", "branch"):
+        names["title"] = row.title
+    spent = {} if by == "tool" else msgspec.structs.asdict(row.spent)
+    ran = {**msgspec.structs.asdict(row.ran), "error_rate": row.ran.error_rate}
+    return {**names, **spent, **ran, "first": row.first, "last": row.last}
+
+
+def summary(row: Sums) -> list[str]:
+    """Return the sums of everything as text."""
+    spent, ran = row.spent, row.ran
+    errors = f", {ran.tool_errors} failed ({_rate(row)})" if ran.tool_errors else ""
+    facts = [
+        ("tokens", f"{tokens(spent.total)}: {_kinds(row)}"),
+        ("cost", f"{cost(row)}{_unpriced(row)}"),
+        ("models", f"{counted(spent.calls, 'call')}, {_span(spent.model_ms)}"),
+        ("tools", f"{counted(ran.tool_calls, 'call')}, {_span(ran.tool_ms)}{errors}"),
+        ("time", f"{row.first[:16].replace('T', ' ')} to {row.last[:16].replace('T', ' ')} UTC"),
+    ]
+    return table(facts)
+
+
+def _kinds(row: Sums) -> str:
+    spent = row.spent
+    kinds = {
+        "input": spent.input,
+        "output": spent.output,
+        "reasoning": spent.reasoning,
+        "cache read": spent.cache_read,
+        "cache write": spent.cache_write,
+    }
+    return ", ".join(f"{name} {tokens(count)}" for name, count in kinds.items())
+
+
+def _unpriced(row: Sums) -> str:
+    unknown = row.spent.unpriced
+    return f" ({counted(unknown, 'call')} did not tell)" if unknown else ""
+
+
+def lines(rows: list[Sums], by: str) -> list[str]:
+    """Return rows as a table; on a terminal, days with bars of their tokens."""
+    if not rows:
+        return []
+    if by == "tool":
+        tools = [(_name(row, by), *_tool_cells(row)) for row in rows]
+        return table([("TOOL", "CALLS", "FAILED", "RATE", "TIME"), *tools], range(1, 5))
+    heading = (by.upper(), *_HEADINGS)
+    if by == "day" and sys.stdout.isatty():
+        return _charted(heading, rows)
+    return table([heading, *(_cells(row, by) for row in rows)], range(1, len(heading)))
+
+
+def _cells(row: Sums, by: str) -> tuple[str, ...]:
+    spent, ran = row.spent, row.ran
+    return (
+        _name(row, by),
+        tokens(spent.total),
+        tokens(spent.input),
+        tokens(spent.output),
+        tokens(spent.cache_read),
+        cost(row),
+        str(spent.calls),
+        str(ran.tool_calls),
+        _rate(row),
+    )
+
+
+def _tool_cells(row: Sums) -> tuple[str, ...]:
+    ran = row.ran
+    return str(ran.tool_calls), str(ran.tool_errors), _rate(row), _span(ran.tool_ms)
+
+
+def _name(row: Sums, by: str) -> str:
+    if by not in ("tape", "branch"):
+        return fitted(row.key or "–", _NAME)
+    branch = f":{row.branch or '?'}" if by == "branch" else ""
+    return fitted(f"{(row.key or '')[:SHORT]}{branch}  {row.title or ''}", _NAME)
+
+
+def _charted(heading: tuple[str, ...], days: list[Sums]) -> list[str]:
+    """Return a row for every day from the first to the last, with a bar where the room is."""
+    there = {day.key: day for day in days}
+    first, last = (date.fromisoformat(day.key or "") for day in (days[0], days[-1]))
+    names = [(first + timedelta(days=at)).isoformat() for at in range((last - first).days + 1)]
+    empty = ("",) * len(_HEADINGS)
+    cells = [_cells(there[key], "day") if key in there else (key, *empty) for key in names]
+    found = table([heading, *cells], range(1, len(heading)))
+    wide = max(map(width, found))
+    totals = [(there[key].spent.total or 0) if key in there else 0 for key in names]
+    room = max(columns() - wide - 2, 8)
+    bars = ["", *(bar(total, max(totals), room) for total in totals)]
+    return [
+        f"{line}{' ' * (wide - width(line) + 2)}{style(drawn, fg='green')}".rstrip()
+        for line, drawn in zip(found, bars, strict=True)
+    ]
+
+
+def tokens(count: int | None) -> str:
+    """Return a number of tokens as people read it; `–` when it is not known."""
+    if count is None:
+        return "–"
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 10 * size or (unit != "k" and count >= size):
+            return f"{count / size:.1f}{unit}"
+    return str(count)
+
+
+def cost(row: Sums) -> str:
+    """Return a cost; `+` where some calls did not tell theirs, `–` where none did."""
+    amount = row.spent.cost
+    if amount is None:
+        return "–"
+    return f"${amount:.2f}{'+' * bool(row.spent.unpriced)}"
+
+
+def _rate(row: Sums) -> str:
+    rate = row.ran.error_rate
+    return "–" if rate is None else f"{100 * rate:.0f}%"
+
+
+def _span(milliseconds: int | None) -> str:
+    """Return a time as people read it."""
+    if milliseconds is None:
+        return "–"
+    seconds = milliseconds / 1000
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

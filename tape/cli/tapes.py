@@ -1,0 +1,95 @@
+"""A list of tapes as text; and `tape ls` itself, printed at once where the index is ready for it.
+
+Nothing is imported that takes time: neither click nor the store.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..clock import SECONDS, micros, now
+from ..glance import newest
+from ..text import SHORT, fitted, width
+from .plain import say, silence, table, warn
+from .terminal import columns, paged, style
+
+TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    Listed: TypeAlias = tuple[str, str, str | None, str | None, int, int, float | None]
+
+LIMIT = 50
+"""Tapes that are shown unless all are wanted."""
+
+_HEADING = ("ID", "AGE", "TITLE", "MODEL", "ENTRIES", "BRANCHES", "COST")
+_RIGHT = (1, 4, 5, 6)
+
+
+def at_once(home: str) -> int | None:
+    """Do what `tape ls` does, and return its exit code; None, and nothing done, where that fails.
+
+    That is when the index has to catch up first, or there is none: then listing is work.
+    """
+    found = newest(home, LIMIT + 1)
+    if not found:
+        return None
+    try:
+        with paged():
+            show(found[:LIMIT], cut=len(found) > LIMIT)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def home_in(environment: os._Environ[str]) -> str:
+    """Return where the store is when no option says so: $TAPE_HOME, else ~/.tape."""
+    return environment.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (at once)
+
+
+def show(shown: Sequence[Listed], *, cut: bool, first: str = "newest") -> None:
+    """Print tapes, (id, updated, title, model, entries, branches, cost) each, as a table."""
+    say(lines(shown, now(), columns()))
+    if cut:
+        warn(f"these are the {first} {len(shown)}; --all lists every tape")
+
+
+def lines(shown: Sequence[Listed], time: int, wide: int) -> list[str]:
+    """Return tapes as a table with a heading; titles give way so that a row fits."""
+    if not shown:
+        return []
+    cells = [
+        (
+            identity[:SHORT],
+            age(time - micros(updated)),
+            fitted(title or "–", 60),
+            fitted(model or "–", 30),
+            str(entries),
+            str(branches),
+            "–" if cost is None else f"${cost:.2f}",
+        )
+        for identity, updated, title, model, entries, branches, cost in shown
+    ]
+    over = max(map(width, table([_HEADING, *cells], _RIGHT))) - wide
+    if over > 0:
+        room = max(max(width(row[2]) for row in cells) - over, 12)
+        cells = [(*row[:2], fitted(row[2], room), *row[3:]) for row in cells]
+    first, *rest = table([_HEADING, *cells], _RIGHT)
+    return [
+        style(first, dim=True),
+        *(style(row[:SHORT], fg="yellow") + row[SHORT:] for row in rest),
+    ]
+
+
+def age(passed: int) -> str:
+    """Return microseconds as people say how long ago something was."""
+    seconds = max(passed, 0) // 1_000_000
+    for unit in ("y", "w", "d", "h", "m"):
+        if seconds >= SECONDS[unit]:
+            return f"{seconds // SECONDS[unit]}{unit}"
+    return f"{seconds}s"

@@ -1,0 +1,183 @@
+"""`redact`, `detach`, `mv` and `reindex`: the upkeep of what stays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import index, upkeep
+from ..errors import UsageError
+from ..index import rows
+from ..render import SHORT, single
+from .call import entry, folder, found, library
+from .consent import How, asking
+from .out import as_json, counted, document, examples, places, progress, ref, say, size, table, warn
+from .record import clean
+from .summary import moment
+
+if TYPE_CHECKING:
+    from ..tape import Tape
+    from ..upkeep import Target
+    from .group import Options
+
+
+@click.command(
+    epilog=examples(
+        'tape redact 3f2a@9c1b --why "a password"',
+        "tape redact 3f2a@9c1b 3f2a@77de --dry-run",
+    )
+)
+@click.argument("refs", metavar="REF...", nargs=-1, required=True, shell_complete=places)
+@click.option("--why", default="", metavar="TEXT", help="Stands on the tape for good.")
+@asking
+@as_json
+@click.pass_obj
+def redact(
+    options: Options, refs: tuple[str, ...], why: str, yes: bool, dry_run: bool, as_json: bool
+) -> int:
+    """Overwrite the data of entries in place, for good: nothing brings it back.
+
+    Their ids, hashes and places stay, and an entry says that it was done. Their blobs go too, and
+    their copies in quarantine and in the index. The title of the tape and the name of its folder
+    stay as they are, and so do copies elsewhere: in exports, in tapes that were detached.
+
+    --json prints {tape, entry, targets, blobs, quarantine, done}.
+    """
+    how = How(yes, dry_run, as_json)
+    targets = _ids(options, refs)
+    with entry(options, refs[0]) as (tape, head):
+        entries, blobs = upkeep.redactable(tape, targets)
+        agreed = how.agreed(_redact_plan(tape, entries, blobs))
+        if agreed:
+            done = upkeep.redact(tape, targets, clean(why), branch=head.branch)
+        else:
+            done = upkeep.Redacted(None, tuple(one.entry for one in entries), tuple(blobs), ())
+        identity = tape.id
+    if as_json:
+        document({"tape": identity, **done._asdict(), "done": agreed})
+    elif agreed:
+        said = f"; entry {done.entry[:SHORT]} says so" if done.entry else ""
+        say([f"redacted {counted(len(done.targets), 'entry')} of {identity[:SHORT]}{said}"])
+    return 0 if agreed else how.undone()
+
+
+def _ids(options: Options, refs: tuple[str, ...]) -> list[str]:
+    """Return the ids of entries in one tape; raise UsageError for other REFs."""
+    tapes, ids = set(), []
+    for text in refs:
+        with found(options, text) as (tape, head, _):
+            if head is None:
+                raise UsageError(f"{text!r} names no entry: write TAPE@ENTRY")
+            tapes.add(tape.id)
+            ids.append(head.entry)
+    if len(tapes) > 1:
+        raise UsageError("these entries stand in several tapes: redact one tape at a time")
+    return ids
+
+
+def _redact_plan(tape: Tape, entries: list[Target], blobs: list[str]) -> list[str]:
+    rows = [(one.entry[:SHORT], one.type, moment(one.time), size(len(one.data))) for one in entries]
+    gone = f", and {counted(len(blobs), 'blob')} with them" if blobs else ""
+    many = counted(len(entries), "entry")
+    return [
+        f"the data of {many} of {tape.id[:SHORT]} will be overwritten{gone}:",
+        *(f"  {row}" for row in (table(rows, right=(3,)) if rows else ())),
+        "this cannot be undone",
+    ]
+
+
+@click.command(epilog=examples("tape detach 3f2a", "tape detach 3f2a --dry-run --json"))
+@ref
+@asking
+@as_json
+@click.pass_obj
+def detach(options: Options, ref: str, yes: bool, dry_run: bool, as_json: bool) -> int:
+    """Copy what a tape shares with the one it was forked from, so that it stands alone.
+
+    Afterwards the other one can be removed. --json prints {tape, origin, phases, bytes, done},
+    origin being null for a tape that stands alone already.
+    """
+    how = How(yes, dry_run, as_json)
+    with found(options, ref) as (tape, _, __):
+        origin = tape.info.origin
+        if origin is None or tape.phases.has_origin:
+            if as_json:
+                document({"tape": tape.id, "origin": None, "phases": 0, "bytes": 0, "done": False})
+            else:
+                say([f"{tape.id[:SHORT]} stands alone already"])
+            return 0
+        shared = tape.shared()
+        weight = sum(segment.end - segment.start for segment in shared)
+        agreed = how.agreed(_detach_plan(tape.id, origin.tape or "", len(shared), weight))
+        if agreed:
+            upkeep.detach(tape)
+        identity = tape.id
+    about = {"origin": origin.tape, "phases": len(shared), "bytes": weight}
+    if as_json:
+        document({"tape": identity, **about, "done": agreed})
+    elif agreed:
+        say([f"{identity[:SHORT]} stands alone now"])
+    return 0 if agreed else how.undone()
+
+
+def _detach_plan(tape: str, origin: str, phases: int, weight: int) -> list[str]:
+    what = f"{counted(phases, 'phase')} of {origin[:SHORT]}, {size(weight)}"
+    return [
+        f"{what}, and the blobs they name will be copied into {tape[:SHORT]}",
+        f"nothing is taken away in {origin[:SHORT]}; this cannot be undone",
+    ]
+
+
+@click.command(epilog=examples("tape mv 3f2a .", "tape mv 3f2a ~/src/new-place --json"))
+@click.argument("ref", metavar="REF", shell_complete=places)
+@click.argument("folder", metavar="DIR", type=click.Path())
+@as_json
+@click.pass_obj
+def mv(options: Options, ref: str, folder: str, as_json: bool) -> None:
+    """Record that the project of a tape moved to DIR: a new entry on its current branch.
+
+    The tape itself stays where it is. --json prints {tape, entry, cwd, was}.
+    """
+    cwd = clean(_absolute(folder))
+    with library(options) as opened, found(options, ref) as (tape, _, __):
+        was = next((row.cwd for row in rows(*opened) if row.id == tape.id), None)
+        if not Path(cwd).is_dir():
+            warn(f"{cwd} is no folder yet")
+        made = upkeep.move(tape, cwd)
+        identity = tape.id
+    if as_json:
+        document({"tape": identity, "entry": made, "cwd": cwd, "was": was})
+    else:
+        undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
+        say([single(f"{identity[:SHORT]} works in {cwd} now{undo}")])
+
+
+def _absolute(path: str) -> str:
+    here = "" if os.path.isabs(path) else folder()  # noqa: PTH117 (links stay as they are written)
+    return os.path.normpath(os.path.join(here, path))  # noqa: PTH118 (as above)
+
+
+@click.command(epilog=examples("tape reindex", "tape reindex --json"))
+@as_json
+@click.pass_obj
+def reindex(options: Options, as_json: bool) -> None:
+    """Make the index anew from the tapes, all of them read.
+
+    It is never needed for a right answer: a lost or damaged index is made anew by itself. --json
+    prints {tapes, bytes}.
+    """
+    with library(options) as (store, _):
+        store.check()
+        if not store.tapes.is_dir():
+            count = weight = 0
+        else:
+            with progress("read tape") as tell:
+                index.rebuild(store, progress=tell)
+            count, weight = len(store.folders()), (store.path / "index.db").stat().st_size
+    if as_json:
+        document({"tapes": count, "bytes": weight})
+    else:
+        say([f"the index holds {counted(count, 'tape')} in {size(weight)}"])

@@ -1,0 +1,275 @@
+"""Garbage: what no entry and no journal line leads to, found and deleted for good.
+
+Invariant: nothing goes on a guess. A tape with damage, or one that is being written, is left as it
+is, and so is what was touched within the hour: somebody may be making it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
+
+from .disk import Folder
+from .errors import Busy, NotFound, TapeError
+from .locks import hold
+from .phase import ENTRIES, number
+from .verify import Counts, verify
+from .verify.tails import is_held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .store import Store
+    from .tape import Tape
+
+OLD = 3_600_000_000
+"""Microseconds after which what is half made, or led to by nothing, is no longer being made."""
+
+_HALF = re.compile(r"\.(new-.*|store\..*)\Z")
+_TEMPORARY = re.compile(r"\.([0-9a-f]{64}\.[0-9a-f]+|(refs|tape)\.new|new-origin)\Z")
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_BLOB = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
+_CHUNK = 1 << 20
+_OVERLAP = 80  # bytes that a name of a blob may stretch over
+
+
+class Garbage(Struct, frozen=True, gc=False):
+    """Something that nothing leads to."""
+
+    path: str
+    """Inside the store."""
+    kind: Literal["blob", "phase", "leftover"]
+    bytes: int
+
+
+class Kept(Struct, frozen=True, gc=False):
+    """A tape in which nothing is deleted."""
+
+    folder: str
+    why: str
+
+
+class Survey(NamedTuple):
+    """What there is of garbage in a store."""
+
+    garbage: tuple[Garbage, ...]
+    kept: tuple[Kept, ...]
+
+
+def survey(store: Store, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Survey:
+    """Look for garbage in every tape and beside them; nothing is written.
+
+    Tapes that hold some are verified whole. `tell` gets how many are done, and of how many.
+    """
+    garbage, kept = list(_beside(store)), []
+    folders = store.folders()
+    for done, folder in enumerate(folders):
+        tell(done, len(folders))
+        found = _looked_at(store, folder)
+        if isinstance(found, Kept):
+            kept.append(found)
+        else:
+            garbage += found
+    return Survey(tuple(garbage), tuple(kept))
+
+
+def _looked_at(store: Store, folder: str) -> list[Garbage] | Kept:
+    """Return the garbage of one tape, or why it is left alone."""
+    try:
+        with store.open_folder(folder) as tape:
+            found = list(_of_tape(store, tape))
+            why = _obstacle(tape) if found else None
+    except (TapeError, OSError) as error:
+        return Kept(folder, f"cannot be read: {error}")
+    return found if why is None else Kept(folder, why)
+
+
+def _obstacle(tape: Tape) -> str | None:
+    """Return why nothing may be deleted in a tape, None where nothing is against it."""
+    with suppress(FileNotFoundError), tape.folder.sub("locks") as locks:
+        for name in locks.names():
+            if is_held(tape.folder, name):
+                return f"{name} is being written"
+    for finding in verify(tape, Counts()):
+        if finding.level != "note":
+            return f"is damaged: {finding.file}: {finding.message}; see `tape fsck {tape.id[:8]}`"
+    return None
+
+
+def delete(store: Store, found: Survey) -> Survey:
+    """Delete for good what a survey found and what is garbage still; return what went.
+
+    A tape that is being written by now is among the kept. Raises WriteFailed, or OSError where
+    something cannot be deleted; what went before is gone.
+    """
+    wanted = set(found.garbage)
+    gone, kept = [one for one in _beside(store) if one in wanted], []
+    _delete_beside(store, gone)
+    for folder in store.folders():
+        inside = f"tapes/{folder}/"
+        here = [one for one in found.garbage if one.path.startswith(inside)]
+        if here:
+            try:
+                gone += _delete_in(store, folder, here)
+            except (Busy, NotFound) as error:
+                kept.append(Kept(folder, str(error)))
+    return Survey(tuple(gone), tuple(kept))
+
+
+def _delete_in(store: Store, folder: str, wanted: list[Garbage]) -> list[Garbage]:
+    """Delete what is garbage still, with nobody writing or opening a phase."""
+    with (
+        store.open_folder(folder) as tape,
+        tape.alone(),
+        tape.folder.sub("locks") as locks,
+        hold(locks, "refs"),
+    ):
+        still = [one for one in _of_tape(store, tape) if one in wanted]
+        before = (store.clock() - OLD) * 1000
+        return [one for one in still if _went(tape, one, before)]
+
+
+def _went(tape: Tape, one: Garbage, before: int) -> bool:
+    parts = one.path.split("/")[2:]
+    if one.kind == "blob":
+        return tape.blobs.retire(parts[-1], before)
+    if one.kind == "phase":
+        _remove_phase(tape, parts[-1])
+    else:
+        _remove(tape.folder, parts)
+    return True
+
+
+def _remove_phase(tape: Tape, name: str) -> None:
+    """Remove the folder of a phase with its first entry; one with more in it stays."""
+    phases = tape.phases.folder
+    with phases.sub(name) as folder, suppress(FileNotFoundError):
+        os.unlink(ENTRIES, dir_fd=folder.fd)
+    os.rmdir(name, dir_fd=phases.fd)
+    phases.sync()
+
+
+def _remove(folder: Folder, parts: list[str]) -> None:
+    """Remove a file or a folder at a path inside another."""
+    name, *rest = parts
+    if rest:
+        with folder.sub(name) as inner:
+            _remove(inner, rest)
+        return
+    import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
+
+    try:
+        shutil.rmtree(name, dir_fd=folder.fd)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=folder.fd)
+    folder.sync()
+
+
+def _of_tape(store: Store, tape: Tape) -> Iterator[Garbage]:
+    place = f"tapes/{tape.folder.name}/"
+    yield from _phases(tape, place)
+    yield from _blobs(tape, place, (store.clock() - OLD) * 1000)
+    yield from _leftovers(store, tape.folder, place, _TEMPORARY)
+    for shelf in _shelves(tape):
+        with shelf:
+            yield from _leftovers(store, shelf, f"{place}blobs/{shelf.name}/", _TEMPORARY)
+
+
+def _phases(tape: Tape, place: str) -> Iterator[Garbage]:
+    """Yield the phases no journal line names that hold at most their first entry.
+
+    The newest folder keeps its number from being given again, so it stays.
+    """
+    committed, names = tape.refs().phases(), tape.phases.names()
+    newest = max(map(number, names), default=0)
+    for name in names:
+        if name not in committed and number(name) != newest and _is_begun_only(tape, name):
+            yield Garbage(f"{place}phases/{name}", "phase", tape.phases.folder.weight(name))
+
+
+def _is_begun_only(tape: Tape, name: str) -> bool:
+    with tape.phases.folder.sub(name) as folder:
+        if folder.names() not in ([], [ENTRIES]):
+            return False
+    try:
+        with tape.phases.open(name) as file:
+            return len(list(islice(file.lines(), 2))) <= 1
+    except NotFound:
+        return True
+
+
+def _blobs(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
+    """Yield the blobs that no line and nothing in quarantine names, last stored before a time."""
+    found: dict[str, int] = {}
+    for shelf in _shelves(tape):
+        with shelf:
+            for digest in filter(_DIGEST.match, shelf.names()):
+                about = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False)
+                if about.st_mtime_ns < before and shelf.name == digest[:2]:
+                    found[digest] = about.st_size
+    if found:
+        for digest in _named(tape):
+            found.pop(digest, None)
+    for digest, size in found.items():
+        yield Garbage(f"{place}blobs/{digest[:2]}/{digest}", "blob", size)
+
+
+def _shelves(tape: Tape) -> Iterator[Folder]:
+    """Yield the folders of blobs, each open."""
+    with suppress(FileNotFoundError), tape.folder.sub("blobs") as blobs:
+        for name in blobs.names():
+            with suppress(NotADirectoryError):
+                yield blobs.sub(name)
+
+
+def _named(tape: Tape) -> Iterator[str]:
+    """Yield the hashes of the blobs that lines name, and torn ones in quarantine."""
+    for _, _, line in tape.own_lines():
+        for digest in _BLOB.findall(line):
+            yield digest.decode()
+    with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
+        for name in quarantine.names():
+            with suppress(IsADirectoryError):
+                yield from _named_in(quarantine, name)
+
+
+def _named_in(folder: Folder, name: str) -> Iterator[str]:
+    with os.fdopen(folder.file(name), "rb") as file:
+        rest = b""
+        while part := file.read(_CHUNK):
+            rest += part
+            for digest in _BLOB.findall(rest):
+                yield digest.decode()
+            rest = rest[-_OVERLAP:]
+
+
+def _beside(store: Store) -> Iterator[Garbage]:
+    """Yield what was left half made in the store's own folders."""
+    for place in ("", "tapes/"):
+        with suppress(FileNotFoundError), Folder.open(store.path / place) as folder:
+            yield from _leftovers(store, folder, place, _HALF)
+
+
+def _delete_beside(store: Store, gone: list[Garbage]) -> None:
+    if gone:
+        with Folder.open(store.path, durable=store.durable) as home:
+            for one in gone:
+                _remove(home, one.path.split("/"))
+
+
+def _leftovers(
+    store: Store, folder: Folder, place: str, names: re.Pattern[str]
+) -> Iterator[Garbage]:
+    """Yield what has such a name and was not touched for an hour."""
+    for name in filter(names.match, folder.names()):
+        with suppress(FileNotFoundError):  # finished meanwhile
+            about = list(folder.tree(name))
+            touched = max(one.st_mtime_ns for one in about) // 1000
+            if store.clock() - touched > OLD and not stat.S_ISLNK(about[0].st_mode):
+                yield Garbage(f"{place}{name}", "leftover", folder.weight(name))

@@ -1,0 +1,31 @@
+"""Export and import: a tape as one file of JSON lines that stands alone, or as Markdown.
+
+The file of an export, line by line (docs/export.md says it for people):
+
+    {"export":1,"tape":{…tape.json…},"folder":"…"}      + "path" and "masked" where they apply
+    {"blob":"<sha256>","data":"<base64>"}               each blob once; null where it is lost
+    {"phase":"0001-main-start"}                         then its entry lines, byte for byte
+    {"h":"…","branch":"main",…}                         the journal's lines, byte for byte
+    {"end":{"entries":…,"phases":…,"blobs":…,"refs":…,"sha256":"…"}}
+
+Phases stand in the order of their numbers; a fork's shared past is `0000-origin`. Only entry lines
+have a member `type`.
+"""
+
+from __future__ import annotations
+
+from .incoming import Imported, import_file
+from .markdown import Masks, markdown
+from .masking import masked, masked_json
+from .outgoing import Exported, export
+
+__all__ = [
+    "Exported",
+    "Imported",
+    "Masks",
+    "export",
+    "import_file",
+    "markdown",
+    "masked",
+    "masked_json",
+]

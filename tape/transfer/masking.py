@@ -1,0 +1,111 @@
+"""Masking: what looks like a secret in text and in JSON gives way to `[redacted:kind]`; pure.
+
+A secret that looks like nothing in `PATTERNS` is not found. Masking again changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from .patterns import ASSIGNED, PATTERNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .patterns import Pattern
+
+
+class Masked(NamedTuple):
+    """A text without its secrets."""
+
+    text: str
+    secrets: int
+    """How many were found."""
+
+
+class MaskedJson(NamedTuple):
+    """JSON without the secrets in its strings; all else is byte for byte as it was."""
+
+    data: bytes
+    secrets: int
+
+
+_ASSIGNMENT = "assignment"
+_NAME = re.compile(rb"(?i:key|secret|token|pass|authorization)")
+"""Stands in the name of a member whose value is secret by that name."""
+_ESCAPED = (b"\\u00", b"\\/")
+"""In a string that hides its letters no hint can be seen."""
+_MEMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+":)?("(?:[^"\\]++|\\.)*+")', re.DOTALL)
+_STRUCTURE = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$blob":'})
+"""Members that hold a tape together."""
+
+
+def masked(text: str) -> Masked:
+    """Return a text with its secrets masked."""
+    return _masked(text, _possible(text.lower()))
+
+
+def _possible(lower: str) -> list[Pattern]:
+    """Return the patterns that can match in a text, given in lower case."""
+    found = [one for one in PATTERNS if any(hint in lower for hint in one.hints)]
+    if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNED.search(lower):
+        return [one for one in found if one.kind != _ASSIGNMENT]
+    return found
+
+
+def _masked(text: str, patterns: list[Pattern]) -> Masked:
+    secrets = 0
+    for pattern in patterns:
+        text, found = pattern.expression.subn(_masking(pattern), text)
+        secrets += found
+    return Masked(text, secrets)
+
+
+def _masking(pattern: Pattern) -> Callable[[re.Match[str]], str]:
+    group = "secret" if "secret" in pattern.expression.groupindex else 0
+
+    def mask(found: re.Match[str]) -> str:
+        start, end = (at - found.start() for at in found.span(group))
+        return f"{found[0][:start]}[redacted:{pattern.kind}]{found[0][end:]}"
+
+    return mask
+
+
+def masked_json(data: bytes) -> MaskedJson:
+    """Return compact JSON with the secrets in its strings masked, names of members included."""
+    if any(escape in data for escape in _ESCAPED):
+        patterns = list(PATTERNS)
+    else:
+        patterns = _possible(data.lower().decode("utf-8", "replace"))
+    if not patterns:
+        return MaskedJson(data, 0)
+    secrets = 0
+
+    def mask(found: re.Match[bytes]) -> bytes:
+        nonlocal secrets
+        name, value = found.groups(b"")
+        if name in _STRUCTURE:
+            return found[0]
+        new_name, in_name = _token(name[:-1], patterns) if name else (b"", 0)
+        new_value, in_value = _token(value, patterns, b"" if in_name else name)
+        secrets += in_name + in_value
+        return (new_name + b":" if name else b"") + new_value
+
+    return MaskedJson(_MEMBER.sub(mask, data), secrets)
+
+
+def _token(token: bytes, patterns: list[Pattern], name: bytes = b"") -> MaskedJson:
+    """Mask one string of JSON, as the value of the member `name` where that says it is secret."""
+    try:
+        text: str = msgspec.json.decode(token)
+    except (ValueError, RecursionError):  # no text, so nothing that a pattern can tell
+        return MaskedJson(token, 0)
+    before = name[1:-1].decode("utf-8", "replace") if _NAME.search(name) else ""
+    new, secrets = _masked(f'{before}:"{text}"' if before else text, patterns)
+    if not secrets:
+        return MaskedJson(token, 0)
+    new = new[len(before) + 2 : -1] if before else new
+    return MaskedJson(msgspec.json.encode(new), secrets)

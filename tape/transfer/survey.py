@@ -1,0 +1,171 @@
+"""A first look at all lines of an export: that they hold, which blobs they name, what is secret.
+
+Nothing is given out before it ends, so what is damaged is refused before the first byte.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ..blobs import HEAD, Blobs
+from ..blocks import BlobRef
+from ..errors import Damaged, NotFound
+from ..line import is_going, is_redacted, verify
+from .masking import MaskedJson, masked, masked_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..line import Header
+    from ..tape import Tape
+    from .plan import Part, Plan
+
+BLOB = re.compile(
+    rb'\{"\$blob":"([0-9a-f]{64})","bytes":[0-9]{1,18},"head":"(?:[^"\\]++|\\.)*+"\}', re.DOTALL
+)
+"""A blob as an entry names it."""
+ENTRY = re.compile(rb'"([0-9a-f]{40})"')
+"""What may be the id of an entry, where it is a whole string."""
+
+
+class Survey(Struct):
+    """What a first look found."""
+
+    entries: int = 0
+    blobs: dict[str, Blobs | None] = {}
+    """Every blob that is named, in order, and where it is read; None where it is lost."""
+    masked_blobs: dict[str, BlobRef] = {}
+    """Digest of each blob that holds a secret → what names it once that is masked."""
+    wanted: set[str] = set()
+    """What may be ids of entries that others name."""
+    secrets: int = 0
+    masked: set[str] = set()
+    """Ids of the entries with a secret."""
+    is_secret_named: bool = False
+    """A title, or the name of the folder, holds a secret."""
+
+
+class Line(NamedTuple):
+    """An entry line and its header."""
+
+    raw: bytes
+    header: Header
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of its data."""
+        return self.raw[self.header.data : -1]
+
+
+def lines_of(part: Part) -> Iterator[Line]:
+    """Yield the lines of a phase, each checked; raise Damaged with the place of one that fails."""
+    for segment, offset, raw in part.lines():
+        try:
+            header = _sound(raw)
+        except Damaged as error:
+            raise Damaged(
+                f"{segment.phase}: the line at byte {offset} is damaged: {error}; `tape fsck` "
+                "explains it",
+                file=segment.phase,
+                offset=offset,
+            ) from error
+        yield Line(raw, header)
+
+
+def _sound(raw: bytes) -> Header:
+    header = verify(raw)
+    if is_going(raw, header) and not is_redacted(raw, header):
+        raise Damaged("its data is gone in part: redacting it again completes that")
+    return header
+
+
+def survey(tape: Tape, plan: Plan, *, redact: bool) -> Survey:
+    """Look at everything a plan holds; with `redact` for secrets too. Raises Damaged."""
+    found = Survey()
+    for part in plan.parts:
+        shelves = list(dict.fromkeys(tape.tape_of(one.source).blobs for one in part.segments))
+        for line in lines_of(part):
+            found.entries += 1
+            _look(found, line, shelves, redact=redact)
+    if redact:
+        _look_at_names(found, plan)
+    return found
+
+
+def _look(found: Survey, line: Line, shelves: list[Blobs], *, redact: bool) -> None:
+    data, blobs = line.data, []
+    if b"$blob" in data:
+        blobs = [digest.decode() for digest in BLOB.findall(data)]
+    for digest in blobs:
+        if found.blobs.get(digest) is None:
+            found.blobs[digest] = _shelf(digest, shelves)
+            if redact:
+                _look_into(found, digest)
+    if redact:
+        found.wanted.update(digest.decode() for digest in ENTRY.findall(data))
+        new, secrets = without_secrets(found, data)
+        found.secrets += secrets
+        if new != data:
+            found.masked.add(line.header.id)
+
+
+def without_secrets(found: Survey, data: bytes) -> MaskedJson:
+    """Return the data of an entry with its secrets masked, those of its blobs too."""
+    if found.masked_blobs:
+        data = BLOB.sub(lambda one: _named(found, one), data)
+    return masked_json(data)
+
+
+def _named(found: Survey, name: re.Match[bytes]) -> bytes:
+    new = found.masked_blobs.get(name[1].decode())
+    return name[0] if new is None else msgspec.json.encode(new)
+
+
+def _shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
+    """Return where a blob is read that is what its name says."""
+    for shelf in shelves:
+        try:
+            if sha256(shelf.read(digest)).hexdigest() == digest:
+                return shelf
+        except NotFound:
+            continue
+    return None
+
+
+def _look_into(found: Survey, digest: str) -> None:
+    data = read_blob(found, digest)
+    new, secrets = masked_blob(data) if data is not None else (b"", 0)
+    if secrets:
+        found.secrets += secrets
+        name = sha256(new).hexdigest()
+        found.masked_blobs[digest] = BlobRef(name, len(new), new.decode()[:HEAD])
+
+
+def read_blob(found: Survey, digest: str) -> bytes | None:
+    """Return the bytes of a blob, None where it is lost."""
+    shelf = found.blobs[digest]
+    return None if shelf is None else shelf.read(digest)
+
+
+def masked_blob(data: bytes) -> tuple[bytes, int]:
+    """Return a blob with its secrets masked, and how many; one that is no text is left alone."""
+    try:
+        text, secrets = masked(data.decode())
+    except UnicodeDecodeError:
+        return data, 0
+    return (text.encode(), secrets) if secrets else (data, 0)
+
+
+def _look_at_names(found: Survey, plan: Plan) -> None:
+    found.wanted.update([plan.header.path] if plan.header.path else ())
+    for line in plan.refs:
+        found.wanted.update(entry.decode() for entry in ENTRY.findall(line))
+        secrets = masked_json(line).secrets
+        found.secrets += secrets
+        found.is_secret_named |= secrets > 0
+    found.is_secret_named |= masked(plan.header.folder).secrets > 0

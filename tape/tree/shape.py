@@ -1,0 +1,228 @@
+"""The shape of a tape: its phases, what each grows from, and where branches stand (tape.md §4).
+
+Read from the ends of files: the cost grows with the phases, not with the entries. What is damaged
+is named and left out, so that the rest can still be seen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..branches import at, head_of
+from ..errors import Damaged, NotFound
+from ..line import read_header
+from ..path import base_of, origin_end
+from ..payload import missing_blob
+from ..phase import ORIGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..branches import Head
+    from ..entries import Place
+    from ..line import Header
+    from ..path import Source
+    from ..refs import Refs
+    from ..tape import Tape
+
+UNREADABLE = (Damaged, NotFound, OSError)
+"""What stops at one phase or branch; a newer format stops everything."""
+
+
+class Key(NamedTuple):
+    """Which phase: the id of the tape it stands in, and its name."""
+
+    tape: str
+    phase: str
+
+
+class Joint(NamedTuple):
+    """Where a phase grows from: behind byte `end` of another one."""
+
+    key: Key
+    end: int
+
+
+class Node(NamedTuple):
+    """One phase: as much of it as belongs to the tape, of an origin's the shared part."""
+
+    source: Source
+    phase: str
+    branch: str | None
+    """The branch it was written on, None where its first entry does not say."""
+    first: Header
+    last: Header
+    end: int
+    """Offset behind the last entry."""
+    base: Joint | None
+    """None at a root, and where the base cannot be read."""
+
+    @property
+    def key(self) -> Key:
+        """Which phase it is."""
+        return Key(self.source.tape, self.phase)
+
+
+class Shape(NamedTuple):
+    """The tree of one tape, with the past it shares with its origin."""
+
+    nodes: dict[Key, Node]
+    heads: tuple[Head, ...]
+    """Of each branch that can be read, oldest branch first."""
+    reached: dict[Key, int]
+    """How far the paths of the branches go in each phase: entries behind that were undone."""
+    damage: tuple[str, ...]
+
+
+class Stretch(NamedTuple):
+    """A piece of a phase in which nothing forks: the bytes from `start` up to `end`."""
+
+    node: Node
+    start: int
+    end: int
+    parent: int | None
+    """Which stretch it grows from, by its number."""
+    undone: bool
+    """No branch leads through it any more."""
+
+
+def shape(tape: Tape) -> Shape:
+    """Return the tree of a tape; raise NewerFormat where a later version wrote a part of it."""
+    refs = tape.refs()
+    damage: list[str] = []
+    nodes: dict[Key, Node] = {}
+    committed = refs.phases()
+    for name in tape.phases.names():
+        if name in committed:
+            _grow(tape, name, nodes, damage)
+    if ORIGIN in committed:
+        _grow(tape, ORIGIN, nodes, damage)
+    heads = tuple(_heads(tape, refs, damage))
+    return Shape(nodes, heads, _reached(tape, heads, nodes), tuple(damage))
+
+
+def _grow(tape: Tape, phase: str, nodes: dict[Key, Node], damage: list[str]) -> None:
+    """Add a phase and, until one is known, those it grows from."""
+    owner: Tape | None = tape
+    end: int | None = None
+    while owner is not None:
+        key = Key(owner.id, phase)
+        known = nodes.get(key)
+        if known is not None and (end is None or end <= known.end):
+            return
+        try:
+            node, base = _node(owner, phase, end)
+        except UNREADABLE as error:
+            damage.append(f"{phase}: {error}")
+            return
+        nodes[key] = node
+        if base is None:
+            return
+        try:
+            owner, head = _base(owner, base)
+        except UNREADABLE as error:
+            damage.append(f"{phase}: what it grows from cannot be read: {error}")
+            return
+        joint = Joint(Key(owner.id, head.phase), head.end)
+        nodes[key] = node._replace(base=joint)
+        phase, end = head.phase, None if owner is tape else head.end
+
+
+def _node(owner: Tape, phase: str, end: int | None) -> tuple[Node, Place | None]:
+    """Return a phase up to `end`, or whole, and the place it grows from."""
+    first = owner.phases.first(phase, missing_blob)
+    if first is None:
+        raise Damaged("it has no first entry", file=phase, offset=0)
+    with owner.phases.open(phase) as file:
+        header = read_header(file.line_at(0))
+        if end is None:
+            tail = file.tail()
+            last, end = tail.header or header, tail.end
+        else:
+            _, line = next(file.lines_back(end))
+            last = read_header(line)
+    branch = getattr(first.data, "branch", None)
+    name = branch if isinstance(branch, str) else None
+    base = None if phase == ORIGIN else base_of(first)
+    return Node(owner.source, phase, name, header, last, end, None), base
+
+
+def _base(owner: Tape, base: Place) -> tuple[Tape, Head]:
+    """Return the entry a phase grows from, and the tape it is read in."""
+    if base.tape in (None, owner.id):
+        return owner, at(owner.phases, "", base.phase, base.offset, base.entry)
+    if owner.phases.has_origin:
+        end = origin_end(owner.source, base)
+        with owner.phases.open(ORIGIN) as file:
+            offset, _ = next(file.lines_back(end))
+        return owner, at(owner.phases, "", ORIGIN, offset, base.entry)
+    origin = owner.origin()
+    if origin is None:
+        raise NotFound(f"the tape it was forked from ({base.tape}) is not in the store")
+    return origin, at(origin.phases, "", base.phase, base.offset, base.entry)
+
+
+def _heads(tape: Tape, refs: Refs, damage: list[str]) -> Iterator[Head]:
+    for branch in refs.branches:
+        try:
+            yield head_of(refs, tape.phases, branch)
+        except UNREADABLE as error:
+            damage.append(f"branch {branch}: {error}")
+
+
+def _reached(tape: Tape, heads: tuple[Head, ...], nodes: dict[Key, Node]) -> dict[Key, int]:
+    reached: dict[Key, int] = {}
+    for head in heads:
+        joint: Joint | None = Joint(Key(tape.id, head.phase), head.end)
+        while joint is not None and joint.key in nodes and joint.end > reached.get(joint.key, 0):
+            known = joint.key in reached
+            reached[joint.key] = joint.end
+            joint = None if known else nodes[joint.key].base
+    return reached
+
+
+def stretches(tree: Shape) -> list[Stretch]:
+    """Return the phases cut where something forks, and where what was undone begins."""
+    cuts = {key: {node.end, tree.reached.get(key, 0)} - {0} for key, node in tree.nodes.items()}
+    for node in tree.nodes.values():
+        if node.base is not None and node.base.key in cuts:
+            cuts[node.base.key].add(node.base.end)
+    found: list[tuple[Node, int, int, bool]] = []
+    number: dict[Joint, int] = {}
+    for key, node in tree.nodes.items():
+        start = 0
+        for end in sorted(cuts[key]):
+            number[Joint(key, end)] = len(found)
+            found.append((node, start, end, end > tree.reached.get(key, 0)))
+            start = end
+    return [
+        Stretch(node, start, end, number.get(joint) if joint else None, undone)
+        for node, start, end, undone in found
+        for joint in [Joint(node.key, start) if start else node.base]
+    ]
+
+
+def newest_first(found: list[Stretch]) -> Iterator[int]:
+    """Yield the numbers of stretches, what grows from one before it, the newest tip first.
+
+    All that grows from a fork stands together, what has the newest tip in it first: so a drawing
+    needs no more lanes than forks lie within one another.
+    """
+    children: dict[int | None, list[int]] = {}
+    for number, one in enumerate(found):
+        children.setdefault(one.parent, []).append(number)
+    order = [*children.pop(None, [])]
+    roots = len(order)
+    for number in order:
+        order += children.get(number, [])
+    newest: dict[int, str] = {}
+    for number in reversed(order):
+        tips = [newest[child] for child in children.get(number, [])]
+        newest[number] = max(tips, default=found[number].node.last.time)
+    ready = sorted(order[:roots], key=newest.__getitem__)
+    while ready:
+        grown = children.pop(ready[-1], [])
+        if grown:
+            ready += sorted(grown, key=newest.__getitem__)
+        else:
+            yield ready.pop()

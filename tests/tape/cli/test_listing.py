@@ -1,0 +1,141 @@
+"""`tape ls`: what it lists, in what order, and that the short way says what the long one says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tape import glance
+from tape.cli.tapes import at_once
+from tape.index import database
+
+from .conftest import TALK, line
+
+
+@pytest.fixture
+def three(tape, talk):
+    """Three tapes with titles, the newest first."""
+    made = [tape("new", "--title", title).text.strip() for title in ("beta", "Alpha")]
+    return [made[1], made[0], talk]
+
+
+def listed(tape, *options):
+    return [row["id"] for row in tape("ls", "--json", *options).json]
+
+
+def test_tapes_are_sorted_and_limited(tape, three):
+    alpha, beta, first = three
+    assert listed(tape) == three
+    assert listed(tape, "--sort", "title") == [alpha, beta, first]
+    assert listed(tape, "--sort", "created") == three
+    assert listed(tape, "-n", "1", "--sort", "entries") == [first]
+    assert listed(tape, "-n", "2") == three[:2]
+
+
+def test_tapes_are_chosen_by_time(tape, three):
+    middle = tape("ls", "--json").json[1]["updated"]
+    assert listed(tape, "--since", middle) == three[:2]
+    assert listed(tape, "--until", middle) == three[2:]
+    assert listed(tape, "--since", "1h", "--until", "0s") == three
+    assert listed(tape, "--until", "2026-01-01") == []
+    assert "is no time" in tape.refused("ls", "--until", "soon", code=2)
+
+
+def long_way(tape):
+    """Return what `tape ls` prints with an option that makes no difference."""
+    ran = tape.real("ls", "--no-pager")
+    return ageless(ran.text), ran.err
+
+
+def caught_up(tape):
+    """Let the index catch up for good: it does not trust a folder that changed just now."""
+    while glance.newest(str(tape.store), 1) is None:
+        tape("ls")
+
+
+def at_once_or_not(tape):
+    ran = tape.real("ls")
+    return ageless(ran.text), ran.err
+
+
+def ageless(text):
+    """Return a list of tapes without the ages, that go on between two looks."""
+    return re.sub(r" +\d+[smh] ", " … ", text)
+
+
+class TestAtOnce:
+    """Plain `tape ls` is answered from the index alone where that is ready."""
+
+    def test_says_what_the_long_way_says(self, tape, three, capsys):
+        said = long_way(tape)
+        caught_up(tape)
+        assert at_once(str(tape.store)) == 0
+        out, err = capsys.readouterr()
+        assert (ageless(out), err) == said == at_once_or_not(tape)
+
+    def test_cuts_behind_fifty_and_says_so(self, tape, talk):
+        for n in range(51):
+            copy = tape.store / f"tapes/copy-{n}"
+            shutil.copytree(tape.folder(talk), copy)
+            info = json.loads((copy / "tape.json").read_text())
+            (copy / "tape.json").write_text(json.dumps({**info, "id": f"{n:032x}"}))
+        said = long_way(tape)
+        assert said[1] == "tape: these are the newest 50; --all lists every tape\n"
+        assert at_once_or_not(tape) == said
+
+    @pytest.mark.parametrize("change", ["came", "went", "renamed", "written", "newer", "damaged"])
+    def test_leaves_what_is_not_ready_to_the_long_way(self, tape, three, change):
+        caught_up(tape)
+        folder = tape.folder(three[0])
+        if change == "came":
+            tape.real("new", "--title", "new")
+        elif change == "went":
+            shutil.rmtree(folder)
+        elif change == "renamed":
+            folder.rename(folder.with_name("mine"))
+        elif change == "newer":
+            (tape.store / "store.json").write_text('{"format":2,"created":""}')
+        elif change == "damaged":
+            for path in tape.store.glob("index.db*"):
+                path.write_bytes(b"x" * 4096)
+        if change == "written":
+            with tape.open("append", f"{three[0]}:main") as process:
+                process.stdin.write(line("note", text="x") + TALK)
+                process.stdin.flush()
+                process.stdout.readline()
+                assert glance.newest(str(tape.store), 50) is None
+                assert at_once_or_not(tape) == long_way(tape)
+                process.kill()
+        elif change == "newer":
+            assert glance.newest(str(tape.store), 50) is None
+            assert "update it" in tape.real("ls", code=1).err
+            return
+        else:
+            before = glance.newest(str(tape.store), 50)
+            assert before is None or change == "came"
+        assert at_once_or_not(tape) == long_way(tape)
+
+    def test_of_no_store_is_left_to_the_long_way(self, tape):
+        assert at_once(str(tape.store)) is None
+        assert "no tape to list" in tape.real("ls").err
+        assert not tape.store.exists()
+
+    def test_finds_a_store_with_an_odd_name(self, tape, talk):
+        caught_up(tape)
+        odd = tape.store.with_name("a %41?b#c 日本")
+        tape.store.rename(odd)
+        assert [row[0] for row in glance.newest(str(odd), 5) or ()] == [talk]
+
+    def test_takes_a_reader_that_goes_away_for_no_error(self, tape, three):
+        with tape.open("ls") as process:
+            process.stdout.close()
+            assert process.wait(20) == 0
+            assert process.stderr.read() == b""
+            process.stdout = None
+
+
+def test_the_mark_and_the_schema_are_those_of_the_index():
+    assert (glance.APPLICATION, glance.SCHEMA) == (database.APPLICATION, database.SCHEMA)

@@ -1,0 +1,95 @@
+"""`tape search`: what it prints, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.tape.cli.conftest import line, words
+
+TAPES = [("Login bug", "fix src/auth/login.py:42 now"), ("Other", "登录页面 \x1b[31m")]
+
+
+@pytest.fixture
+def said(tape):
+    """Two tapes; the id of the first."""
+    ids = []
+    for title, text in (
+        ("Login bug", "fix src/auth/login.py:42 now"),
+        ("Other", "登录页面 \x1b[31m"),
+    ):
+        ids.append(tape("new", "--title", title, "--json").json["id"])
+        tape("append", ids[-1], stdin=line("user", content=words(text)))
+    return ids
+
+
+def test_a_hit_is_shown_with_a_ref_that_leads_to_it(tape, said):
+    first, second = tape("search", "login.py:42").text.split("\n")[:2]
+    place, time, kind, *title = first.split()
+    assert (place[:8], kind, title) == (said[0][:8], "user", ["Login", "bug"])
+    assert second == "    fix src/auth/login.py:42 now"
+    shown = tape("show", place, "--json").json
+    assert shown["time"].startswith(time.rstrip("Z"))
+    assert "login.py" in json.dumps(shown)
+
+
+def test_json_is_one_array_with_stable_keys(tape, said):
+    (hit,) = tape("search", "登录", "--json").json
+    assert list(hit) == [
+        *("tape", "title", "folder", "phase", "offset", "entry", "n", "time", "type", "branch"),
+        *("snippet", "marks", "score"),
+    ]
+    assert hit["tape"] == said[1]
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["登录"]
+
+
+def test_nothing_found_is_no_error_and_says_so(tape, said):
+    ran = tape("search", "zzz")
+    assert (ran.out, ran.err) == (b"", "tape: nothing found for 'zzz'\n")
+    ran = tape("search", "zzz", "--json")
+    assert (ran.json, ran.err) == ([], "tape: nothing found for 'zzz'\n")
+    assert not (tape.work / "index.db").exists()
+
+
+def test_filters_narrow_and_times_are_as_people_write_them(tape, said):
+    def hits(*args):
+        return len(tape("search", "login OR 登录", *args, "--json").json)
+
+    assert hits() == 2
+    assert hits("-n", "1") == hits("--limit", "1") == 1
+    assert hits("--type", "user", "--type", "assistant") == 2
+    assert hits("--type", "assistant") == 0
+    assert hits("--since", "1h") == hits("--since", "2020-01-01") == 2
+    assert hits("--until", "2020-01-01T10:00") == hits("--since", "2999-01-01") == 0
+    assert hits("--project", str(tape.work)) == hits("--project", ".") == 2
+    assert hits("--project", "elsewhere") == 0
+    assert hits("--model", "none") == 0
+
+
+def test_what_was_found_is_bold_where_colours_are_and_control_characters_are_shown(tape, said):
+    assert "\x1b" not in tape("search", "页面").text
+    tape.env["CLICOLOR_FORCE"] = "1"
+    shown = tape("search", "页面").text
+    assert "登录\x1b[1m页面\x1b[0m" in shown
+    assert "\x1b[31m" not in shown
+    tape.env["NO_COLOR"] = "1"
+    assert "\x1b" not in tape("search", "页面").text
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["{"], "nothing to look for in '{': give a word with a letter or a digit"),
+        (["a", "--since", "soon"], "'soon' is no time: write"),
+        ([], "Missing argument 'QUERY...'; see `tape search --help`"),
+        (["a", "-n", "0"], "Invalid value for '-n' / '--limit'"),
+    ],
+)
+def test_misuse_is_one_line_and_exit_2(tape, args, says):
+    assert says in tape.refused("search", *args, code=2)
+
+
+def test_a_store_that_is_not_there_is_not_made(tape):
+    assert tape("search", "a").out == b""
+    assert not tape.store.exists()

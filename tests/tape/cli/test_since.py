@@ -1,0 +1,44 @@
+"""Times as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tape.cli.since import moment_of
+from tape.clock import micros
+from tape.errors import UsageError
+
+NOW = micros("2026-11-21T20:31:05.123456Z")
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("0s", "2026-11-21T20:31:05.123456Z"),
+        ("90s", "2026-11-21T20:29:35.123456Z"),
+        ("30m", "2026-11-21T20:01:05.123456Z"),
+        ("2h", "2026-11-21T18:31:05.123456Z"),
+        ("3d", "2026-11-18T20:31:05.123456Z"),
+        ("1w", "2026-11-14T20:31:05.123456Z"),
+        ("999999y", "1970-01-01T00:00:00.000000Z"),
+        ("2026-11-01", "2026-11-01T00:00:00.000000Z"),
+        ("2026-11-01T10:05", "2026-11-01T10:05:00.000000Z"),
+        ("2026-11-01 10:05:06.5", "2026-11-01T10:05:06.500000Z"),
+        ("2026-11-01T10:05:06Z", "2026-11-01T10:05:06.000000Z"),
+        ("2026-11-01T01:00+02:00", "2026-10-31T23:00:00.000000Z"),
+    ],
+)
+def test_a_time_is_told_as_it_stands_on_a_tape(text, moment):
+    assert moment_of(text, NOW) == moment
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "soon", "3", "d", "-3d", "3 d", "2026", "2026-13-01", "2026-02-30"),
+        *("2026-11-01T25:00", "2026-W01-1", "9999-12-31T23:59-10:00", "1234567d", "2026-11-01\n"),
+    ],
+)
+def test_what_is_no_time_is_refused_with_the_forms(text):
+    with pytest.raises(UsageError, match=r"is no time: write 2h, 3d, 2026-11-21"):
+        moment_of(text, NOW)
