@@ -239,8 +239,9 @@ def repair(view: View, target: Target) -> Repaired:
 def _record(injected: Sequence[Injected], dropped: Sequence[str]) -> Repair | None:
     if not injected and not dropped:
         return None
-    why = [f"{len(injected)} calls had no result"] if injected else []
-    why += [f"{len(dropped)} entries cannot be sent"] if dropped else []
+    calls, entries = len(injected), len(dropped)
+    why = [f"{calls} call{'s' * (calls > 1)} had no result"] if injected else []
+    why += [f"{entries} {'entries' if entries > 1 else 'entry'} cannot be sent"] if dropped else []
     return Repair("results", tuple(injected), tuple(dropped), why=" · ".join(why))
 
 

@@ -124,7 +124,7 @@ class TestACallWithoutAResult:
                 "results",
                 (Injected("a", NEVER_RAN),),
                 (entry_id(3),),
-                why="1 calls had no result · 1 entries cannot be sent",
+                why="1 call had no result · 1 entry cannot be sent",
             ),
         )
         assert NEVER_RAN.startswith("No result provided")
