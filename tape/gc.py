@@ -19,6 +19,7 @@ from .disk import Folder
 from .errors import Busy, NotFound, TapeError
 from .locks import hold
 from .phase import ENTRIES, number
+from .summaries import FILE as ANCHOR_PAGE
 from .verify import Counts, verify
 from .verify.tails import is_held
 
@@ -149,8 +150,10 @@ def _went(tape: Tape, one: Garbage, before: int) -> bool:
 def _remove_phase(tape: Tape, name: str) -> None:
     """Remove the folder of a phase with its first entry; one with more in it stays."""
     phases = tape.phases.folder
-    with phases.sub(name) as folder, suppress(FileNotFoundError):
-        os.unlink(ENTRIES, dir_fd=folder.fd)
+    with phases.sub(name) as folder:
+        for file in (ANCHOR_PAGE, ENTRIES):
+            with suppress(FileNotFoundError):
+                os.unlink(file, dir_fd=folder.fd)
     os.rmdir(name, dir_fd=phases.fd)
     phases.sync()
 
@@ -195,7 +198,7 @@ def _phases(tape: Tape, place: str) -> Iterator[Garbage]:
 
 def _is_begun_only(tape: Tape, name: str) -> bool:
     with tape.phases.folder.sub(name) as folder:
-        if folder.names() not in ([], [ENTRIES]):
+        if not {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names()):
             return False
     try:
         with tape.phases.open(name) as file:

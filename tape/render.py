@@ -39,8 +39,8 @@ from .entries import (
     User,
 )
 from .payload import Unread
+from .summaries import summary_text
 from .text import SHORT, fitted, single, visible, width
-from .view import summary_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

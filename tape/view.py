@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from msgspec import Struct
 
 from .blocks import Content
-from .entries import Anchor, Summary
+from .entries import Anchor
 from .line import Entry
+from .summaries import summary_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,29 +49,3 @@ def view(path: Sequence[Entry], kept: Sequence[Entry] = ()) -> View:
     newest = len(kinds) - 1 - kinds[::-1].index(Anchor)
     anchor = cast("Anchor", path[newest].data)
     return View(summary_text(anchor.summary), tuple(kept), tuple(path[newest + 1 :]))
-
-
-_SECTIONS = (
-    ("Constraints and preferences", "constraints"),
-    ("Done", "done"),
-    ("In progress", "in_progress"),
-    ("Blocked", "blocked"),
-    ("Key decisions", "decisions"),
-    ("Next steps", "next_steps"),
-    ("Critical context", "critical_context"),
-    ("Files read", "files_read"),
-    ("Files changed", "files_changed"),
-    ("The user's own requests, word for word", "requests"),
-)
-
-
-def summary_text(summary: Summary | str) -> str:
-    """Return a summary as the Markdown a model reads; empty sections are left out."""
-    if isinstance(summary, str):
-        return summary
-    parts = [f"## Goal\n{summary.goal}"] if summary.goal else []
-    for title, name in _SECTIONS:
-        lines: tuple[str, ...] = getattr(summary, name)
-        if lines:
-            parts.append(f"## {title}\n" + "\n".join(f"- {line}" for line in lines))
-    return "\n\n".join(parts)

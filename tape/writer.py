@@ -23,6 +23,8 @@ from .locks import Lock
 from .payload import as_written, encode_payload
 from .phase import ENTRIES, PhaseFile, phase_name
 from .refs import REFS, set_aside
+from .summaries import FILE as ANCHOR_PAGE
+from .summaries import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -239,6 +241,8 @@ class Writer:
             header, line = self._next(payload.entry_type, data)
             with phases.folder.make(name) as folder:
                 folder.create(ENTRIES, line)
+                if isinstance(payload, Anchor):
+                    folder.create(ANCHOR_PAGE, page(payload, header.time))
                 folder.sync()
                 phases.folder.sync()
             moves.branch(self.branch, name, None, why)

@@ -22,13 +22,10 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "tape": [
         *("errors", "clock", "text", "glance", "reference", "disk", "blocks", "filecalls"),
-        *("entries", "payload"),
-        *("line", "given", "phase"),
+        *("entries", "summaries", "payload", "line", "given", "phase"),
         *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "trash"),
         *("store", "upkeep", "follow", "view", "repair", "tree", "formats", "index", "find"),
-        *("replay",),
-        *("blame",),
-        *("verify", "gc", "fsck", "render", "transfer"),
+        *("replay", "blame", "verify", "gc", "fsck", "render", "transfer"),
         *("__init__", "cli", "__main__"),
     ],
     "gong": [

@@ -13,7 +13,7 @@ from ..errors import TapeError
 from ..path import base_of
 from ..phase import ORIGIN
 from ..render import SHORT, single, visible
-from ..view import summary_text
+from ..summaries import summary_text
 from .call import found
 from .out import as_json, counted, document, examples, ref, say, style
 from .summary import moment

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from .. import disk
 from ..blobs import Blobs
+from ..entries import Anchor
 from ..errors import Damaged
-from ..line import verify
-from ..phase import ENTRIES
+from ..line import decode, verify
+from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS, fold
+from ..summaries import FILE as ANCHOR_PAGE
+from ..summaries import page
 from ..tape import INFO
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ class Building:
         """Number of the line in the source that is the first of the journal."""
         self._blobs = Blobs(folder)
         self._file: BinaryIO | None = None
+        self._begun = ""
+        """The phase whose first entry comes next."""
         for name in _FOLDERS:
             folder.make(name).close()
 
@@ -59,6 +64,7 @@ class Building:
         if name in self.phases:
             raise Damaged(f"phase {name} stands twice")
         self.phases[name] = number
+        self._begun = name
         with self.folder.sub("phases") as phases, phases.make(name) as made:
             self._file = self._open(made, ENTRIES)
 
@@ -69,7 +75,17 @@ class Building:
             raise Damaged("an entry stands here, outside of any phase")
         self._file.write(raw + b"\n")
         self.entries += 1
+        if self._begun and header.type == Anchor.entry_type and self._begun != ORIGIN:
+            self._page(self._begun, raw)
+        self._begun = ""
         return header
+
+    def _page(self, name: str, raw: bytes) -> None:
+        """Write the summary that a phase begins with for people, as its writer did."""
+        anchor = decode(raw)
+        if isinstance(anchor.data, Anchor):
+            with self.folder.sub("phases") as phases, phases.sub(name) as phase:
+                phase.create(ANCHOR_PAGE, page(anchor.data, anchor.time))
 
     def ref(self, line: bytes, number: int) -> None:
         """Write a line of the journal, with its newline."""

@@ -1,6 +1,7 @@
 from tape.entries import Anchor, Note, Place, Summary
 from tape.line import Entry
-from tape.view import View, summary_text, view
+from tape.summaries import summary_text
+from tape.view import View, view
 from tests.tape import making
 
 

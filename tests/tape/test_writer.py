@@ -535,3 +535,12 @@ class TestWhatAnAnchorKeeps:
         making.write(tape, "one")
         (only,) = tape.newest(tape.head(), 100)
         assert only.count == 2
+
+
+def test_the_summary_of_an_anchor_stands_beside_its_phase_for_people(tape):
+    with tape.writer() as writer:
+        anchor = writer.anchor(Anchor(kind="compaction", summary=Summary(goal="Fix it")))
+    with tape.phases.folder.sub("0002-main-compaction") as folder:
+        said = folder.read("ANCHOR.md").decode()
+    day, second = anchor.time[:10], anchor.time[11:19]
+    assert said == f"# compaction on main, {day} {second} UTC\n\n## Goal\nFix it\n"
