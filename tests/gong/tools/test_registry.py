@@ -99,12 +99,12 @@ def test_unknown_names_and_an_empty_choice_are_refused():
         registry.set_active([])
     with pytest.raises(ConfigurationError, match="Unknown preset of tools: all"):
         registry.preset("all")
-    assert registry.active == registry.names
+    assert registry.active == registry.preset("default")
 
 
 def test_presets_name_what_is_there():
     registry = builtin()
-    assert registry.names == ("read", "write", "edit", "bash", "ls")
+    assert registry.names == ("read", "write", "edit", "bash", "ls", "apply_patch")
     assert registry.preset("default") == ("read", "write", "edit", "bash", "ls")
     assert registry.preset("minimal") == ("read", "write", "edit", "bash")
     assert registry.preset("readonly") == ("read", "ls")
@@ -247,7 +247,7 @@ def test_results_have_two_channels():
     assert ToolResult.error("b") == ToolResult((Text("b"),), None, is_error=True)
 
 
-@pytest.mark.parametrize("name", builtin().names)
+@pytest.mark.parametrize("name", builtin().active)
 @pytest.mark.parametrize("wrong", [None, 42, ["a"], {"a": 1}])
 async def test_wrong_types_never_reach_a_tool(use, name, wrong):
     registry = builtin()

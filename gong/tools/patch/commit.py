@@ -1,0 +1,221 @@
+"""Changes of files put on the disk of this machine, all or none; plain blocking functions.
+
+First every new content is written and synced beside its place; then the places are swapped, old
+files kept aside until the last swap. Whatever fails on the way is undone. Folders are opened one
+by one below the root and no link is followed, so that none can lead out of it, not even one that
+is put there meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .plan import FileChange
+
+NEW_FILE_MODE, NEW_FOLDER_MODE = 0o666, 0o777
+"""Before the umask takes its share, as with any program."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_BELOW = _FOLDER | os.O_NOFOLLOW
+
+
+class Refused(NamedTuple):
+    """Why the changes could not be made."""
+
+    error: OSError
+    path: str
+    """The file it happened at."""
+    left: tuple[str, ...]
+    """Files that could not be put back as they were; hardly ever any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A change that only needs to be swapped in."""
+
+    change: FileChange
+    folder: int
+    """Descriptor of the folder it happens in."""
+    name: str
+    new: str
+    """Name of the file with the new content."""
+    kept: str
+    """Name under which the old file is kept aside."""
+
+
+class _Undo:
+    """What takes the steps back, the last one first."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[str, Callable[[], object]]] = []
+
+    def add(self, path: str, step: Callable[[], object]) -> None:
+        """Remember what takes back a step done for `path`."""
+        self._steps.append((path, step))
+
+    def run(self) -> tuple[str, ...]:
+        """Take all steps back and return the files of those that could not be."""
+        left = []
+        for path, step in reversed(self._steps):
+            try:
+                step()
+            except OSError:
+                # The other files can still be put back; this one is reported.
+                left.append(path)
+        return tuple(dict.fromkeys(left))
+
+
+class _Folders:
+    """Descriptors of the folders below one, each opened once."""
+
+    def __init__(self, root: str, closing: ExitStack, undo: _Undo) -> None:
+        self._closing = closing
+        self._undo = undo
+        self._root = root
+        self._opened: dict[tuple[str, ...], int] = {(): self._open(root, _FOLDER, None)}
+
+    def at(self, names: tuple[str, ...]) -> int:
+        """Return the descriptor of a folder, which is made where it is missing."""
+        if names not in self._opened:
+            above, name = self.at(names[:-1]), names[-1]
+            try:
+                self._opened[names] = self._open(name, _BELOW, above)
+            except FileNotFoundError:
+                os.mkdir(name, NEW_FOLDER_MODE, dir_fd=above)
+                self._undo.add(
+                    "/".join((self._root, *names)), partial(os.rmdir, name, dir_fd=above)
+                )
+                self._opened[names] = self._open(name, _BELOW, above)
+        return self._opened[names]
+
+    def _open(self, path: str, flags: int, above: int | None) -> int:
+        handle = os.open(path, flags, dir_fd=above)
+        self._closing.callback(os.close, handle)
+        return handle
+
+
+def commit(root: str, changes: Sequence[FileChange]) -> Refused | None:
+    """Make every change, or none of them and return why.
+
+    `root` is a real path, as are those of the changes, all below it. A file that is no longer as
+    the change has it before refuses the change (ESTALE).
+    """
+    undo = _Undo()
+    at = root
+    with ExitStack() as closing:
+        try:
+            folders = _Folders(root, closing, undo)
+            staged = []
+            for change in changes:
+                at = change.path
+                parts = Path(at).relative_to(root).parts
+                staged.append(_stage(change, folders.at(parts[:-1]), parts[-1], undo))
+            for one in staged:
+                at = one.change.path
+                _swap(one, undo)
+        except BaseException as error:
+            left = undo.run()
+            if not isinstance(error, OSError):
+                raise
+            return Refused(error, at, left)
+        for one in staged:
+            _forget(one)
+    return None
+
+
+def _stage(change: FileChange, folder: int, name: str, undo: _Undo) -> _Staged:
+    token = secrets.token_hex(8)
+    staged = _Staged(change, folder, name, f".gong-{token}.tmp", f".gong-{token}.old")
+    status = _unchanged(staged)
+    if change.after is None:
+        return staged
+    like = status if change.like is None else Path(change.like).lstat()
+    handle = os.open(
+        staged.new,
+        os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
+        NEW_FILE_MODE,
+        dir_fd=folder,
+    )
+    undo.add(change.path, partial(_unlink, staged.new, folder))
+    with os.fdopen(handle, "wb") as file:
+        file.write(change.after)
+        if like is not None:
+            _take_after(handle, like)
+        file.flush()
+        os.fsync(handle)
+    return staged
+
+
+def _unchanged(staged: _Staged) -> os.stat_result | None:
+    """Return the status of the file, None when there is none; ESTALE when it is another one.
+
+    A rename asks only the folder for leave; a file that stays is asked for its own.
+    """
+    stays = staged.change.after is not None
+    flags = (os.O_RDWR if stays else os.O_RDONLY) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(staged.name, flags, dir_fd=staged.folder)
+    except FileNotFoundError:
+        if staged.change.before is None:
+            return None
+        raise
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or file.read() != staged.change.before:
+            raise OSError(errno.ESTALE, "the file has changed since it was read")
+    return status
+
+
+def _take_after(handle: int, like: os.stat_result) -> None:
+    with suppress(PermissionError):
+        # Only root may give a file away; anyone else's is his own already.
+        os.fchown(handle, like.st_uid, like.st_gid)
+    os.fchmod(handle, stat.S_IMODE(like.st_mode))
+
+
+def _swap(one: _Staged, undo: _Undo) -> None:
+    change, folder = one.change, one.folder
+    if change.before is not None:
+        _keep(one)
+        undo.add(change.path, partial(_put_back, one))
+    if change.after is not None:
+        os.rename(one.new, one.name, src_dir_fd=folder, dst_dir_fd=folder)
+        if change.before is None:
+            undo.add(change.path, partial(_unlink, one.name, folder))
+
+
+def _keep(one: _Staged) -> None:
+    """Keep the old file aside; its place stays filled where the file system has hard links."""
+    if one.change.after is not None:
+        with suppress(OSError):
+            os.link(one.name, one.kept, src_dir_fd=one.folder, dst_dir_fd=one.folder)
+            return
+    os.rename(one.name, one.kept, src_dir_fd=one.folder, dst_dir_fd=one.folder)
+
+
+def _put_back(one: _Staged) -> None:
+    os.rename(one.kept, one.name, src_dir_fd=one.folder, dst_dir_fd=one.folder)
+    # Both names of one file: such a rename does nothing.
+    _unlink(one.kept, one.folder)
+
+
+def _forget(one: _Staged) -> None:
+    if one.change.before is not None:
+        with suppress(OSError):
+            # Everything is done; a file left over is no reason to say it is not.
+            _unlink(one.kept, one.folder)
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)

@@ -1,0 +1,169 @@
+"""Hunks and the files there are → what each file becomes, or everything that stands against it.
+
+Pure but for the reading that is handed in. Hunks see what those before them did; nothing is
+planned when one of them fails.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
+
+from ..text_files import is_binary
+from ..truncate import encoded
+from .hunks import Add, Delete, Update
+from .update import updated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .hunks import Hunk
+
+
+class FileChange(NamedTuple):
+    """One file before and after the whole patch; None where there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    like: str | None = None
+    """The file whose mode it takes, when it was moved here."""
+
+
+class Operation(NamedTuple):
+    """What one hunk does, paths as the patch says them."""
+
+    op: Literal["add", "update", "delete", "move"]
+    path: str
+    destination: str | None
+    before: bytes
+    after: bytes
+
+
+class Plan(NamedTuple):
+    """What is to be done."""
+
+    operations: tuple[Operation, ...]
+    """One for each hunk."""
+    changes: tuple[FileChange, ...]
+    """One for each file that is not as before."""
+    notes: tuple[str, ...]
+    """What was overlooked to find the places."""
+
+
+class Failures(NamedTuple):
+    """Everything that stands against a patch, a text for each."""
+
+    texts: tuple[str, ...]
+
+
+def plan(
+    hunks: Sequence[Hunk],
+    read: Callable[[str], bytes | None],
+    place: Callable[[str], str] = posixpath.normpath,
+) -> Plan | Failures:
+    """Return what the hunks make of the files.
+
+    `place` says where a path of the patch leads, one answer for all names of a file; `read` is
+    asked with that answer, and returns None where no file is. An OSError of `read` is a failure.
+    """
+    draft = _Draft(read, place)
+    for hunk in hunks:
+        try:
+            draft.apply(hunk)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            draft.failures.append(f"Failed to {_VERBS[type(hunk)]} {hunk.path}: {reason}")
+    return Failures(tuple(draft.failures)) if draft.failures else draft.plan()
+
+
+_VERBS: dict[type[Hunk], str] = {
+    Add: "write file",
+    Delete: "delete file",
+    Update: "read file to update",
+}
+
+
+class _Draft:
+    """The files as far as the hunks went."""
+
+    def __init__(self, read: Callable[[str], bytes | None], place: Callable[[str], str]) -> None:
+        self._read = read
+        self._place = place
+        self._before: dict[str, bytes | None] = {}
+        self._now: dict[str, bytes | None] = {}
+        self._like: dict[str, str] = {}
+        self._operations: list[Operation] = []
+        self._notes: list[str] = []
+        self.failures: list[str] = []
+
+    def plan(self) -> Plan:
+        """Return what is to be done so far."""
+        changes = (
+            FileChange(path, before, self._now[path], self._like.get(path))
+            for path, before in self._before.items()
+            if self._now[path] != before
+        )
+        return Plan(tuple(self._operations), tuple(changes), tuple(self._notes))
+
+    def apply(self, hunk: Hunk) -> None:
+        """Go on by one hunk."""
+        match hunk:
+            case Add(path, content):
+                place = self._place(path)
+                before, after = self._at(place) or b"", encoded(content)
+                self._now[place] = after
+                self._operations.append(Operation("add", path, None, before, after))
+            case Delete(path):
+                place = self._place(path)
+                before = self._there(place)
+                self._now[place] = None
+                self._operations.append(Operation("delete", path, None, before, b""))
+            case Update():
+                self._update(hunk)
+            case _:
+                assert_never(hunk)
+
+    def _update(self, hunk: Update) -> None:
+        place = self._place(hunk.path)
+        before = self._there(place)
+        after = self._changed(before, hunk)
+        if hunk.move_to is None:
+            self._now[place] = after
+            self._operations.append(Operation("update", hunk.path, None, before, after))
+            return
+        destination = self._place(hunk.move_to)
+        self._at(destination)
+        if destination != place:
+            self._now[place] = None
+            self._like[destination] = self._like.get(place, place)
+        self._now[destination] = after
+        self._operations.append(Operation("move", hunk.path, hunk.move_to, before, after))
+
+    def _changed(self, before: bytes, hunk: Update) -> bytes:
+        """Return the file with the chunks put in; without those that fail, which are noted."""
+        if not hunk.chunks:
+            return before
+        failed = f"Failed to read file to update {hunk.path}: it is"
+        try:
+            result = None if is_binary(before) else updated(before, hunk)
+        except UnicodeDecodeError:
+            self.failures.append(f"{failed} not UTF-8 text. Use edit, or a command, to change it.")
+            return before
+        if result is None:
+            self.failures.append(f"{failed} a binary file. Use a command to change it.")
+            return before
+        self.failures += result.failures
+        self._notes += result.notes
+        return result.data
+
+    def _there(self, place: str) -> bytes:
+        data = self._at(place)
+        if data is None:
+            raise FileNotFoundError("no such file")
+        return data
+
+    def _at(self, place: str) -> bytes | None:
+        if place not in self._before:
+            self._before[place] = self._now[place] = self._read(place)
+        return self._now[place]

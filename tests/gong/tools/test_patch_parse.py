@@ -1,0 +1,152 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gong.tools.patch.hunks import Add, Chunk, Delete, Invalid, Line, Update
+from gong.tools.patch.parse import parse
+
+HEADERS = (
+    "Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}',"
+    " '*** Update File: {path}'"
+)
+FIRST = "The first line of the patch must be '*** Begin Patch'"
+LAST = "The last line of the patch must be '*** End Patch'"
+NO_LINES = "Update hunk does not contain any lines"
+EVERY_LINE = (
+    "Unexpected line found in update hunk: '{}'. Every line should start with"
+    " ' ' (context line), '+' (added line), or '-' (removed line)"
+)
+
+AFTER_A_CHUNK = (
+    "Expected update hunk to start with a @@ context marker, got: 'bad'."
+    " After a chunk comes another one, '@@' first, or the next file"
+)
+
+
+def patch(*lines):
+    return "\n".join(("*** Begin Patch", *lines, "*** End Patch"))
+
+
+def chunk(*lines, contexts=(), at_end=False, number=3):
+    return Chunk(contexts, tuple(Line(line[0], line[1:]) for line in lines), at_end, number)
+
+
+def update(*chunks, move_to=None):
+    return Update("a.txt", move_to, chunks)
+
+
+UPDATE = "*** Update File: a.txt"
+
+
+@pytest.mark.parametrize(
+    ("text", "hunks"),
+    [
+        (patch(), ()),
+        (patch("*** Add File: a b/c.txt", "+x", "+", "+ y"), (Add("a b/c.txt", "x\n\n y\n"),)),
+        (patch("*** Add File: empty"), (Add("empty", ""),)),
+        (patch("  *** Delete File: a  ", "*** Delete File: b"), (Delete("a"), Delete("b"))),
+        (patch(UPDATE, "-old", "+new"), (update(chunk("-old", "+new")),)),
+        (patch(UPDATE, "@@", " a", "", "-b"), (update(chunk(" a", " ", "-b")),)),
+        (patch(UPDATE, "@@ def f():", "+x"), (update(chunk("+x", contexts=("def f():",))),)),
+        (
+            patch(UPDATE, "@@ class A", "@@   def f():", "-x"),
+            (update(chunk("-x", contexts=("class A", "  def f():"))),),
+        ),
+        (patch(UPDATE, "@@ class A", "@@", "-x"), (update(chunk("-x", contexts=("class A",))),)),
+        (
+            patch(UPDATE, "@@", "+x", "*** End of File", "", "@@", "-y"),
+            (update(chunk("+x", at_end=True), chunk("-y", number=7)),),
+        ),
+        (
+            patch(UPDATE, "", "-a", "@@ c", "+b", "*** Delete File: z"),
+            (update(chunk("-a", number=4), chunk("+b", contexts=("c",), number=5)), Delete("z")),
+        ),
+        (
+            patch(UPDATE, "*** Move to: sub/b.txt", "@@", "-x"),
+            (update(chunk("-x", number=4), move_to="sub/b.txt"),),
+        ),
+        (patch(UPDATE, "*** Move to: b.txt"), (update(move_to="b.txt"),)),
+        (patch("*** Environment ID: here", "*** Delete File: a"), (Delete("a"),)),
+        (patch("*** Delete File: a").replace("\n", "\r\n"), (Delete("a"),)),
+        (f"\ufeff\n  {patch('*** Delete File: a')}  \n\n", (Delete("a"),)),
+        ("<<'EOF'\n" + patch("*** Delete File: a") + "\nEOF\n", (Delete("a"),)),
+        ('cat <<"PATCH"\n' + patch("*** Delete File: a") + "\nPATCH", (Delete("a"),)),
+        (patch(UPDATE, "@@", "+\u2028x\x85"), (update(chunk("+\u2028x\x85")),)),
+    ],
+)
+def test_a_patch_is_read(text, hunks):
+    """M082"""
+    assert parse(text) == hunks
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("", FIRST, None),
+        ("hello", FIRST, None),
+        ("*** Begin Patch", LAST, None),
+        ("*** Begin Patch\n*** Add File: a\n+x", LAST, None),
+        ("*** Add File: a\n+x\n*** End Patch", FIRST, None),
+        ("<<EOF\n*** Begin Patch\n*** Delete File: a\nEOF", LAST, None),
+        ("<<EOF\n" + patch("*** Delete File: a"), FIRST, None),
+        (patch("*** Environment ID: "), "apply_patch environment_id cannot be empty", None),
+        (
+            patch("*** Rename File: a"),
+            f"'*** Rename File: a' is not a valid hunk header. {HEADERS}",
+            2,
+        ),
+        (patch("*** Add File:"), f"'*** Add File:' is not a valid hunk header. {HEADERS}", 2),
+        (
+            patch("*** Add File: a", "+x", "", "*** Delete File: b"),
+            f"'' is not a valid hunk header. {HEADERS}",
+            4,
+        ),
+        (
+            patch("*** Delete File: a", "-x"),
+            f"'-x' is not a valid hunk header. {HEADERS}",
+            3,
+        ),
+        (patch("*** Delete File: z", UPDATE), "Update file hunk for path 'a.txt' is empty", 3),
+        (patch(UPDATE, "", "  "), "Update file hunk for path 'a.txt' is empty", 2),
+        (patch(UPDATE, "@@"), NO_LINES, 4),
+        (patch(UPDATE, "@@ x", "*** End of File"), NO_LINES, 4),
+        (patch(UPDATE, "@@", "bad"), EVERY_LINE.format("bad"), 4),
+        (patch(UPDATE, "bad"), EVERY_LINE.format("bad"), 3),
+        (patch(UPDATE, "@@", "*** Delete File: b"), EVERY_LINE.format("*** Delete File: b"), 4),
+        (
+            patch(UPDATE, "-a", "bad"),
+            AFTER_A_CHUNK,
+            4,
+        ),
+        (
+            patch(UPDATE, "-a", " *** Move to: b", "*** Move to: c"),
+            f"'*** Move to: c' is not a valid hunk header. {HEADERS}",
+            5,
+        ),
+    ],
+)
+def test_the_first_line_that_makes_no_sense_is_named(text, message, line):
+    """M082"""
+    assert parse(text) == Invalid(message, line)
+
+
+def test_what_is_wrong_is_said_with_its_line():
+    assert str(Invalid("No", None)) == "Invalid patch: No"
+    assert str(Invalid("No", 7)) == "Invalid patch hunk on line 7: No"
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *("*** Begin Patch", "*** End Patch", "*** Add File: a", "*** Delete File: b", "@@"),
+            *("*** Update File: c", "*** Move to: d", "*** End of File", "@@ x", "+x", "-x", " x"),
+            *("", "x", "***", "<<EOF", "EOF", "\r", "\ufeff"),
+        ]
+    )
+)
+
+
+@given(PIECES.map("\n".join) | PIECES.map(lambda lines: patch(*lines)) | st.text())
+def test_any_text_is_a_patch_or_says_why_not(text):
+    found = parse(text)
+    assert isinstance(found, Invalid) or all(isinstance(h, Add | Delete | Update) for h in found)
