@@ -12,7 +12,7 @@ from tape import glance
 
 HEAVY = {
     *("anthropic", "openai", "pydantic", "httpx2", "tiktoken"),
-    *("prompt_toolkit", "sqlite_utils"),
+    *("prompt_toolkit", "sqlite_utils", "tree_sitter", "tree_sitter_bash"),
 }
 """Packages that cost a tenth of a second or more to import: loaded when used, never before."""
 
@@ -75,10 +75,20 @@ def test_a_plain_list_needs_neither_click_nor_the_store(run, tmp_path):
     run("tape", "new", "--json")
     index = tmp_path / "home/.tape"
     while glance.newest(str(index), 1) is None:  # it trusts no folder that changed just now
-        run("tape", "ls", "--all")
+        run("tape", "ls", "--no-pager")
     loaded = run("tape", "ls")
     assert loaded & {"click", "msgspec", "tape.store", "typing", "pathlib", "subprocess"} == set()
     assert "tape.glance" in loaded
+
+
+def test_a_search_needs_neither_click_nor_the_store(run, tmp_path):
+    run("tape", "new", "--title", "zeppelin")
+    index = tmp_path / "home/.tape"
+    while glance.newest(str(index), 1) is None:  # as above
+        run("tape", "ls", "--no-pager")
+    loaded = run("tape", "search", "zeppelin", "-n", "3")
+    assert loaded & {"click", "msgspec", "tape.store", "tape.index", "typing", "pathlib"} == set()
+    assert "tape.glance.search" in loaded
 
 
 def test_the_version_needs_nothing_at_all(run):

@@ -14,10 +14,15 @@ from tape.clock import now, stamp
 from tape.errors import UsageError
 from tape.store import Beginning
 
+from ..config import config_file
 from ..context.git import working_copy
 from ..context.system import Surroundings, system_prompt
+from ..credentials import Credentials
 from ..env.local import LocalEnvironment
 from ..llm.client import Client, default_model
+from ..llm.names import Names
+from ..policy import allow_all
+from ..policy.floor import Floor
 from ..tools.builtin import builtin
 from ..tools.registry import PRESETS, Registry
 from .parts import Model
@@ -70,12 +75,15 @@ async def assemble(
     tools = _tools(settings)
     env = LocalEnvironment(folder, environ, policy=settings.environment)
     await env.initialize()
-    client = Client.from_env(environ)
+    names = Names.of(settings)
+    keys = Credentials(config_file(environ).parent, environ)
+    client = Client.from_env(environ, presets=names.presets, find_key=keys.key)
     git = await working_copy(env)
-    name = settings.model or default_model(environ)
+    chosen = names.full(settings.model) if settings.model else None
+    name = chosen or default_model(environ, names.presets, keys.knows)
 
     def choose_model(name: str) -> Model:
-        provider, model_id = client.resolve(name)
+        provider, model_id = client.resolve(name := names.full(name))
         where = Surroundings(
             folder, env.platform, env.os_version, stamp(now())[:10], git.branch if git else None
         )
@@ -84,15 +92,17 @@ async def assemble(
             id=model_id,
             api=provider.api,
             endpoint=provider.endpoint,
-            stream=partial(client.stream, provider),
+            stream=partial(client.stream, provider=provider),
             system=system_prompt(where, name),
             max_turns=settings.max_turns,
+            cost=partial(names.cost, provider.name, model_id),
         )
 
     def opened(prompt: str) -> Recorder:
         return open_recorder(Beginning(cwd=folder, program=program, slug=prompt, git=git))
 
-    setup = Setup(model=choose_model(name), tools=tools, env=env, open=opened)
+    floor = Floor(allow_all, folder, environ.get("HOME", "/"))
+    setup = Setup(model=choose_model(name), tools=tools, env=env, policy=floor, open=opened)
     by_default = settings.model is None and name.startswith("offline/")
     return Host(Session(setup, recorder), choose_model, name, by_default, client)
 

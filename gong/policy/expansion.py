@@ -1,0 +1,208 @@
+"""The words of a command as the arguments its program would get, as far as the text decides.
+
+What the text does not decide is marked, never guessed: an unknown part stands as nothing, since
+an unset variable is nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from .command import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .command import Command, Word
+
+FILLED = "\ufffd"
+"""Stands for a text that is unknown and cannot be empty."""
+MOST = 32
+"""So many readings of one command are looked at, and so many words of one brace."""
+_GLOB = re.compile(r"[*?\[]")
+_BLANKS = re.compile(r"[ \t\n]+")
+_TILDE = re.compile(r"~([a-z_][\w-]*)?(?=/|$)")
+_BRACES = re.compile(r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+
+
+class Argument(NamedTuple):
+    """One argument."""
+
+    text: str
+    """Its characters; nothing where they are unknown."""
+    known: bool = True
+    """Whether the text decides all of it."""
+    glob: bool = False
+    """Whether a wildcard of it is left to the shell."""
+    inside: tuple[Command, ...] = ()
+    """The commands whose output is part of it."""
+
+
+Arguments = tuple[Argument, ...]
+Variables = dict[str, tuple[str | None, ...]]
+"""The values a name may have here; None for one that the text does not tell."""
+
+
+@dataclass(slots=True)
+class State:
+    """What stands when a command begins."""
+
+    home: str
+    folders: tuple[str | None, ...]
+    """The folders it may run in; None for one that is unknown."""
+    variables: Variables = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """Return one that changes on its own."""
+        return State(self.home, self.folders, dict(self.variables))
+
+    def values(self, name: str) -> tuple[str | None, ...]:
+        """Return the values a name may have."""
+        if name in self.variables:
+            return self.variables[name]
+        known = {"HOME": (self.home,), "PWD": self.folders, "IFS": (" ",)}
+        return known.get(name, (None,))
+
+
+def readings(words: tuple[Word, ...], state: State) -> Iterator[Arguments]:
+    """Yield the arguments once for each choice of values its variables may have."""
+    pieces = [piece for word in words for piece in word if piece.kind == "variable"]
+    names = dict.fromkeys(piece.text for piece in pieces)
+    defaults = {piece.text: piece.default for piece in pieces if piece.default}
+    choices = [_choices(name, defaults.get(name), state) for name in names]
+    for values in islice(product(*choices), MOST):
+        yield _arguments(words, dict(zip(names, values, strict=True)), state.home)
+
+
+def complete(words: tuple[Word, ...], state: State) -> bool:
+    """Whether `readings` yields every reading there is."""
+    count = 1
+    for name in {piece.text for word in words for piece in word if piece.kind == "variable"}:
+        count *= len(state.values(name)) + 1
+    return count <= MOST
+
+
+def texts(word: Word, state: State) -> tuple[str | None, ...]:
+    """Return the texts one word may stand for as a value; None for an unknown one."""
+    quoted = tuple(one._replace(in_quotes=True) for one in word)
+    found = [_joined(one) for one in readings((quoted,), state)]
+    return tuple(dict.fromkeys(found)) or ("",)
+
+
+def _joined(arguments: Arguments) -> str | None:
+    whole = " ".join(one.text for one in arguments)
+    return whole if all(one.known for one in arguments) else None
+
+
+def _choices(name: str, default: str | None, state: State) -> tuple[str | None, ...]:
+    values = state.values(name)
+    return (*values, default) if default else values
+
+
+def _arguments(words: tuple[Word, ...], values: Mapping[str, str | None], home: str) -> Arguments:
+    return tuple(
+        argument
+        for word in words
+        for spread in _braced(word)
+        for argument in _fields(_at_home(spread, home), values)
+    )
+
+
+def _at_home(word: Word, home: str) -> Word:
+    """Return the word with a leading tilde replaced by the folder it names."""
+    found = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
+    if found is None and word and word[0].kind == "text" and word[0].text[:2] in {"~+", "~-"}:
+        return (Piece("unknown", word[0].text), *word[1:])
+    if found is None or (found.end() == len(word[0].text) and len(word) > 1):
+        return word
+    user = found[1]
+    folder = home if user is None else "/root" if user == "root" else f"/home/{user}"
+    return (Piece("quoted", folder), Piece("text", word[0].text[found.end() :]), *word[1:])
+
+
+def _braced(word: Word) -> list[Word]:
+    """Return the words `{a,b}` stands for; what is quoted spreads nothing."""
+    text = "".join(piece.text for piece in word if piece.kind == "text")
+    if "{" not in text or "}" not in text:
+        return [word]
+    marks = [piece.text if piece.kind == "text" else _mark(i) for i, piece in enumerate(word)]
+    spread = _spread("".join(marks))
+    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST)
+    return [(*_marked(one, word), *left) for one in spread]
+
+
+def _spread(text: str) -> list[str]:
+    done: list[str] = []
+    waiting = [text]
+    while waiting and len(done) + len(waiting) < MOST:
+        one = waiting.pop(0)
+        found = _BRACES.search(one)
+        if found is None or "," not in found[0]:
+            done.append(one)
+        else:
+            inner = found[0][1:-1].split(",")
+            waiting += [one[: found.start()] + part + one[found.end() :] for part in inner]
+    return done + waiting
+
+
+_FIRST_MARK = 0xF0000
+
+
+def _mark(index: int) -> str:
+    return chr(_FIRST_MARK + index)
+
+
+def _marked(text: str, word: Word) -> Word:
+    """Return the word a text stands for in which marks stand for pieces."""
+    found = re.split(f"([{_mark(0)}-{_mark(len(word))}])", text)
+    return tuple(
+        word[ord(part) - _FIRST_MARK] if index % 2 else Piece("text", part)
+        for index, part in enumerate(found)
+        if part
+    )
+
+
+class _Field:
+    """An argument as it grows."""
+
+    def __init__(self) -> None:
+        self.text, self.known, self.glob, self.there = "", True, False, False
+        self.inside: tuple[Command, ...] = ()
+
+    def add(self, text: str, *, quoted: bool = False) -> None:
+        self.text += text
+        self.there |= quoted or bool(text)
+        self.glob |= not quoted and bool(_GLOB.search(text))
+
+    def done(self) -> Argument:
+        return Argument(self.text, self.known, self.glob, self.inside)
+
+
+def _fields(word: Word, values: Mapping[str, str | None]) -> Arguments:
+    fields = [_Field()]
+    for piece in word:
+        value = values.get(piece.text) if piece.kind == "variable" else None
+        fields[-1].inside += piece.inside
+        if piece.kind in {"text", "quoted"}:
+            fields[-1].add(piece.text, quoted=piece.kind == "quoted")
+        elif value is None:
+            fields[-1].known, fields[-1].there = False, True
+            fields[-1].add(FILLED if piece.filled else "", quoted=True)
+        elif piece.in_quotes:
+            fields[-1].add(value, quoted=True)
+            fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched
+        else:
+            _split(fields, value)
+    return tuple(one.done() for one in fields if one.there)
+
+
+def _split(fields: list[_Field], value: str) -> None:
+    """Add an unquoted value: blanks begin a new argument."""
+    first, *others = _BLANKS.split(value)
+    fields[-1].add(first)
+    for other in others:
+        fields.append(_Field())
+        fields[-1].add(other)

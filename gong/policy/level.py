@@ -1,0 +1,35 @@
+"""What is said of a command: how dangerous it is, why, and which part of it is the reason."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+_SHOWN = 120  # characters of a part
+
+
+class Level(IntEnum):
+    """How dangerous, from low to high."""
+
+    SAFE = 0
+    """It reads, and only what may be read."""
+    ASK = 1
+    """It may change something, or it cannot be told."""
+    DANGEROUS = 2
+    """Its damage cannot be made good."""
+
+
+class Judgement(NamedTuple):
+    """What was found about a command."""
+
+    level: Level
+    reason: str = ""
+    """Why it is not safe."""
+    part: str = ""
+    """The piece of the command that is the reason, cut to 120 characters."""
+
+
+def judgement(level: Level, reason: str, part: str) -> Judgement:
+    """Return a judgement whose part is one short line."""
+    part = " ".join(part.split())
+    return Judgement(level, reason, part if len(part) <= _SHOWN else f"{part[: _SHOWN - 1]}…")

@@ -1,0 +1,202 @@
+"""Options and operands of one program, and how a table's row is met by them; pure."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from .tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .expansion import Argument, Arguments
+    from .places import Places
+    from .tables import Reader, Rule
+
+_EXPLICIT = ["-e", "-f", "--regexp", "--file", "--files"]  # then no operand is a pattern
+_SHORT = 2  # characters of an option such as -f
+_LEAST = 3  # characters of an abbreviated option such as --f
+_SED = re.compile(
+    r"\s*(?:(?:\d+|\$|/[^/\n;]*/)(?:\s*,\s*(?:\+?\d+|\$|/[^/\n;]*/))?)?\s*!?\s*"
+    r"(?:[pdq=lnNgGhHxD]|s([/|,#])(?:(?!\1)[^\\\n;]|\\[^\n])*\1(?:(?!\1)[^\\\n;]|\\[^\n])*\1[gpiI\d]*)?\s*"
+)
+
+
+def options(arguments: Arguments) -> Arguments:
+    """Return the arguments that are options, those before `--`."""
+    return tuple(one for one in _before_dashes(arguments) if one.text[:1] == "-" != one.text)
+
+
+def operands(arguments: Arguments, valued: Iterable[str] = ()) -> Arguments:
+    """Return the arguments that are no options, nor the values of options in `valued`."""
+    before = _before_dashes(arguments)
+    found = [
+        one
+        for left, one in zip_longest((None, *before), before)
+        if one is not None
+        and (one.text[:1] != "-" or one.text == "-")
+        and (left is None or left.text not in valued)
+    ]
+    return (*found, *arguments[len(before) + 1 :])
+
+
+def _before_dashes(arguments: Arguments) -> Arguments:
+    end = next((i for i, one in enumerate(arguments) if one.text == "--"), len(arguments))
+    return arguments[:end]
+
+
+def has_option(argument: Argument, option: str) -> bool:
+    """Whether an argument gives an option: in a cluster, abbreviated, or with a value."""
+    name = argument.text.split("=", 1)[0]
+    if option.startswith("--"):
+        short_of = len(name) >= _LEAST and name.startswith("--") and option.startswith(name)
+        return short_of or fnmatchcase(name, option)
+    if len(option) == _SHORT:
+        return name[:1] == "-" != name[1:2] and option[1] in argument.text[1:]
+    return name == option
+
+
+def any_option(arguments: Arguments, wanted: Iterable[str]) -> bool:
+    """Whether one of the options is given."""
+    return any(has_option(one, option) for option in wanted for one in options(arguments))
+
+
+def value_of(arguments: Arguments, option: str) -> Argument | None:
+    """Return the value of an option, glued to it or the argument after it."""
+    for one, after in zip_longest(arguments, arguments[1:]):
+        if one.text == option:
+            return after
+        if one.text.startswith(f"{option}=") and option.startswith("--"):
+            return one._replace(text=one.text.partition("=")[2])
+        if len(option) == _SHORT and one.text.startswith(option):
+            return one._replace(text=one.text[_SHORT:])
+    return None
+
+
+def meets(rule: Rule, arguments: Arguments, places: Places, valued: tuple[str, ...]) -> bool:
+    """Whether a rule, which is about the program, calls these arguments dangerous.
+
+    `valued` holds the options that take the next argument.
+    """
+    given = operands(arguments, valued)
+    if not _has_words(given, rule.words):
+        return False
+    rest = given[len(rule.words) :]
+    texts = [one.text for one in arguments if one not in given[: len(rule.words)]]
+    return (
+        (not rule.options or any_option(arguments, rule.options))
+        and (not rule.operands or any(_fits(text, rule.operands) for text in texts))
+        and (rule.place is None or any(in_place(one, rule.place, places) for one in rest))
+        and not any_option(arguments, rule.unless)
+    )
+
+
+def _has_words(given: Arguments, words: tuple[str, ...]) -> bool:
+    return len(given) >= len(words) and all(
+        _fits(one.text, word.split("|")) for one, word in zip(given, words, strict=False)
+    )
+
+
+def _fits(text: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(text, one) for one in patterns)
+
+
+def in_place(argument: Argument, place: str, places: Places) -> bool:
+    """Whether an argument names what a rule says."""
+    match place:
+        case "vital":
+            return places.vital(argument)
+        case "protected":
+            return places.protected(argument)
+        case "system":
+            return places.foreign(argument)
+        case "device":
+            return places.device(argument)
+        case _:
+            return places.secret(argument)
+
+
+def only_reads(name: str, arguments: Arguments, places: Places) -> bool:
+    """Whether a program changes nothing and reads only what may be read unasked."""
+    words = table().words
+    texts = [one.text for one in arguments]
+    if len(texts) == 1 and texts[0] in words.version_options and name in words.version:
+        return True
+    name, arguments = _subcommand(name, arguments, places)
+    reader = table().reader(name)
+    if reader is None or not _within(reader, arguments):
+        return False
+    if name == "sed" and not _only_prints(arguments):
+        return False
+    return not reader.opens or _opens_readable(name, reader, arguments, places)
+
+
+def _subcommand(name: str, arguments: Arguments, places: Places) -> tuple[str, Arguments]:
+    """Return `git log` and what follows, for a program whose readers are subcommands."""
+    if not any(one.startswith(f"{name} ") for one in table().readers):
+        return name, arguments
+    while name == "git" and arguments[:1]:
+        if arguments[0].text in {"--no-pager", "-P", "--no-optional-locks"}:
+            arguments = arguments[1:]
+        elif arguments[0].text == "-C" and all(map(places.readable, arguments[1:2])):
+            arguments = arguments[2:]
+        else:
+            break
+    if not arguments or not arguments[0].known:
+        return name, arguments
+    return f"{name} {arguments[0].text}", arguments[1:]
+
+
+def _within(reader: Reader, arguments: Arguments) -> bool:
+    given = operands(arguments)
+    limited = bool(
+        reader.never or reader.options is not None or reader.operands or reader.forbidden
+    )
+    if (limited or reader.needs) and any(not one.known or _may_be_option(one) for one in arguments):
+        return False
+    if any(has_option(one, bad) for bad in reader.never for one in arguments) or (
+        reader.most is not None and len(given) > reader.most
+    ):
+        return False
+    if any(_fits(one.text, reader.forbidden) for one in arguments):
+        return False
+    if reader.operands and not all(_fits(one.text, reader.operands) for one in given):
+        return False
+    if reader.needs and not any(one.text in reader.needs for one in arguments):
+        return False
+    return reader.options is None or all(
+        _allowed(one, reader.options) for one in options(arguments)
+    )
+
+
+def _may_be_option(argument: Argument) -> bool:
+    return argument.glob and argument.text[:1] in "*?["
+
+
+def _allowed(argument: Argument, allowed: tuple[str, ...]) -> bool:
+    if _fits(argument.text, allowed):
+        return True
+    letters = {one[1] for one in allowed if len(one) == _SHORT}
+    return argument.text[:2] != "--" and set(argument.text[1:]) <= letters
+
+
+def _opens_readable(name: str, reader: Reader, arguments: Arguments, places: Places) -> bool:
+    explicit = name in {"grep", "egrep", "fgrep", "rg"} and any_option(arguments, _EXPLICIT)
+    given = operands(arguments)[0 if explicit else reader.skip :]
+    glued = [
+        one._replace(text=text)
+        for one in options(arguments)
+        for text in (one.text.partition("=")[2], one.text[_SHORT:])
+        if text.startswith("/") or ".." in text
+    ]
+    if any(not one.known for one in arguments):
+        return False
+    return all(places.readable(one) and not places.sensitive(one) for one in (*given, *glued))
+
+
+def _only_prints(arguments: Arguments) -> bool:
+    script = operands(arguments)[:1]
+    return bool(script) and all(_SED.fullmatch(one) for one in re.split(r"[;\n]", script[0].text))

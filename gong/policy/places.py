@@ -1,0 +1,159 @@
+"""Which paths matter: judged by their letters alone, against folders given as values; pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING
+
+from .tables import PlaceTable, table
+
+if TYPE_CHECKING:
+    from .expansion import Argument
+
+_WILD = re.compile(r"[*?\[]")
+_ONLY_WILD = re.compile(r"(?:[*?.]|\[[^\]]*\])*[*?\]]+(?:[*?.]|\[[^\]]*\])*")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
+
+_HOMES = {"/home", "/Users"}
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders a command is judged against; all absolute."""
+
+    start: str
+    """Where the session works."""
+    home: str
+    roots: tuple[str, ...]
+    """Folders whose files may be read unasked."""
+    folders: tuple[str | None, ...]
+    """Where the command may run; None for a folder that is unknown."""
+
+    def paths(self, argument: Argument) -> tuple[str, ...]:
+        """Return the absolute paths an argument may mean; none when it cannot be told."""
+        text = argument.text
+        if text.startswith("/"):
+            return (_normal(text),)
+        return tuple(_normal(f"{folder}/{text}") for folder in self.folders if folder is not None)
+
+    def vital(self, argument: Argument) -> bool:
+        """Whether losing what it names loses a system, a home or the whole workspace."""
+        if not argument.text:
+            return False
+        if _DRIVE.fullmatch(argument.text):
+            return True
+        return any(self._vital(path, argument) for path in self.paths(argument))
+
+    def _vital(self, path: str, argument: Argument) -> bool:
+        parts = path.split("/")
+        wild = next((i for i, one in enumerate(parts) if argument.glob and _WILD.search(one)), None)
+        if wild is None:
+            return self._precious(path, known=argument.known)
+        folder = "/".join(parts[:wild]) or "/"
+        if self._system(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
+            return True
+        every = all(_ONLY_WILD.fullmatch(one) for one in parts[wild:])
+        return every and self._precious(folder, known=argument.known)
+
+    def _precious(self, path: str, *, known: bool) -> bool:
+        if any(_inside(own, path) for own in (self.start, self.home)):
+            return True
+        if any(fnmatchcase(path, f"{self.home}/{one}") for one in _table().home):
+            return True
+        if _inside(path, self.start) and self._owns(self.start):
+            return False
+        if path.rpartition("/")[0] in _HOMES:
+            return True
+        return self._system(path) or (known and path.count("/") == 1)
+
+    def _system(self, path: str) -> bool:
+        """Whether a path belongs to the system, and is not of the session or a home."""
+        if any(_inside(path, own) and self._owns(own) for own in (self.start, self.home)):
+            return False
+        names = _table()
+        return path in names.tops or any(_inside(path, one) for one in names.system)
+
+    def _owns(self, folder: str) -> bool:
+        """Whether what stands in a folder is the user's, even where the folder is the system's."""
+        return folder != "/" and (folder == self.home or folder not in _table().tops)
+
+    def foreign(self, argument: Argument) -> bool:
+        """Whether it names a whole system: the root folder or one of its parts."""
+        return any(self._system(path) or path == "/" for path in self.paths(argument))
+
+    def protected(self, argument: Argument) -> bool:
+        """Whether writing there changes the system, a device or who may log in."""
+        return any(self._protected(path) for path in self.paths(argument))
+
+    def _protected(self, path: str) -> bool:
+        names = _table()
+        if any(fnmatchcase(path, one) for one in names.harmless_devices):
+            return False
+        if any(_inside(path, f"{self.home}/{one}") for one in names.keys):
+            return True
+        return self._system(path) and path not in names.shared
+
+    def device(self, argument: Argument) -> bool:
+        """Whether it names a disk or another device of the machine."""
+        return any(
+            _inside(path, "/dev") and path != "/dev" and self._protected(path)
+            for path in self.paths(argument)
+        ) or bool(_DRIVE.fullmatch(argument.text))
+
+    def secret(self, argument: Argument) -> bool:
+        """Whether it names a private key or a store of passwords."""
+        return self._named(argument, _table().secrets)
+
+    def sensitive(self, argument: Argument) -> bool:
+        """Whether it names a file that often holds credentials."""
+        sample = argument.text.endswith(_table().samples)
+        return not sample and self._named(argument, _table().sensitive)
+
+    def _named(self, argument: Argument, patterns: tuple[str, ...]) -> bool:
+        whole = [one.replace("~", self.home, 1) for one in patterns]
+        return any(
+            fnmatchcase(path, one) or (argument.glob and _may_match(path, one))
+            for path in self.paths(argument)
+            for one in whole
+        )
+
+    def readable(self, argument: Argument) -> bool:
+        """Whether it is known and names nothing outside the folders that may be read."""
+        paths = self.paths(argument)
+        if not argument.known or len(paths) != (
+            1 if argument.text[:1] == "/" else len(self.folders)
+        ):
+            return False
+        return all(any(_inside(path, root) for root in self.roots) for path in paths)
+
+
+def absolute(text: str, folder: str | None, home: str) -> str | None:
+    """Return where `cd text` leads; None when the text does not tell."""
+    if not text:
+        return home
+    if text.startswith("/"):
+        return _normal(text)
+    return None if folder is None or text == "-" else _normal(f"{folder}/{text}")
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _may_match(path: str, pattern: str) -> bool:
+    """Whether wildcards of a path may stand for a hidden file that a pattern names."""
+    name, hidden = path.rpartition("/")[2], pattern.rpartition("/")[2]
+    return name[:1] == "." == hidden[:1] and fnmatchcase(hidden, name)
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@cache
+def _table() -> PlaceTable:
+    return table().places

@@ -1,0 +1,169 @@
+"""The tables of `data/`: what is dangerous, what only reads, and which commands run others."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+Place = Literal["vital", "protected", "system", "device", "secret"]
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """One dangerous use; everything that is given has to be met."""
+
+    commands: tuple[str, ...]
+    """Names of the program, with wildcards."""
+    reason: str
+    words: tuple[str, ...] = ()
+    """Its first operands, in order, with wildcards and `|` between choices."""
+    options: tuple[str, ...] = ()
+    """Options of which one is there; `-rf` meets `-r`, `--forc` and `--force=x` meet `--force`."""
+    operands: tuple[str, ...] = ()
+    """Patterns of which an argument after the words fits one."""
+    place: Place | None = None
+    """What an operand after the words has to name."""
+    unless: tuple[str, ...] = ()
+    """Options that make it harmless."""
+
+
+class Reader(Struct, frozen=True, forbid_unknown_fields=True):
+    """A command that changes nothing, and within which limits."""
+
+    opens: bool = True
+    """Whether its operands are files it reads: these are judged as paths."""
+    never: tuple[str, ...] = ()
+    """Options that make it more than a reader."""
+    options: tuple[str, ...] | None = None
+    """The only options it may have; None for all but `never`."""
+    most: int | None = None
+    """How many operands it may have."""
+    operands: tuple[str, ...] = ()
+    """Patterns every operand has to fit one of; none for any."""
+    forbidden: tuple[str, ...] = ()
+    """Patterns no argument may fit."""
+    skip: int = 0
+    """How many operands come before the files: the pattern of grep."""
+    needs: tuple[str, ...] = ()
+    """Options of which one has to be there."""
+
+
+class Wrapper(Struct, frozen=True, forbid_unknown_fields=True):
+    """A command that runs another one, which stands among its arguments."""
+
+    valued: tuple[str, ...] = ()
+    """Options that take the next argument."""
+    skip: int = 0
+    """How many operands come before the command."""
+    assigns: bool = False
+    """Whether NAME=value may come before the command."""
+    clear: bool = False
+    """Whether it adds nothing: the verdict is that of the command inside."""
+    after: tuple[str, ...] = ()
+    """The command stands after the first of these, not after the operands."""
+    text: bool = False
+    """Whether the command is a text for a shell."""
+    option: str = ""
+    """The option whose value is the text; none where the operands are it."""
+
+
+class PlaceTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths by what they are to a machine."""
+
+    tops: tuple[str, ...]
+    """Folders that are lost only as a whole."""
+    system: tuple[str, ...]
+    """Folders of which every part is the system's."""
+    shared: tuple[str, ...]
+    """Folders anybody writes into."""
+    home: tuple[str, ...]
+    """Patterns below a home whose loss cannot be made good."""
+    keys: tuple[str, ...]
+    """Below a home: what decides who may log in, and where."""
+    harmless_devices: tuple[str, ...]
+    secrets: tuple[str, ...]
+    """Private keys and passwords, as patterns."""
+    sensitive: tuple[str, ...]
+    """Files that often hold credentials, as patterns."""
+    samples: tuple[str, ...]
+    """Endings of such files that hold none."""
+
+
+class Words(Struct, frozen=True, forbid_unknown_fields=True):
+    """Names the analysis looks for."""
+
+    literal: tuple[str, ...]
+    """The commands that are dangerous in every case, as first asked for; kept for the tests."""
+    shells: tuple[str, ...]
+    """Programs that run a text of shell, from `-c` or standard input."""
+    interpreters: tuple[str, ...]
+    """Programs that run a text of another language."""
+    downloaders: tuple[str, ...]
+    decoders: tuple[str, ...]
+    """Programs that make a command out of what does not look like one."""
+    senders: tuple[str, ...]
+    """Programs that send what they are given to another machine."""
+    tellers: tuple[str, ...]
+    """Programs that print the environment, with its keys."""
+    containers: tuple[str, ...]
+    """Programs whose commands run on another machine's files, or on no machine's."""
+    databases: tuple[str, ...]
+    removers: tuple[str, ...]
+    writers: tuple[str, ...]
+    """Programs that change every file they are given."""
+    copiers: tuple[str, ...]
+    """Programs that change the last file they are given."""
+    fetchers: tuple[str, ...]
+    """Programs that read the files they are given, beside those that only read."""
+    narrowing: tuple[str, ...]
+    """Tests of find that choose among files."""
+    harmless_variables: tuple[str, ...]
+    """Names, as patterns, that change nothing about how programs are found and run."""
+    read: tuple[str, ...]
+    """Plain readers of files."""
+    look: tuple[str, ...]
+    """Plain commands that look at names and sizes of files, not at what they hold."""
+    speak: tuple[str, ...]
+    """Plain commands that open no file they are given."""
+    version: tuple[str, ...]
+    """Programs that may be asked for their version."""
+    version_options: tuple[str, ...]
+
+
+class Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    words: Words
+    places: PlaceTable
+    rules: tuple[Rule, ...]
+    readers: dict[str, Reader]
+    wrappers: dict[str, Wrapper]
+    valued: dict[str, tuple[str, ...]]
+    """By program: the options before a subcommand that take the next argument."""
+    calls: tuple[tuple[str, str], ...]
+    """Pattern and reason: what the code of another language must not hold."""
+    statements: tuple[tuple[str, str], ...]
+    """Pattern and reason: what a database must not be told."""
+
+    def reader(self, name: str) -> Reader | None:
+        """Return the limits of a command that changes nothing, None when it is not known."""
+        if name in self.readers:
+            return self.readers[name]
+        if name in self.words.read or name in self.words.look:
+            return Reader()
+        return Reader(opens=False) if name in self.words.speak else None
+
+
+@cache
+def table() -> Table:
+    """Return the shipped tables."""
+    import tomllib  # noqa: PLC0415 (only where a command is looked at)
+
+    data = files(__package__) / "data"
+    parts = [
+        tomllib.loads((data / name).read_text("utf-8")) for name in ("danger.toml", "commands.toml")
+    ]
+    return msgspec.convert({**parts[0], **parts[1]}, Table)

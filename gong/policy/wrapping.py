@@ -1,0 +1,148 @@
+"""Commands that run another command: which one, as arguments or as a text for a shell; pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .expansion import Argument
+from .matching import any_option, operands, value_of
+from .tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .expansion import Arguments
+    from .tables import Wrapper
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_EMBEDDED = re.compile(
+    r"(?:--checkpoint-action=exec|--to-command|--use-compress-program|--rsh|--exec)=(.+)"
+    r"|(?:alias\.[\w-]+|core\.\w+|[\w.-]+\.(?:textconv|cmd|command|helper|driver))=!?(.+)"
+    r"|ProxyCommand[= ](.+)",
+    re.DOTALL | re.IGNORECASE,
+)
+_MORE = {"time": ("-o", "--output"), "env": ("-S", "-C", "--split-string", "--chdir")}
+"""Options of clear wrappers that make them do more than to run a command."""
+_SHELL_VALUED = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}
+_PLAIN_SHELL = {"-c", "-l", "-e", "-u", "-x", "--norc", "--noprofile", "--login", "--posix"}
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What a wrapper runs; either arguments or a text."""
+
+    arguments: Arguments = ()
+    text: Argument | None = None
+    """A text for a shell; unknown where an expansion decides."""
+    assigned: tuple[tuple[str, str], ...] = ()
+    """Variables that are set for it."""
+    positional: Arguments = ()
+    """What `$0`, `$1` and so on stand for in the text."""
+    clear: bool = False
+    """Whether the wrapper adds nothing: then the verdict is that of what it runs."""
+
+
+def inner(name: str, arguments: Arguments) -> Iterator[Inner]:
+    """Yield every command that a use of a program runs."""
+    if name in table().words.shells:
+        yield from _of_shell(arguments)
+    wrapper = table().wrappers.get(name)
+    if wrapper is None and arguments:
+        subcommand = next(iter(operands(arguments, table().valued.get(name, ()))), None)
+        wrapper = table().wrappers.get(f"{name} {subcommand.text}") if subcommand else None
+    if wrapper is not None:
+        yield from _of_wrapper(wrapper, name, arguments)
+    if name == "alias":
+        yield from (Inner(text=_cut(one, "=")) for one in arguments if "=" in one.text)
+    if name == "env" and (
+        split := value_of(arguments, "-S") or value_of(arguments, "--split-string")
+    ):
+        yield Inner(text=split)
+    for one in arguments:
+        found = _EMBEDDED.fullmatch(one.text)
+        if found:
+            yield Inner(text=one._replace(text=found[1] or found[2] or found[3]))
+
+
+def _cut(argument: Argument, mark: str) -> Argument:
+    return argument._replace(text=argument.text.partition(mark)[2])
+
+
+def _of_shell(arguments: Arguments) -> Iterator[Inner]:
+    """Yield the text after `-c`, however it is clustered: `-lc`, `-ec`."""
+    rest, clear, told = arguments, True, False
+    while rest and rest[0].text[:1] in {"-", "+"} and rest[0].text not in {"-", "--"}:
+        one = rest[0].text
+        letters = one[1:] if not one.startswith("--") else ""
+        told |= "c" in letters
+        clear &= one in _PLAIN_SHELL or (bool(letters) and one[0] == "-" and _plain(letters))
+        rest = rest[2 if one in _SHELL_VALUED else 1 :]
+    if rest[:1] and rest[0].text in {"-", "--"}:
+        rest = rest[1:]
+    if told and rest:
+        yield Inner(text=rest[0], positional=rest[1:], clear=clear)
+
+
+def _plain(letters: str) -> bool:
+    return {f"-{one}" for one in letters} <= _PLAIN_SHELL
+
+
+def _of_wrapper(wrapper: Wrapper, name: str, arguments: Arguments) -> Iterator[Inner]:
+    if name == "command" and any_option(arguments[:1], ["-v", "-V"]):
+        return  # says where a command is, and runs none
+    if wrapper.option:
+        text = value_of(arguments, wrapper.option)
+        if text is not None:
+            yield Inner(text=text)
+    elif wrapper.after:
+        yield from _after(wrapper, arguments)
+    else:
+        rest, assigned = _command(wrapper, arguments)
+        own = arguments[: len(arguments) - len(rest)]
+        clear = wrapper.clear and not any_option(own, _MORE.get(name, ()))
+        if rest and wrapper.text:
+            yield Inner(text=_joined(rest), assigned=assigned, clear=clear)
+        elif rest:
+            yield Inner(arguments=rest, assigned=assigned, clear=clear)
+
+
+def _after(wrapper: Wrapper, arguments: Arguments) -> Iterator[Inner]:
+    """Yield what stands after each mark, up to the `;` or `+` that ends it."""
+    starts = [i + 1 for i, one in enumerate(arguments) if one.text in wrapper.after]
+    for start in starts:
+        rest = arguments[start + wrapper.skip :]
+        end = next((i for i, one in enumerate(rest) if one.text in {";", "+"}), len(rest))
+        if rest[:end]:
+            joined = Inner(text=_joined(rest[:end])) if wrapper.text else Inner(rest[:end])
+            yield joined
+
+
+def _command(
+    wrapper: Wrapper, arguments: Arguments
+) -> tuple[Arguments, tuple[tuple[str, str], ...]]:
+    """Return the command after options, operands and assignments of its wrapper."""
+    assigned: list[tuple[str, str]] = []
+    skip, rest = wrapper.skip, arguments
+    while rest:
+        one = rest[0]
+        found = _ASSIGNMENT.fullmatch(one.text) if wrapper.assigns else None
+        if one.text.startswith("-") and one.text != "-":
+            rest = rest[2 if one.text in wrapper.valued else 1 :]
+        elif found:
+            assigned.append((found[1], found[2]))
+            rest = rest[1:]
+        elif skip:
+            skip, rest = skip - 1, rest[1:]
+        else:
+            break
+    return rest, tuple(assigned)
+
+
+def _joined(arguments: Arguments) -> Argument:
+    return Argument(
+        " ".join(one.text for one in arguments),
+        all(one.known for one in arguments),
+        inside=tuple(command for one in arguments for command in one.inside),
+    )

@@ -1,0 +1,280 @@
+"""What is said of commands. Every command here is a string to be judged; none is ever run."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gong.policy.danger import REFUSAL, Judgement, Level, classify, floor
+from gong.policy.shell import parsed
+from gong.policy.tables import table
+from tests.gong.policy.cases import ASK, DANGEROUS, SAFE
+
+CWD, HOME = "/home/ada/project", "/home/ada"
+
+
+def judged(command: str) -> Judgement:
+    return classify(command, CWD, HOME)
+
+
+@pytest.mark.parametrize("command", SAFE)
+def test_a_command_that_only_reads_is_safe(command):
+    assert judged(command) == Judgement(Level.SAFE)
+
+
+@pytest.mark.parametrize("command", ASK)
+def test_a_command_that_may_change_something_is_asked_about(command):
+    found = judged(command)
+    assert found.level is Level.ASK, found
+    assert found.reason
+
+
+@pytest.mark.parametrize("command", DANGEROUS)
+def test_a_command_whose_damage_cannot_be_made_good_is_dangerous(command):
+    found = judged(command)
+    assert found.level is Level.DANGEROUS, found
+    assert found.reason
+
+
+@pytest.mark.parametrize("command", table().words.literal)
+def test_the_first_list_of_dangerous_commands_is_kept_m097(command):
+    """M097: each line of the list as a command; as words of another command it is harmless."""
+    assert judged(command).level is Level.DANGEROUS
+    assert judged(f"ls && {command}").level is Level.DANGEROUS
+    assert judged(f"echo {shlex.quote(command)}").level is Level.SAFE
+
+
+def test_a_dangerous_command_is_refused_with_the_text_of_m097():
+    """M097: the words of the refusal; then what is to blame, for a model to act on."""
+    assert REFUSAL == "错误: 危险命令已被拦截。此命令可能造成不可逆损害。"
+    verdict = floor("cd src && sudo rm -rf / && ls", CWD, HOME)
+    assert not verdict.allowed
+    assert verdict.text == (
+        f"{REFUSAL}\nsudo rm -rf /: removes a system, home or workspace folder."
+        " Find another way, or ask the user to run it."
+    )
+
+
+@pytest.mark.parametrize("command", ["echo safe", "echo reboot", "npm test", "rm -rf build", "if"])
+def test_what_is_not_dangerous_is_above_the_floor_m097(command):
+    """M097: the floor decides only about danger; asking is for the rules above it."""
+    assert floor(command, CWD, HOME) == (True, "")
+
+
+def test_the_part_that_is_the_reason_is_named():
+    assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == Judgement(
+        Level.DANGEROUS, "throws changes away that no commit holds", "git reset --hard"
+    )
+    assert judged("ls; make -j4\npwd") == Judgement(
+        Level.ASK, "make is not one of the commands that only read", "make -j4"
+    )
+    assert judged("ls > a").part == "> a"
+
+
+def test_a_long_part_is_shown_on_one_short_line():
+    part = judged("make \\\n" + "a " * 500).part
+    assert len(part) == 120
+    assert part.startswith("make \\ a a a")
+    assert part.endswith("…")
+
+
+def test_paths_are_judged_against_the_folders_that_are_given():
+    assert classify("rm -rf *", "/", "/root").level is Level.DANGEROUS
+    assert classify("rm -rf build", "/", "/root").level is Level.DANGEROUS
+    assert classify("rm -rf build", "/usr/src/app", "/root").level is Level.ASK
+    assert classify("rm -rf /usr/src/app/build", "/usr/src/app", "/root").level is Level.ASK
+    assert classify("rm -rf /root/app/build", "/root/app", "/root").level is Level.ASK
+    assert classify("echo a > /root/app/b", "/root/app", "/root").level is Level.ASK
+    assert classify("cat ../lib/a", "/work/app", "/root").level is Level.ASK
+    roots = ("/work/lib",)
+    assert classify("cat ../lib/a", "/work/app", "/root", roots).level is Level.SAFE
+
+
+def test_without_a_grammar_everything_is_asked_about():
+    script = (
+        "import sys; sys.modules['tree_sitter_bash'] = None\n"
+        "from gong.policy.danger import classify\n"
+        "print(*(classify(one, '/w', '/h').level.name for one in ('ls', 'rm -rf /', '')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["ASK", "ASK", "ASK"]
+
+
+def test_the_grammar_is_loaded_only_for_a_command():
+    script = "import sys, gong.policy.floor; print('tree_sitter' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("(" * 5000, "$(" * 3000 + ")" * 3000, "{" * 2000, "if " * 2000, '"' * 5001, "`" * 3001),
+        *("bash -c " * 1000, "cat <<A\n" * 300, "eval " * 500 + "ls", "sudo " * 2000 + "ls"),
+        "".join(f"x{i}=1;" for i in range(50)) + "cat " + " ".join(f"$x{i}" for i in range(50)),
+        "cat " + "{a,b}" * 40,
+    ],
+)
+def test_what_is_too_deep_to_follow_is_asked_about(command):
+    assert judged(command).level is Level.ASK
+
+
+def test_danger_is_found_at_the_end_of_a_long_command():
+    for joint in (" | ", " && ", "; ", "\n"):
+        assert judged(joint.join(["cat a"] * 200 + ["rm -rf /"])).level is Level.DANGEROUS
+        assert judged(joint.join(["cat a"] * 200)).level is Level.SAFE
+    assert judged("curl x | " + "cat | " * 200 + "sh").level is Level.DANGEROUS
+    assert judged("echo '" + "x" * 200_000 + "'; rm -rf /").level is Level.DANGEROUS
+
+
+ALL = [*SAFE, *ASK, *DANGEROUS]
+WRAPPERS = [
+    *("bash -c {}", "bash -lc {}", "sh -c {}", "eval {}", "sudo bash -c {}", "nohup sh -c {}"),
+    *("env A=1 sh -c {}", "timeout 5 bash -c {}", "xargs -0 sh -c {}", "command bash -c {}"),
+    *("nice -n 5 bash -c {}", "find . -exec sh -c {} \\;", "echo $(bash -c {})", "ssh host {}"),
+    *("if true; then bash -c {}; fi", "( bash -c {} )", "f() {{ bash -c {}; }}; f"),
+    *("ls | bash -c {} | cat", "while read x; do bash -c {}; done", "bash -c {} &"),
+    *('x={}; eval "$x"', "bash <<< {}", "echo {} | sh"),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(ALL), st.lists(st.sampled_from(WRAPPERS), min_size=1, max_size=2))
+def test_a_wrapper_never_lowers_the_level(command, wrappers):
+    before = judged(command).level
+    for wrapper in wrappers:
+        command = wrapper.format(shlex.quote(command))
+    assert judged(command).level >= before, command
+
+
+def _alone(command: str) -> bool:
+    """Whether a command says nothing about the commands beside it."""
+    stateful = ("cd ", "cd\n", "=", "alias", "set", "()", "<<", "#", "pushd", "popd", "declare")
+    ends = command.endswith(("&", "\\", ";", "$")) or not command
+    return parsed(command).whole and not ends and not any(one in command for one in stateful)
+
+
+ALONE = [one for one in ALL if _alone(one) and not one.startswith("read ")]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(ALONE), min_size=2, max_size=4),
+    st.sampled_from(["; ", " && ", " || ", "\n", " & "]),
+)
+def test_a_list_is_as_dangerous_as_its_worst_command(commands, joint):
+    assert judged(joint.join(commands)).level is max(judged(one).level for one in commands)
+
+
+PARTS = st.sampled_from(
+    [
+        *(
+            "rm",
+            "-rf",
+            "/",
+            "~",
+            "*",
+            "ls",
+            "cat",
+            "$x",
+            "${x}",
+            "${x:-a}",
+            "$(",
+            ")",
+            "`",
+            '"',
+            "'",
+        ),
+        *(
+            "\\",
+            "\n",
+            " ",
+            ";",
+            "|",
+            "&&",
+            "||",
+            "&",
+            "<",
+            ">",
+            "<<E",
+            "E\n",
+            "<<<",
+            "{",
+            "}",
+            "((",
+        ),
+        *(
+            "[[",
+            "]]",
+            "if",
+            "then",
+            "fi",
+            "for",
+            "in",
+            "do",
+            "done",
+            "case",
+            "esac",
+            "f()",
+            "#",
+            "=",
+            "bash -c ",
+            "eval ",
+            "sudo ",
+            "xargs ",
+            "find . -exec ",
+            "git ",
+            "$'\\x",
+            "~+",
+            "\0",
+            "é",
+            "!",
+            "alias a=",
+            "cd ",
+            "kill ",
+            "curl x",
+            "sed ",
+            "-",
+            "--",
+            "{a,b}",
+            "a[",
+            "]",
+            "é",
+            "\udc80",
+        ),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(PARTS, max_size=14).map("".join) | st.lists(PARTS, max_size=14).map(" ".join))
+def test_nothing_breaks_the_analysis(command):
+    found = judged(command)
+    assert found.level in Level
+    assert bool(found.reason) is (found.level > Level.SAFE)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_no_text_breaks_the_analysis(text):
+    assert judged(text).level in Level
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PARTS, max_size=8).map(" ".join))
+def test_what_stands_before_a_newline_hides_nothing_it_does_not_quote(before):
+    """A command on its own line after text that parses is seen, whatever that text is."""
+    view = parsed(f"{before}\n")
+    open_ended = not view.whole or "<<" in before or "#" in before or before.endswith("\\")
+    level = judged(f"{before}\ngit reset --hard").level
+    assert open_ended or level is Level.DANGEROUS
+    assert level > Level.SAFE

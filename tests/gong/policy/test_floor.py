@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import msgspec
+
+from gong.policy import Verdict, allow_all
+from gong.policy.floor import Floor
+from gong.tools.builtin import builtin
+from gong.tools.registry import Prepared
+from tape.blocks import ToolCall
+
+
+def prepared(name: str, **arguments) -> Prepared:
+    call = ToolCall("c1", name, msgspec.Raw(msgspec.json.encode(arguments)))
+    found = builtin().prepare(call)
+    assert isinstance(found, Prepared)
+    return found
+
+
+async def refuse_all(prepared: Prepared) -> Verdict:
+    return Verdict(allowed=False, text="asked above")
+
+
+async def test_a_dangerous_command_is_refused_before_anyone_is_asked_m097():
+    """M097: the gate stands below rules, modes and answers; not even allowing all opens it."""
+    floor = Floor(allow_all, "/home/ada/project", "/home/ada")
+    verdict = await floor(prepared("bash", command="rm -rf /"))
+    assert not verdict.allowed
+    assert "危险命令" in verdict.text
+
+
+async def test_every_other_call_is_left_to_what_stands_above():
+    floor = Floor(refuse_all, "/home/ada/project", "/home/ada")
+    for call in (prepared("bash", command="ls"), prepared("read", path="rm -rf /")):
+        assert await floor(call) == Verdict(allowed=False, text="asked above")
