@@ -1,4 +1,4 @@
-"""Run all benchmarks of the store and print one table, missed targets first.
+"""Run all benchmarks of the store and of model calls and print one table, missed targets first.
 
 Run it with the project's Python: `.venv/bin/python bench/run.py [--quick] [--only WORD]`. Every
 figure is a ratio of medians measured by turns in this run, or a count of bytes. What was measured
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import index
+import llm
 import msgspec
 import reading
 import store
@@ -34,6 +35,7 @@ GROUPS = {
     "entry": store.entry_rows,
     "barrier": store.barrier_rows,
     "index": index.index_rows,
+    "llm": llm.llm_rows,
 }
 
 

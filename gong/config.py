@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError
@@ -34,6 +34,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Names of tools, or of one preset; None is all of them."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Which variables commands see: by default all but keys, tokens, passwords and secrets."""
+    providers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Own providers, or fields of shipped ones: see gong.llm.presets.Preset."""
+    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What is known of a model, by provider/id: see gong.llm.catalogue.ModelInfo."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Own short names for models, each for a provider/id."""
 
 
 def config_file(environ: Mapping[str, str]) -> Path:
@@ -65,11 +71,26 @@ def _from_file(file: Path) -> Settings:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     try:
-        return msgspec.convert(tomllib.loads(text.decode()), Settings)
+        return _checked(msgspec.convert(tomllib.loads(text.decode()), Settings))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{file}: {error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{file}: {error}") from error
+
+
+def _checked(settings: Settings) -> Settings:
+    """Return the settings when their tables of providers and models can be used."""
+    if settings.providers:
+        from .llm.presets import merged  # noqa: PLC0415 (only where somebody has own providers)
+
+        merged(settings.providers)
+    if settings.models:
+        from .llm.catalogue import Catalogue  # noqa: PLC0415 (only where somebody has own models)
+
+        Catalogue.merged(settings.models)
+    return settings
 
 
 def store_path(settings: Settings, environ: Mapping[str, str]) -> Path:

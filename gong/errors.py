@@ -6,11 +6,13 @@ GongError                      1
 ├── FolderGone                 1  the folder the session works in is no longer there
 ├── SessionBusy                5  a prompt while another one is being answered
 ├── SessionClosed              1  a prompt to a session that has ended
+├── NoObject                   1  an answer is not an object of the shape that was asked for
 └── ModelError                 1  a model call failed; `provider`, `status`, `retryable` say how
     ├── AuthenticationError    6  the key is missing or refused
     ├── AccessDenied           6  the key may not do this
     ├── ModelNotFound          3  the provider does not know the model
     ├── InvalidRequest         1  the provider refused the request as malformed
+    │   └── MalformedHistory   1  it is the order or pairing of the messages that was refused
     ├── ContextLengthExceeded  1  the request does not fit the window
     ├── ContentFiltered        1  the provider's filter stopped it
     ├── QuotaExceeded          1  no money or quota left: waiting does not help
@@ -55,6 +57,14 @@ class SessionClosed(GongError):
     """A prompt to a session that has ended."""
 
 
+class NoObject(GongError):
+    """An answer is not an object of the shape that was asked for; `text` is what came."""
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text
+
+
 class ModelError(GongError):
     """A model call failed; `status` is the HTTP status, `retry_after` is in seconds."""
 
@@ -94,6 +104,10 @@ class ModelNotFound(ModelError):
 
 class InvalidRequest(ModelError):
     """The provider refused the request as malformed."""
+
+
+class MalformedHistory(InvalidRequest):
+    """The order or pairing of the messages was refused: mended, they may be sent once more."""
 
 
 class ContextLengthExceeded(ModelError):

@@ -102,6 +102,7 @@ def _assistant(
         stop_reason=stop,
         raw_stop=answer.finish.raw_stop if answer.finish else None,
         usage=answer.usage,
+        cost=parts.model.cost(answer.usage),
         response_id=answer.response_id,
         duration_ms=duration_ms,
         partial=answer.finish is None,

@@ -11,6 +11,7 @@ from tape.repair import ABORTED, Target
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from tape.entries import Cost, Usage
     from tape.line import Entry
 
     from ..env.protocol import ExecutionEnvironment
@@ -54,6 +55,8 @@ class Model:
     """The system prompt; the same in every turn."""
     max_turns: int = 0
     """Most model calls in one run; 0 is no limit."""
+    cost: Callable[[Usage], Cost | None] = lambda _: None
+    """What a call cost; None where that is not known."""
 
     @property
     def target(self) -> Target:

@@ -21,12 +21,11 @@ from tape.entries import Assistant, Error, Usage, User
 from tape.entries import Model as ModelEntry
 
 from ..errors import ConfigurationError, ModelError, SessionBusy, SessionClosed
-from ..llm.retry import RetryPolicy
+from ..llm.retry import RetryPolicy, persistent
 from ..policy import allow_all
 from . import events, loop
 from .parts import Model, Parts, Queued
 from .record import Recorder
-from .recovery import persistent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable

@@ -166,12 +166,20 @@ def document(session: Session, watch: Watch) -> Document:
         result=text_of(answers[-1].content) if answers else "",
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,
-        cost=None,
+        cost=_cost(answers),
         turns=watch.end.turns,
         tool_calls=_calls(run, answers),
         is_error=watch.exit_code != 0,
         error=watch.error,
     )
+
+
+def _cost(answers: Sequence[Assistant]) -> Cost | None:
+    """Return what all answers cost together; None when that of one is not known."""
+    costs = [answer.cost for answer in answers]
+    if not costs or None in costs:
+        return None
+    return Cost("USD", sum(cost.amount for cost in costs if cost is not None))
 
 
 def _since(path: Sequence[Entry], first: str | None) -> Sequence[Entry]:

@@ -1,1 +1,76 @@
-"""The unified client: one vocabulary for every model."""
+"""The unified client: one vocabulary for every model.
+
+What stands in `__all__` is loaded when it is first used, so that importing this costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tape.entries import Usage
+
+    from .accumulate import StreamAccumulator
+    from .catalogue import Catalogue, ModelInfo, cost
+    from .client import Client
+    from .functions import Tool
+    from .generation import (
+        generate,
+        generate_object,
+        set_default_client,
+        stream_object,
+        stream_text,
+    )
+    from .presets import Preset, Timeouts
+    from .results import GenerateResult, StepFinish, StepResult, StreamResult
+    from .retry import RetryPolicy
+    from .types import Request, Response, StreamEvent, ToolChoice, ToolSpec
+
+_HOMES = {
+    "accumulate": ("StreamAccumulator",),
+    "catalogue": ("Catalogue", "ModelInfo", "cost"),
+    "client": ("Client",),
+    "functions": ("Tool",),
+    "generation": (
+        *("generate", "generate_object", "set_default_client", "stream_object", "stream_text"),
+    ),
+    "presets": ("Preset", "Timeouts"),
+    "results": ("GenerateResult", "StepFinish", "StepResult", "StreamResult"),
+    "retry": ("RetryPolicy",),
+    "types": ("Request", "Response", "StreamEvent", "ToolChoice", "ToolSpec", "Usage"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Catalogue",
+    "Client",
+    "GenerateResult",
+    "ModelInfo",
+    "Preset",
+    "Request",
+    "Response",
+    "RetryPolicy",
+    "StepFinish",
+    "StepResult",
+    "StreamAccumulator",
+    "StreamEvent",
+    "StreamResult",
+    "Timeouts",
+    "Tool",
+    "ToolChoice",
+    "ToolSpec",
+    "Usage",
+    "cost",
+    "generate",
+    "generate_object",
+    "set_default_client",
+    "stream_object",
+    "stream_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME_OF[name]}", __package__), name)

@@ -16,6 +16,7 @@ from tape.blocks import NO_JSON, Block, Content, Opaque, Text, Thinking, ToolCal
 from tape.entries import Usage
 
 from ..errors import ModelError, StreamError
+from .partial_json import arguments
 from .types import (
     Failed,
     Finish,
@@ -127,6 +128,14 @@ class StreamAccumulator:
     def partial(self) -> Content:
         """Return what is really there so far: no half tool calls, no empty or blank blocks."""
         return tuple(block for block in self._blocks() if not _is_blank(block))
+
+    def arguments(self, index: int) -> dict[str, Any]:
+        """Return what is there so far of the arguments of the call at `index`; `{}` at first.
+
+        Each use reads the whole text again: ask when something is to be drawn, not for each delta.
+        """
+        draft = self._drafts.get(index)
+        return arguments("".join(draft.parts)) if isinstance(draft, _CallDraft) else {}
 
     def response(self) -> Response:
         """Return the whole answer.

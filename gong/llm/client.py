@@ -1,49 +1,89 @@
-"""Routes model names, `provider/model`, to providers, which are made when first asked for.
+"""Routes calls to providers, which are made when first asked for, through what wraps every call.
 
-It keeps nothing of any request and never tries one again. Only `from_env` and `default_model`
-read an environment, and only the one they are handed.
+It keeps nothing of any request and never tries one again. Model names are taken as they are:
+`provider/model`, or a provider's own id under the default provider; what people may type besides
+is the job of `names`.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import aclosing
-from importlib.util import find_spec
-from ipaddress import ip_address
+from functools import partial
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
 
-from ..errors import AuthenticationError, ConfigurationError, UnknownModel
+from msgspec.structs import replace
+
+from ..errors import ConfigurationError, UnknownModel
 from .accumulate import StreamAccumulator
+from .maker import is_at_hand, make
+from .presets import merged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 
+    from .maker import FindKey
+    from .presets import Preset
     from .types import Provider, Request, Response, StreamEvent
 
-KEY = "ANTHROPIC_API_KEY"
-BASE_URL = "ANTHROPIC_BASE_URL"
+    Factory = Callable[[str], Provider]
+    """Makes the provider for a model id, or raises GongError."""
+    Knows = Callable[[str, Sequence[str]], bool]
+    """Whether there is a key, from the same."""
+    Call = Callable[[Request], AsyncGenerator[StreamEvent, None]]
+    Middleware = Callable[[Request, Call], AsyncGenerator[StreamEvent, None]]
+    """Answers a request by passing it on, or in its own way; see the first one and the last event.
+
+    A whole answer is an accumulated stream, so the same one wraps `complete`.
+    """
+
 OFFLINE_MODEL = "offline/rules"
-ANTHROPIC_MODEL = "anthropic/claude-sonnet-5-5"
-_NO_KEY_NEEDED = "no-key-needed"
-_KNOWN = "anthropic/MODEL, offline/rules, scripted/FILE.json"
+_KNOWN = "anthropic/MODEL, offline/rules, scripted/FILE.json and what gong models lists"
+_CALLS = "c_00000000"
 
 
 class Client:
-    """The one way to a model. A factory makes the provider for a model id, or raises GongError."""
+    """The one way to a model. Providers are given by name, each made or as a factory.
 
-    def __init__(self, factories: Mapping[str, Callable[[str], Provider]]) -> None:
-        self._factories = factories
-        self._providers: dict[str, Provider] = {}
+    The first of `middleware` sees a request first and its events last.
+    """
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider | Factory],
+        *,
+        default: str | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> None:
+        self.default = default
+        self._known = dict(providers)
+        self._middleware = tuple(middleware)
+        self._made: dict[str, Provider] = {}
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Return a client for everything `environ` has the keys for."""
+    def from_env(
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        presets: Mapping[str, Preset] | None = None,
+        find_key: FindKey | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> Self:
+        """Return a client for all presets; the first one that has a key is the default.
+
+        `environ` is this process's when not given; `find_key` looks further than there for keys.
+        """
+        environ = os.environ if environ is None else environ
+        presets = merged({}) if presets is None else presets
+        find_key = find_key or partial(_key_of, environ)
+        served = {
+            name: partial(_made, preset, environ, find_key) for name, preset in presets.items()
+        }
+        first = next(_at_hand(presets.values(), environ, partial(_has_key, environ)), None)
         return cls(
-            {
-                "anthropic": lambda _: _anthropic(environ),
-                "offline": _offline,
-                "scripted": _scripted,
-            }
+            {**served, "offline": _offline, "scripted": _scripted},
+            default=first.name if first else None,
+            middleware=middleware,
         )
 
     def resolve(self, name: str) -> tuple[Provider, str]:
@@ -53,44 +93,109 @@ class Client:
         provider cannot be made of.
         """
         kind, _, model = name.partition("/")
-        factory = self._factories.get(kind)
-        if factory is None or not model:
-            raise _unknown(name)
-        if name not in self._providers:
-            self._providers[name] = factory(model)
-        return self._providers[name], model
+        known = self._known.get(kind)
+        if known is None or not model:
+            raise UnknownModel(f"unknown model {name!r}: known are {_KNOWN}; set one with -m")
+        if not callable(known):
+            self._made[kind] = known
+            return known, model
+        if name not in self._made:
+            self._made[name] = known(model)
+        return self._made[name], model
 
-    def stream(self, provider: Provider, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Return the answer as stream events, to be consumed under `aclosing`."""
-        return provider.stream(request)
+    def stream(
+        self, request: Request, provider: Provider | None = None
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Return the answer as stream events, to be consumed under `aclosing`.
 
-    async def complete(self, provider: Provider, request: Request, *, prefix: str) -> Response:
+        Without `provider` the request says who answers, or the default does; ConfigurationError
+        when there is neither.
+        """
+        if provider is None:
+            provider, request = self._routed(request)
+        call: Call = provider.stream
+        for wrap in reversed(self._middleware):
+            call = partial(_wrapped, wrap, call)
+        return call(request)
+
+    async def complete(
+        self, request: Request, provider: Provider | None = None, *, prefix: str = _CALLS
+    ) -> Response:
         """Return the whole answer, its calls numbered under `prefix`; raises ModelError."""
         answer = StreamAccumulator(prefix)
-        async with aclosing(self.stream(provider, request)) as events:
+        async with aclosing(self.stream(request, provider)) as events:
             async for event in events:
                 answer.process(event)
         return answer.response()
 
     async def close(self) -> None:
-        """Close every provider."""
-        while self._providers:
-            _, provider = self._providers.popitem()
+        """Close every provider that was asked for."""
+        while self._made:
+            _, provider = self._made.popitem()
             await provider.close()
 
+    async def __aenter__(self) -> Self:
+        return self
 
-def default_model(environ: Mapping[str, str]) -> str:
-    """Return the model used when none is named: a real one where a key or a local host is set."""
-    if _value(environ, KEY) or _is_loopback(_value(environ, BASE_URL)):
-        return ANTHROPIC_MODEL
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _routed(self, request: Request) -> tuple[Provider, Request]:
+        name = request.provider or self.default
+        if name is None:
+            raise ConfigurationError(
+                "no provider for this request: name one, or set a key such as ANTHROPIC_API_KEY"
+            )
+        provider, _ = self.resolve(f"{name}/{request.model}")
+        return provider, replace(request, provider=name)
+
+
+def default_model(
+    environ: Mapping[str, str],
+    presets: Mapping[str, Preset] | None = None,
+    knows: Knows | None = None,
+) -> str:
+    """Return the model used when none is named: a real one where a key or a local host is set.
+
+    `knows` says whether there is a key for a provider, by default in `environ`.
+    """
+    presets = merged({}) if presets is None else presets
+    for preset in _at_hand(presets.values(), environ, knows or partial(_has_key, environ)):
+        if preset.default_model:
+            return f"{preset.name}/{preset.default_model}"
     return OFFLINE_MODEL
+
+
+def _at_hand(
+    presets: Iterable[Preset], environ: Mapping[str, str], knows: Knows
+) -> Iterator[Preset]:
+    for one in presets:
+        if is_at_hand(one, environ, has_key=knows(one.key_name, one.keys)):
+            yield one
+
+
+def _has_key(environ: Mapping[str, str], provider: str, variables: Sequence[str]) -> bool:
+    return bool(_key_of(environ, provider, variables))
+
+
+def _key_of(environ: Mapping[str, str], _provider: str, variables: Sequence[str]) -> str:
+    values = (environ.get(name, "").strip() for name in variables)
+    return next((value for value in values if value), "")
+
+
+def _wrapped(wrap: Middleware, call: Call, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    return wrap(request, call)
+
+
+def _made(preset: Preset, environ: Mapping[str, str], find_key: FindKey, _model: str) -> Provider:
+    return make(preset, environ, find_key)
 
 
 def _offline(model: str) -> Provider:
     from .providers.offline import OfflineProvider  # noqa: PLC0415 (loaded when used)
 
     if f"offline/{model}" != OFFLINE_MODEL:
-        raise _unknown(f"offline/{model}")
+        raise UnknownModel(f"unknown model 'offline/{model}': there is only {OFFLINE_MODEL}")
     return OfflineProvider()
 
 
@@ -98,63 +203,3 @@ def _scripted(path: str) -> Provider:
     from .providers.scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
 
     return ScriptedProvider.from_file(path)
-
-
-def _anthropic(environ: Mapping[str, str]) -> Provider:
-    from .providers.anthropic import DEFAULT_ENDPOINT, AnthropicProvider  # noqa: PLC0415 (loaded when used)
-
-    endpoint = _value(environ, BASE_URL) or DEFAULT_ENDPOINT
-    _check_endpoint(endpoint)
-    key = _value(environ, KEY)
-    if not key and _is_loopback(endpoint):
-        key = _NO_KEY_NEEDED
-    _check_key(key)
-    if find_spec("anthropic") is None:
-        raise ConfigurationError(
-            "the anthropic package is not installed: pip install 'gong[anthropic]'"
-        )
-    return AnthropicProvider(key, endpoint)
-
-
-def _check_endpoint(endpoint: str) -> None:
-    if _host(endpoint) is None:
-        raise ConfigurationError(f"{BASE_URL} is {endpoint!r}, which is no http(s) address")
-
-
-def _check_key(key: str) -> None:
-    if not key:
-        raise AuthenticationError(
-            f"no key for anthropic: set {KEY}, or use -m {OFFLINE_MODEL}", provider="anthropic"
-        )
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise AuthenticationError(
-            f"{KEY} holds characters no key has: copy it again", provider="anthropic"
-        )
-
-
-def _unknown(name: str) -> UnknownModel:
-    return UnknownModel(f"unknown model {name!r}: known are {_KNOWN}; set one with -m")
-
-
-def _value(environ: Mapping[str, str], name: str) -> str:
-    return environ.get(name, "").strip()
-
-
-def _is_loopback(url: str) -> bool:
-    host = _host(url)
-    if host is None or host == "localhost":
-        return host is not None
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _host(url: str) -> str | None:
-    """Return the host of an http(s) address; None for anything else."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 (raises for a port that is none)
-    except ValueError:
-        return None
-    return parts.hostname if parts.scheme in {"http", "https"} and parts.hostname else None

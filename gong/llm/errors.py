@@ -1,12 +1,13 @@
-"""From what a provider said over HTTP to one class of `gong.errors`: status first, words second.
+"""From what a provider said to one class of `gong.errors`: guards first, then status, then words.
 
-Pure. Quota words are looked for before the status, because waiting does not bring money back;
-a rate limit is never taken for an overflow, whatever its text says.
+Pure. Quota words are looked for before the status, because waiting does not bring money back; what
+is throttled is never taken for an overflow, whatever its text says. No key gets into a text.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ..errors import (
     AccessDenied,
@@ -14,6 +15,7 @@ from ..errors import (
     ContentFiltered,
     ContextLengthExceeded,
     InvalidRequest,
+    MalformedHistory,
     ModelError,
     ModelNotFound,
     QuotaExceeded,
@@ -22,18 +24,70 @@ from ..errors import (
     ServerError,
 )
 
+if TYPE_CHECKING:
+    from tape.entries import Usage
+
 _LONGEST = 500
-_QUOTA = re.compile(
-    r"insufficient_quota|billing|credit balance|out of credits?|exceeded your current quota"
-    r"|(?:api|monthly|weekly) usage limit|spend(?:ing)? limit",
+_KEYS = re.compile(
+    r"\b(?:sk|rk|pk|gsk|xai|csk|fw|tgp|gh[opsu])[-_][\w.*-]{8,}|\bhf_\w{8,}|\bAIza[\w-]{8,}"
+    r"|\b(?:bearer|x-api-key:|api[ _-]?key[=:])\s*[\w.~+/*-]{8,}",
     re.IGNORECASE,
 )
-_OVERFLOW = re.compile(
-    r"prompt (?:is )?too long|request_too_large|context length|context limit|context window"
-    r"|too many tokens",
-    re.IGNORECASE,
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_QUOTA = _any(
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits?",
+    r"exceeded your current quota|(?:api|monthly|weekly) usage limit|spend(?:ing)? limit",
+    r"payment required",
 )
-_FILTER = re.compile(r"content filter|safety", re.IGNORECASE)
+_THROTTLED = _any(
+    r"^throttling error:|rate.?limit(?!s? documentation)|too many requests|throttl(?:ed|ing)",
+    r"tokens per (?:minute|day)|^429\b",
+)
+_UNAVAILABLE = _any(
+    r"^service unavailable:|overloaded|at capacity|temporarily unavailable|internal server error",
+)
+_OVERFLOW = _any(
+    r"prompt (?:is )?too long|request_too_large|input is too long for requested model",
+    r"exceeds the context window",
+    r"exceeds (?:the )?(?:model'?s )?maximum context length|maximum context length (?:is|of) \d+",
+    r"input token count.*exceeds the maximum|maximum prompt length is \d+",
+    r"reduce the length of the (?:messages|prompt)",
+    r"exceeds (?:the )?maximum allowed input length of [\d,]+ tokens",
+    r"(?:input|prompt) (?:\([\d,]+ tokens\) )?is longer than the model'?s context length",
+    r"(?:prompt )?token count of [\d,]+ exceeds the limit of [\d,]+",
+    r"exceeds the available context size|greater than the context length",
+    r"context window exceeds limit|exceeded model token limit|context too long",
+    r"too large for model with \d+ maximum context length",
+    r"prompt has [\d,]+ tokens, but the configured context size is",
+    r"model_context(?:_window)?_exceeded|code\W+1261\b|exceeded (?:max )?context length",
+    r"range of input length should be|requested \d+ output tokens.*prompt contains",
+    r"total (?:number of )?tokens exceeds the model'?s max|context[_ ]length[_ ]exceeded",
+    r"too many tokens|token limit exceeded|exceed(?:s|ed)? (?:the )?context limit",
+    r"tokens in request more than max tokens allowed",
+    r"^4(?:00|13)(?: status code)? \(no body\)$",
+)
+_MALFORMED = _any(
+    r"tool_use.*without.*tool_result|unexpected.*tool_(?:use|call)_?id",
+    r"tool_?calls?\W* must be followed by tool|role \W?tool\W? must (?:be a response|follow)",
+    r"no tool (?:call|output) found for function call|tool_call_id.*(?:not found|did not have)",
+    r"tool_result.*(?:corresponding|previous|without)|roles must alternate|unexpected role",
+    r"function call turn comes immediately after|number of function response parts",
+    r"invalid.{0,20}signature|thought_?signature|must start with a thinking block",
+    r"expected .{0,40}thinking.{0,40}but found|final block.*cannot be .?thinking",
+    r"without its required (?:following|preceding) item|not the same number of function calls",
+    r"blocks in the latest assistant message cannot be modified",
+    r"after the tool role",
+)
+_FILTER = _any(r"content[ _]?(?:filter|policy)|safety|responsible.?ai")
+_REFUSED_KEY = _any(
+    r"unauthorized|(?:invalid|incorrect|wrong).{0,12}(?:api )?key|api key not valid"
+)
+_UNKNOWN_MODEL = _any(r"model.{0,80}(?:not found|does not exist|not exist)|model_not_found")
 _BY_STATUS: dict[int, type[ModelError]] = {
     401: AuthenticationError,
     402: QuotaExceeded,
@@ -43,23 +97,38 @@ _BY_STATUS: dict[int, type[ModelError]] = {
     413: ContextLengthExceeded,
     429: RateLimited,
 }
-_MAY_MEAN_QUOTA = frozenset({400, 403, 429})
-_MALFORMED = frozenset({400, 422})
+_BY_WORDS: tuple[tuple[re.Pattern[str], type[ModelError]], ...] = (
+    (_OVERFLOW, ContextLengthExceeded),
+    (_MALFORMED, MalformedHistory),
+    (_REFUSED_KEY, AuthenticationError),
+    (_UNKNOWN_MODEL, ModelNotFound),
+    (_FILTER, ContentFiltered),
+)
+_MAY_MEAN_QUOTA = frozenset({400, 403, 429, None})
+_SAYS_LITTLE = frozenset({400, 422})
 _FIRST_SERVER_STATUS = 500
+_NEARLY_FULL = 0.99
 
 
 def provider_error(
     provider: str,
-    status: int,
+    status: int | None,
     message: str,
     *,
     code: str | None = None,
     retry_after: float | None = None,
+    key: str = "",
 ) -> ModelError:
-    """Return the error for an HTTP `status` and the provider's own `message` and `code`."""
-    kind = _kind(status, f"{code} {message}")
+    """Return the error for an HTTP `status` and the provider's own `message` and `code`.
+
+    `status` is None for an error inside a stream; an empty message means that there was no body.
+    `key` is cut out of the text.
+    """
+    kind = _kind(status, f"{message} {code}" if code else message)
+    shown = f" ({status})" if status is not None else ""
+    said = _one_line(without_keys(message, key)) or "no reason given"
     return kind(
-        f"{provider} API error ({status}): {_one_line(message)}",
+        f"{provider} API error{shown}: {said}",
         provider=provider,
         status=status,
         code=code,
@@ -67,20 +136,45 @@ def provider_error(
     )
 
 
-def _kind(status: int, words: str) -> type[ModelError]:
+def without_keys(text: str, *keys: str) -> str:
+    """Return `text` with these keys, and everything that looks like a key, cut out."""
+    for key in filter(None, keys):
+        text = text.replace(key, "…")
+    return _KEYS.sub("…", text)
+
+
+def is_silent_overflow(stop_reason: str, usage: Usage, window: int | None) -> bool:
+    """Return whether an answer that looks whole was made from a prompt that did not fit.
+
+    That is a prompt larger than the window, or a full one that left no room for an answer.
+    """
+    if window is None:
+        return False
+    prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+    starved = stop_reason == "length" and usage.output == 0
+    return prompt > window or (starved and prompt >= _NEARLY_FULL * window)
+
+
+def _kind(status: int | None, words: str) -> type[ModelError]:
     if status in _MAY_MEAN_QUOTA and _QUOTA.search(words):
         return QuotaExceeded
-    if status in _MALFORMED:
-        return _refusal(words)
-    if status >= _FIRST_SERVER_STATUS:
+    if status == 429 or (status in {None, 400, 503} and _THROTTLED.search(words)):  # noqa: PLR2004 (HTTP)
+        return RateLimited
+    if status is not None and status >= _FIRST_SERVER_STATUS:
         return ServerError
-    return _BY_STATUS.get(status, InvalidRequest)
+    if status is not None and status not in _SAYS_LITTLE:
+        return _BY_STATUS.get(status, InvalidRequest)
+    return _by_words(status, words)
 
 
-def _refusal(words: str) -> type[ModelError]:
-    if _OVERFLOW.search(words):
-        return ContextLengthExceeded
-    return ContentFiltered if _FILTER.search(words) else InvalidRequest
+def _by_words(status: int | None, words: str) -> type[ModelError]:
+    if status == 400 and not words.strip():  # noqa: PLR2004 (HTTP)
+        return ContextLengthExceeded  # Cerebras and Mistral say nothing at all
+    for pattern, kind in _BY_WORDS:
+        if pattern.search(words):
+            return kind
+    unavailable = status is None and _UNAVAILABLE.search(words)
+    return ServerError if unavailable else InvalidRequest
 
 
 def _one_line(message: str) -> str:

@@ -1,12 +1,22 @@
-"""How long to wait before a failed model call is tried again: numbers only, no clock, no loop.
+"""Trying a failed model call again: when, how often, and never once an answer has begun.
 
-Every error knows whether it is worth a retry (`ModelError.retryable`); this says when, and when
-to give up.
+Every error knows whether it is worth a retry (`ModelError.retryable`). Sleep and chance come in as
+arguments; an answer that has begun is not asked for twice, because its first half has been shown.
 """
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .types import Failed, StreamStart
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from ..errors import ModelError
+    from .types import Request, StreamEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +47,40 @@ class RetryPolicy:
 
     def _backoff(self, attempt: int) -> float:
         return min(self.base * self.factor**attempt, self.max_delay)
+
+
+async def persistent(
+    stream: Callable[[Request], AsyncGenerator[StreamEvent, None]],
+    request: Request,
+    policy: RetryPolicy,
+    *,
+    sleep: Callable[[float], Awaitable[None]],
+    random: Callable[[], float],
+    on_retry: Callable[[ModelError, int, float], None],
+) -> AsyncGenerator[StreamEvent, None]:
+    """Yield the events of one answer, after as many quiet failures as `policy` allows.
+
+    `on_retry` is told the error, the number of the coming try and the seconds until it.
+    """
+    attempt = 0
+    while True:
+        delay = None
+        async with aclosing(stream(request)) as events:
+            held: list[StreamEvent] = []
+            spoken = False
+            async for event in events:
+                if isinstance(event, StreamStart) and not spoken:
+                    held.append(event)
+                    continue
+                if isinstance(event, Failed) and not spoken and event.error.retryable:
+                    delay = policy.delay(attempt, event.error.retry_after, random())
+                    if delay is not None:
+                        on_retry(event.error, attempt + 1, delay)
+                        break
+                for earlier in (*held, event):
+                    yield earlier
+                held, spoken = [], True
+        if delay is None:
+            return
+        attempt += 1
+        await sleep(delay)

@@ -37,6 +37,15 @@ class ToolChoice(Struct, frozen=True):
     name: str | None = None
 
 
+class ResponseFormat(Struct, frozen=True):
+    """The shape an answer is held to; `schema` is a JSON Schema of an object."""
+
+    name: str
+    schema: Raw
+    strict: bool = False
+    """The schema names every field as required and allows no others."""
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """One model call. `model` is the provider's own id, what follows `provider/`."""
 
@@ -53,6 +62,10 @@ class Request(Struct, frozen=True, kw_only=True):
     """Tape id: providers that cache by key are given it."""
     options: Raw = NO_JSON
     """A provider's own options, a JSON object merged into the request body."""
+    provider: str | None = None
+    """Who is asked, where the caller leaves the routing to the client."""
+    response_format: ResponseFormat | None = None
+    """Only for providers that have `native_objects`."""
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -190,7 +203,10 @@ StreamEvent = (
 
 
 class Provider(Protocol):
-    """Anything that answers a request: the seam between the agent and every model."""
+    """Anything that answers a request: the seam between the agent and every model.
+
+    One that takes a `response_format` has an attribute `native_objects` that is True.
+    """
 
     name: str
     """What stands before the slash of a model name."""

@@ -203,7 +203,7 @@ BAD = {
     "a blank prompt": (["-p", " \n "], 2, "the prompt is empty"),
     "an unknown provider": (["-p", "x", "-m", "nobody/m"], 2, "nobody"),
     "an unknown offline model": (["-p", "x", "-m", "offline/magic"], 2, "offline/magic"),
-    "no provider in the model": (["-p", "x", "-m", "sonnet"], 2, "sonnet"),
+    "no provider in the model": (["-p", "x", "-m", "nonsense"], 2, "nonsense"),
     "a script that is not there": (["-p", "x", "-m", "scripted/no.json"], 2, "no.json"),
     "no key": (["-p", "x", "-m", "anthropic/claude-sonnet-5-5"], 6, "ANTHROPIC_API_KEY"),
     "an unknown tool": (["-p", "x", "--tools", "fly"], 2, "fly"),
@@ -283,3 +283,15 @@ def test_gong_alone_with_options_means_chat(place):
 def test_the_stores_own_command_line_is_there_under_gong(place):
     assert place.run("gong", "tape", "ls", "--json").stdout == "[]\n"
     assert place.run("gong", "tape", "show", "deadbeef", code=3).stdout == ""
+
+
+def test_a_dangerous_command_never_reaches_the_shell(place):
+    """M097: it would be harmless here, where there is no repository."""
+    model = place.script(
+        call("bash", command="touch ran; git push --force origin main"), {"text": "ok"}
+    )
+    ran = place.json("gong", "chat", "-p", "push", "-m", model, "--output-format", "json")
+    assert [done["is_error"] for done in ran["tool_calls"]] == [True]
+    assert not (place.folder / "ran").exists()
+    (result,) = [entry["data"] for entry in entries(place) if entry["type"] == "tool.result"]
+    assert result["content"][0]["text"].startswith("错误: 危险命令已被拦截。")

@@ -1,7 +1,8 @@
-"""Anthropic Messages through the official SDK: the envelope, and errors translated once.
+"""Anthropic Messages through the official SDK: what is sent, and errors translated once.
 
 The SDK is imported by the first call, in a thread, because that takes up to two seconds. It sends
-and cuts the answer into server-sent events; what they mean is the job of `anthropic_stream`.
+and cuts the answer into server-sent events; what they mean is the job of `anthropic_stream`. The
+body goes as bytes through its low-level `post`: the typed one walks the whole history every time.
 """
 
 from __future__ import annotations
@@ -10,28 +11,25 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 from importlib import import_module
-from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...errors import InvalidRequest, ModelError, NetworkError, RequestTimeout, StreamError
-from ..errors import provider_error
-from .anthropic_request import body
-from .anthropic_stream import PROVIDER, StreamDecoder
+from ...errors import InvalidRequest
+from .anthropic_request import Writer
+from .anthropic_stream import StreamDecoder
+from .channel import KEPT, KEPT_SECONDS, Channel, retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncGenerator
 
-    from anthropic import APIStatusError, AsyncAnthropic, AsyncAPIResponse
-    from anthropic.types import MessageParam
+    from anthropic import APIStatusError, AsyncAnthropic
 
+    from ...errors import ModelError
+    from ..presets import Preset
     from ..types import Request, StreamEvent
 
-DEFAULT_ENDPOINT = "https://api.anthropic.com"
-_CONNECT_SECONDS = 10.0
-_SAID_BY_US = ("model", "max_tokens", "messages", "stream")
+_PATH = "/v1/messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,41 +49,19 @@ class _Sdk:
 
 
 class AnthropicProvider:
-    """Talks to one endpoint with one key; times are in seconds.
+    """Talks to one endpoint with one key, over one connection at a time where it can."""
 
-    `first_byte` is how long an answer may take to begin, `idle` how long a stream may be silent.
-    """
-
-    name = PROVIDER
     api = "anthropic-messages"
 
-    def __init__(
-        self,
-        api_key: str,
-        endpoint: str = DEFAULT_ENDPOINT,
-        *,
-        first_byte: float = 120.0,
-        idle: float = 30.0,
-    ) -> None:
-        self.endpoint = endpoint.rstrip("/")
-        self._api_key = api_key
-        self._first_byte = first_byte
-        self._idle = idle
+    def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
+        self.name, self.endpoint = preset.name, endpoint
+        self._channel = Channel(preset, key, endpoint)
+        self._writer = Writer(preset)
         self._client: AsyncAnthropic | None = None
 
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        decoder = StreamDecoder()
-        try:
-            async with aclosing(self._events(request)) as events:
-                async for data in events:
-                    for event in decoder.feed(data):
-                        yield event
-                    if decoder.finished:
-                        return
-            raise StreamError(f"{PROVIDER} stopped in the middle of its answer", provider=PROVIDER)
-        except ModelError as error:
-            yield decoder.ending(error)
+        return self._channel.answer(self._events(request), StreamDecoder(self._channel))
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -96,89 +72,70 @@ class AnthropicProvider:
         """Yield the data of each server-sent event; raise errors of ours only."""
         sdk = await _Sdk.load()
         try:
-            async with self._sent(sdk, request) as response:
-                events = sdk.anthropic.AsyncStream.raw_events(response.http_response)
-                while (event := await self._next(events)) is not None:
+            async with aclosing(await self._sent(sdk, request)) as response:
+                async for event in sdk.anthropic.AsyncStream.raw_events(response):
                     if event.data:
                         yield event.data
         except sdk.anthropic.APIStatusError as error:
             raise self._refused(error) from None
-        except sdk.anthropic.APITimeoutError:
-            raise _too_late("begin its answer", self._first_byte) from None
         except sdk.anthropic.AnthropicError as error:
-            raise self._unreachable(error) from None
-        except sdk.http.TimeoutException:
-            raise _too_late("go on with its answer", self._first_byte) from None
+            raise self._channel.unreachable(error.__cause__ or error) from None
         except (sdk.http.HTTPError, sdk.http.StreamError, UnicodeError) as error:
-            raise self._broken(error) from None
+            raise self._channel.broken(error) from None
         except msgspec.MsgspecError as error:
-            raise InvalidRequest(f"the request is no JSON: {error}", provider=PROVIDER) from error
+            why = f"the request is no JSON: {error}"
+            raise InvalidRequest(why, provider=self.name) from error
 
-    def _sent(
-        self, sdk: _Sdk, request: Request
-    ) -> AbstractAsyncContextManager[AsyncAPIResponse[Any]]:
-        wire = body(request)
-        rest = {name: value for name, value in wire.items() if name not in _SAID_BY_US}
-        return self._connected(sdk).messages.with_streaming_response.create(
-            model=wire["model"],
-            max_tokens=wire["max_tokens"],
-            messages=cast("list[MessageParam]", wire["messages"]),
+    async def _sent(self, sdk: _Sdk, request: Request) -> Any:
+        """Send the request and return the response, whose body is still to come."""
+        call = self._writer.call(request)
+        client: Any = self._connected(sdk)
+        return await client.post(
+            _PATH,
+            cast_to=sdk.http.Response,
+            content=call.body,
             stream=True,
-            extra_body=rest,
+            options={"headers": call.headers},
         )
 
     def _connected(self, sdk: _Sdk) -> AsyncAnthropic:
         if self._client is None:
-            self._client = sdk.anthropic.AsyncAnthropic(
-                api_key=self._api_key,
+            preset = self._channel.preset
+            kept = sdk.http.Limits(max_keepalive_connections=KEPT, keepalive_expiry=KEPT_SECONDS)
+            client: AsyncAnthropic = sdk.anthropic.AsyncAnthropic(
+                **self._credentials(),
                 base_url=self.endpoint,
                 max_retries=0,
-                timeout=sdk.anthropic.Timeout(self._first_byte, connect=_CONNECT_SECONDS),
+                timeout=sdk.anthropic.Timeout(None, connect=preset.timeouts.connect),
+                open_telemetry=False,
+                http_client=sdk.anthropic.DefaultAsyncHttpxClient(limits=kept),
             )
+            # What the SDK took from the environment may be another provider's.
+            client._custom_headers = self._headers()  # noqa: SLF001 (it has no other way)
+            self._client = client
         return self._client
 
-    async def _next(self, events: AsyncIterator[Any]) -> Any:
-        """Return the next event, None at the end of the stream."""
-        try:
-            async with asyncio.timeout(self._idle):
-                return await anext(events, None)
-        except TimeoutError:
-            raise _too_late("go on with its answer", self._idle) from None
+    def _credentials(self) -> dict[str, str]:
+        is_bearer = self._channel.preset.auth == "bearer"
+        return {"auth_token" if is_bearer else "api_key": self._channel.key}
+
+    def _headers(self) -> dict[str, str]:
+        """Return the preset's headers, and the key as it is documented; the SDK's is a bearer."""
+        preset, key = self._channel.preset, self._channel.key
+        return preset.headers if preset.auth == "bearer" else {preset.auth: key, **preset.headers}
 
     def _refused(self, error: APIStatusError) -> ModelError:
-        return provider_error(
-            PROVIDER,
+        return self._channel.told(
             error.status_code,
-            self._without_key(error.api_message or _body_text(error)),
-            code=error.type,
-            retry_after=_seconds(error.response.headers.get("retry-after")),
+            error.api_message or _body_text(error),
+            error.type,
+            retry_after(error.response.headers.get("retry-after")),
         )
-
-    def _unreachable(self, error: Exception) -> NetworkError:
-        reason = self._without_key(str(error.__cause__ or error))
-        return NetworkError(f"cannot reach {self.endpoint}: {reason}", provider=PROVIDER)
-
-    def _broken(self, error: Exception) -> StreamError:
-        reason = self._without_key(str(error)) or type(error).__name__
-        return StreamError(f"{PROVIDER} broke off its answer: {reason}", provider=PROVIDER)
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._api_key, "…")
-
-
-def _too_late(what: str, seconds: float) -> RequestTimeout:
-    return RequestTimeout(f"{PROVIDER} did not {what} within {seconds:g} s", provider=PROVIDER)
 
 
 def _body_text(error: APIStatusError) -> str:
-    """Return what a body that is not the API's own JSON says, such as a proxy's page."""
-    return error.body if isinstance(error.body, str) and error.body.strip() else "no reason given"
-
-
-def _seconds(header: str | None) -> float | None:
-    """Return a Retry-After in seconds; None when there is none that can be read."""
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        return None
-    return seconds if isfinite(seconds) and seconds >= 0 else None
+    """Return what a body says that is not the API's own JSON, such as a proxy's page."""
+    body: Any = error.body
+    if isinstance(body, str):
+        return body.strip()
+    return msgspec.json.encode(body).decode() if body else ""

@@ -1,44 +1,103 @@
-"""The body of an Anthropic Messages call, from a request: pure.
+"""What an Anthropic Messages call sends, from a request; pure but for the memory of its writer.
 
 At most four prompt-cache marks: the last tool, the system prompt, and the last block of the two
 newest user messages, so that the newest call finds what the one before it has stored.
+
+Two of the request's options are no part of the body: `auto_cache`, false for no marks, and `betas`,
+a list of words for the anthropic-beta header.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, assert_never
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 import msgspec
+from msgspec import Raw
 
 from tape.blocks import NO_JSON
-from tape.formats.anthropic import messages, system_text
+from tape.formats import anthropic
+from tape.formats.wire import encoded
+
+from .histories import Histories
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..presets import Preset
     from ..types import Request, ToolChoice, ToolSpec
 
 WireObject = dict[str, Any]
 
 _MAX_TOKENS = 16_000
-_MARK = {"cache_control": {"type": "ephemeral"}}
+_CACHE = {"cache_control": {"type": "ephemeral"}}
+_HAS_MARK = b'"cache_control":'
 _MARKED_MESSAGES = 2
+_USER = b'{"role":"user"'
 _BUDGETS = {"low": 1024, "medium": 2048, "high": 8192, "xhigh": 16_384}
 _LEAST_BUDGET = 1024
-_THINKS_BY_BUDGET = re.compile(r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[015](?!\d)|-20|$))")
+_CLAUDE = re.compile(r"(?:.*/)?claude-")
+_THINKS_BY_BUDGET = re.compile(
+    r"(?:.*/)?claude-(?:[23]|instant|(?:opus|sonnet|haiku)-4(?:[-.@][015](?!\d)|[-@]20|$))"
+)
+_KNOWS_NO_XHIGH = re.compile(r"(?:.*/)?claude-(?:opus|sonnet)-4[-.]6")
+_TAKES_NO_TEMPERATURE = re.compile(r"(?:.*/)?claude-(?:opus-(?:4[-.][7-9]|[5-9])|fable|mythos)")
+_INTERLEAVED = "interleaved-thinking-2025-05-14"
+_BETA = "anthropic-beta"
+_OWN_HOST = "anthropic"
 
 
-def body(request: Request) -> WireObject:
-    """Return the JSON object to send; `request.options` has the last word."""
+class Call(NamedTuple):
+    """What is sent: the body as JSON, and headers of this call only."""
+
+    body: bytes
+    headers: dict[str, str]
+
+
+class Writer:
+    """Writes the calls of a growing history, each message encoded once."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._form = anthropic.Options(thinking_as_text=preset.quirks.thinking_as_text)
+        self._histories = Histories(anthropic.encoder)
+
+    def call(self, request: Request) -> Call:
+        """Return the call; its options have the last word. Raises MsgspecError for bad options."""
+        options = _options(request)
+        cached = options.pop("auto_cache", True)
+        betas = options.pop("betas", [])
+        wire = envelope(request, self.preset)
+        if not cached:
+            wire = _without_marks(wire)
+        messages = self._histories.elements(request, self._form)
+        messages = _marked(messages, _MARKED_MESSAGES if cached else 0)
+        wire["messages"] = Raw(b"[%b]" % b",".join(messages))
+        body = encoded({**wire, **self.preset.body, **options})
+        return Call(body, self._headers(wire, betas))
+
+    def _headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
+        """Return the beta header: what the preset, the call and the way of thinking ask for."""
+        given = [value for name, value in self.preset.headers.items() if name.lower() == _BETA]
+        asked = [*given, *betas]
+        by_budget = "budget_tokens" in wire.get("thinking", {})
+        if by_budget and wire.get("tools") and self.preset.name == _OWN_HOST:
+            asked.append(_INTERLEAVED)
+        said = ",".join(dict.fromkeys(asked))
+        return {_BETA: said} if said else {}
+
+
+def envelope(request: Request, preset: Preset) -> WireObject:
+    """Return the body without its messages and options."""
     return {
         "model": request.model,
         "max_tokens": _max_tokens(request),
         "stream": True,
-        **_tools(request),
+        **_tools(request, preset),
         **_system(request),
-        "messages": _marked(messages(request.messages)),
-        **_thinking(request),
-        **_sampling(request),
-        **_options(request),
+        **_thinking(request, preset),
+        **_sampling(request, preset),
     }
 
 
@@ -46,17 +105,23 @@ def _max_tokens(request: Request) -> int:
     return request.max_tokens or _MAX_TOKENS
 
 
-def _tools(request: Request) -> WireObject:
+def _tools(request: Request, preset: Preset) -> WireObject:
     if not request.tools:
         return {}
-    tools = [_tool(tool) for tool in request.tools]
-    tools[-1] |= _MARK
+    tools = [_tool(tool, preset) for tool in request.tools]
+    tools[-1] |= _CACHE
     return {"tools": tools, "tool_choice": _choice(request.tool_choice)}
 
 
-def _tool(tool: ToolSpec) -> WireObject:
-    schema = msgspec.json.decode(tool.parameters)
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+def _tool(tool: ToolSpec, preset: Preset) -> WireObject:
+    wire: WireObject = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.parameters,
+    }
+    if preset.name == _OWN_HOST:  # others refuse fields they do not know
+        wire["eager_input_streaming"] = True
+    return wire
 
 
 def _choice(choice: ToolChoice) -> WireObject:
@@ -71,36 +136,73 @@ def _choice(choice: ToolChoice) -> WireObject:
 
 
 def _system(request: Request) -> WireObject:
-    text = system_text(request.system, request.messages)
-    return {"system": [{"type": "text", "text": text, **_MARK}]} if text else {}
+    text = anthropic.system_text(request.system, request.messages)
+    return {"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}
 
 
-def _marked(turns: list[WireObject]) -> list[WireObject]:
-    """Return the turns with the last block of the newest user messages marked for the cache."""
-    asked = [turn for turn in turns if turn["role"] == "user"]
-    for turn in asked[-_MARKED_MESSAGES:]:
-        turn["content"][-1] |= _MARK
-    return turns
+def _marked(elements: list[bytes], count: int) -> list[bytes]:
+    """Return the messages with the last block of the `count` newest of the user marked.
+
+    Marks of other programs, which imported blocks may carry, go: only so few are allowed.
+    """
+    if _HAS_MARK in b",".join(elements):  # one search is quicker than many
+        elements = [_without_mark(one) if _HAS_MARK in one else one for one in elements]
+    asked = (place for place in reversed(range(len(elements))) if elements[place].startswith(_USER))
+    for place in islice(asked, count):
+        elements[place] = _with_mark(elements[place])
+    return elements
 
 
-def _thinking(request: Request) -> WireObject:
+def _with_mark(element: bytes) -> bytes:
+    turn = msgspec.json.decode(element)
+    turn["content"][-1] |= _CACHE
+    return msgspec.json.encode(turn)
+
+
+def _without_mark(element: bytes) -> bytes:
+    turn = msgspec.json.decode(element)
+    for block in turn["content"]:
+        block.pop("cache_control", None)
+        inner = block.get("content")
+        for part in inner if isinstance(inner, list) else ():
+            part.pop("cache_control", None)
+    return msgspec.json.encode(turn)
+
+
+def _without_marks(wire: WireObject) -> WireObject:
+    for block in (*wire.get("tools", ()), *wire.get("system", ())):
+        block.pop("cache_control", None)
+    return wire
+
+
+def _thinking(request: Request, preset: Preset) -> WireObject:
     """Return what the effort means to the model; a forced tool call excludes thinking."""
     effort = request.reasoning_effort
-    if effort is None or request.tool_choice.mode in {"required", "named"}:
+    forced = request.tool_choice.mode in {"required", "named"}
+    if effort is None or forced or preset.quirks.thinking == "none":
         return {}
-    if not _THINKS_BY_BUDGET.match(request.model):
-        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+    if _is_adaptive(request.model):
+        word = "high" if effort == "xhigh" and _KNOWS_NO_XHIGH.match(request.model) else effort
+        said = preset.quirks.effort_names.get(effort, word)
+        thinking = {"type": "adaptive", "display": "summarized"}
+        return {"thinking": thinking, "output_config": {"effort": said}}
     budget = min(_BUDGETS[effort], _max_tokens(request) - 1)
     if budget < _LEAST_BUDGET:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
 
-def _sampling(request: Request) -> WireObject:
+def _is_adaptive(model: str) -> bool:
+    """Tell whether a model decides itself how much it thinks: every newer Claude."""
+    return bool(_CLAUDE.match(model)) and not _THINKS_BY_BUDGET.match(model)
+
+
+def _sampling(request: Request, preset: Preset) -> WireObject:
     sampling: WireObject = {}
     if request.stop_sequences:
         sampling["stop_sequences"] = list(request.stop_sequences)
-    if request.temperature is not None and not _thinking(request):
+    fixed = _TAKES_NO_TEMPERATURE.match(request.model) or _thinking(request, preset)
+    if request.temperature is not None and not fixed:
         sampling["temperature"] = request.temperature
     return sampling
 

@@ -6,8 +6,6 @@ thinking or a call of our tools are kept whole as opaque blocks; unknown events 
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +15,8 @@ from msgspec.structs import replace
 
 from tape.blocks import NO_JSON
 from tape.entries import Usage
+from tape.formats.wire import decoded, encoded, packed
 
-from ...errors import ModelError, StreamError
-from ..errors import provider_error
 from ..types import (
     Failed,
     Finish,
@@ -41,9 +38,11 @@ from ..types import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ...errors import ModelError
+    from .channel import Channel
+
 WireObject = dict[str, Any]
 
-PROVIDER = "anthropic"
 _STOPS: dict[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -65,14 +64,13 @@ _STATUS_OF_ERROR = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _WireEvent(Struct, frozen=True):
     """Every event of the stream; which fields are there depends on its type."""
 
     type: str = ""
-    index: int = 0
+    index: int | None = 0
     message: WireObject | None = None
     content_block: WireObject | None = None
     delta: WireObject | None = None
@@ -104,14 +102,15 @@ class _OpenBlock:
     def only(self, *names: str) -> Raw:
         """Return what must go back with the block: those of its fields that are there."""
         kept = {name: self.wire[name] for name in names if self.wire.get(name)}
-        return Raw(msgspec.json.encode(kept)) if kept else NO_JSON
+        return packed(kept) if kept else NO_JSON
 
 
 class StreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: Channel) -> None:
         self.finished = False
+        self._channel = channel
         self._started = False
         self._stop: str | None = None
         self._counts: WireObject = {}
@@ -122,20 +121,23 @@ class StreamDecoder:
 
         Raises the error an `error` event names, StreamError for an event that makes no sense.
         """
-        event = _decoded(data)
+        try:
+            event = _decoded(data)
+        except (ValueError, RecursionError) as error:
+            why = f"sent a malformed event that cannot be read: {error}"
+            raise self._channel.wrong(why) from error
         try:
             yield from self._react(event)
         except (LookupError, TypeError, ValueError) as error:
-            raise _nonsense(f"{event.type} event: {error!r}") from error
+            raise self._channel.wrong(f"sent a malformed {event.type} event: {error!r}") from error
 
-    def ending(self, error: ModelError) -> StreamEvent:
-        """Return the last event of a stream that stopped with `error` before it finished.
+    def ending(self, error: ModelError) -> Iterator[StreamEvent]:
+        """Yield the last event of a stream that stopped with `error` before it finished.
 
         An answer that had said why it stopped, with every block closed, is whole all the same.
         """
-        if self._stop is not None and not self._open:
-            return self._finish()
-        return Failed(error, self.usage())
+        whole = self._stop is not None and not self._open
+        yield self._finish() if whole else Failed(error, self.usage())
 
     def usage(self) -> Usage:
         """Return the tokens counted so far; input is without cached ones."""
@@ -150,24 +152,25 @@ class StreamDecoder:
         return replace(counted, total=counted.input + counted.output + cached)
 
     def _react(self, event: _WireEvent) -> Iterator[StreamEvent]:
+        index = event.index or 0
         match event.type:
             case "message_start" if not self._started:  # some gateways say it twice
                 yield from self._message_start(event.message or {})
             case "content_block_start":
-                yield from self._begin(event.index, event.content_block or {})
+                yield from self._begin(index, event.content_block or {})
             case "content_block_delta":
-                yield from self._grow(event.index, event.delta or {})
+                yield from self._grow(index, event.delta or {})
             case "content_block_stop":
-                yield from self._end(event.index)
+                yield from self._end(index)
             case "message_delta":
                 self._stop = (event.delta or {}).get("stop_reason") or self._stop
                 self._count(event.usage)
             case "message_stop":
-                for index in sorted(self._open):
-                    yield from self._end(index)
+                for left_open in sorted(self._open):
+                    yield from self._end(left_open)
                 yield self._finish()
             case "error":
-                raise _told(event.error or {})
+                raise self._told(event.error or {})
 
     def _finish(self) -> Finish:
         self.finished = True
@@ -177,7 +180,7 @@ class StreamDecoder:
         self._started = True
         self._stop = message.get("stop_reason")
         self._count(message.get("usage"))
-        yield StreamStart(str(message.get("model", "")), message.get("id"))
+        yield StreamStart(str(message.get("model") or ""), message.get("id"))
         for index, block in enumerate(message.get("content") or ()):
             yield from self._begin(index, block)
             yield from self._end(index)
@@ -196,13 +199,13 @@ class StreamDecoder:
             case "redacted_thinking":
                 yield ReasoningStart(index)
             case "tool_use":
-                yield ToolCallStart(index, _words(block["name"]), _words(block["id"]))
+                yield ToolCallStart(index, _words(block["name"]), _words(block.get("id")))
                 if given := block.get("input"):
                     yield ToolCallDelta(index, msgspec.json.encode(given).decode())
 
     def _grow(self, index: int, delta: WireObject) -> Iterator[StreamEvent]:
         block = self._open[index]
-        match delta["type"], block.wire["type"]:
+        match delta.get("type"), block.wire["type"]:
             case "text_delta", "text":
                 yield TextDelta(index, _words(delta["text"]))
             case "thinking_delta", "thinking":
@@ -229,7 +232,16 @@ class StreamDecoder:
             case "tool_use":
                 yield ToolCallEnd(index, block.only("id", "caller"))
             case _:
-                yield OpaqueBlock(index, Raw(msgspec.json.encode(block.whole())))
+                yield OpaqueBlock(index, packed(block.whole()))
+
+    def _told(self, error: WireObject) -> ModelError:
+        """Return the error an `error` event tells of: the answer had begun, so HTTP said 200."""
+        code = str(error.get("type", ""))
+        message = str(error.get("message", "")) or code
+        status = _STATUS_OF_ERROR.get(code)
+        if status is None:
+            return self._channel.wrong(f"API error: {message or 'no reason given'}")
+        return self._channel.told(status, message, code)
 
     def _count(self, usage: WireObject | None) -> None:
         """Take newer counts; a field that is null or left out keeps its older one."""
@@ -240,34 +252,14 @@ class StreamDecoder:
 def _decoded(data: str) -> _WireEvent:
     try:
         return _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeError):
-        return _decoded_leniently(data)
-
-
-def _decoded_leniently(data: str) -> _WireEvent:
-    """Decode an event that holds half a surrogate pair, which the strict decoder refuses."""
-    try:
-        text = json.dumps(json.loads(data), ensure_ascii=False)
-        return _DECODER.decode(_LONE_SURROGATE.sub("\ufffd", text))
-    except (ValueError, RecursionError) as error:
-        raise _nonsense(f"event that cannot be read: {error}") from error
+    except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
+        return _DECODER.decode(encoded(decoded(data)))
 
 
 def _words(value: object) -> str:
+    """Return a text; null is an empty one."""
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise TypeError(f"text expected, not {value!r}")
     return value
-
-
-def _nonsense(what: str) -> StreamError:
-    return StreamError(f"{PROVIDER} sent a malformed {what}", provider=PROVIDER)
-
-
-def _told(error: WireObject) -> ModelError:
-    """Return the error an `error` event tells of: the answer had begun, so HTTP said 200."""
-    code = str(error.get("type", ""))
-    status = _STATUS_OF_ERROR.get(code)
-    message = str(error.get("message", "")) or code or "no reason given"
-    if status is None:
-        return StreamError(f"{PROVIDER} API error: {message}", provider=PROVIDER, code=code)
-    return provider_error(PROVIDER, status, message, code=code)

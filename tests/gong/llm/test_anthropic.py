@@ -5,12 +5,14 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 from msgspec import Raw
+from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.accumulate import StreamAccumulator
+from gong.llm.presets import Timeouts, merged
 from gong.llm.providers.anthropic import AnthropicProvider
-from gong.llm.providers.anthropic_request import body
+from gong.llm.providers.anthropic_request import Writer, envelope
 from gong.llm.types import (
     Failed,
     Finish,
@@ -29,13 +31,16 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from tape.blocks import Opaque, Text, Thinking, ToolCall
+from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall
 from tape.entries import Usage
+from tape.formats.rules import anthropic as rules
 from tape.view import Message
-from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
+from tests.gong.llm.wire_server import Reply, WireServer, accumulated, json_reply, sse
+from tests.tape.formats import histories
 
 KEY = "sk-ant-test-0123456789"
 HELLO = Request(model="claude-sonnet-5-5", messages=(Message("user", (Text("hello"),)),))
+MARK = {"cache_control": {"type": "ephemeral"}}
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
 
 
@@ -68,13 +73,29 @@ def stop(reason, **usage):
     return [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
 
 
+PRESET = merged({})["anthropic"]
+
+
+def provider_of(url, **limits):
+    return AnthropicProvider(replace(PRESET, timeouts=Timeouts(**limits)), KEY, url)
+
+
 async def events_of(url, request=HELLO, **limits):
-    provider = AnthropicProvider(KEY, url, **limits)
+    provider = provider_of(url, **limits)
     try:
         async with aclosing(provider.stream(request)) as stream:
             return [event async for event in stream]
     finally:
         await provider.close()
+
+
+async def accumulate(provider, request=HELLO, *, close=True):
+    """Read one answer to its end."""
+    async with aclosing(provider.stream(request)) as stream:
+        answer = accumulated([event async for event in stream])
+    if close:
+        await provider.close()
+    return answer
 
 
 async def events_for(reply, request=HELLO, **limits):
@@ -84,13 +105,6 @@ async def events_for(reply, request=HELLO, **limits):
 
 async def answer_for(*wire, **reply):
     return accumulated(await events_for(Reply(sse(*wire), **reply)))
-
-
-def accumulated(events):
-    answer = StreamAccumulator("c_00000000")
-    for event in events:
-        answer.process(event)
-    return answer.response()
 
 
 async def error_for(reply, **limits):
@@ -206,6 +220,30 @@ async def test_blocks_of_the_providers_own_tools_are_no_calls_of_ours():
     assert (answer.tool_calls, answer.stop_reason, answer.raw_stop) == ((), "stop", "pause_turn")
 
 
+async def test_nulls_do_nothing():
+    answer = await answer_for(
+        start(model=None, id=None, usage=None, content=None, stop_reason=None),
+        {"type": "content_block_start", "index": None, "content_block": TEXT_OF_NULLS},
+        {"type": "content_block_delta", "index": 0, "delta": None},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_stop", "index": 0},
+        *block(1, {"type": "tool_use", "name": "ls", "id": None, "input": None, "caller": None}),
+        {"type": "message_delta", "delta": None, "usage": None},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"x": None}},
+        {"type": "message_stop"},
+    )
+    assert (answer.content[0], answer.model) == (Text("x"), "")
+    assert [(call.name, call.args) for call in answer.tool_calls] == [("ls", Raw(b"{}"))]
+
+
+async def test_a_block_that_looks_like_ours_goes_back_as_it_came():
+    strange = {"type": "made_later", "$blob": "x"}
+    answer = await answer_for(start(), *block(0, strange), *text_block(1, "."), *stop("end_turn"))
+    history = (*HELLO.messages, Message("assistant", answer.content))
+    assert body_of(replace(HELLO, messages=history))["messages"][1]["content"][0] == strange
+
+
 async def test_citations_go_along_with_their_text():
     answer = await answer_for(
         start(),
@@ -277,23 +315,23 @@ async def test_a_tool_round_trip_sends_the_result_under_our_id():
         request = Request(model=HELLO.model, messages=history, system="Be brief.", tools=(READ,))
         second = accumulated(await events_of(server.url, request))
         assert second.text == "Done."
-        mark = {"cache_control": {"type": "ephemeral"}}
         assert server.requests[1].body == {
             "model": "claude-sonnet-5-5",
             "max_tokens": 16_000,
             "stream": True,
-            "system": [{"type": "text", "text": "Be brief.", **mark}],
+            "system": [{"type": "text", "text": "Be brief.", **MARK}],
             "tools": [
                 {
                     "name": "read",
                     "description": "Read a file.",
                     "input_schema": {"type": "object", "properties": {}},
-                    **mark,
+                    "eager_input_streaming": True,
+                    **MARK,
                 }
             ],
             "tool_choice": {"type": "auto"},
             "messages": [
-                {"role": "user", "content": [{"type": "text", "text": "hello", **mark}]},
+                {"role": "user", "content": [{"type": "text", "text": "hello", **MARK}]},
                 {
                     "role": "assistant",
                     "content": [
@@ -314,7 +352,7 @@ async def test_a_tool_round_trip_sends_the_result_under_our_id():
                             "type": "tool_result",
                             "tool_use_id": "c_00000000_0",
                             "content": [{"type": "text", "text": "12 lines"}],
-                            **mark,
+                            **MARK,
                         }
                     ],
                 },
@@ -330,12 +368,32 @@ async def test_the_body_satisfies_the_sdks_own_types():
     assert [dict(message) for message in adapter.validate_python(sent["messages"])]
 
 
-async def test_the_key_goes_where_the_sdk_puts_it_and_the_path_is_the_apis():
+@pytest.mark.parametrize(
+    ("auth", "expected"),
+    [
+        ("x-api-key", {"x-api-key": KEY, "authorization": f"Bearer {KEY}"}),
+        ("bearer", {"authorization": f"Bearer {KEY}"}),
+    ],
+)
+async def test_the_key_goes_where_the_preset_says_and_nothing_else_comes_along(
+    auth, expected, monkeypatch
+):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-environment")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token-of-the-environment")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Other: of-the-environment")
+    preset = replace(PRESET, auth=auth, headers={"X-Mine": "1"})
     async with WireServer(Reply(sse(start(), *stop("end_turn")))) as server:
-        await events_of(server.url + "/")
-    seen = server.requests[0]
-    assert seen.path == "/v1/messages"
-    assert any(KEY in value for value in seen.headers.values())
+        provider = AnthropicProvider(preset, KEY, server.url)
+        await accumulate(provider)
+    (seen,) = server.requests
+    names = ("x-api-key", "authorization")
+    assert {name: seen.headers[name] for name in names if name in seen.headers} == expected
+    assert (seen.path, seen.headers["x-mine"]) == ("/v1/messages", "1")
+    assert seen.headers["anthropic-version"]
+    assert "of-the-environment" not in str(seen.headers)
+
+
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 
 
 @pytest.mark.parametrize(
@@ -345,12 +403,17 @@ async def test_the_key_goes_where_the_sdk_puts_it_and_the_path_is_the_apis():
         (
             "claude-sonnet-5-5",
             "high",
-            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+            {"thinking": ADAPTIVE, "output_config": {"effort": "high"}},
+        ),
+        (
+            "claude-opus-5-5",
+            "xhigh",
+            {"thinking": ADAPTIVE, "output_config": {"effort": "xhigh"}},
         ),
         (
             "claude-opus-4-6",
-            "low",
-            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}},
+            "xhigh",
+            {"thinking": ADAPTIVE, "output_config": {"effort": "high"}},
         ),
         (
             "claude-sonnet-4-5-20250929",
@@ -362,10 +425,11 @@ async def test_the_key_goes_where_the_sdk_puts_it_and_the_path_is_the_apis():
             "xhigh",
             {"thinking": {"type": "enabled", "budget_tokens": 15_999}},
         ),
+        ("glm-5.2", "high", {"thinking": {"type": "enabled", "budget_tokens": 8192}}),
     ],
 )
 def test_effort_is_told_in_the_way_the_model_understands(model, effort, expected):
-    wire = body(Request(model=model, messages=HELLO.messages, reasoning_effort=effort))
+    wire = envelope(replace(HELLO, model=model, reasoning_effort=effort), PRESET)
     assert {name: wire[name] for name in ("thinking", "output_config") if name in wire} == expected
 
 
@@ -408,6 +472,114 @@ async def test_sampling_and_options_reach_the_body():
         "service_tier": "auto",
         "stream": True,
     }
+
+
+async def test_betas_of_preset_call_and_thinking_go_in_one_header():
+    preset = replace(PRESET, headers={"Anthropic-Beta": "one"})
+    asked = replace(
+        HELLO,
+        model="claude-sonnet-4-5",
+        tools=(READ,),
+        reasoning_effort="high",
+        options=Raw(b'{"betas":["two","one"]}'),
+    )
+    async with WireServer(Reply(sse(start(), *stop("end_turn")))) as server:
+        await accumulate(AnthropicProvider(preset, KEY, server.url), asked)
+    (seen,) = server.requests
+    assert seen.headers["anthropic-beta"] == "one,two,interleaved-thinking-2025-05-14"
+    assert "betas" not in seen.body
+
+
+def test_the_newest_models_are_sent_no_temperature():
+    asked = replace(HELLO, temperature=0.5)
+    models = ("claude-opus-5-5", "claude-opus-4-7", "claude-opus-4-6", "claude-sonnet-5-5")
+    sent = [replace(asked, model=model) for model in models]
+    assert ["temperature" in envelope(request, PRESET) for request in sent] == [
+        *(False, False),
+        *(True, True),
+    ]
+
+
+TEXT_OF_NULLS = {"type": "text", "text": None, "citations": None}
+
+
+def body_of(request, writer=None):
+    return json.loads((writer or Writer(PRESET)).call(request).body)
+
+
+def marks(value):
+    if isinstance(value, dict):
+        return ("cache_control" in value) + sum(map(marks, value.values()))
+    return sum(map(marks, value)) if isinstance(value, list) else 0
+
+
+LONG = tuple(
+    message
+    for turn in range(9)
+    for message in (
+        Message("user", (Text(f"question {turn}"),)),
+        Message("assistant", (Text(f"answer {turn}"),)),
+    )
+)
+
+
+def test_no_call_has_more_than_four_cache_marks_and_none_when_they_are_off():
+    """The last tool, the system prompt and the last blocks of the two newest user messages."""
+    marked = Raw(b'{"$api":"anthropic-messages","cache_control":{"type":"ephemeral"}}')
+    imported = Message("user", (Text("imported", wire=marked),))
+    request = replace(
+        HELLO, messages=(imported, *LONG, *HELLO.messages), system="Be brief.", tools=(READ, READ)
+    )
+    body = body_of(request)
+    assert marks(body) == 4
+    asked = [turn["content"] for turn in body["messages"] if turn["role"] == "user"]
+    assert [marks(content) for content in asked] == [*([0] * (len(asked) - 2)), 1, 1]
+    assert [marks(tool) for tool in body["tools"]] == [0, 1]
+    off = body_of(replace(request, options=Raw(b'{"auto_cache":false}')))
+    assert marks(off) == 0
+    assert "auto_cache" not in off
+
+
+def test_a_growing_history_is_written_as_if_it_were_new():
+    writer = Writer(PRESET)
+    for length in range(1, len(LONG) + 1, 2):
+        request = replace(HELLO, messages=LONG[:length])
+        assert body_of(request, writer) == body_of(request)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(histories.histories("anthropic"))
+def test_histories_of_any_provider_make_a_body_the_rules_allow(payloads):
+    messages = histories.repaired(payloads, histories.TARGETS["anthropic"])
+    request = replace(HELLO, messages=messages, system="Be brief.", tools=(READ,))
+    body = body_of(request)
+    assert rules.check(body["messages"], strict=True) == []
+    assert marks(body) <= 4
+
+
+class WithBlobs(Request, frozen=True, kw_only=True):
+    load: object = None
+
+
+def test_a_picture_goes_as_base64_where_its_bytes_can_be_had():
+    picture = Image(blob=BlobRef("0" * 64, 4), mime="image/png")
+    messages = (Message("user", (Text("what is it?"), picture)),)
+    asked = WithBlobs(model="m", messages=messages, load=lambda _: b"\x89PNG")
+    *_, block = body_of(asked)["messages"][0]["content"]
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
+    assert block == {"type": "image", "source": source, **MARK}
+    *_, told = body_of(replace(HELLO, messages=messages))["messages"][0]["content"]
+    assert told["type"] == "text"
+
+
+async def test_many_calls_share_one_connection():
+    """M151"""
+    async with WireServer(Reply(sse(*WHOLE))) as server:
+        provider = provider_of(server.url)
+        for _ in range(5):
+            await accumulate(provider, close=False)
+        await provider.close()
+    assert (server.connections, len(server.requests)) == (1, 5)
 
 
 async def test_options_that_are_no_object_fail_the_call():
@@ -509,7 +681,7 @@ async def test_an_error_event_ends_the_stream_with_what_came_before(kind, expect
 )
 async def test_a_broken_stream_fails_and_the_next_call_works(reply):
     async with WireServer(reply, Reply(sse(*WHOLE))) as server:
-        provider = AnthropicProvider(KEY, server.url)
+        provider = provider_of(server.url)
         first = [event async for event in provider.stream(HELLO)]
         second = [event async for event in provider.stream(HELLO)]
         await provider.close()
@@ -551,7 +723,7 @@ async def test_cancelling_closes_the_connection():
         seen = asyncio.Event()
 
         async def read():
-            async with aclosing(AnthropicProvider(KEY, server.url).stream(HELLO)) as stream:
+            async with aclosing(provider_of(server.url).stream(HELLO)) as stream:
                 async for _ in stream:
                     seen.set()
 
@@ -565,7 +737,7 @@ async def test_cancelling_closes_the_connection():
 
 async def test_closing_the_stream_early_closes_the_connection():
     async with WireServer(Reply(sse(start(), *text_block(0, "Hel")), stall=True)) as server:
-        async with aclosing(AnthropicProvider(KEY, server.url).stream(HELLO)) as stream:
+        async with aclosing(provider_of(server.url).stream(HELLO)) as stream:
             assert await anext(stream) == StreamStart("claude-x", "msg_1")
         await asyncio.wait_for(server.hung_up.wait(), 5)
 
@@ -582,7 +754,9 @@ def kinds_of(response):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize(("chunk", "crlf"), [(None, False), (7, True)], ids=["whole", "7 bytes"])
+@pytest.mark.parametrize(
+    ("chunk", "crlf"), [(None, False), (1, False), (7, True), (64, False)], ids=str
+)
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.sse")), ids=lambda path: path.stem)
 async def test_recorded_streams_give_the_recorded_answer(path, chunk, crlf):
     expected = json.loads(path.with_suffix("").with_suffix(".expected.json").read_text())[

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from dataclasses import dataclass, field
+
+from gong.llm.accumulate import StreamAccumulator
 
 REASONS = {200: "OK"}
 
@@ -19,6 +22,8 @@ class Reply:
     content_type: str = "text/event-stream"
     chunk: int | None = None
     """Bytes in each HTTP chunk; None sends the body as one."""
+    pause: float = 0
+    """Seconds before each chunk."""
     stall: bool = False
     """Go silent after the body until the client hangs up."""
     mute: bool = False
@@ -45,6 +50,30 @@ def sse(*events, crlf=False):
     ).encode()
 
 
+def chunks(*events, end="data: [DONE]", crlf=False):
+    """Return events as streams have them whose events have no names, with `end` after them."""
+    lines = [*(f"data: {json.dumps(event, ensure_ascii=False)}" for event in events), end]
+    newline = "\r\n" if crlf else "\n"
+    return "".join(f"{line}{newline}{newline}" for line in lines if line).encode()
+
+
+async def events_of(provider, request):
+    """Return all events of one answer, and close the provider."""
+    try:
+        async with aclosing(provider.stream(request)) as stream:
+            return [event async for event in stream]
+    finally:
+        await provider.close()
+
+
+def accumulated(events):
+    """Return the whole answer that events make; raises what it failed with."""
+    answer = StreamAccumulator("c_00000000")
+    for event in events:
+        answer.process(event)
+    return answer.response()
+
+
 def json_reply(status, body, **headers):
     """Return a plain JSON answer, such as an error."""
     return Reply(json.dumps(body).encode(), status, headers, "application/json")
@@ -56,6 +85,7 @@ class WireServer:
     def __init__(self, *replies):
         self.replies = list(replies)
         self.requests: list[Seen] = []
+        self.connections = 0
         self.hung_up = asyncio.Event()
 
     async def __aenter__(self):
@@ -74,6 +104,7 @@ class WireServer:
     async def _serve(self, reader, writer):
         task = asyncio.current_task()
         self._tasks.add(task)
+        self.connections += 1
         try:
             await self._converse(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -93,7 +124,7 @@ class WireServer:
             for part in _parts(reply):
                 writer.write(b"%x\r\n%s\r\n" % (len(part), part))
                 await writer.drain()
-                await asyncio.sleep(0)
+                await asyncio.sleep(reply.pause)
             if reply.cut:
                 return
             if reply.stall:

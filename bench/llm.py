@@ -1,0 +1,201 @@
+"""Calling models: what a call costs as its history grows, a streamed piece, and connections.
+
+The host is a process of its own on this machine (`model_server.py`); the floor is the HTTP client
+under the SDKs with nothing of ours: it joins JSON that is ready and splits what comes at blank
+lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+from measure import Pair, Row, Scale, by_turns
+from msgspec import Raw
+from msgspec.structs import replace
+
+from gong.llm.maker import make
+from gong.llm.presets import merged
+from gong.llm.types import Request, TextDelta, ToolSpec
+from tape.blocks import Text, ToolCall
+from tape.formats.arrays import FORMATS
+from tape.view import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gong.llm.types import Provider
+
+ROUNDS = (50, 200)
+PIECES = 2_000
+WARM = 5
+"""Calls before the first one that is timed."""
+WIRES = {"openai-chat": "openai-chat", "openai": "openai-responses"}
+"""Preset → name of its array."""
+PATHS = {"openai-chat": "chat/completions", "openai": "responses"}
+RESULT = "  12  def read(path: str) -> str:  # \u2013 one line of many\n" * 20
+TOOL = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{"path":{}}}'))
+
+
+def round_of(number: int) -> list[Message]:
+    """Return one round: a call with a few words, and its result of 1 KB."""
+    call = ToolCall(id=f"c_1a2b3c4d_{number}", name="read", args=Raw(b'{"path":"src/app.py"}'))
+    said = Text(f"Let me look at file {number}.")
+    return [
+        Message("assistant", (said, call)),
+        Message("tool", (Text(f"{number}\n{RESULT}"),), call.id, "read"),
+    ]
+
+
+def history(rounds: int) -> tuple[Message, ...]:
+    first = Message("user", (Text("Look at every file."),))
+    return (first, *(message for number in range(rounds) for message in round_of(number)))
+
+
+@contextmanager
+def served() -> Iterator[int]:
+    """Run the host; give its port."""
+    script = Path(__file__).with_name("model_server.py")
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE) as host:
+        try:
+            yield int(host.stdout.readline())
+        finally:
+            host.kill()
+
+
+class Ours:
+    """An adapter, called as a session calls it."""
+
+    def __init__(self, wire: str, url: str) -> None:
+        preset = replace(merged({})[wire], base_url=url)
+        self.provider: Provider = make(preset, {}, lambda *_: "sk-bench")
+
+    async def seconds(self, messages: Sequence[Message]) -> float:
+        """Return how long it takes from a request to the first event of its answer."""
+        request = Request(
+            model="bench-1", messages=tuple(messages), system="Be brief.", tools=(TOOL,)
+        )
+        began = time.perf_counter()
+        async with aclosing(self.provider.stream(request)) as events:
+            await anext(events)
+            taken = time.perf_counter() - began
+            async for _ in events:
+                pass
+        return taken
+
+    async def seconds_of_answer(self) -> float:
+        """Return how long it takes to read a whole answer."""
+        began, pieces = time.perf_counter(), 0
+        async with aclosing(
+            self.provider.stream(Request(model="bench-1", messages=history(0)))
+        ) as events:
+            async for event in events:
+                pieces += isinstance(event, TextDelta)
+        assert pieces == PIECES, pieces
+        return time.perf_counter() - began
+
+
+class Floor:
+    """The bare HTTP client."""
+
+    def __init__(self, wire: str, url: str) -> None:
+        self.client = httpx2.AsyncClient()
+        self.url = f"{url}/{PATHS[wire]}"
+        encoder = FORMATS[WIRES[wire]].encoder(None)
+        self.ready = encoder.elements(history(max(ROUNDS) * 2))
+        self.per_round = 2 if wire == "openai-chat" else 3
+
+    async def seconds(self, rounds: int) -> float:
+        began = time.perf_counter()
+        elements = self.ready[: 1 + rounds * self.per_round]
+        body = b'{"model":"bench-1","stream":true,"messages":[%b]}' % b",".join(elements)
+        async with self.client.stream("POST", self.url, content=body) as response:
+            chunks = response.aiter_bytes()
+            await anext(chunks)
+            taken = time.perf_counter() - began
+            async for _ in chunks:
+                pass
+        return taken
+
+    async def seconds_of_answer(self) -> float:
+        began, rest, pieces = time.perf_counter(), b"", 0
+        async with self.client.stream("POST", self.url, content=b"{}") as response:
+            async for chunk in response.aiter_bytes():
+                *events, rest = (rest + chunk).split(b"\n\n")
+                pieces += len([event.partition(b"data: ")[2] for event in events])
+        assert pieces > PIECES, pieces
+        return time.perf_counter() - began
+
+
+def llm_rows(path: Path, scale: Scale) -> list[Row]:  # noqa: ARG001 (no data is made)
+    with served() as port, asyncio.Runner() as runner:
+        return [row for wire in WIRES for row in _rows(wire, port, scale, runner)]
+
+
+def _rows(wire: str, port: int, scale: Scale, runner: asyncio.Runner) -> list[Row]:
+    url = f"http://127.0.0.1:{port}/{wire}"
+    short, long = (Session(wire, f"{url}/1", rounds, runner) for rounds in ROUNDS)
+    times = min(scale.rounds, *ROUNDS)
+    calls = [by_turns(times, one.ours, one.floor) for one in (short, long)]
+    growth = by_turns(times, long.ours, short.ours)
+    pieces = _pieces(wire, f"{url}/{PIECES}", max(5, scale.rounds // 10), runner)
+    bare, split = "bare HTTP client, ready JSON", "bare HTTP client, split"
+    return [
+        *(
+            Row(f"{wire}: call after {rounds} rounds", bare, call.ratio, "×", 3.0)
+            for rounds, call in zip(ROUNDS, calls, strict=True)
+        ),
+        Row(f"{wire}: call after {ROUNDS[1]} rounds", f"after {ROUNDS[0]}", growth.ratio, "×", 1.5),
+        Row(f"{wire}: streamed piece, {PIECES:,}", split, pieces.ratio, "×", 2.0),
+        Row(f"{wire}: connections in 200 rounds", "–", _connections(wire, port, runner), "", 1.0),
+    ]
+
+
+class Session:
+    """Some rounds, and one more with each call that is timed."""
+
+    def __init__(self, wire: str, url: str, rounds: int, runner: asyncio.Runner) -> None:
+        self._ours, self._floor = Ours(wire, url), Floor(wire, url)
+        self._rounds, self._run = rounds, runner.run
+        self._messages = history(rounds * 4)
+        self._done = 1
+        for _ in range(WARM):  # a connection, and what such a session has encoded by then
+            self.ours()
+            self.floor()
+            self._done = max(self._done, rounds)
+
+    def ours(self) -> float:
+        self._done += 1
+        return self._run(self._ours.seconds(self._messages[: 1 + 2 * self._done]))
+
+    def floor(self) -> float:
+        return self._run(self._floor.seconds(self._rounds))
+
+
+def _pieces(wire: str, url: str, times: int, runner: asyncio.Runner) -> Pair:
+    ours, floor = Ours(wire, url), Floor(wire, url)
+    return by_turns(
+        times,
+        lambda: runner.run(ours.seconds_of_answer()),
+        lambda: runner.run(floor.seconds_of_answer()),
+    )
+
+
+def _connections(wire: str, port: int, runner: asyncio.Runner) -> float:
+    """Return how many connections a session of 200 rounds makes."""
+    before = _count(port)
+    ours, messages = Ours(wire, f"http://127.0.0.1:{port}/{wire}/1"), history(max(ROUNDS))
+    for rounds in range(max(ROUNDS)):
+        runner.run(ours.seconds(messages[: 1 + 2 * rounds]))
+    runner.run(ours.provider.close())
+    return _count(port) - before
+
+
+def _count(port: int) -> int:
+    return int(httpx2.get(f"http://127.0.0.1:{port}/").text)

@@ -1,0 +1,162 @@
+"""`gong models`: the models that are known, and what is known of one. No network."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from tape.cli.out import as_json, document, examples, say, table
+from tape.errors import NotFound
+
+from .. import config
+from ..credentials import Credentials
+from ..llm.catalogue import DATE, ModelInfo
+from ..llm.maker import is_at_hand
+from ..llm.names import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..llm.catalogue import Price
+    from ..llm.presets import Preset
+
+_THOUSAND, _MILLION = 1_000, 1_000_000
+_ABILITIES = ("tools", "vision", "reasoning")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "gong models --provider anthropic", "gong models --json", "gong models show sonnet"
+    ),
+)
+@click.option("--provider", metavar="P", help="Only the models of one provider.")
+@as_json
+@click.pass_context
+def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
+    """List the models known by name, with windows and prices; any other id works as well."""
+    if ctx.invoked_subcommand is not None:
+        return
+    names = _names()
+    if provider is not None and provider not in names.presets:
+        known = ", ".join(names.presets)
+        raise NotFound(f"no provider {provider!r}: there are {known}")
+    found = names.catalogue.of(provider)
+    if as_json:
+        document([_described(names, model) for model in found])
+        return
+    if found:
+        say(table([_HEAD, *(_row(model) for model in found)], right=(1, 2, 3)))
+        say(["", f"Prices in US dollars a million tokens, as of {DATE}; – is not known."])
+    say(_providers(names, provider))
+
+
+@models.command()
+@click.argument("name", metavar="ID")
+@as_json
+def show(name: str, as_json: bool) -> None:
+    """Show what is known of a model: its id, an alias, or any word -m takes."""
+    names = _names()
+    full = names.full(name)
+    model = names.info(full) or ModelInfo(id=full)
+    if as_json:
+        document(_described(names, model))
+    else:
+        say(table(_facts(names, model)))
+
+
+_HEAD = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
+
+
+def _names() -> Names:
+    return Names.of(config.load(os.environ, {}))
+
+
+def _row(model: ModelInfo) -> Sequence[str]:
+    return (
+        model.id,
+        _tokens(model.context_window),
+        _dollars(model.price.input if model.price else None),
+        _dollars(model.price.output if model.price else None),
+        " ".join(_abilities(model)),
+        " ".join(model.aliases),
+    )
+
+
+def _facts(names: Names, model: ModelInfo) -> list[Sequence[str]]:
+    preset = names.presets.get(model.provider)
+    rows = [
+        ("model", model.id),
+        ("name", model.name or "–"),
+        ("provider", preset.label or preset.name if preset else model.provider),
+        ("aliases", " ".join(model.aliases) or "–"),
+        ("window", _tokens(model.context_window)),
+        ("most output", _tokens(model.max_output)),
+        ("can", " ".join(_abilities(model)) or "–"),
+        ("price", _price(model.price)),
+    ]
+    if model.long:
+        rows.append((f"above {_tokens(model.long.above)}", _price(model.long)))
+    return [*rows, ("key", _key(preset) if preset else "none needed")]
+
+
+def _described(names: Names, model: ModelInfo) -> dict[str, Any]:
+    """Return every field for programs, null for what is not known."""
+    preset = names.presets.get(model.provider)
+    row: dict[str, Any] = msgspec.to_builtins(model)
+    return {**row, "provider": model.provider, "key": _is_ready(preset) if preset else True}
+
+
+def _providers(names: Names, provider: str | None) -> list[str]:
+    """Return a line for the providers that can be asked now, and one for those that want a key."""
+    presets = [one for one in names.presets.values() if provider in {None, one.name}]
+    ready = [one.name for one in presets if _is_ready(one)]
+    wanting = [one.name for one in presets if not _is_ready(one) and not one.later]
+    lines = [f"Ready: {', '.join(ready)}"] if ready else []
+    if wanting:
+        lines.append(f"Want a key (gong auth login NAME): {', '.join(wanting)}")
+    return lines
+
+
+def _key(preset: Preset) -> str:
+    found = _credentials().find(preset.key_name, preset.keys)
+    if found is not None:
+        return f"{found.ending} from {found.source}"
+    return "none needed" if _is_ready(preset) else f"missing: gong auth login {preset.key_name}"
+
+
+def _is_ready(preset: Preset) -> bool:
+    has_key = _credentials().knows(preset.key_name, preset.keys)
+    return not preset.later and (preset.local or is_at_hand(preset, os.environ, has_key=has_key))
+
+
+def _credentials() -> Credentials:
+    return Credentials(config.config_file(os.environ).parent, os.environ)
+
+
+def _abilities(model: ModelInfo) -> list[str]:
+    return [ability for ability in _ABILITIES if getattr(model, ability)]
+
+
+def _price(price: Price | None) -> str:
+    if price is None:
+        return "–"
+    cached = (("cache read", price.cache_read), ("cache write", price.cache_write))
+    parts = [f"input {_dollars(price.input)}", f"output {_dollars(price.output)}"]
+    parts += [f"{name} {_dollars(value)}" for name, value in cached if value is not None]
+    return f"{', '.join(parts)} a million tokens"
+
+
+def _dollars(amount: float | None) -> str:
+    return "–" if amount is None else f"${amount:.10f}".rstrip("0").rstrip(".")
+
+
+def _tokens(count: int | None) -> str:
+    if count is None:
+        return "–"
+    if count >= _MILLION:
+        return f"{count / _MILLION:.2f}".rstrip("0").rstrip(".") + " M"
+    return f"{count / _THOUSAND:.0f} k" if count >= _THOUSAND else str(count)

@@ -1,0 +1,173 @@
+"""Keys of providers: from the environment first, then what `gong auth login` has kept.
+
+Kept keys stand in the system's keyring where there is one, else in `credentials.json` (0600) beside
+config.toml, which also names the providers whose key the keyring has. A key is in no `repr`.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from .errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+SERVICE = "gong"
+"""The name under which the keyring keeps our keys."""
+_SHOWN = 4
+_LEAST_SHOWN = 12
+
+
+class Credential(Struct, frozen=True, omit_defaults=True):
+    """One line of credentials.json; without `api_key` the keyring has it."""
+
+    provider: str
+    type: Literal["api_key"] = "api_key"
+    api_key: str = ""
+    updated_at: str = ""
+    """UTC, RFC 3339."""
+
+    def __repr__(self) -> str:
+        return f"Credential({self.provider!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key and where it was found: a variable's name, "keyring" or "credentials.json"."""
+
+    value: str = field(repr=False)
+    source: str
+
+    @property
+    def ending(self) -> str:
+        """What may be shown of it: its last four characters, of a long one only."""
+        return f"…{self.value[-_SHOWN:]}" if len(self.value) >= _LEAST_SHOWN else "…"
+
+
+class Credentials:
+    """The kept keys of one config folder; `environ` goes before them."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self.file = folder / "credentials.json"
+        self._environ = environ
+
+    def find(self, provider: str, variables: Sequence[str]) -> Key | None:
+        """Return the key of a provider; an empty variable counts as not set."""
+        for name in variables:
+            if value := self._environ.get(name, "").strip():
+                return Key(value, name)
+        kept = self._read().get(provider)
+        if kept is None:
+            return None
+        if kept.api_key:
+            return Key(kept.api_key, self.file.name)
+        value = _from_keyring(provider)
+        return Key(value, "keyring") if value else None
+
+    def key(self, provider: str, variables: Sequence[str]) -> str:
+        """Return the key itself, "" when there is none."""
+        found = self.find(provider, variables)
+        return found.value if found else ""
+
+    def knows(self, provider: str, variables: Sequence[str]) -> bool:
+        """Return whether there is a key, without asking the keyring for it."""
+        set_ = any(self._environ.get(name, "").strip() for name in variables)
+        return set_ or provider in self._read()
+
+    def kept(self) -> tuple[str, ...]:
+        """Return the providers whose key was kept."""
+        return tuple(self._read())
+
+    def save(self, provider: str, key: str, now: str) -> str:
+        """Keep a key and return where: "keyring" or the file's path. `now` is RFC 3339."""
+        in_keyring = _to_keyring(provider, key)
+        entry = Credential(provider, api_key="" if in_keyring else key, updated_at=now)
+        self._write(self._read() | {provider: entry})
+        return "keyring" if in_keyring else str(self.file)
+
+    def remove(self, provider: str) -> bool:
+        """Forget a kept key; False when there was none."""
+        kept = self._read()
+        entry = kept.pop(provider, None)
+        if entry is None:
+            return False
+        if not entry.api_key:
+            _off_keyring(provider)
+        self._write(kept)
+        return True
+
+    def _read(self) -> dict[str, Credential]:
+        try:
+            data = self.file.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ConfigurationError(f"{self.file} cannot be read: {error.strerror}") from error
+        try:
+            return {one.provider: one for one in msgspec.json.decode(data, type=list[Credential])}
+        except (msgspec.DecodeError, UnicodeError):
+            # The text of the decoder's error could show what stands in the file.
+            raise ConfigurationError(
+                f"{self.file} is damaged: remove it and log in again with gong auth login"
+            ) from None
+
+    def _write(self, kept: Mapping[str, Credential]) -> None:
+        """Write beside, sync and rename; nobody else can read either file at any moment."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.file.with_name(f".{self.file.name}.{token_hex(4)}")
+        try:
+            with os.fdopen(
+                os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as out:
+                out.write(msgspec.json.format(msgspec.json.encode(list(kept.values()))) + b"\n")
+                out.flush()
+                os.fsync(out.fileno())
+            beside.replace(self.file)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _keyring() -> Any:
+    """Return the keyring package where it is installed and has somewhere to keep keys."""
+    if find_spec("keyring") is None:
+        return None
+    ring = import_module("keyring")
+    return ring if ring.get_keyring().priority > 0 else None
+
+
+def _from_keyring(provider: str) -> str:
+    ring = _keyring()
+    if ring is None:
+        return ""
+    with suppress(ring.errors.KeyringError):
+        return ring.get_password(SERVICE, provider) or ""
+    return ""
+
+
+def _to_keyring(provider: str, key: str) -> bool:
+    ring = _keyring()
+    if ring is None:
+        return False
+    try:
+        ring.set_password(SERVICE, provider, key)
+    except ring.errors.KeyringError:
+        return False
+    return True
+
+
+def _off_keyring(provider: str) -> None:
+    ring = _keyring()
+    if ring is not None:
+        with suppress(ring.errors.KeyringError):
+            ring.delete_password(SERVICE, provider)

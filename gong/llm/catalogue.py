@@ -1,0 +1,157 @@
+"""What is known of models: windows, abilities, prices; data, read from `data/models.toml`.
+
+Advice only: a model that is not here can be used all the same, and what it costs is unknown, which
+is None and never 0. A row of the user's `[models."provider/id"]` goes over the shipped one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import msgspec
+from msgspec import Struct
+
+from tape.entries import Cost, Usage
+
+from ..errors import ConfigurationError
+from .presets import overlaid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Ability = Literal["tools", "vision", "reasoning"]
+
+DATE = "2026-11-22"
+"""The day the shipped facts were looked up."""
+_MILLION = 1_000_000
+
+
+class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """US dollars for a million tokens; without a cache price, cached tokens cost as input."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def amount(self, usage: Usage) -> float:
+        """Return what `usage` costs in dollars."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        dollars = (
+            usage.input * self.input
+            + usage.output * self.output
+            + (usage.cache_read or 0) * read
+            + (usage.cache_write or 0) * write
+        )
+        return dollars / _MILLION
+
+
+class LongPrice(Price, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The price of a call whose prompt has more than `above` tokens, cached ones included."""
+
+    above: int
+
+
+FREE = Price(input=0, output=0)
+"""The price of a model that runs on one's own machine."""
+
+
+class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One model; `id` is provider/model, None means it is not known."""
+
+    id: str
+    name: str = ""
+    """The name for people."""
+    aliases: tuple[str, ...] = ()
+    """Short names that mean this model."""
+    context_window: int | None = None
+    """Tokens of prompt and answer together."""
+    max_output: int | None = None
+    """Most tokens of one answer."""
+    tools: bool | None = None
+    vision: bool | None = None
+    reasoning: bool | None = None
+    price: Price | None = None
+    long: LongPrice | None = None
+
+    @property
+    def provider(self) -> str:
+        """What stands before the first slash."""
+        return self.id.partition("/")[0]
+
+    @property
+    def model(self) -> str:
+        """The provider's own id."""
+        return self.id.partition("/")[2]
+
+    def can(self, ability: Ability) -> bool:
+        """Return whether the model is known to have an ability."""
+        return bool(getattr(self, ability))
+
+
+def cost(usage: Usage, model: ModelInfo | None) -> Cost | None:
+    """Return what one call cost, None where its price or its usage is not known."""
+    if model is None or model.price is None or usage == Usage():
+        return None
+    prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+    is_long = model.long is not None and prompt > model.long.above
+    price = model.long if model.long is not None and is_long else model.price
+    return Cost("USD", price.amount(usage))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Models by id, newest first for each provider."""
+
+    models: Mapping[str, ModelInfo]
+
+    @classmethod
+    def merged(cls, rows: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return the shipped models with the user's `rows` over them.
+
+        Raises ConfigurationError that names the row and what is wrong with it.
+        """
+        shipped = _shipped()
+        own = {name: _model(name, overlaid(shipped.get(name), row)) for name, row in rows.items()}
+        return cls(shipped | own)
+
+    def info(self, name: str) -> ModelInfo | None:
+        """Return the first model of this `provider/id`, this alias, or this id alone."""
+        models = self.models.values()
+        return (
+            self.models.get(name)
+            or next((model for model in models if name in model.aliases), None)
+            or next((model for model in models if name == model.model), None)
+        )
+
+    def of(self, provider: str | None = None) -> tuple[ModelInfo, ...]:
+        """Return all models, or those of one provider."""
+        models = self.models.values()
+        return tuple(model for model in models if provider in {None, model.provider})
+
+    def latest(self, provider: str, ability: Ability | None = None) -> ModelInfo | None:
+        """Return the provider's first model with the ability asked for."""
+        models = self.of(provider)
+        return next((model for model in models if ability is None or model.can(ability)), None)
+
+
+def _model(name: str, row: Mapping[str, Any]) -> ModelInfo:
+    provider, _, model = name.partition("/")
+    if not (provider and model):
+        raise ConfigurationError(f"models.{name!r}: a model is written provider/model")
+    try:
+        return msgspec.convert({**row, "id": name}, ModelInfo)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"models.{name!r}: {error}") from error
+
+
+@cache
+def _shipped() -> dict[str, ModelInfo]:
+    import tomllib  # noqa: PLC0415 (only where a model is looked for)
+
+    rows = tomllib.loads((files(__package__) / "data" / "models.toml").read_text("utf-8"))
+    return {name: _model(name, {"tools": True, **row}) for name, row in rows.items()}

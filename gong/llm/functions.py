@@ -1,0 +1,118 @@
+"""Tools of `generate`: a name, what arguments look like, and a function that may run here.
+
+Whatever a call goes wrong with becomes a result the model reads; nothing is raised but cancelling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from tape.blocks import Text
+from tape.view import Message
+
+from ..errors import ConfigurationError
+from .objects import schema_of
+from .types import ToolSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tape.blocks import ToolCall
+
+_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool a model may call; without `execute` the caller runs it.
+
+    `parameters` is a Struct, dataclass or TypedDict, whose value `execute` is given, or a JSON
+    Schema of an object, for a dict. `execute` may be async, may also ask for `call_id` or
+    `messages` by name, and returns a text or anything with a JSON form.
+    """
+
+    name: str
+    description: str
+    parameters: type | dict[str, Any]
+    execute: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigurationError(
+                f"{self.name!r} is no name for a tool: letters, digits and _, at most 64"
+            )
+        if self.schema.get("type") != "object":
+            raise ConfigurationError(f"the parameters of {self.name} must be an object")
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return self.parameters if isinstance(self.parameters, dict) else schema_of(self.parameters)
+
+    def spec(self) -> ToolSpec:
+        """Return it as the model is told of it."""
+        return ToolSpec(self.name, self.description, Raw(msgspec.json.encode(self.schema)))
+
+
+class Result(NamedTuple):
+    """What came of one call."""
+
+    call_id: str
+    name: str
+    output: str
+    is_error: bool = False
+
+    def message(self) -> Message:
+        """Return it as the model reads it."""
+        return Message("tool", (Text(self.output),), self.call_id, self.name, self.is_error)
+
+
+async def run_calls(
+    tools: Sequence[Tool], calls: Sequence[ToolCall], messages: Sequence[Message]
+) -> tuple[Result, ...]:
+    """Run all calls at once and return their results in the order of the calls."""
+    named = {tool.name: tool for tool in tools}
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run(named.get(call.name), call, messages)) for call in calls]
+    return tuple(task.result() for task in tasks)
+
+
+async def _run(tool: Tool | None, call: ToolCall, messages: Sequence[Message]) -> Result:
+    if tool is None or tool.execute is None:
+        return Result(call.id, call.name, f"there is no tool {call.name}", is_error=True)
+    try:
+        given = _arguments(tool, call)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return Result(call.id, call.name, f"wrong arguments: {error}", is_error=True)
+    try:
+        output = tool.execute(given, **_wanted(tool.execute, call, messages))
+        if inspect.isawaitable(output):
+            output = await output
+        return Result(call.id, call.name, _text(output))
+    except Exception as error:  # noqa: BLE001 (a tool's failure is the model's to read)
+        return Result(call.id, call.name, f"{type(error).__name__}: {error}", is_error=True)
+
+
+def _arguments(tool: Tool, call: ToolCall) -> Any:
+    kind = dict if isinstance(tool.parameters, dict) else tool.parameters
+    data = bytes(call.args) if call.args_text is None else call.args_text
+    return msgspec.json.decode(data, type=kind)
+
+
+def _wanted(
+    execute: Callable[..., Any], call: ToolCall, messages: Sequence[Message]
+) -> dict[str, Any]:
+    offered = {"call_id": call.id, "messages": messages}
+    asked = list(inspect.signature(execute).parameters)[1:]
+    return {name: value for name, value in offered.items() if name in asked}
+
+
+def _text(output: Any) -> str:
+    return output if isinstance(output, str) else msgspec.json.encode(output).decode()

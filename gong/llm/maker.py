@@ -1,0 +1,167 @@
+"""From a preset to the provider that answers: address, key, and the adapter, imported when made.
+
+Reads only the environment it is handed. A key is needed everywhere but on this machine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from ..errors import AuthenticationError, ConfigurationError
+from .presets import NO_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .presets import Api, Preset
+    from .types import Provider
+
+    FindKey = Callable[[str, Sequence[str]], str]
+    """From a provider's name and the variables of its key to the key, "" for none."""
+
+
+class _Adapter(NamedTuple):
+    """Where the class for a wire is, and which package it needs."""
+
+    module: str
+    name: str
+    package: str
+    extra: str
+
+
+_ADAPTERS: dict[Api, _Adapter] = {
+    "anthropic-messages": _Adapter("anthropic", "AnthropicProvider", "anthropic", "anthropic"),
+    "openai-responses": _Adapter("openai_responses", "OpenAIResponsesProvider", "openai", "openai"),
+    "openai-chat": _Adapter("openai_chat", "OpenAIChatProvider", "openai", "openai"),
+    "google-generate": _Adapter("google", "GoogleProvider", "httpx2", "google"),
+}
+
+
+class Ready(NamedTuple):
+    """What an adapter is made with: headers filled in, the key checked, no slash at the end."""
+
+    preset: Preset
+    key: str
+    endpoint: str
+
+    def __repr__(self) -> str:
+        return f"Ready({self.preset.name!r}, {self.endpoint!r})"
+
+
+def make(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provider:
+    """Return the provider of a preset.
+
+    Raises AuthenticationError without a key, ConfigurationError for an address or a package that
+    will not do.
+    """
+    ready = prepared(preset, environ, find_key)
+    return _adapter(preset)(*ready)
+
+
+def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Ready:
+    """Return what the preset's adapter is made with; raises as `make` does."""
+    if preset.later:
+        raise ConfigurationError(f"{preset.name} is not served yet: {preset.later}")
+    endpoint = address(preset, environ)
+    key = _checked(preset, find_key(preset.key_name, preset.keys), endpoint)
+    variables = preset.header_variables.items()
+    given = {header: environ.get(name, "").strip() for header, name in variables}
+    set_ = {header: value for header, value in given.items() if value}
+    return Ready(replace(preset, headers={**preset.headers, **set_}), key, endpoint)
+
+
+def address(preset: Preset, environ: Mapping[str, str]) -> str:
+    """Return where the provider is, without a slash at the end; raises ConfigurationError."""
+    if given := environ.get(preset.base_url_variable, "").strip():
+        return _http(given, preset.base_url_variable)
+    host = environ.get(preset.host_variable, "").strip() if preset.host_variable else ""
+    if host:
+        with_scheme = host if "://" in host else f"http://{host}"
+        path = urlsplit(preset.base_url).path
+        return _http(with_scheme.rstrip("/"), preset.host_variable) + path
+    return _http(preset.base_url, f"base_url of providers.{preset.name}")
+
+
+def is_at_hand(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> bool:
+    """Return whether the provider can be asked without anything else: a key, or set up here."""
+    if preset.later:
+        return False
+    given = environ.get(preset.base_url_variable, "").strip()
+    return has_key or is_loopback(given)
+
+
+def is_a_key(text: str) -> bool:
+    """Return whether a text can be a key: printable ASCII without blanks."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is one of this machine."""
+    host = _host(url)
+    if host is None or host == "localhost":
+        return host is not None
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _http(url: str, where: str) -> str:
+    if _host(url) is None:
+        raise ConfigurationError(f"{where} is {url!r}, which is no http(s) address")
+    return url.rstrip("/")
+
+
+def _checked(preset: Preset, key: str, endpoint: str) -> str:
+    if not key and is_loopback(endpoint):
+        return NO_KEY
+    if not key:
+        raise AuthenticationError(_how_to_get_one(preset), provider=preset.name)
+    if not is_a_key(key):
+        raise AuthenticationError(
+            f"the key for {preset.name} holds characters no key has: copy it again"
+            + (f" to {preset.keys[0]}" if preset.keys else ""),
+            provider=preset.name,
+        )
+    return key
+
+
+def _how_to_get_one(preset: Preset) -> str:
+    variable = f"set {' or '.join(preset.keys)}, " if preset.keys else ""
+    return (
+        f"no key for {preset.name}: {variable}run gong auth login {preset.key_name}, "
+        "or use -m offline/rules"
+    )
+
+
+def _adapter(preset: Preset) -> Callable[[Preset, str, str], Provider]:
+    adapter = _ADAPTERS[preset.api]
+    if not _is_installed(adapter.package):
+        raise ConfigurationError(
+            f"the {adapter.package} package is not installed: pip install 'gong[{adapter.extra}]'"
+        )
+    made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.name)
+    return cast("Callable[[Preset, str, str], Provider]", made)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package above it is missing
+        return False
+
+
+def _host(url: str) -> str | None:
+    """Return the host of an http(s) address; None for anything else."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 (raises for a port that is none)
+    except ValueError:
+        return None
+    return parts.hostname if parts.scheme in {"http", "https"} and parts.hostname else None

@@ -1,0 +1,107 @@
+"""What a model's name means: exact, by alias, by the catalogue, by a family's word, in this order.
+
+Only people's words come here (`-m`, `/model`, `gong models`); the client itself never guesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors import UnknownModel
+from .catalogue import FREE, Catalogue, ModelInfo, cost
+from .presets import merged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tape.entries import Cost, Usage
+
+    from ..config import Settings
+    from .presets import Preset
+
+BUILT_IN = ("offline", "scripted")
+"""Providers without a preset: they are part of the program and cost nothing."""
+_SHORT = 2
+_KNOWN = "anthropic/MODEL, offline/rules, scripted/FILE.json"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The providers, models and aliases that a user has."""
+
+    presets: Mapping[str, Preset]
+    models: Mapping[str, Mapping[str, Any]]
+    """What the user says of models."""
+    aliases: Mapping[str, str]
+    """The user's own, which go before the catalogue's."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the shipped ones with the user's over them; raises ConfigurationError."""
+        return cls(merged(settings.providers), settings.models, settings.aliases)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """All models, read when the first one is looked for."""
+        return Catalogue.merged(self.models)
+
+    def full(self, name: str) -> str:
+        """Return `provider/model` for what somebody typed; raises UnknownModel with near ones."""
+        name = self.aliases.get(name, name)
+        provider, slash, model = name.partition("/")
+        if slash and model and (provider in self.presets or provider in BUILT_IN):
+            return name
+        if info := self.catalogue.info(name):
+            return info.id
+        if name and "/" not in name and (family := self._family(name)):
+            return f"{family}/{name}"
+        raise self.unknown(name)
+
+    def info(self, name: str) -> ModelInfo | None:
+        """Return what is known of `provider/model`; of a local one, that it is free."""
+        found = self.catalogue.models.get(name)
+        if not self._is_free(name.partition("/")[0]):
+            return found
+        return found if found and found.price else ModelInfo(id=name, price=FREE)
+
+    def cost(self, provider: str, model: str, usage: Usage) -> Cost | None:
+        """Return what a call cost; None where the price is not known."""
+        return cost(usage, self.info(f"{provider}/{model}"))
+
+    def unknown(self, name: str) -> UnknownModel:
+        """Return the error for a name that means nothing, with what comes near."""
+        provider, slash, model = name.partition("/")
+        near = get_close_matches(name, self._words(), n=3, cutoff=0.6)
+        if name in self.presets:
+            near = [f"{name}/{self.presets[name].default_model or 'MODEL'}"]
+        elif slash:
+            near += [f"{one}/{model}" for one in get_close_matches(provider, self.presets, n=1)]
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        return UnknownModel(
+            f"unknown model {name!r}: {hint}known are {_KNOWN} and what gong models lists; "
+            "set one with -m"
+        )
+
+    def _is_free(self, provider: str) -> bool:
+        preset = self.presets.get(provider)
+        return provider in BUILT_IN or (preset is not None and preset.local)
+
+    def _family(self, name: str) -> str | None:
+        words = name.lower()
+        for preset in self.presets.values():
+            if any(_belongs(words, family) for family in preset.families):
+                return preset.name
+        return None
+
+    def _words(self) -> list[str]:
+        models = self.catalogue.models.values()
+        words = [*self.aliases, *(alias for model in models for alias in model.aliases)]
+        return [*words, *(word for model in models for word in (model.id, model.model))]
+
+
+def _belongs(name: str, family: str) -> bool:
+    """Return whether a family's word is in a name; a short one, such as o1, must begin it."""
+    return family in name if len(family) > _SHORT else name.startswith(family)

@@ -1,0 +1,73 @@
+"""Python types as JSON Schemas for models, and what comes back checked against them: pure."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ..errors import ConfigurationError, NoObject
+from .types import ResponseFormat
+
+JsonSchema = dict[str, Any]
+"""A JSON Schema."""
+
+_NAMED = {"properties", "$defs"}
+_LISTED = {"anyOf", "oneOf", "prefixItems"}
+
+
+def schema_of(kind: type) -> JsonSchema:
+    """Return the schema of a Struct, dataclass or TypedDict, with an object at its root.
+
+    Raises ConfigurationError for anything else.
+    """
+    try:
+        schema = msgspec.json.schema(kind)
+    except TypeError as error:
+        raise ConfigurationError(f"{kind!r} has no JSON Schema: {error}") from error
+    definitions = schema.get("$defs", {})
+    root = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    if root.get("type") != "object":
+        raise ConfigurationError(f"{kind!r} is no object: give a Struct, dataclass or TypedDict")
+    referred = "#/$defs/" in str(root)
+    return {**root, "$defs": definitions} if referred else dict(root)
+
+
+def response_format(kind: type) -> ResponseFormat:
+    """Return the format that holds an answer to `kind`, strict where its schema can be."""
+    schema, strict = schema_of(kind), False
+    with suppress(_Open):
+        schema, strict = _closed(schema), True
+    return ResponseFormat(kind.__name__, Raw(msgspec.json.encode(schema)), strict)
+
+
+def checked(text: str, kind: type) -> Any:
+    """Return the value of `kind` in a JSON text; raises NoObject with what is wrong."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise NoObject(f"the answer is no {kind.__name__}: {error}", text) from error
+
+
+class _Open(Exception):
+    """Part of a schema has fields that cannot be listed."""
+
+
+def _closed(schema: JsonSchema) -> JsonSchema:
+    """Return the schema with every field required and no others; raises _Open."""
+    if schema.get("type") == "object" and "properties" not in schema:
+        raise _Open
+    closed = {key: _part(key, value) for key, value in schema.items() if key != "default"}
+    if "properties" in closed:
+        closed |= {"required": list(closed["properties"]), "additionalProperties": False}
+    return closed
+
+
+def _part(key: str, value: Any) -> Any:
+    if key in _NAMED:
+        return {name: _closed(one) for name, one in value.items()}
+    if key in _LISTED:
+        return [_closed(one) for one in value]
+    return _closed(value) if key == "items" and isinstance(value, dict) else value

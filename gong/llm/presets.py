@@ -1,0 +1,160 @@
+"""Which providers there are, and what is peculiar to each: data, read from `data/presets.toml`.
+
+A row of the user's `[providers.NAME]` has the same fields and goes over the shipped row of its
+name, or adds one. Nothing here reads the environment.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Api = Literal["anthropic-messages", "openai-responses", "openai-chat", "google-generate"]
+Effort = Literal["low", "medium", "high", "xhigh"]
+
+NO_KEY = "no-key-needed"
+"""Stands for the key of an address on this machine that asks for none."""
+
+
+class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a call may take to get on, in seconds."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    """Until the answer begins."""
+    idle: float = 30.0
+    """Between two events of a stream."""
+
+
+class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Switches for hosts that speak a wire in their own way; the defaults fit a plain host."""
+
+    call_ids: Literal["anthropic", "openai", "responses", "mistral", "google", "any"] = "openai"
+    """Which ids of tool calls the provider takes."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    system_role: Literal["system", "developer"] = "system"
+    usage_in_stream: bool = True
+    """A stream may be asked for usage with `stream_options`."""
+    store: bool = False
+    """`store: false` may be sent."""
+    reasoning_effort: bool = True
+    """`reasoning_effort` may be sent."""
+    effort_names: dict[Effort, str] = field(default_factory=dict)
+    """The host's words for an effort, where they differ from ours."""
+    thinking: Literal["effort", "openrouter", "zai", "qwen", "template", "none"] = "effort"
+    """How a model is asked to think."""
+    replay_reasoning: bool = False
+    """Earlier `reasoning_content` goes back even when it is empty."""
+    thinking_as_text: bool = False
+    """Earlier thinking goes back as tagged text."""
+    tool_result_name: bool = False
+    """A tool's result carries the tool's name."""
+    filler_after_tools: bool = False
+    """An assistant message must stand between tool results and the next user message."""
+    empty_tools: bool = False
+    """`tools: []` must be sent when the history has calls and the request has no tools."""
+    strict_tools: bool = False
+    """Tools may be marked `strict`."""
+    images: bool = True
+    """Images may be sent."""
+    json_schema: bool = True
+    """An answer may be held to a JSON Schema."""
+    cache_marks: bool = False
+    """`cache_control` marks pass through to models that know them."""
+
+
+class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One provider: where it is, what it speaks, and where its key is found."""
+
+    name: str
+    """What stands before the slash of a model name."""
+    label: str = ""
+    """The name for people."""
+    api: Api
+    base_url: str
+    keys: tuple[str, ...] = ()
+    """Variables that may hold the key, first one first."""
+    key_of: str = ""
+    """Another provider whose key this one takes."""
+    auth: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
+    """How the key is sent."""
+    host_variable: str = ""
+    """A variable that names host and port only, such as OLLAMA_HOST."""
+    headers: dict[str, str] = field(default_factory=dict)
+    header_variables: dict[str, str] = field(default_factory=dict)
+    """Header → variable it is taken from, sent only when that is set."""
+    body: dict[str, Any] = field(default_factory=dict)
+    """JSON merged into every request, such as a router's own choices."""
+    default_model: str = ""
+    """Model to begin with when nobody chose one and this provider has a key."""
+    families: tuple[str, ...] = ()
+    """Words in a model's name that mean this provider, where only a name was given."""
+    local: bool = False
+    """Runs on the user's own machine: costs nothing and starts slowly."""
+    later: str = ""
+    """Not empty: listed but not yet served, and what to use instead."""
+    timeouts: Timeouts = Timeouts()
+    quirks: Quirks = Quirks()
+
+    @property
+    def key_name(self) -> str:
+        """The provider under whose name a key is kept."""
+        return self.key_of or self.name
+
+    @property
+    def base_url_variable(self) -> str:
+        """The variable that overrides the address."""
+        return f"{self.name.upper().replace('-', '_')}_BASE_URL"
+
+
+def merged(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
+    """Return all providers by name, the shipped ones first, with the user's `rows` over them.
+
+    Raises ConfigurationError that names the row and what is wrong with it.
+    """
+    shipped = _shipped()
+    if not rows:
+        return shipped
+    own = {name: _preset(name, overlaid(shipped.get(name), row)) for name, row in rows.items()}
+    return shipped | own
+
+
+def overlaid(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `below` with those of `row` over them, tables field by field."""
+    if below is None:
+        return dict(row)
+    fields: dict[str, Any] = msgspec.to_builtins(below)
+    tables = {
+        name: {**fields[name], **value}
+        for name, value in row.items()
+        if isinstance(value, dict) and isinstance(fields.get(name), dict)
+    }
+    return {**fields, **row, **tables}
+
+
+def _preset(name: str, row: Mapping[str, Any]) -> Preset:
+    if not name or "/" in name:
+        raise ConfigurationError(f"providers.{name!r}: a name is not empty and has no slash")
+    if "name" in row and row["name"] != name:
+        raise ConfigurationError(f"providers.{name}: the name stands in the table's heading")
+    try:
+        return msgspec.convert({**row, "name": name}, Preset)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"providers.{name}: {error}") from error
+
+
+@cache
+def _shipped() -> dict[str, Preset]:
+    import tomllib  # noqa: PLC0415 (only where a provider is looked for)
+
+    rows = tomllib.loads((files(__package__) / "data" / "presets.toml").read_text("utf-8"))
+    return {name: _preset(name, row) for name, row in rows.items()}

@@ -1,0 +1,266 @@
+"""Chunks of the Gemini stream to our events: pure, one decoder for each answer.
+
+Field names are those of the API's reference. Pieces of text that follow each other are one block,
+unless one is signed: a signature stays on the part it came with. A part that is neither text,
+thought nor a call of our tools is kept whole as an opaque block. The stream has no end mark, so an
+answer is whole when it has said why it stopped and the connection ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tape.blocks import NO_JSON
+from tape.entries import Usage
+from tape.formats.wire import encoded, packed, without
+
+from ...errors import ContentFiltered, MalformedHistory, ModelError
+from ..types import (
+    Failed,
+    Finish,
+    OpaqueBlock,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StopReason,
+    StreamEvent,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from .google_chunks import chunk_of, fields_of, function_of
+from .google_errors import told
+from .google_pieces import Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from msgspec import Raw
+
+    from .channel import Channel
+    from .google_chunks import Candidate, Chunk, Feedback
+
+WireObject = dict[str, Any]
+
+_SIGNATURE = "thoughtSignature"
+_CUT_UP = frozenset({"partialArgs", "willContinue"})
+"""Fields of a call whose arguments come bit by bit."""
+_UNSAID = "FINISH_REASON_UNSPECIFIED"
+_STOPS: dict[str, StopReason] = {
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "LANGUAGE": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "ESCALATION": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "PUP_LIMITED_DISABLED": "content_filter",
+}
+_UNREADABLE = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"})
+"""Stops after which the same question may well get a proper answer."""
+_UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
+
+
+class _Open(NamedTuple):
+    """A block of text or thought that may go on."""
+
+    place: int
+    is_thought: bool
+    wire: Raw
+    """Fields of the part besides its text, in the API's form."""
+
+    def start(self) -> StreamEvent:
+        return ReasoningStart(self.place) if self.is_thought else TextStart(self.place)
+
+    def delta(self, text: str) -> StreamEvent:
+        kind = ReasoningDelta if self.is_thought else TextDelta
+        return kind(self.place, text)
+
+    def end(self) -> StreamEvent:
+        kind = ReasoningEnd if self.is_thought else TextEnd
+        return kind(self.place, self.wire)
+
+
+class _CutUp(NamedTuple):
+    """A call whose arguments come bit by bit."""
+
+    place: int
+    pieces: Pieces
+    wire: WireObject
+
+
+class StreamDecoder:
+    """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.finished = False  # only the end of the connection says so
+        self._channel = channel
+        self._started = False
+        self._stop: str | None = None
+        self._counts: dict[str, int] = {}
+        self._blocks = 0
+        self._calls = 0
+        self._open: _Open | None = None
+        self._cut_up: _CutUp | None = None
+
+    def feed(self, data: str) -> Iterator[StreamEvent]:
+        """Yield what one chunk says.
+
+        Raises the error a chunk tells of, ContentFiltered for a prompt that was refused,
+        StreamError for a chunk or an answer that makes no sense.
+        """
+        try:
+            yield from self._react(chunk_of(data))
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise self._channel.wrong(f"sent a malformed chunk: {error}") from error
+
+    def ending(self, error: ModelError) -> Iterator[StreamEvent]:
+        """Yield the last events of a stream that ended, or stopped with `error`."""
+        if self._stop is None:
+            yield Failed(error, self.usage())
+            return
+        yield from self._close()
+        failed = self._failed(self._stop)
+        yield Failed(failed, self.usage()) if failed else self._finish(self._stop)
+
+    def usage(self) -> Usage:
+        """Return the tokens counted so far; input is without cached ones, output with thoughts."""
+        count = self._counts.get
+        prompt, cached = count("promptTokenCount", 0), count("cachedContentTokenCount")
+        thoughts = count("thoughtsTokenCount")
+        output = count("candidatesTokenCount", 0) + (thoughts or 0)
+        return Usage(
+            input=max(prompt - (cached or 0), 0),
+            output=output,
+            reasoning=thoughts,
+            cache_read=cached,
+            total=count("totalTokenCount", prompt + output),
+        )
+
+    def _react(self, chunk: Chunk) -> Iterator[StreamEvent]:
+        if chunk.error:
+            raise told(self._channel, {"error": chunk.error})
+        self._count(chunk.usage_metadata)
+        if not self._started:
+            self._started = True
+            yield StreamStart(chunk.model_version or "", chunk.response_id)
+        for candidate in chunk.candidates or ():
+            if candidate is not None and not candidate.index:  # others were not asked for
+                yield from self._candidate(candidate)
+        feedback = chunk.prompt_feedback
+        if feedback and feedback.block_reason and self._stop is None:
+            raise self._refused(feedback)
+
+    def _candidate(self, candidate: Candidate) -> Iterator[StreamEvent]:
+        for part in (candidate.content and candidate.content.parts) or ():
+            yield from self._part(part)
+        reason = candidate.finish_reason
+        if reason and reason != _UNSAID:
+            self._stop = reason
+
+    def _part(self, raw: Raw) -> Iterator[StreamEvent]:
+        part = fields_of(raw)
+        match part:
+            case {"text": str(text), **fields}:
+                yield from self._text(text, fields)
+            case {"functionCall": dict(function), **fields}:
+                if function.keys() & _CUT_UP or (self._cut_up and "name" not in function):
+                    yield from self._piece(function, fields)
+                else:
+                    yield from self._call(raw, without(function, "name", "args"), fields)
+            case {**fields} if fields:
+                yield from self._opaque(part)
+
+    def _text(self, text: str, fields: WireObject) -> Iterator[StreamEvent]:
+        is_thought, is_signed = "thought" in fields, _SIGNATURE in fields
+        if not text and not is_thought and fields:
+            yield from self._opaque({"text": text, **fields})  # it is there for its signature
+        if not text and not (is_thought and is_signed):
+            return
+        wire = packed(fields) if fields else NO_JSON
+        if is_signed or self._open is None or self._open[1:] != (is_thought, wire):
+            yield from self._close()
+            self._open = _Open(self._next(), is_thought, wire)
+            yield self._open.start()
+        if text:
+            yield self._open.delta(text)
+
+    def _call(self, raw: Raw, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
+        call = function_of(raw)
+        yield from self._close()
+        index, args, kept = self._next(), bytes(call.args).decode(), {**fields, **function}
+        self._calls += 1
+        yield ToolCallStart(index, call.name, call.id or "")
+        if args != "null":
+            yield ToolCallDelta(index, args)
+        yield ToolCallEnd(index, packed(kept) if kept else NO_JSON)
+
+    def _piece(self, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
+        """Take a piece of a call; the first one has its name, the last does not go on."""
+        name, provider_id = function.get("name"), function.get("id")
+        if name:
+            yield from self._close()
+            self._cut_up = _CutUp(self._next(), Pieces(), fields)
+            self._calls += 1
+            yield ToolCallStart(self._cut_up.place, name, provider_id or "")
+        if self._cut_up is None:
+            raise ValueError("a piece of no call")
+        for piece in function.get("partialArgs") or ():
+            self._cut_up.pieces.take(piece)
+        if not function.get("willContinue"):
+            yield from self._close()
+
+    def _opaque(self, part: WireObject) -> Iterator[StreamEvent]:
+        yield from self._close()
+        yield OpaqueBlock(self._next(), packed(part))
+
+    def _close(self) -> Iterator[StreamEvent]:
+        if self._open is not None:
+            yield self._open.end()
+            self._open = None
+        if self._cut_up is not None:
+            place, pieces, fields = self._cut_up
+            self._cut_up = None
+            yield ToolCallDelta(place, encoded(pieces.args).decode())
+            yield ToolCallEnd(place, packed(fields) if fields else NO_JSON)
+
+    def _next(self) -> int:
+        self._blocks += 1
+        return self._blocks - 1
+
+    def _finish(self, stop: str) -> Finish:
+        reason = _STOPS.get(stop, "stop")
+        if self._calls and reason != "content_filter":
+            reason = "tool_calls"
+        return Finish(reason, self.usage(), stop)
+
+    def _failed(self, stop: str) -> ModelError | None:
+        """Return what is wrong with an answer that stopped so; None when nothing is."""
+        if stop in _UNREADABLE:
+            return self._channel.wrong(f"could not read what its model wrote ({stop})")
+        if stop == _UNSIGNED:
+            why = f"{self._channel.preset.name} misses a thought signature ({stop})"
+            return MalformedHistory(why, provider=self._channel.preset.name)
+        if not self._blocks and stop not in _STOPS:
+            return self._channel.wrong(f"sent an empty answer ({stop})")
+        return None
+
+    def _refused(self, feedback: Feedback) -> ModelError:
+        name, reason = self._channel.preset.name, feedback.block_reason
+        said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
+        return ContentFiltered(f"{name} refused the prompt ({reason}){said}", provider=name)
+
+    def _count(self, usage: dict[str, Any] | None) -> None:
+        """Take newer counts; one that is null or left out keeps its older value."""
+        given = (usage or {}).items()
+        self._counts |= {name: count for name, count in given if isinstance(count, int)}

@@ -1,0 +1,40 @@
+"""OpenAI Chat Completions and the many hosts that speak it, through the official SDK."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tape.formats.openai_chat import encoder
+
+from .histories import Histories
+from .openai_chat_request import body
+from .openai_chat_stream import StreamDecoder
+from .openai_provider import Calls
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from ..presets import Preset
+    from ..types import Request, StreamEvent
+
+
+class OpenAIChatProvider:
+    """Talks to one endpoint with one key, in the way its preset says."""
+
+    def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
+        self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
+        self.native_objects = preset.quirks.json_schema
+        self._preset = preset
+        self._calls = Calls(preset, key, endpoint)
+        self._histories = Histories(encoder)
+
+    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Answer with stream events; closing it closes the connection."""
+        made = partial(body, request, self._preset, self._histories)
+        decoder = StreamDecoder(self._calls.connection.errors)
+        return self._calls.stream("/chat/completions", made, decoder)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._calls.connection.close()

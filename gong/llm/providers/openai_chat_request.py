@@ -1,0 +1,204 @@
+"""The body of a Chat Completions call, from a request: pure but for the histories it knows.
+
+The host's quirks decide which fields it is sent; what the preset and the request say in JSON has
+the last word. The array of messages goes in as bytes, each message encoded once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from tape.blocks import NO_JSON, Text, tool_calls
+from tape.formats import openai_chat
+from tape.formats.ids import (
+    ANTHROPIC_IDS,
+    GEMINI_IDS,
+    MISTRAL_IDS,
+    OPENAI_CHAT_IDS,
+    OPENAI_RESPONSES_IDS,
+)
+from tape.formats.wire import encoded
+from tape.view import Message
+
+if TYPE_CHECKING:
+    from ..presets import Preset, Quirks
+    from ..types import Request, ToolChoice, ToolSpec
+    from .histories import Histories
+    from .openai_values import WireObject
+
+_IDS = {
+    "anthropic": ANTHROPIC_IDS,
+    "openai": OPENAI_CHAT_IDS,
+    "responses": OPENAI_RESPONSES_IDS,
+    "mistral": MISTRAL_IDS,
+    "google": GEMINI_IDS,
+    "any": OPENAI_CHAT_IDS,
+}
+_MARK = {"cache_control": {"type": "ephemeral"}}
+_KNOWS_MARKS = re.compile(r"claude|anthropic/", re.IGNORECASE)
+_MARKED_MESSAGES = 2
+
+
+def body(request: Request, preset: Preset, histories: Histories) -> bytes:
+    """Return the JSON to send; raises MsgspecError for options that are no JSON object."""
+    quirks = preset.quirks
+    stream: WireObject = {"stream_options": {"include_usage": True}}
+    fields = {
+        "model": request.model,
+        "stream": True,
+        **(stream if quirks.usage_in_stream else {}),
+        **_kept(request, quirks),
+        **_tools(request, quirks),
+        **_thinking(request, quirks),
+        **_sampling(request, quirks),
+        **_format(request),
+        **preset.body,
+        **options(request),
+    }
+    return with_array(fields, b"messages", _messages(request, quirks, histories))
+
+
+def with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
+    """Return fields as JSON, with an array after them whose elements are JSON already.
+
+    A long history is copied just once: beginning and end go to its outermost elements.
+    """
+    if name.decode() in fields:
+        return encoded(fields)
+    first, *others = elements or [b""]
+    pieces = [b'%b,"%b":[%b' % (encoded(fields)[:-1], name, first), *others]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)
+
+
+def options(request: Request) -> WireObject:
+    """Return the request's own options; raises MsgspecError when they are no JSON object."""
+    given = request.options
+    return {} if given == NO_JSON else msgspec.json.decode(given, type=dict[str, Any])
+
+
+def effort(request: Request, quirks: Quirks) -> str | None:
+    """Return the host's word for the effort that is wanted."""
+    wanted = request.reasoning_effort
+    return None if wanted is None else quirks.effort_names.get(wanted, wanted)
+
+
+def _messages(request: Request, quirks: Quirks, histories: Histories) -> list[bytes]:
+    prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
+    told = replace(request, messages=(*prompt, *request.messages))
+    elements = histories.elements(told, _form(quirks))
+    if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
+        elements = _marked(elements)
+    return elements
+
+
+def _form(quirks: Quirks) -> openai_chat.Options:
+    """Return how a host with these quirks takes messages."""
+    return openai_chat.Options(
+        ids=_IDS[quirks.call_ids],
+        system_role=quirks.system_role,
+        thinking_as_text=quirks.thinking_as_text,
+        replay_reasoning=quirks.replay_reasoning,
+        tool_result_name=quirks.tool_result_name,
+        filler_after_tools=quirks.filler_after_tools,
+    )
+
+
+def _marked(elements: list[bytes]) -> list[bytes]:
+    """Return the elements, marked for the cache: the prompt and the newest of what was said."""
+    found = [*elements]
+    marks = 0
+    for place in (0, *range(len(found) - 1, 0, -1)):
+        marked = _with_mark(found[place]) if place < len(found) else None
+        if marked is not None:
+            found[place], marks = marked, marks + 1
+        if marks > _MARKED_MESSAGES:
+            break
+    return found
+
+
+def _with_mark(element: bytes) -> bytes | None:
+    """Return an element whose last text carries the mark; None when it has no text."""
+    message = msgspec.json.decode(element)
+    content = message.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    if not parts or parts[-1].get("type") != "text" or message["role"] == "tool":
+        return None
+    return encoded({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
+
+
+def _kept(request: Request, quirks: Quirks) -> WireObject:
+    """Return what is said about keeping to the hosts that know of it, which are OpenAI's own."""
+    if not quirks.store:
+        return {}
+    key = {"prompt_cache_key": request.session} if request.session else {}
+    return {"store": False, **key}
+
+
+def _tools(request: Request, quirks: Quirks) -> WireObject:
+    if not request.tools:
+        had_calls = quirks.empty_tools and any(
+            tool_calls(message.content) for message in request.messages
+        )
+        return {"tools": []} if had_calls else {}
+    tools = [_tool(tool, quirks) for tool in request.tools]
+    return {"tools": tools, **_choice(request.tool_choice)}
+
+
+def _tool(tool: ToolSpec, quirks: Quirks) -> WireObject:
+    strict = {"strict": False} if quirks.strict_tools else {}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        **strict,
+    }
+    return {"type": "function", "function": function}
+
+
+def _choice(choice: ToolChoice) -> WireObject:
+    match choice.mode:
+        case "auto":
+            return {}
+        case "none" | "required":
+            return {"tool_choice": choice.mode}
+        case "named":
+            return {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
+    assert_never(choice.mode)
+
+
+def _thinking(request: Request, quirks: Quirks) -> WireObject:
+    """Return what asks the host's models to think; nothing where it is left to them."""
+    wanted = effort(request, quirks)
+    ways: dict[str, WireObject] = {
+        "effort": {"reasoning_effort": wanted} if quirks.reasoning_effort else {},
+        "openrouter": {"reasoning": {"effort": wanted}},
+        "zai": {"thinking": {"type": "enabled"}},
+        "qwen": {"enable_thinking": True},
+        "template": {"chat_template_kwargs": {"enable_thinking": True}},
+        "none": {},
+    }
+    return {} if wanted is None else ways[quirks.thinking]
+
+
+def _sampling(request: Request, quirks: Quirks) -> WireObject:
+    sampling: WireObject = {}
+    if request.max_tokens is not None:
+        sampling[quirks.max_tokens_field] = request.max_tokens
+    if request.temperature is not None:
+        sampling["temperature"] = request.temperature
+    if request.stop_sequences:
+        sampling["stop"] = request.stop_sequences
+    return sampling
+
+
+def _format(request: Request) -> WireObject:
+    wanted = request.response_format
+    if wanted is None:
+        return {}
+    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}

@@ -1,0 +1,37 @@
+"""Pieces of `reasoning_details`, put together as they must go back: pure.
+
+Pieces of words that follow each other with the same type and index are one detail; encrypted ones
+always come whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_GROWING = ("text", "summary")
+
+
+def gather(details: list[Any], piece: Any) -> None:
+    """Append a piece, or let the detail before it grow."""
+    last = details[-1] if details else None
+    if not isinstance(last, dict) or not _goes_on(last, piece):
+        details.append(piece)
+        return
+    for name, value in piece.items():
+        if name in _GROWING and isinstance(value, str):
+            last[name] = (last.get(name) or "") + value
+        elif value is not None:
+            last[name] = value
+
+
+def id_of(detail: Any) -> str | None:
+    """Return the id of the call a detail belongs to, if it has one."""
+    found = detail.get("id") if isinstance(detail, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _goes_on(last: dict[str, Any], piece: Any) -> bool:
+    if not isinstance(piece, dict):
+        return False
+    same = all(last.get(name) == piece.get(name) for name in ("type", "index"))
+    return same and any(name in piece for name in _GROWING)

@@ -1,0 +1,116 @@
+"""The body of a Responses call, from a request: pure but for the histories it knows.
+
+The provider is asked to keep nothing, so models that reason give their reasoning encrypted and get
+it back. What the preset and the request say in JSON has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, assert_never
+
+from tape.formats import openai_responses
+
+from ...errors import InvalidRequest
+from .openai_chat_request import effort, options, with_array
+
+if TYPE_CHECKING:
+    from ..presets import Preset, Quirks
+    from ..types import Request, ToolChoice, ToolSpec
+    from .histories import Histories
+    from .openai_values import WireObject
+
+_DOES_NOT_REASON = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-|gpt-[\d.]+-chat)")
+"""Names of models that refuse to be asked for encrypted reasoning."""
+
+
+def body(request: Request, preset: Preset, histories: Histories) -> bytes:
+    """Return the JSON to send; raises MsgspecError for options that are no JSON object."""
+    quirks = preset.quirks
+    fields = {
+        "model": request.model,
+        "stream": True,
+        **_kept(request, quirks),
+        **({"instructions": request.system} if request.system.strip() else {}),
+        **_tools(request, quirks),
+        **_thinking(request, quirks),
+        **_sampling(request, preset),
+        **_format(request),
+        **preset.body,
+        **options(request),
+    }
+    form = openai_responses.Options(
+        system_role=quirks.system_role, thinking_as_text=quirks.thinking_as_text
+    )
+    return with_array(fields, b"input", histories.elements(request, form))
+
+
+def _kept(request: Request, quirks: Quirks) -> WireObject:
+    """Return what is said about keeping to hosts that know of it, which are OpenAI's own."""
+    if not quirks.store:
+        return {}
+    kept: WireObject = {"store": False}
+    if not _DOES_NOT_REASON.match(request.model):
+        kept["include"] = ["reasoning.encrypted_content"]
+    if request.session:
+        kept["prompt_cache_key"] = request.session
+    return kept
+
+
+def _tools(request: Request, quirks: Quirks) -> WireObject:
+    if not request.tools:
+        return {}
+    tools = [_tool(tool, quirks) for tool in request.tools]
+    return {"tools": tools, **_choice(request.tool_choice)}
+
+
+def _tool(tool: ToolSpec, quirks: Quirks) -> WireObject:
+    """Return a tool; where strictness is known, it is the default and must be declined."""
+    strict = {"strict": False} if quirks.strict_tools else {}
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        **strict,
+    }
+
+
+def _choice(choice: ToolChoice) -> WireObject:
+    match choice.mode:
+        case "auto":
+            return {}
+        case "none" | "required":
+            return {"tool_choice": choice.mode}
+        case "named":
+            return {"tool_choice": {"type": "function", "name": choice.name}}
+    assert_never(choice.mode)
+
+
+def _thinking(request: Request, quirks: Quirks) -> WireObject:
+    wanted = effort(request, quirks)
+    if wanted is None or not quirks.reasoning_effort:
+        return {}
+    return {"reasoning": {"effort": wanted, "summary": "auto"}}
+
+
+def _sampling(request: Request, preset: Preset) -> WireObject:
+    if request.stop_sequences:
+        raise InvalidRequest(
+            "the Responses API has no stop sequences: leave them out, or use openai-chat/MODEL",
+            provider=preset.name,
+        )
+    sampling: WireObject = {}
+    if request.max_tokens is not None:
+        sampling["max_output_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        sampling["temperature"] = request.temperature
+    return sampling
+
+
+def _format(request: Request) -> WireObject:
+    wanted = request.response_format
+    if wanted is None:
+        return {}
+    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
+    return {"text": {"format": {"type": "json_schema", **schema}}}

@@ -1,0 +1,52 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GONG = Path(sys.executable).parent / "gong"
+
+
+def environment(home):
+    """Return variables for a home of nobody's, whose keys no keyring gets to see."""
+    return {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "LC_ALL": "C.UTF-8",
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+    }
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A throw-away home with a config folder."""
+    (tmp_path / ".config/gong").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def env(home):
+    return environment(home)
+
+
+@pytest.fixture
+def gong(home):
+    """Run the command in a home of its own, demand its exit code, and return the finished run."""
+
+    def run(*argv, stdin="", code=0, **env):
+        done = subprocess.run(
+            [GONG, *argv],
+            cwd=home,
+            env={**environment(home), **env},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run

@@ -1,0 +1,122 @@
+import json
+import stat
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pexpect
+import pytest
+
+KEY = "sk-ant-secret-part-1234"
+GONG = str(Path(sys.executable).parent / "gong")
+
+
+def test_login_status_logout(gong, home):
+    """M184: auth login|status|logout; 0600, source and last four characters only."""
+    told = gong("auth", "login", "anthropic", stdin=f"{KEY}\n")
+    file = home / ".config/gong/credentials.json"
+    assert told.stdout == f"the key for anthropic is kept in {file}\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    status = gong("auth", "status")
+    assert status.stdout.split("\n")[1].split() == ["anthropic", "…1234", "credentials.json"]
+    assert json.loads(gong("auth", "status", "--json").stdout) == [
+        {"provider": "anthropic", "source": "credentials.json", "ending": "…1234"}
+    ]
+    assert "secret" not in told.stdout + told.stderr + status.stdout
+    gong("auth", "logout", "anthropic")
+    assert "no keys" in gong("auth", "status").stdout
+    assert "no key for anthropic" in gong("auth", "logout", "anthropic", code=3).stderr
+
+
+def test_a_variable_goes_before_a_kept_key_and_login_says_so(gong):
+    """M184: env overrides."""
+    env = {"OPENAI_API_KEY": "sk-from-the-env-5678"}
+    told = gong("auth", "login", "openai", stdin=f"{KEY}\n", **env)
+    assert "OPENAI_API_KEY is set and goes before" in told.stderr
+    rows = [line.split() for line in gong("auth", "status", **env).stdout.strip().split("\n")[1:]]
+    assert ["openai", "…5678", "OPENAI_API_KEY"] in rows
+    rows = [line.split() for line in gong("auth", "status").stdout.strip().split("\n")[1:]]
+    assert rows == [
+        ["openai", "…1234", "credentials.json"],
+        ["openai-chat", "…1234", "credentials.json"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "stdin", "code", "words"),
+    [
+        ("nobody", KEY, 3, "no provider 'nobody'"),
+        ("azure", KEY, 2, "not served yet"),
+        ("anthropic", "", 2, "that is no key"),
+        ("anthropic", "two words secret\n", 2, "that is no key"),
+    ],
+)
+def test_what_cannot_be_kept_is_one_line(gong, home, name, stdin, code, words):
+    told = gong("auth", "login", name, stdin=stdin, code=code).stderr
+    assert words in told
+    assert "secret" not in told
+    assert not (home / ".config/gong/credentials.json").exists()
+
+
+def test_a_typed_key_is_not_seen(env):
+    """M184: prompts hidden; a key is never an argument."""
+    child = pexpect.spawn(GONG, ["auth", "login", "xai"], env=env, encoding="utf-8", timeout=20)
+    child.expect("Key for xAI: ")
+    child.sendline(KEY)
+    child.expect(pexpect.EOF)
+    assert "the key for xai is kept" in child.before
+    assert "secret" not in child.before
+    child.close()
+    assert child.exitstatus == 0
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Refuses every key and says which one it was."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        sent = self.headers["x-api-key"] or self.headers["authorization"].removeprefix("Bearer ")
+        said = f"no such key: {sent}"
+        error = {"type": "authentication_error", "message": said}
+        body = json.dumps({"type": "error", "error": error}).encode()
+        self.send_response(401)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.server.keys.append(sent)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def echo():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
+        server.keys = []
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_kept_key_is_used_and_gets_into_no_error_and_no_tape(gong, home, echo):
+    """M150, M184: a refused key is told once, without the key, and never recorded."""
+    gong("auth", "login", "anthropic", stdin=f"{KEY}\n")
+    env = {
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{echo.server_address[1]}",
+        "TAPE_HOME": str(home / "tapes"),
+    }
+    told = gong("chat", "-p", "x", "-m", "sonnet", code=6, **env)
+    assert echo.keys == [KEY]
+    assert "anthropic API error (401): no such key: …" in told.stderr
+    files = [file for file in (home / "tapes").rglob("*") if file.is_file()]
+    tape = b"".join(file.read_bytes() for file in files)
+    assert b"AuthenticationError" in tape
+    assert b"secret" not in tape + told.stderr.encode() + told.stdout.encode()
+
+
+def test_a_session_says_what_it_cost(gong, home):
+    """M183: in the document of -p and in the entry; free for what runs here."""
+    told = json.loads(gong("chat", "-p", "hello", "--output-format", "json").stdout)
+    assert told["cost"] == {"currency": "USD", "amount": 0.0}

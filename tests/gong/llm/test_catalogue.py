@@ -1,0 +1,158 @@
+import pytest
+from msgspec.structs import replace
+
+from gong.config import Settings
+from gong.errors import ConfigurationError, UnknownModel
+from gong.llm.catalogue import Catalogue, LongPrice, ModelInfo, Price, cost
+from gong.llm.names import Names
+from gong.llm.presets import merged
+from tape.entries import Cost, Usage
+
+CATALOGUE = Catalogue.merged({})
+NAMES = Names.of(Settings())
+
+
+def test_the_catalogue_knows_more_than_twenty_priced_models():
+    """M183: 20+ models, every one with its provider, window and price."""
+    models = CATALOGUE.of()
+    assert len(models) > 20
+    assert all(model.provider in merged({}) and model.price and model.name for model in models)
+    assert all(model.context_window for model in models)
+    words = [word for model in models for word in model.aliases]
+    assert len(words) == len(set(words))
+
+
+def test_default_models_are_in_the_catalogue():
+    for preset in merged({}).values():
+        if preset.default_model:
+            assert f"{preset.name}/{preset.default_model}" in CATALOGUE.models
+
+
+@pytest.mark.parametrize(
+    ("typed", "full"),
+    [
+        ("anthropic/claude-unheard-of", "anthropic/claude-unheard-of"),
+        ("openrouter/anthropic/claude-x", "openrouter/anthropic/claude-x"),
+        ("offline/rules", "offline/rules"),
+        ("scripted/a/b.json", "scripted/a/b.json"),
+        ("sonnet", "anthropic/claude-sonnet-5-5"),
+        ("gpt4o", "openai/gpt-4o"),
+        ("o1", "openai/o1"),
+        ("deepseek", "deepseek/deepseek-v4-pro"),
+        ("gemini-pro", "google/gemini-3.1-pro-preview"),
+        ("claude-opus-4-5", "anthropic/claude-opus-4-5"),
+        ("openai/gpt-oss-120b", "openai/gpt-oss-120b"),
+        ("gpt-oss-120b", "cerebras/gpt-oss-120b"),
+        ("claude-opus-99", "anthropic/claude-opus-99"),
+        ("chatgpt-latest", "openai/chatgpt-latest"),
+        ("o3-next", "openai/o3-next"),
+        ("gemini-9", "google/gemini-9"),
+        ("GLM-7", "zai/GLM-7"),
+    ],
+)
+def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, full):
+    """M143: aliases and family words; C44 gives the order."""
+    assert NAMES.full(typed) == full
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("sonet", "did you mean sonnet?"),
+        ("gorq/llama", "groq/llama"),
+        ("llama3.2", "did you mean llama"),
+        ("openai", "did you mean openai/gpt-6.1-sol?"),
+        ("ollama", "did you mean ollama/MODEL?"),
+        ("zzzzzz", "known are"),
+        ("nobody/knows", "known are"),
+        ("", "known are"),
+        ("anthropic/", "known are"),
+    ],
+)
+def test_a_name_that_means_nothing_is_told_what_comes_near(typed, near):
+    """M143."""
+    with pytest.raises(UnknownModel, match="unknown model") as caught:
+        NAMES.full(typed)
+    assert near in str(caught.value)
+
+
+def test_the_users_aliases_and_models_go_first():
+    """M183: user overrides."""
+    names = Names.of(
+        Settings(
+            aliases={"sonnet": "groq/fast", "mine": "opus"},
+            models={
+                "groq/fast": {"price": {"input": 1, "output": 2}, "context_window": 5},
+                "anthropic/claude-opus-5-5": {"max_output": 7},
+            },
+        )
+    )
+    assert names.full("sonnet") == "groq/fast"
+    assert names.full("mine") == "anthropic/claude-opus-5-5"
+    assert names.info("groq/fast") == ModelInfo(
+        id="groq/fast", price=Price(input=1, output=2), context_window=5
+    )
+    opus = CATALOGUE.models["anthropic/claude-opus-5-5"]
+    changed = names.info("anthropic/claude-opus-5-5")
+    assert changed == replace(opus, max_output=7)
+    cheaper = Catalogue.merged({opus.id: {"price": {"input": 1}}}).models[opus.id]
+    assert opus.price
+    assert cheaper.price == replace(opus.price, input=1)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [({"x": {}}, "provider/model"), ({"a/b": {"window": 1}}, "models.'a/b': .*window")],
+)
+def test_a_wrong_row_is_named(row, words):
+    with pytest.raises(ConfigurationError, match=words):
+        Catalogue.merged(row)
+
+
+MODEL = ModelInfo(
+    id="p/m",
+    price=Price(input=2, output=10, cache_read=0.2, cache_write=2.5),
+    long=LongPrice(above=1000, input=4, output=20, cache_read=0.4, cache_write=5),
+)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        (Usage(500, 100, total=600), (500 * 2 + 100 * 10) / 1e6),
+        (Usage(100, 10, cache_read=800, cache_write=100, total=1010), 710 / 1e6),
+        (Usage(101, 10, cache_read=800, cache_write=100, total=1011), 1424 / 1e6),
+        (Usage(10, 10, reasoning=8, total=20), 120 / 1e6),
+    ],
+)
+def test_cost_counts_cached_tokens_apart_and_long_prompts_dearer(usage, dollars):
+    """M183: exact prices, cache reads and writes, and the dearer tier."""
+    found = cost(usage, MODEL)
+    assert found is not None
+    assert found.currency == "USD"
+    assert found.amount == pytest.approx(dollars, rel=1e-12)
+
+
+def test_cached_tokens_without_a_price_of_their_own_cost_as_input():
+    plain = ModelInfo(id="p/m", price=Price(input=1, output=1))
+    assert cost(Usage(0, 0, cache_read=1_000_000, total=1_000_000), plain) == Cost("USD", 1.0)
+
+
+def test_unknown_is_none_and_local_is_nothing():
+    """M183: free local models; an unknown price is never shown as 0."""
+    usage = Usage(10, 10, total=20)
+    assert NAMES.cost("anthropic", "claude-unheard-of", usage) is None
+    assert NAMES.cost("nobody", "x", usage) is None
+    assert NAMES.cost("anthropic", "claude-sonnet-5-5", Usage()) is None
+    assert NAMES.cost("ollama", "anything", usage) == Cost("USD", 0.0)
+    assert NAMES.cost("offline", "rules", usage) == Cost("USD", 0.0)
+
+
+def test_the_latest_of_a_provider_with_an_ability():
+    """M152: info, list and latest."""
+    latest = CATALOGUE.latest("deepseek", "vision")
+    assert latest is not None
+    assert latest.id == "deepseek/deepseek-flash"
+    assert CATALOGUE.latest("nobody") is None
+    assert CATALOGUE.info("o1") == CATALOGUE.models["openai/o1"]
+    assert {model.provider for model in CATALOGUE.of("xai")} == {"xai"}

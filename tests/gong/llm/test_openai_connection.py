@@ -1,0 +1,211 @@
+import base64
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gong import errors
+from gong.llm.presets import Preset, Quirks
+from gong.llm.providers.openai_chat import OpenAIChatProvider
+from gong.llm.providers.openai_responses import OpenAIResponsesProvider
+from gong.llm.providers.openai_sse import Events
+from gong.llm.types import Request
+from tape.blocks import Text
+from tape.view import Message
+from tests.gong.llm.test_openai_chat import HELLO, KEY, PLAIN, WHOLE, chunk
+from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, json_reply
+
+DECODER = Path(__file__).parents[3].parent / "shared/corpus/sse/decoder.jsonl"
+
+
+def cut(stream, places):
+    bounds = [0, *sorted(place % (len(stream) + 1) for place in places), len(stream)]
+    return [stream[start:end] for start, end in pairwise(bounds)]
+
+
+def data_of(pieces):
+    events = Events()
+    return [data for piece in pieces for data in events.feed(piece)]
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\r\n"), min_size=1), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.lists(st.integers(0, 300), max_size=6),
+)
+def test_events_are_the_same_wherever_the_bytes_are_cut(texts, newline, places):
+    stream = "".join(f": hi{newline}event: x{newline}data: {text}{newline * 2}" for text in texts)
+    found = data_of(cut(b"\xef\xbb\xbf" + stream.encode(), places))
+    expected = [text.encode() for text in texts]
+    assert (
+        found[: len(expected) - (newline == "\r")] == expected[: len(expected) - (newline == "\r")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"data: a\ndata: b\n\n", [b"a\nb"]),
+        (b"data:a\n\ndata:  b\n\n", [b"a", b" b"]),
+        (b"data\n\n", [b""]),
+        (b"event: ping\n\nfoo: bar\n\n: data: x\n\n", []),
+        (b"data: a\n\ndata: not ended\n", [b"a"]),
+        ("data: a\u2028b\n\n".encode(), ["a\u2028b".encode()]),
+    ],
+)
+def test_lines_mean_what_the_standard_says(stream, events):
+    assert data_of([stream]) == events
+
+
+def recorded():
+    lines = DECODER.read_bytes().split(b"\n") if DECODER.is_file() else []
+    return [pytest.param(row, id=row["id"]) for row in map(json.loads, filter(None, lines))]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("row", recorded())
+def test_recorded_cases_of_other_decoders(row):
+    pieces = [base64.b64decode(piece) for piece in row["chunks_b64"]]
+    expected = [event["data"].encode() for event in row["events"]]
+    assert [data for data in data_of(pieces) if data] == [data for data in expected if data]
+
+
+async def error_for(reply, preset=PLAIN, adapter=OpenAIChatProvider):
+    async with WireServer(reply) as server:
+        *_, last = await events_of(adapter(preset, KEY, server.url), HELLO)
+        return last.error
+
+
+@pytest.mark.parametrize("adapter", [OpenAIChatProvider, OpenAIResponsesProvider])
+@pytest.mark.parametrize("status", [400, 413])
+async def test_an_error_without_a_word_means_the_request_was_too_large(status, adapter):
+    """M148: Cerebras and Mistral."""
+    error = await error_for(Reply(b"", status), adapter=adapter)
+    assert (type(error), str(error)) == (
+        errors.ContextLengthExceeded,
+        f"host API error ({status}): no reason given",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "said"),
+    [
+        ({"error": "model 'x' not found"}, errors.ModelNotFound, "model 'x' not found"),
+        ({"detail": "Unauthorized"}, errors.AuthenticationError, "Unauthorized"),
+        ({"code": "x", "error": "Incorrect API key"}, errors.AuthenticationError, "Incorrect"),
+        (
+            [{"error": {"code": 400, "message": "API key not valid"}}],
+            errors.AuthenticationError,
+            "",
+        ),
+        (
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {"raw": '{"message":"prompt is too long: 9 > 8"}'},
+                }
+            },
+            errors.ContextLengthExceeded,
+            "Provider returned error",
+        ),
+        (
+            {"error": {"message": "?", "code": "context_length_exceeded"}},
+            errors.ContextLengthExceeded,
+            "?",
+        ),
+        ({"error": {"message": "?", "code": "insufficient_quota"}}, errors.QuotaExceeded, "?"),
+        ({"error": {"message": None, "type": None}}, errors.ContextLengthExceeded, "no reason"),
+        ("just words", errors.InvalidRequest, "just words"),
+    ],
+)
+async def test_hosts_say_what_is_wrong_in_many_shapes(body, expected, said):
+    error = await error_for(json_reply(400, body))
+    assert type(error) is expected
+    assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "0.5"}, 0.5),
+        ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
+        ({"retry_after": "Sun, 22 Nov 2020 02:00:00 GMT"}, 0.0),
+        ({"retry_after": "soon"}, None),
+        ({"retry_after": "-1"}, None),
+        ({"retry_after": "inf"}, None),
+        ({}, None),
+    ],
+)
+async def test_retry_after_is_read(headers, seconds):
+    error = await error_for(json_reply(429, {"error": {"message": "slow down"}}, **headers))
+    assert error.retry_after == seconds
+
+
+async def test_nothing_is_taken_from_the_environment(monkeypatch):
+    """The SDK's variables may be another provider's."""
+    for name in ("API_KEY", "ORG_ID", "PROJECT_ID", "ADMIN_KEY"):
+        monkeypatch.setenv(f"OPENAI_{name}", "sk-of-another-one")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: secret\nAuthorization: Bearer other")
+    preset = replace(PLAIN, headers={"X-Ours": "yes"})
+    async with WireServer(Reply(chunks(*WHOLE))) as server:
+        accumulated(await events_of(OpenAIChatProvider(preset, KEY, server.url), HELLO))
+        (seen,) = server.requests
+    assert (seen.headers["authorization"], seen.headers["x-ours"]) == (f"Bearer {KEY}", "yes")
+    names = {"x-other", "openai-organization", "openai-project"}
+    assert not names & seen.headers.keys()
+    assert "another" not in str(seen.headers)
+
+
+async def test_a_key_may_go_in_a_header_of_its_own():
+    preset = replace(PLAIN, auth="x-api-key")
+    async with WireServer(Reply(chunks(*WHOLE))) as server:
+        accumulated(await events_of(OpenAIChatProvider(preset, KEY, server.url), HELLO))
+        (seen,) = server.requests
+    assert seen.headers["x-api-key"] == KEY
+    assert "authorization" not in seen.headers
+
+
+async def test_a_comment_is_a_sign_of_life():
+    """Routers send comments while a model thinks: no event, but no silence either."""
+    body = b": still there\n\n" * 40 + chunks(chunk({"content": "x"}, "stop"))
+    preset = Preset(
+        name="host",
+        api="openai-chat",
+        base_url="",
+        timeouts=replace(PLAIN.timeouts, first_byte=0.3, idle=0.3),
+    )
+    slow = Reply(body, chunk=15, pause=0.02)
+    async with WireServer(slow) as server:
+        answer = accumulated(await events_of(OpenAIChatProvider(preset, KEY, server.url), HELLO))
+    assert answer.text == "x"
+
+
+async def test_sessions_take_turns_without_mixing_their_histories():
+    """A provider is shared: what it remembers of one session is never sent for another."""
+    async with WireServer(Reply(chunks(chunk({"content": "x"}, "stop")))) as server:
+        provider = OpenAIChatProvider(PLAIN, KEY, server.url)
+        said = {f"t{number}": [] for number in range(10)}
+        for number in range(30):
+            session = f"t{number % 10}"
+            said[session].append(f"{session}, {number}")
+            messages = tuple(Message("user", (Text(text),)) for text in said[session])
+            request = Request(model="m", messages=messages, session=session)
+            accumulated([event async for event in provider.stream(request)])
+            sent = [message["content"] for message in server.requests[-1].body["messages"]]
+            assert sent == said[session]
+        await provider.close()
+        assert server.connections == 1
+
+
+def test_a_provider_says_whether_it_can_hold_an_answer_to_a_schema():
+    without = replace(PLAIN, quirks=Quirks(json_schema=False))
+    assert OpenAIChatProvider(PLAIN, KEY, "").native_objects is True
+    assert OpenAIChatProvider(without, KEY, "").native_objects is False
+    assert OpenAIResponsesProvider(PLAIN, KEY, "").native_objects is True

@@ -1,0 +1,77 @@
+"""Whatever a host sends, a decoder answers with events or one error of ours (M149)."""
+
+import copy
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gong.errors import ModelError
+from gong.llm.accumulate import StreamAccumulator
+from gong.llm.providers import openai_chat_stream, openai_responses_stream
+from gong.llm.providers.openai_errors import Errors
+from gong.llm.types import Failed, Finish
+from tests.gong.llm import test_openai_chat as chat
+from tests.gong.llm import test_openai_responses as responses
+from tests.tape.making import BUDGET
+
+SEARCH = settings(
+    max_examples=150 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+ERRORS = Errors("host", "sk-test-0123456789", "http://127.0.0.1")
+STRANGE = st.sampled_from(
+    [
+        *(None, "", "x", 0, 1, 2, 7, -1, 1.5, True, [], {}, [None], {"a": None}, "\ud83d"),
+        *("message", "reasoning", "function_call", "custom_tool_call", "web_search_call"),
+        *("response.output_text.delta", "response.output_item.done", "tool_calls", "error"),
+    ]
+)
+WIRES = {
+    "chat": (openai_chat_stream, chat.WHOLE),
+    "responses": (openai_responses_stream, responses.WHOLE),
+}
+
+
+def places(value, path=()):
+    """Yield the path of everything inside a JSON value."""
+    inside = enumerate(value) if isinstance(value, list) else value.items()
+    for key, part in inside:
+        yield (*path, key)
+        if isinstance(part, list | dict):
+            yield from places(part, (*path, key))
+
+
+def put(value, path, new):
+    for key in path[:-1]:
+        value = value[key]
+    value[path[-1]] = new
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", WIRES)
+@SEARCH
+@given(st.data())
+def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
+    module, whole = WIRES[wire]
+    order = st.permutations(whole) if data.draw(st.booleans()) else st.just(whole)
+    events = copy.deepcopy(data.draw(order))
+    paths = [*places(events)]
+    for path in data.draw(st.lists(st.sampled_from(paths), max_size=3)):
+        try:
+            put(events, path, data.draw(STRANGE))
+        except (LookupError, TypeError):
+            continue  # the place is gone by now
+    decoder, answer = module.StreamDecoder(ERRORS), StreamAccumulator("c_00000000")
+    last = None
+    try:
+        for event in events:
+            for last in decoder.feed(json.dumps(event).encode()):
+                answer.process(last)
+        ends = decoder.finish() if decoder.finished else decoder.ending(ERRORS.stopped())
+    except ModelError as error:
+        ends = decoder.ending(error)
+    for last in ends:
+        answer.process(last)
+    assert isinstance(last, Finish | Failed)
+    answer.partial()

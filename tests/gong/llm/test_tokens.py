@@ -1,0 +1,55 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from gong.llm.tokens import Count, count, estimate, estimate_cjk_two
+
+ROOT = Path(__file__).parents[3]
+ENGLISH = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+TEXTS = {
+    "English": ENGLISH,
+    "code": (ROOT / "gong/llm/client.py").read_text("utf-8"),
+    "Chinese": (ROOT / "bench/texts/chinese.txt").read_text("utf-8"),
+    "JSON": json.dumps([{"id": n, "name": f"n {n}", "ok": True} for n in range(99)], indent=1),
+}
+NOWHERE = {"TIKTOKEN_CACHE_DIR": "/nonexistent"}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_an_estimate_is_less_than_a_fifth_off(kind):
+    """M159: English, Chinese, code and JSON, against the real tokenizer."""
+    pytest.importorskip("bpe_openai", reason="no tokenizer here")
+    exact = count(TEXTS[kind], "gpt-5", NOWHERE)
+    assert exact.exact
+    assert abs(estimate(TEXTS[kind]) / exact.tokens - 1) < 0.2
+
+
+def test_an_exact_count_uses_the_tokenizer_of_the_model():
+    pytest.importorskip("bpe_openai", reason="no tokenizer here")
+    text = "hello world, 你好世界 <|endoftext|>"
+    newer, older = count(text, "gpt-4o", NOWHERE), count(text, "gpt-4-turbo", NOWHERE)
+    assert newer.exact
+    assert older.exact
+    assert newer.tokens < older.tokens
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5-5", "gemini-3", "", "llama"])
+def test_a_model_without_an_open_tokenizer_is_estimated(model):
+    assert count("hello world", model, NOWHERE) == Count(estimate("hello world"), exact=False)
+
+
+def test_nothing_is_no_tokens_and_more_text_is_never_fewer():
+    assert estimate("") == 0
+    sizes = [estimate(ENGLISH[:end]) for end in range(0, len(ENGLISH), 97)]
+    assert sizes == sorted(sizes)
+
+
+def test_a_megabyte_of_one_character_is_counted_at_once():
+    assert estimate("a" * 1_000_000) > 100_000
+    assert estimate("漢" * 100_000) == 80_000
+
+
+def test_the_rough_rule_of_two_for_a_character():
+    """M159: the rule as it stands there, named; the product uses the weighted estimate."""
+    assert estimate_cjk_two("你好 hello world") == 7
