@@ -127,6 +127,13 @@ def m002_entries(db: Database) -> None:
     _make_views(db)
 
 
+@steps()
+def m003_short_ids(db: Database) -> None:
+    """Put entries in order by a part of their ids: a quarter of the room, and nearly as telling."""
+    db.execute("DROP INDEX entries_id")
+    db.execute("CREATE INDEX entries_id ON entries (substr(id, 1, 4))")
+
+
 def _make_facts(db: Database) -> None:
     """Make the tables of what calls of models and tools took and touched."""
     db.table("usage").create(

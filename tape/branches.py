@@ -50,7 +50,8 @@ def head_of(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> H
     if not moves:
         raise NotFound(f"no branch {branch!r}; there are: {', '.join(refs.branches)}")
     if moves_ago >= len(moves):
-        raise NotFound(f"branch {branch!r} has moved {len(moves)} times, not {moves_ago + 1}")
+        times = "once" if len(moves) == 1 else f"{len(moves)} times"
+        raise NotFound(f"branch {branch!r} has moved {times}, not {moves_ago + 1} times")
     return _head(phases, moves[-1 - moves_ago])
 
 

@@ -40,7 +40,8 @@ class _Found(NamedTuple):
 def find(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
     """Return the entry a REF means, with its tape, which the caller closes.
 
-    A REF that names no tape means the one with the newest head among those that work in `cwd`.
+    A REF that names no tape means the one with the newest head among those that work in `cwd`,
+    which may be empty otherwise.
     Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat of the tape that is meant.
     """
     reference = parse(text)
@@ -71,7 +72,21 @@ def _meant(store: Store, index: Index | None, reference: Reference, cwd: str) ->
         return _only(store, reference.tape, tapes, "tape")
     entries = _entries(store, index, reference.tape)
     labels = [] if entries else _labels(store, index, reference.tape)
+    if not (entries or labels) and _is_branch(store, index, reference.tape, cwd):
+        raise NotFound(
+            f"no tape, entry or label {reference.tape!r}; a branch is written :{reference.tape}"
+        )
     return _only(store, reference.tape, entries or labels, "tape, entry or label")
+
+
+def _is_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
+    """Tell whether a word names a branch of the newest tape that works in a folder."""
+    here = rows(store, index, cwd=cwd, limit=1) if cwd else []
+    with suppress(OSError, TapeError):  # a damaged tape is not what was asked for
+        if here:
+            with store.open_folder(here[0].folder) as tape:
+                return word in tape.refs().branches
+    return False
 
 
 def _newest(store: Store, index: Index | None, cwd: str) -> str:

@@ -49,7 +49,9 @@ class Lock:
             holder = os.pread(fd, 200, 0).decode(errors="replace").strip()
             os.close(fd)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise Busy(f"{name} is being written by {holder or 'another process'}") from error
+                raise Busy(
+                    f"{name} is being written by {holder or 'another process'}: wait until it ends"
+                ) from error
             raise WriteFailed(
                 f"this file system does not honour locks ({error.strerror}): read-only"
             ) from error

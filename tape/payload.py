@@ -16,6 +16,7 @@ from msgspec.structs import fields
 from .blocks import NO_JSON, Audio, BlobRef, Block, Document, Image, Text, Unknown
 from .entries import PAYLOADS, Payload
 from .errors import InvalidEntry
+from .text import well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,11 +130,6 @@ def _names_blob(value: Any) -> bool:
     if isinstance(value, dict):
         return "$blob" in value or any(map(_names_blob, value.values()))
     return isinstance(value, list) and any(map(_names_blob, value))
-
-
-def well_formed(text: str) -> str:
-    """Return text with U+FFFD in the place of each lone surrogate."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _well_formed(value: Any) -> Any:

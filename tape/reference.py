@@ -42,7 +42,10 @@ def parse(text: str) -> Reference:
     """Return the parts of a REF; raise UsageError with the grammar when it has none."""
     found = _REFERENCE.match(text)
     if found is None:
-        raise UsageError(f"{text!r} is not a reference: write {GRAMMAR}")
+        hint = "; a shell may read ~ as a folder: quote it, or write :main~N"
+        raise UsageError(
+            f"{text!r} is not a reference: write {GRAMMAR}{hint if text.startswith('/') else ''}"
+        )
     parts = found.groupdict()
     moves_ago = None if parts["moves_ago"] is None else int(parts["moves_ago"])
     return Reference(

@@ -20,7 +20,7 @@ from . import disk
 from .clock import now, stamp
 from .errors import Damaged, InvalidName
 from .locks import hold
-from .payload import well_formed
+from .text import well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

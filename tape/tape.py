@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from . import branches
 from .blobs import Blobs
+from .blocks import Text
 from .clock import now
-from .entries import Kept, Place
+from .entries import Kept, Place, User
 from .errors import Damaged, NewerFormat, NotFound, TapeError
 from .line import FORMAT, decode, read_header
 from .locks import hold
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from .refs import Moves
 
 INFO = "tape.json"
+TITLE = 80
+"""Characters of a prompt that stand for a title."""
+_USER, _HEAD = b'Z","type":"user","dh":"', 400
 
 
 class Info(Struct, frozen=True, gc=False):
@@ -285,6 +289,23 @@ class Tape:
         """Give the tape a title."""
         with self._moving() as moves:
             moves.title(title)
+
+    def title(self) -> str | None:
+        """Return its title, or else the beginning of its first prompt; None before the first."""
+        given = self.refs().title
+        return given or next(filter(None, map(self._prompt, self.own_lines())), None)
+
+    def _prompt(self, found: tuple[str, int, bytes]) -> str:
+        """Return the beginning of the first words of a prompt; empty for any other line."""
+        if _USER not in found[2][:_HEAD]:
+            return ""
+        try:
+            data = decode(found[2], self.blobs.text).data
+        except Damaged:
+            return ""
+        said = data.content if isinstance(data, User) else ()
+        lines = (" ".join(block.text.split()) for block in said if isinstance(block, Text))
+        return next(filter(None, lines), "")[:TITLE]
 
     def label(self, name: str, entry: str | None) -> None:
         """Give an entry a name, or take the name away with None."""

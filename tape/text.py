@@ -16,6 +16,11 @@ _HIDDEN = re.compile(
 )
 
 
+def well_formed(text: str) -> str:
+    """Return text with U+FFFD in the place of each lone surrogate."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def visible(text: str) -> str:
     """Return a text with its control characters shown: no escape sequence, no turned direction.
 

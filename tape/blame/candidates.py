@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..index.words import spaced
+from ..glance.words import spaced
 
 if TYPE_CHECKING:
     from ..index import Index

@@ -27,8 +27,8 @@ _OBJECTS = 20_000
 def main() -> None:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
-    The version is told before anything is imported, and plain `tape ls` from the index alone where
-    that is ready; everything else goes through the group of verbs.
+    The version is told before anything is imported, a plain `tape ls` or `tape search` from the
+    index alone where that is ready; everything else goes through the group of verbs.
     """
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"tape {__version__}\n")
@@ -37,13 +37,13 @@ def main() -> None:
         from .completion import answer  # noqa: PLC0415 (only a shell asks)
 
         sys.exit(answer(os.environ[COMPLETE]))
-    if sys.argv[1:] == ["ls"]:
-        from .tapes import at_once, home_in  # noqa: PLC0415 (all else is too slow for it)
+    gc.set_threshold(_OBJECTS)
+    if sys.argv[1:2] in (["ls"], ["search"]):
+        from .quick import at_once  # noqa: PLC0415 (all else is too slow for it)
 
-        code = at_once(home_in(os.environ))
+        code = at_once(sys.argv[1], sys.argv[2:])
         if code is not None:
             sys.exit(code)
-    gc.set_threshold(_OBJECTS)
     from .run import run  # noqa: PLC0415 (as above)
 
     sys.exit(run(sys.argv[1:]))

@@ -45,7 +45,7 @@ def fork(
     """
     if new and switch:
         raise UsageError("--switch chooses among the branches of one tape; leave it out with --new")
-    if name is not None:
+    if name is not None and not new:
         checked_name("branch", name)
     with library(options) as (store, _), entry(options, ref) as (tape, head):
         if new:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from ..errors import NotFound
 from ..find import find
 from ..index import open_store, rows
 from ..reference import Reference, is_prefix, parse
-from .out import warn
+from .out import progress, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +45,14 @@ def home(options: Options) -> Path:
 
 def library(options: Options) -> Library:
     """Return the store and its index; a context manager."""
-    return open_store(home(options))
+    return open_store(home(options), telling=partial(progress, "read tape"))
 
 
 @contextmanager
 def entry(options: Options, text: str) -> Iterator[Hit]:
     """Hold the entry a REF means; of a tape or a branch, its head."""
     with library(options) as (store, index):
-        hit = find(store, index, text, "" if parse(text).tape else folder())
+        hit = find(store, index, text, folder(is_needed=not parse(text).tape))
         with hit.tape:
             warn_of_refs(hit.tape)
             yield hit
@@ -64,7 +65,7 @@ def found(options: Options, text: str, *, warns: bool = True) -> Iterator[Found]
     with library(options) as opened:
         hit = _named(opened, reference)
         if hit is None:
-            tape, head = find(*opened, text, "" if reference.tape else folder())
+            tape, head = find(*opened, text, folder(is_needed=not reference.tape))
         else:
             tape, head = hit, None
         with tape:
@@ -102,9 +103,11 @@ def _by_id(opened: Library, prefix: str) -> list[str]:
     return [name for name in store.folders() if store.id_of(name).startswith(prefix)]
 
 
-def folder() -> str:
-    """Return the current folder; raise NotFound where it has been removed."""
+def folder(*, is_needed: bool = True) -> str:
+    """Return the current folder; raise NotFound where it has been removed, or say "" for it."""
     try:
         return os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
     except FileNotFoundError as error:
+        if not is_needed:
+            return ""
         raise NotFound("the current folder is gone: go to another one, or name a tape") from error

@@ -17,7 +17,7 @@ from .. import glance
 from ..text import SHORT, single
 from . import COMPLETE
 from .out import as_json, document, examples, say
-from .tapes import home_in
+from .quick import home_in
 
 if TYPE_CHECKING:
     import sqlite3

@@ -22,7 +22,7 @@ from ..render import SHORT, single
 from ..verify import Counts, Finding, opened, told_by_start
 from ..verify import verify as check
 from .call import found, library
-from .out import as_json, counted, document, examples, ref, say
+from .out import as_json, counted, document, examples, progress, ref, say
 from .verify import folder_named, place
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _of_folder(store: Store, name: str, how: _How) -> int:
 
 def _tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _How) -> int:
     """Explain what is wrong with a tape and mend it; `wrong` is what opening it found."""
-    findings = [*wrong, *check(tape, Counts())]
+    findings = [*wrong, *_checked(tape)]
     seen = facts(store, tape, findings)
     means = [Explained(finding, explanation(finding, seen)) for finding in findings]
     todo = plan(findings, seen)
@@ -143,7 +143,13 @@ def _left(store: Store, name: str) -> list[Finding]:
     """Return what verify finds in a tape that was mended."""
     tape, wrong = opened(store, name)
     with tape:
-        return [*wrong, *check(tape, Counts())]
+        return [*wrong, *_checked(tape)]
+
+
+def _checked(tape: Tape) -> list[Finding]:
+    """Return what verify finds, telling how far it is."""
+    with progress("verified entry") as tell:
+        return list(check(tape, Counts(), progress=tell))
 
 
 def _code(findings: Iterable[Finding]) -> int:

@@ -79,6 +79,7 @@ def append(options: Options, ref: str, durability: str, wait: bool, as_json: boo
     Each line is {"type":…,"data":{…}}; each is answered with the id of its entry, on a line, once
     the entry is on the disk. After a line that is refused the earlier ones stand. A bare TAPE whose
     current branch is busy gets a branch of its own; TAPE:BRANCH is refused instead.
+    --json prints an array of the ids, as they come.
     """
     with found(options, ref) as place:
         refuse_entry(place)

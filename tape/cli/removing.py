@@ -89,7 +89,7 @@ def _whole(text: str) -> str:
 def _about(store: Store, tape: Tape) -> Removed:
     refs, name = tape.refs(), tape.folder.name
     with Folder.open(store.tapes) as tapes:
-        return Removed(tape.id, name, refs.title, len(refs.branches), tapes.weight(name))
+        return Removed(tape.id, name, tape.title(), len(refs.branches), tapes.weight(name))
 
 
 def _removed(store: Store, tape: Tape, about: Removed, *, as_json: bool) -> Removed:

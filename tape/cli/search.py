@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -10,18 +9,13 @@ from msgspec.structs import asdict
 
 from ..clock import now
 from ..index import search as search_in
-from ..text import SHORT, fitted, visible
 from .call import library
-from .out import as_json, document, examples, say, style, warn
-from .since import FORMS, moment_of
+from .hits import LIMIT, narrowing, show, warn_of_nothing
+from .out import as_json, document, examples
+from .since import FORMS
 
 if TYPE_CHECKING:
-    from ..index.matching import Match
     from .group import Options
-
-LIMIT = 20
-"""Entries that are shown unless more are wanted."""
-_TITLE = 40
 
 
 @click.command(
@@ -73,38 +67,14 @@ def search(
     --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
     snippet, marks, score}; marks are the starts and ends, in characters, of what was found.
     """
-    time = now()
+    told = {"project": project, "model": model, "since": since, "until": until}
+    given = {name: text for name, text in told.items() if text is not None}
     with library(options) as opened:
-        matches = search_in(
-            *opened,
-            " ".join(query),
-            types=types,
-            project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
-            model=model,
-            since=moment_of(since, time) if since else None,
-            until=moment_of(until, time) if until else None,
-            limit=limit,
-        )
+        narrow = narrowing(now(), given)
+        matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
     if as_json:
         document([asdict(match) for match in matches])
     else:
-        say(line for match in matches for line in lines(match))
+        show([(match, match.snippet, match.marks) for match in matches])
     if not matches:
-        warn(f"nothing found for {' '.join(query)!r}")
-
-
-def lines(match: Match) -> list[str]:
-    """Return a hit as text: where it is, and what was found there."""
-    place = style(f"{match.tape[:SHORT]}@{match.entry[:SHORT]}", fg="yellow")
-    title = f"  {fitted(match.title, _TITLE)}" if match.title else ""
-    return [f"{place}  {match.time[:16]}Z  {match.type}{title}", f"    {_emphasised(match)}"]
-
-
-def _emphasised(match: Match) -> str:
-    parts: list[str] = []
-    at = 0
-    for start, end in match.marks:
-        found = style(visible(match.snippet[start:end]), bold=True)
-        parts += [visible(match.snippet[at:start]), found]
-        at = end
-    return "".join([*parts, visible(match.snippet[at:])])
+        warn_of_nothing(" ".join(query))

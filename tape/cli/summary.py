@@ -70,7 +70,7 @@ def summary(tape: Tape, store: Path) -> Summary:
     return Summary(
         tape.id,
         str(store.absolute() / "tapes" / tape.folder.name),
-        refs.title,
+        tape.title(),
         tape.info.created,
         tape.info.by,
         _cwd(tape),

@@ -5,13 +5,10 @@ Nothing is imported that takes time: neither click nor the store.
 
 from __future__ import annotations
 
-import os
-import sys
-
 from ..clock import SECONDS, micros, now
 from ..glance import newest
 from ..text import SHORT, fitted, width
-from .plain import say, silence, table, warn
+from .plain import say, table, warn
 from .terminal import columns, paged, style
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
@@ -28,28 +25,20 @@ _HEADING = ("ID", "AGE", "TITLE", "MODEL", "ENTRIES", "BRANCHES", "COST")
 _RIGHT = (1, 4, 5, 6)
 
 
-def at_once(home: str) -> int | None:
-    """Do what `tape ls` does, and return its exit code; None, and nothing done, where that fails.
+def at_once(arguments: Sequence[str], home: str) -> bool:
+    """Do what `tape ls` does, with no option or --all; tell whether that could be done.
 
-    That is when the index has to catch up first, or there is none: then listing is work.
+    It cannot where the index has to catch up first, or there is none: then nothing was printed.
     """
-    found = newest(home, LIMIT + 1)
+    if list(arguments) not in ([], ["--all"]):
+        return False
+    most = None if arguments else LIMIT
+    found = newest(home, -1 if most is None else most + 1)
     if not found:
-        return None
-    try:
-        with paged():
-            show(found[:LIMIT], cut=len(found) > LIMIT)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence()
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-def home_in(environment: os._Environ[str]) -> str:
-    """Return where the store is when no option says so: $TAPE_HOME, else ~/.tape."""
-    return environment.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (at once)
+        return False
+    with paged():
+        show(found[:most], cut=most is not None and len(found) > most)
+    return True
 
 
 def show(shown: Sequence[Listed], *, cut: bool, first: str = "newest") -> None:

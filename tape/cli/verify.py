@@ -13,10 +13,10 @@ from ..render import SHORT, single
 from ..verify import NOBODY, Counts, Finding, Kind, damage, opened, processors
 from ..verify import verify as check
 from .call import found, library
-from .out import as_json, counted, document, examples, ref, say, warn
+from .out import as_json, counted, document, examples, progress, ref, say, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..store import Store
     from ..tape import Tape
@@ -57,22 +57,23 @@ def verify(options: Options, ref: str, every: bool, jobs: int | None, as_json: b
         raise UsageError("give a REF or --all, not both")
     if every:
         return _all(options, jobs or processors(), as_json=as_json)
-    report = _found(options, ref, jobs or processors())
+    with progress("verified entry") as tell:
+        report = _found(options, ref, jobs or processors(), tell)
     document(report) if as_json else say(lines(report))
     return _code(report)
 
 
-def _found(options: Options, ref: str, jobs: int) -> Report:
+def _found(options: Options, ref: str, jobs: int, tell: Callable[[int, int], None]) -> Report:
     """Return the report of the tape that a REF leads to, however little of it can be read."""
     try:
         with found(options, ref, warns=False) as place:
-            return _report(place.tape, jobs)
+            return _report(place.tape, jobs, (), tell)
     except (NotFound, Damaged, OSError) as error:
         with library(options) as (store, _):
             name = folder_named(store, ref)
             if name is None or (isinstance(error, NotFound) and store.id_of(name)):
                 raise
-            return _of_folder(store, name, jobs)
+            return _of_folder(store, name, jobs, tell)
 
 
 def folder_named(store: Store, ref: str) -> str | None:
@@ -97,10 +98,12 @@ def _is_named(store: Store, name: str, word: str) -> bool:
 def _all(options: Options, jobs: int, *, as_json: bool) -> int:
     """Verify every tape; one of a later format is told, left out, and ends with its own code."""
     codes, reports = [0], []
-    with library(options) as (store, _):
-        for name in store.folders():
+    with library(options) as (store, _), progress("verified tape") as tell:
+        names = store.folders()
+        for done, name in enumerate(names):
+            tell(done, len(names))
             try:
-                report = _of_folder(store, name, jobs)
+                report = _of_folder(store, name, jobs, lambda _done, _total: None)
             except NewerFormat as error:
                 warn(str(error))
                 codes.append(NewerFormat.exit_code)
@@ -112,7 +115,12 @@ def _all(options: Options, jobs: int, *, as_json: bool) -> int:
     return max(codes)
 
 
-def _of_folder(store: Store, name: str, jobs: int) -> Report:
+def _of_folder(
+    store: Store,
+    name: str,
+    jobs: int,
+    tell: Callable[[int, int], None],
+) -> Report:
     try:
         tape, wrong = opened(store, name)
     except NewerFormat:
@@ -121,12 +129,14 @@ def _of_folder(store: Store, name: str, jobs: int) -> Report:
         wrong = (damage(Kind.UNREADABLE, name, f"cannot be opened: {error}"),)
         return Report(name, 0, 0, 0, list(wrong))
     with tape:
-        return _report(tape, jobs, wrong)
+        return _report(tape, jobs, wrong, tell)
 
 
-def _report(tape: Tape, jobs: int, wrong: Iterable[Finding] = ()) -> Report:
+def _report(
+    tape: Tape, jobs: int, wrong: Iterable[Finding], tell: Callable[[int, int], None]
+) -> Report:
     counts = Counts()
-    findings = [*wrong, *check(tape, counts, jobs=jobs)]
+    findings = [*wrong, *check(tape, counts, jobs=jobs, progress=tell)]
     name = tape.folder.name if tape.id == NOBODY else tape.id
     return Report(name, counts.entries, counts.phases, counts.blobs, findings)
 

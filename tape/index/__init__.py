@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from ..clock import now
 from ..errors import TapeError
-from ..payload import well_formed
 from ..reference import is_prefix
 from ..store import Store, only, random_hex
-from .follower import Index
+from ..text import well_formed
+from .follower import Index, silent
 from .tally import TapeRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..tape import Tape
+    from .follower import Progress, Telling
     from .matching import Match
 
 __all__ = [
@@ -76,16 +77,18 @@ def open_store(
     clock: Callable[[], int] = now,
     random: Callable[[int], str] = random_hex,
     index: bool = True,
+    telling: Telling = silent,
 ) -> Library:
     """Return the store at `path` and its index, without looking at either.
 
     The store need not exist yet. The index is opened at its first use and made in a store that
-    exists; one that cannot be used is done without.
+    exists; one that cannot be used is done without. `telling` is asked for somebody to tell how far
+    reading tapes has got whenever the index, or what stands in for it, has any to read.
     """
     if not index:
         return Library(Store(path, clock=clock, random=random), None)
     store = _Indexed(path, clock=clock, random=random)
-    follower = Index(store)
+    follower = Index(store, telling=telling)
     store.projection = follower
     return Library(store, follower)
 
@@ -119,7 +122,7 @@ def answer(store: Store, index: Index | None, question: Callable[[sqlite3.Connec
     if index is not None:
         with suppress(OSError, sqlite3.Error):
             return index.answer(question)
-    with _private(store) as own:
+    with _private(store, index.telling if index else silent) as own:
         return own.answer(question)
 
 
@@ -139,19 +142,19 @@ def search(
 
     The query's words must all be there; `"a phrase"`, `-without`, `begin*` and `one OR two` mean
     what they mean elsewhere, and all else, paths and identifiers too, means itself. The other
-    arguments narrow the search as `Wanted` says. Committed entries are searched, up to now.
+    arguments narrow the search as `narrowed` says. Committed entries are searched, up to now.
 
     Raises UsageError for a query with nothing to look for, NewerFormat or Damaged of the store.
     """
-    from .matching import Wanted, matches  # noqa: PLC0415 (most commands search for nothing)
-    from .words import match  # noqa: PLC0415
+    from ..glance.ranking import narrowed  # noqa: PLC0415 (most commands search for nothing)
+    from ..glance.words import match  # noqa: PLC0415
+    from .matching import matches  # noqa: PLC0415
 
-    project, model = (text and well_formed(text) for text in (project, model))
-    wanted = Wanted(match(query), types, project, model, since, until)
-    return answer(store, index, lambda db: matches(db, store, wanted, limit))
+    expression, narrow = match(query), narrowed(types, project, model, since, until)
+    return answer(store, index, lambda db: matches(db, store, expression, narrow, limit))
 
 
-def rebuild(store: Store, progress: Callable[[int, int], None] = lambda _done, _total: None) -> int:
+def rebuild(store: Store, progress: Progress = lambda _done, _total: None) -> int:
     """Make the index anew and return how many tapes it holds; see `rebuilding`.
 
     `progress` is told done and total. Raises Busy while another process does so, OSError or
@@ -163,14 +166,15 @@ def rebuild(store: Store, progress: Callable[[int, int], None] = lambda _done, _
 
 
 @contextmanager
-def _private(store: Store) -> Iterator[Index]:
+def _private(store: Store, telling: Telling) -> Iterator[Index]:
     """Hold an index of one's own that goes afterwards."""
     from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
 
     with TemporaryDirectory(prefix="tape-") as folder:
         index = Index(store, Path(folder))
         try:
-            index.fill(lambda _done, _total: None)
+            with telling() as tell:
+                index.fill(tell)
             yield index
         finally:
             index.close()

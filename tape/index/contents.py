@@ -13,17 +13,14 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from ..blocks import NO_JSON, BlobRef
+from ..glance.words import ANSWERED, strings
 from ..payload import UNREADABLE
 from ..reference import is_prefix
 from .touched import Touched, touched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..line import Header
 
-ANSWERED = 1_000
-"""Characters of a tool's result whose words are kept."""
 _ID = 40
 ANSWER = "answer"
 """The purpose of usage that an assistant entry tells of."""
@@ -264,7 +261,7 @@ def _calls(content: list[_Block] | str | BlobRef) -> tuple[str, tuple[Touched, .
     for block in content if isinstance(content, list) else ():
         if block.type == "tool_call":
             args = _args(block)
-            words += (block.name, *_strings(args))
+            words += (block.name, *strings(args))
             places += touched(block.id, block.name, args)
     return "\n".join(words), tuple(places)
 
@@ -276,20 +273,3 @@ def _args(block: _Block) -> object:
         return msgspec.json.decode(block.args) if block.args else None
     except UNREADABLE:
         return bytes(block.args).decode(errors="replace")
-
-
-def _strings(value: object) -> Iterator[str]:
-    """Yield the texts and numbers in an argument; keys say nothing that the name does not."""
-    match value:
-        case str():
-            yield value
-        case bool() | None:
-            return
-        case int() | float():
-            yield str(value)
-        case list():
-            for item in value:
-                yield from _strings(item)
-        case dict():
-            for item in (value.get("head"),) if "$blob" in value else value.values():
-                yield from _strings(item)

@@ -10,7 +10,6 @@ import fcntl
 import os
 import sqlite3
 from contextlib import contextmanager, suppress
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 NAME = "index.db"
 APPLICATION = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
-SCHEMA = 2
+SCHEMA = 3
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -136,6 +135,8 @@ def immediate(db: sqlite3.Connection) -> Iterator[None]:
 
 def _steps() -> Any:
     """Load `migrations/index.py`, and with it the library it is written for."""
+    from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415 (rare)
+
     spec = spec_from_file_location("tape_index_migrations", migrations_dir() / "index.py")
     assert spec is not None
     assert spec.loader is not None

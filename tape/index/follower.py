@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from sqlite3 import Connection, DatabaseError, Error
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
@@ -21,13 +21,19 @@ from .database import drop, identity, immediate, is_damage, open_database, set_a
 from .tables import Location, Open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ..store import Store
     from ..tape import Tape
     from .reading import Run
     from .tally import TapeRow
+
+    Progress = Callable[[int, int], None]
+    """Is told done and total."""
+    Telling = Callable[[], AbstractContextManager[Progress]]
+    """Begins to tell of work that may be long."""
 
 T = TypeVar("T")
 _SECOND = 1_000_000
@@ -41,11 +47,20 @@ _SKIPPED = (Error, OSError, TapeError)
 """What may go wrong under a writer: a derived copy that cannot be written is left to readers."""
 
 
-class Index:
-    """The projection of one store, for one thread; its file is opened at the first use."""
+@contextmanager
+def silent() -> Iterator[Progress]:
+    """Hold a progress that nobody is told of."""
+    yield lambda _done, _total: None
 
-    def __init__(self, store: Store, folder: Path | None = None) -> None:
-        self._store = store
+
+class Index:
+    """The projection of one store, for one thread; its file is opened at the first use.
+
+    `telling` is asked for somebody to tell how far reading tapes that came has got.
+    """
+
+    def __init__(self, store: Store, folder: Path | None = None, telling: Telling = silent) -> None:
+        self._store, self.telling = store, telling
         self._home = folder or store.path
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -221,7 +236,7 @@ class Index:
                 return Location(name, 0)
         raise NotFound(f"tape {tape} is not in the store")
 
-    def fill(self, progress: Callable[[int, int], None]) -> None:
+    def fill(self, progress: Progress) -> None:
         """Read all tapes into a file nobody else uses yet; `progress` is told done and total.
 
         Faster than `catch_up`, but for nothing that has to outlive a power failure. Raises as that
@@ -246,9 +261,7 @@ class Index:
         for tape in behind:
             self._follow(db, tape)
 
-    def _look_around(
-        self, db: Connection, progress: Callable[[int, int], None] = lambda _done, _total: None
-    ) -> None:
+    def _look_around(self, db: Connection, progress: Progress | None = None) -> None:
         """Take tapes in that came and out that went, if the time of their folder tells of any.
 
         A time too young to differ after the next change is not kept, nor one with tapes that could
@@ -262,10 +275,11 @@ class Index:
         held = {tape: at for tape, at in known.items() if there.get(at.folder) == at.inode}
         new = {Location(*item) for item in there.items()} - set(held.values())
         taken: list[bool] = []
-        for where in sorted(new):
-            progress(len(taken), len(new))
-            taken.append(self._take_in(db, where, held))
-        progress(len(new), len(new))
+        with nullcontext(progress) if progress else self.telling() as tell:
+            for where in sorted(new):
+                tell(len(taken), len(new))
+                taken.append(self._take_in(db, where, held))
+            tell(len(new), len(new))
         gone = [(tape, known[tape].folder) for tape in known.keys() - held.keys()]
         if gone:
             with immediate(db):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from ..clock import micros
+from ..glance.words import spaced
 from .contents import NOTHING
 from .tally import COLUMNS
 from .touched import absolute
-from .words import spaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SMALL, _LARGE = 1 << 20, 1 << 23
 """Bytes of words that a connection keeps before it writes them: SQLite's default, and for many."""
+_OFTEN, _SELDOM = 4, 16
+"""Parts of the full-text index that are merged at once: SQLite's default, and for many lines."""
 _INTEGER = (1 << 63) - 1
 """The highest number that fits into a column; what other programs write may be higher."""
 
@@ -62,8 +64,9 @@ def add(db: Connection, tape: str, run: Run, key: int | None, known: AbstractSet
 def _is_told_of(db: Connection, tape: str, entry: str) -> bool:
     """Tell whether the index holds anything that only the data of an entry says."""
     found = db.execute(
-        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ? "
-        "JOIN types k ON k.key = e.type WHERE e.id = ? AND (k.name = 'meta' "
+        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
+        "JOIN types k ON k.key = e.type "
+        "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 AND (k.name = 'meta' "
         "OR EXISTS (SELECT 1 FROM text_docsize d WHERE d.id = e.key) "
         "OR EXISTS (SELECT 1 FROM usage u WHERE u.entry = e.key) "
         "OR EXISTS (SELECT 1 FROM calls c WHERE c.entry = e.key))",
@@ -174,15 +177,15 @@ def filling(db: Connection) -> Iterator[None]:
     """
     (index,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'entries_id'").fetchone()
     db.execute("DROP INDEX entries_id")
-    _hash(db, _LARGE)
+    _set(db, hashsize=_LARGE, automerge=_SELDOM)
     db.execute("PRAGMA synchronous = OFF")
     db.execute("PRAGMA journal_mode = OFF")
     yield
     db.execute(index)
-    _hash(db, _SMALL)
+    _set(db, hashsize=_SMALL, automerge=_OFTEN)
     db.execute("INSERT INTO text (text) VALUES ('optimize')")
     db.execute("PRAGMA journal_mode = WAL")
 
 
-def _hash(db: Connection, size: int) -> None:
-    db.execute("INSERT INTO text (text, rank) VALUES ('hashsize', ?)", (size,))
+def _set(db: Connection, **options: int) -> None:
+    db.executemany("INSERT INTO text (text, rank) VALUES (?, ?)", options.items())

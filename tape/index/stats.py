@@ -119,7 +119,8 @@ _COUNTED = f"""
     WHERE (:tape IS NULL OR t.id = :tape) AND (:branch IS NULL OR p.branch = :branch)
     AND (p.name <> '{ORIGIN}' OR (:tape IS NULL AND NOT EXISTS (
         SELECT 1 FROM entries o JOIN phases q ON q.key = o.phase
-        WHERE o.id = e.id AND (q.name <> '{ORIGIN}' OR o.key < e.key))))
+        WHERE substr(o.id, 1, 4) = substr(e.id, 1, 4) AND o.id = e.id
+        AND (q.name <> '{ORIGIN}' OR o.key < e.key))))
     AND (:root IS NULL OR substr(t.cwd || '/', 1, length(:root)) = :root
         OR substr(t.project || '/', 1, length(:root)) = :root)
     AND e.time >= :since AND e.time < :until

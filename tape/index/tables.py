@@ -1,6 +1,8 @@
 """The tables of index.db, read and written: values in, values out, one statement a function.
 
-Ids are kept binary. Folder names pass as bytes, because they need not be Unicode.
+Ids are kept binary. Entries are found by the first four bytes of theirs, as what is in order is
+small then: a question names both these and the whole id. Folder names pass as bytes, because they
+need not be Unicode.
 """
 
 from __future__ import annotations
@@ -79,12 +81,14 @@ def named(db: Connection, prefix: str) -> list[str]:
 
 def places(db: Connection, prefix: str, tape: str | None = None) -> list[Place]:
     """Return where entries stand whose id begins with `prefix`, in one tape or all; copies last."""
+    low, high = _ends(prefix, 40)
     found = db.execute(
         'SELECT CAST(t.folder AS BLOB), lower(hex(t.id)), p.name, p.branch, e."offset", '
         "lower(hex(e.id)) FROM entries e JOIN phases p ON p.key = e.phase "
-        "JOIN tapes t ON t.id = p.tape WHERE e.id BETWEEN ? AND ? AND t.folder <> '' "
-        'AND (?3 IS NULL OR t.id = ?3) ORDER BY p.name = ?4, t.folder, p.name, e."offset"',
-        (*_ends(prefix, 40), tape and bytes.fromhex(tape), ORIGIN),
+        "JOIN tapes t ON t.id = p.tape WHERE substr(e.id, 1, 4) BETWEEN ? AND ? "
+        "AND e.id BETWEEN ? AND ? AND t.folder <> '' AND (?5 IS NULL OR t.id = ?5) "
+        'ORDER BY p.name = ?6, t.folder, p.name, e."offset"',
+        (low[:4], high[:4], low, high, tape and bytes.fromhex(tape), ORIGIN),
     )
     return [Place(os.fsdecode(folder), *rest) for folder, *rest in found]
 

@@ -103,7 +103,7 @@ def _note(facts: _Facts, entry: Entry) -> None:
 
 
 def _header(tape: Tape, head: Head, facts: _Facts, masks: Masks | None) -> Iterator[str]:
-    title = tape.refs().title or "A session"
+    title = tape.title() or "A session"
     yield f"# {escape(fitted(masked(title).text if masks else title, 200), quote=False)}"
     yield ""
     yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"

@@ -19,10 +19,11 @@ from .scan import processors, scanning
 from .tails import kept_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..disk import Folder
     from ..tape import Tape
+    from .scan import Part, Scan
 
 __all__ = [
     "NOBODY",
@@ -40,11 +41,18 @@ __all__ = [
 ]
 
 
-def verify(tape: Tape, counts: Counts, *, jobs: int = 1) -> Iterator[Finding]:
+def verify(
+    tape: Tape,
+    counts: Counts,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Iterator[Finding]:
     """Yield what does not hold in a tape, and count in `counts` what was looked at.
 
     With `jobs` above 1 the entries of a large tape are read by so many processes, forked from this
-    one: fork them where no other thread runs. Raises NewerFormat at the first line that a later
+    one: fork them where no other thread runs. `progress` is told how many lines were read, and 0:
+    nobody knows how many there are. Raises NewerFormat at the first line that a later
     version wrote.
     """
     # Phases before the journal: one that is begun meanwhile is then named in it.
@@ -56,7 +64,7 @@ def verify(tape: Tape, counts: Counts, *, jobs: int = 1) -> Iterator[Finding]:
     all_names = [ORIGIN, *names] if tape.phases.has_origin else names
     labels = set(journal.refs.labels.values())
     with scanning(tape.phases, all_names, frozenset(labels), jobs) as scan:
-        phases = PhaseCheck(tape, journal, blobs, labels, scan)
+        phases = PhaseCheck(tape, journal, blobs, labels, _telling(scan, progress))
         for name in all_names:
             yield from phases.lines(name)
     yield from phases.leftovers()
@@ -67,6 +75,20 @@ def verify(tape: Tape, counts: Counts, *, jobs: int = 1) -> Iterator[Finding]:
     counts.entries += sum(phases.sizes.values())
     counts.phases += len(names)
     counts.blobs += blobs.count
+
+
+def _telling(scan: Scan, progress: Callable[[int, int], None]) -> Scan:
+    """Return a scan that tells how far it is."""
+    lines = 0
+
+    def parts(name: str) -> Iterator[Part]:
+        nonlocal lines
+        for part in scan(name):
+            lines += part.lines
+            progress(lines, 0)
+            yield part
+
+    return parts
 
 
 def _links(folder: Folder, prefix: str) -> Iterator[Finding]:

@@ -143,7 +143,7 @@ def test_nothing_means_the_tape_that_worked_here_last(library, said, place):
         ("1a2b:none@good", "no branch 'none'; there are: main, try, side"),
         ("1a2b@none", "no entry or label 'none' in tape 1a2b0000"),
         ("1a2b@ffff", "no entry or label 'ffff' in tape 1a2b0000"),
-        ("1a2b@{7}", "branch 'try' has moved 2 times, not 8"),
+        ("1a2b@{7}", "branch 'try' has moved 2 times, not 8 times"),
         ("1a2b~9", "that is before the first entry"),
     ],
 )
@@ -154,6 +154,18 @@ def test_what_is_not_there_is_said_with_what_to_do(library, said, text, words):
     library.close()
     assert str(caught.value) == words
     assert open_files() <= before
+
+
+def test_a_bare_word_that_is_a_branch_here_is_told_how_to_write_it(library, said):
+    for word, cwd, end in [
+        ("side", "/one", "a branch is written :side"),
+        ("side~1", "/one", "a branch is written :side"),
+        ("side", "/two", "`tape ls --all` lists the tapes"),
+        ("side", "", "`tape ls --all` lists the tapes"),
+    ]:
+        with pytest.raises(NotFound) as caught:
+            find(*library, word, cwd)
+        assert str(caught.value) == f"no tape, entry or label 'side'; {end}"
 
 
 def test_a_store_that_is_not_there_is_not_made(library, tmp_path):

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -15,11 +16,11 @@ from hypothesis import strategies as st
 from tape.blocks import Text, Thinking, ToolCall
 from tape.entries import Assistant, Context, Meta, Redact, ToolResult, User
 from tape.errors import UsageError
+from tape.glance.excerpts import WIDTH, excerpt
+from tape.glance.words import match, spaced, unspaced
 from tape.index import answer, open_store, rebuild, search
 from tape.index.database import APPLICATION
-from tape.index.matching import WIDTH, snippet
 from tape.index.touched import absolute, touched
-from tape.index.words import match, spaced, unspaced
 from tape.store import Beginning, Store
 from tape.upkeep import detach, redact
 from tests.tape.contents_of import contents_of
@@ -508,9 +509,31 @@ def test_rebuilding_tells_how_far_it_is(library):
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
+@pytest.mark.parametrize("where", ["index", "instead"])
+def test_reading_tapes_that_came_tells_how_far_it_is(library, where):
+    """The first build of an index, and what is made where none can be."""
+    for _ in range(3):
+        recorded(library, say("needle"))
+    for path in library.store.path.glob("index.db*"):
+        path.unlink()
+    if where == "instead":
+        (library.store.path / "index.db").mkdir()
+    told = []
+
+    @contextmanager
+    def telling():
+        told.append("begins")
+        yield lambda done, total: told.append((done, total))
+        told.append("ends")
+
+    with open_store(library.store.path, telling=telling) as other:
+        assert len(search(*other, "needle")) == 3
+    assert told == ["begins", (0, 3), (1, 3), (2, 3), (3, 3), "ends"]
+
+
 def test_a_snippet_shows_where_most_was_found():
     text = "\x02a\x03 " + "x " * 200 + "\x02b\x03 \x02c\x03 " + "y " * 200
-    shown, marks = snippet(text)
+    shown, marks = excerpt(text)
     assert [shown[start:end] for start, end in marks] == ["b", "c"]
     assert shown.startswith("…")
     assert shown.endswith("…")
@@ -521,7 +544,7 @@ def test_a_snippet_shows_where_most_was_found():
 def test_a_snippet_is_a_part_of_the_text_with_its_marks(parts, end):
     marked_text = "".join(f"{plain}\x02{hit}\x03" for plain, hit in parts) + end
     text = "".join(f"{plain}{hit}" for plain, hit in parts) + end
-    shown, marks = snippet(marked_text)
+    shown, marks = excerpt(marked_text)
     assert shown.strip("…") in text
     assert len(shown) <= WIDTH + 2
     assert bool(marks) == bool(parts)
@@ -607,7 +630,10 @@ def test_absolute_paths_are_resolved_by_their_letters():
 
 def test_the_views_for_people_speak_hex_and_time(library):
     tape, (asked, _, _) = recorded(
-        library, say("hello"), Assistant((call("write", path="a", content="a"),), "p", model="m"), result("ok")
+        library,
+        say("hello"),
+        Assistant((call("write", path="a", content="a"),), "p", model="m"),
+        result("ok"),
     )
     views = ("sessions", "messages", "costs", "tool_calls", "file_changes")
     rows = {

@@ -383,10 +383,13 @@ def test_a_large_tape_is_the_same_to_several_processes(store, folder, how):
     path.write_bytes(b"\n".join(lines))
     assert path.stat().st_size > LARGE
     with store.open_folder(folder.name) as tape:
-        one, two = Counts(), Counts()
+        one, two, told = Counts(), Counts(), list[tuple[int, int]]()
         alone = list(verify(tape, one))
-        assert list(verify(tape, two, jobs=2)) == alone
+        assert list(verify(tape, two, jobs=2, progress=lambda *done: told.append(done))) == alone
     assert one == two
+    assert len(told) > LARGE >> 23
+    assert told == sorted(set(told))
+    assert {total for _, total in told} == {0}
     assert [f.line for f in alone if f.kind is Kind.LINE] == (
         [4, 41, 42, 701, 702, 901, 902, 1_101, len(lines) - 1] if how == "damaged" else []
     )

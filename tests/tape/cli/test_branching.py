@@ -61,9 +61,11 @@ def test_a_name_that_may_not_become_a_path_is_refused(tape, talk, name):
     assert tape("branches", talk, "--json").json[1:] == []
 
 
-def test_a_new_tape_takes_no_such_name_either(tape, talk):
-    assert tape.refused("fork", talk, "--new", "--name", "../../x", code=2)
-    assert len(tape("ls", "--json").json) == 1
+def test_a_new_tape_takes_any_name_for_its_title(tape, talk):
+    made = tape("fork", talk, "--new", "--name", "../../Redis only", "--json").json["tape"]
+    (row,) = [row for row in tape("ls", "--json").json if row["id"] == made]
+    assert row["title"] == "../../Redis only"
+    assert row["folder"].endswith(f"-redis-only-{made[:8]}")
 
 
 def test_a_name_that_is_taken_is_refused(tape, talk):

@@ -72,9 +72,16 @@ class TestAtOnce:
     def test_says_what_the_long_way_says(self, tape, three, capsys):
         said = long_way(tape)
         caught_up(tape)
-        assert at_once(str(tape.store)) == 0
+        assert at_once([], str(tape.store))
         out, err = capsys.readouterr()
         assert (ageless(out), err) == said == at_once_or_not(tape)
+
+    def test_says_all_that_the_long_way_says(self, tape, three, capsys):
+        said = ageless(tape.real("ls", "--all", "--no-pager").text)
+        caught_up(tape)
+        assert at_once(["--all"], str(tape.store))
+        assert ageless(capsys.readouterr().out) == said == ageless(tape.real("ls", "--all").text)
+        assert not at_once(["--json"], str(tape.store))
 
     def test_cuts_behind_fifty_and_says_so(self, tape, talk):
         for n in range(51):
@@ -119,7 +126,7 @@ class TestAtOnce:
         assert at_once_or_not(tape) == long_way(tape)
 
     def test_of_no_store_is_left_to_the_long_way(self, tape):
-        assert at_once(str(tape.store)) is None
+        assert not at_once([], str(tape.store))
         assert "no tape to list" in tape.real("ls").err
         assert not tape.store.exists()
 

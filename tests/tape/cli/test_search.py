@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from tests.tape.cli.conftest import line, words
+from tape import glance
+from tape.cli.hits import at_once
+from tests.e2e.terminal import Terminal
+from tests.tape.cli.conftest import BIN, line, words
 
 TAPES = [("Login bug", "fix src/auth/login.py:42 now"), ("Other", "登录页面 \x1b[31m")]
 
@@ -93,3 +97,88 @@ def test_misuse_is_one_line_and_exit_2(tape, args, says):
 def test_a_store_that_is_not_there_is_not_made(tape):
     assert tape("search", "a").out == b""
     assert not tape.store.exists()
+
+
+@pytest.fixture
+def ready(tape, said):
+    """The store of two tapes, and one with many hits, whose index trusts its folder."""
+    many = b"".join(
+        line("user", content=words(f"login 登录 number {n} " + "and so on " * 40))
+        for n in range(40)
+    )
+    tape("append", said[0], stdin=many)
+    os.utime(tape.store / "tapes", (1, 1))
+    tape("ls")
+    assert glance.newest(str(tape.store), 1)
+    return tape
+
+
+class TestAtOnce:
+    """`tape search` is answered from the index and the lines of the hits where that is ready."""
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["login"],
+            ["login", "number"],
+            ["登录"],
+            ["录页 OR 登"],
+            ['"number 7"', "-n", "5"],
+            ["login -number", "--limit", "3"],
+            ["log*", "--type", "user", "--type", "assistant"],
+            ["login", "--type", "tool.result"],
+            ["login", "--project", ".", "--since", "1d"],
+            ["login", "--since", "1h", "--until", "2020-01-01"],
+            ["login", "--model", "none"],
+            ["login.py:42"],
+            ["nowhere", "at", "all"],
+            ["", "login"],
+        ],
+    )
+    def test_says_what_the_long_way_says(self, ready, capsys, monkeypatch, arguments):
+        ran = ready("search", *arguments, "--no-pager")
+        monkeypatch.chdir(ready.work)
+        assert at_once(arguments, str(ready.store))
+        said = capsys.readouterr()
+        assert (said.out, said.err) == (ran.text, ran.err)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            *(["login", "--json"], ["login", "--no-pager"], ["--help"], ["login", "--type"]),
+            *(
+                ["login", "-n", "0"],
+                ["login", "-n", "x"],
+                ["login", "-n5"],
+                ["login", "-n", "9" * 5000],
+                ["--", "login"],
+            ),
+            *(["login", "--since", "soon"], ["{"], [], ["-redis"], ["login", "--model", "-x"]),
+        ],
+    )
+    def test_leaves_all_but_words_and_plain_options_to_click(self, ready, capsys, arguments):
+        assert not at_once(arguments, str(ready.store))
+        assert capsys.readouterr() == ("", "")
+
+    def test_is_what_the_command_does_in_a_pipe_and_on_a_terminal(self, ready):
+        for arguments in (["登录", "-n", "3"], ["login"], ["nowhere"]):
+            quick, long = ready.real("search", *arguments), ready("search", *arguments)
+            assert (quick.out, quick.err) == (long.out, long.err)
+            shown = []
+            for more in ([], ["--debug"]):
+                command = [str(BIN), "search", *arguments, *more]
+                with Terminal(command, cwd=ready.work, env={**ready.env, "PAGER": ""}) as screen:
+                    assert screen.wait_for_end() == 0
+                    shown.append(screen.text())
+            assert shown[0] == shown[1] != ""
+
+    def test_finds_a_named_store(self, ready, capsys):
+        assert at_once(["login", "--store", str(ready.store)], "/nowhere")
+        assert "login" in capsys.readouterr().out
+
+    def test_takes_a_reader_that_goes_away_for_no_error(self, ready):
+        with ready.open("search", "login") as process:
+            process.stdout.close()
+            assert process.wait(20) == 0
+            assert process.stderr.read() == b""
+            process.stdout = None

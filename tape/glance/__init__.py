@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 APPLICATION = int.from_bytes(b"tape", "big")
 """The mark of an index, and its schema: those of `tape.index.database`."""
-SCHEMA = 2
+SCHEMA = 3
 
 _STORE = b'{"format":1,'
 _ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
@@ -48,7 +48,7 @@ def newest(home: str, most: int) -> list[tuple[Any, ...]] | None:
     """
 
     def question(db: sqlite3.Connection) -> list[tuple[Any, ...]] | None:
-        if not _is_caught_up(db, home):
+        if not is_caught_up(db, home):
             return None
         return db.execute(
             "SELECT lower(hex(id)), updated, title, model, entries, branches, cost FROM tapes "
@@ -59,7 +59,7 @@ def newest(home: str, most: int) -> list[tuple[Any, ...]] | None:
     return asked(home, question)
 
 
-def _is_caught_up(db: sqlite3.Connection, home: str) -> bool:
+def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     """Tell whether nobody writes, and no tape came or went since the index was caught up."""
     with open(os.path.join(home, "store.json"), "rb") as file:  # noqa: PTH118, PTH123 (at once)
         if file.read(len(_STORE)) != _STORE:
@@ -109,9 +109,10 @@ def entries(db: sqlite3.Connection, tape: bytes, branch: str, most: int) -> list
     """
     return db.execute(
         "SELECT DISTINCT lower(hex(e.id)), e.n || ' ' || t.name "
-        "FROM branches b JOIN entries h ON h.id = b.entry "
+        "FROM branches b JOIN entries h ON substr(h.id, 1, 4) = substr(b.entry, 1, 4) "
         "JOIN entries e ON e.key BETWEEN h.key - 500 AND h.key AND e.phase = h.phase "
         "JOIN types t ON t.key = e.type "
-        "WHERE b.tape = ?1 AND (b.name = ?2 OR (?2 = '' AND b.current)) ORDER BY e.n DESC LIMIT ?3",
+        "WHERE h.id = b.entry AND b.tape = ?1 AND (b.name = ?2 OR (?2 = '' AND b.current)) "
+        "ORDER BY e.n DESC LIMIT ?3",
         (tape, branch, most),
     ).fetchall()

@@ -1,0 +1,191 @@
+"""The index read as it stands says what the long way, through the rooms, says."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tape import glance, phase
+from tape.blocks import Text, ToolCall
+from tape.entries import Assistant, Redact, ToolResult, User
+from tape.glance import ranking
+from tape.glance.lines import texts
+from tape.glance.search import found
+from tape.glance.words import match
+from tape.index import open_store, search
+from tape.index.contents import contents
+from tape.index.tables import places
+from tape.line import encode, read_header
+from tape.store import Beginning
+
+TIME = "2026-11-22T00:00:00.000001Z"
+PARENT = "0" * 40
+NUMBERS = st.one_of(
+    st.integers(), st.floats(), st.sampled_from([10**18, 2**63, 2**64, 10**400, 1e308, -0.0])
+)
+TEXTS = st.one_of(st.text("aé登\ud800\0\n", max_size=5), st.just("x" * 1_100))
+BLOB = st.fixed_dictionaries(
+    {"$blob": st.one_of(st.just("0" * 64), NUMBERS), "bytes": NUMBERS}, optional={"head": TEXTS}
+)
+ANY = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS, BLOB),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["a", "$blob"]), inner)
+    ),
+    max_leaves=5,
+)
+BLOCK = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "thinking", "tool_call", "opaque"])},
+    optional={
+        "text": st.one_of(TEXTS, BLOB, ANY),
+        "id": st.one_of(TEXTS, ANY),
+        "name": st.one_of(TEXTS, ANY),
+        "args": ANY,
+        "args_text": st.one_of(TEXTS, BLOB, ANY),
+    },
+)
+DATA = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": st.one_of(st.lists(BLOCK, max_size=4), TEXTS, BLOB, ANY),
+        "usage": ANY,
+        "name": ANY,
+    },
+)
+KINDS = st.sampled_from(["user", "context", "assistant", "tool.result"])
+
+
+def hit_of(header):
+    rest = dict.fromkeys(ranking.Hit._fields)
+    time = glance_time(header.time)
+    known = {"entry": header.id, "n": header.n, "time": time, "type": header.type}
+    return ranking.Hit(**{**rest, **known})
+
+
+def glance_time(text):
+    return ranking.micros(text)
+
+
+@given(KINDS, DATA)
+@example("user", {"content": [{"type": "text", "text": "\ud800"}]})
+@example("assistant", {"content": [{"type": "tool_call", "args": {"a": [1, 2.5, True, "b"]}}]})
+def test_the_words_of_a_line_are_those_of_the_index_or_none(kind, data):
+    raw = json.dumps(data, separators=(",", ":")).encode()
+    header, line = encode(kind, PARENT, 3, TIME, raw)
+    line = line[:-1]
+    try:
+        told = texts(line, hit_of(header))
+    except ValueError:
+        return
+    words = contents(read_header(line), line).words
+    assert [part.split() for part in told] == [part.split() for part in words or ("", "", "")]
+
+
+def test_an_ordinary_line_is_understood():
+    blocks = [
+        {"type": "thinking", "text": "hidden"},
+        {"type": "text", "text": "said"},
+        {"type": "text", "text": {"$blob": "0" * 64, "bytes": 70_000, "head": "long"}},
+        {"type": "tool_call", "id": "c", "name": "read", "args": {"path": "a", "n": [7, None]}},
+        {"type": "tool_call", "id": "d", "name": "x", "args_text": "{broken"},
+    ]
+    raw = json.dumps({"content": blocks}, separators=(",", ":")).encode()
+    header, line = encode("assistant", PARENT, 3, TIME, raw)
+    hit = hit_of(header)
+    assert texts(line[:-1], hit) == ("said\nlong", "read\na\n7\nx\n{broken", "")
+    for other in ({"n": 4}, {"type": "user"}, {"entry": PARENT}, {"time": 1}):
+        with pytest.raises(ValueError, match="not the line"):
+            texts(line[:-1], hit._replace(**other))
+    with pytest.raises(ValueError, match="nested"):
+        texts(b"[" * 100_000, hit)
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A store whose index is caught up, with the ids of the entries that were said."""
+    with open_store(tmp_path / "home") as library:
+        library.store.durable = False
+        with library.store.create(Beginning("/src", "t/1")) as tape, tape.writer() as writer:
+            for n in range(30):
+                writer.append(User((Text(f"needle number {n} 登录页面"),)))
+            call = ToolCall(id="c", name="read", args=b'{"path":"needle.py"}')
+            writer.append(Assistant((Text("I look"), call), "p", model="m"))
+            writer.append(ToolResult("c", "read", (Text("a needle " * 300),)))
+    settle(tmp_path / "home")
+    return tmp_path / "home"
+
+
+def settle(home):
+    """Let the index trust the folder of tapes, as if nothing had come for a while."""
+    os.utime(home / "tapes", (1, 1))
+    with open_store(home) as (_, index):
+        index.catch_up()
+
+
+def both(home, query, limit=20, **narrow):
+    """Return what a search says at once, and what the long way says."""
+    at_once = found(str(home), match(query), ranking.narrowed(**narrow), limit)
+    with open_store(home) as library:
+        hits = search(*library, query, limit=limit, **narrow)
+    told = [(hit.tape, hit.entry, hit.time, hit.snippet, hit.marks, hit.score) for hit in hits]
+    if at_once is None:
+        return None, told
+    return [(h.tape, h.entry, h.time, *shown, h.score) for h, *shown in at_once], told
+
+
+@pytest.mark.parametrize("query", ["needle", "登录 -needle", "read OR 页面", '"number 7"', "nee*"])
+def test_a_search_at_once_finds_the_same(home, query):
+    for narrow in ({}, {"types": ["user"]}, {"project": "/src"}, {"model": "M"}, {"since": TIME}):
+        at_once, told = both(home, query, **narrow)
+        assert at_once == told
+        assert both(home, query, limit=3, **narrow) == (told[:3], told[:3])
+
+
+def test_what_has_to_be_caught_up_or_erased_is_left_to_the_long_way(home):
+    assert both(home, "needle")[0] is not None
+    with open_store(home) as library, library.store.open("") as tape, tape.writer() as writer:
+        entry = writer.append(User((Text("a late needle"),))).id
+        assert both(home, "late")[0] is None
+        writer.append(Redact((entry,), "why"))
+    settle(home)
+    assert both(home, "late") == (None, [])  # the long way erases what the redaction leaves
+    assert both(home, "late") == ([], [])
+
+
+def test_a_line_that_changed_under_the_index_is_left_to_the_long_way(home):
+    (file,) = home.glob("tapes/*/phases/*/entries.jsonl")
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"number 5", b"number \xff"))
+    assert found(str(home), match('"number 5"'), ranking.narrowed(), 20) is None
+    file.write_bytes(whole.replace(b"number 5", b"another!"))
+    assert both(home, '"number 5"') == (None, [])
+    file.rename(file.with_name("away"))
+    assert both(home, "needle") == (None, [])
+
+
+def test_entries_whose_ids_begin_alike_are_told_apart(home):
+    with sqlite3.connect(home / "index.db") as db:
+        columns = 'phase, "offset", length, n, time, type'
+        ((entry, key),) = db.execute("SELECT id, key FROM entries WHERE n = 3")
+        like = entry[:4] + bytes(16)
+        db.execute(
+            f"INSERT INTO entries SELECT 1000, ?, {columns} FROM entries WHERE key = ?", (like, key)
+        )
+        for digits in (4, 7, 8):
+            assert len(places(db, entry.hex()[:digits])) >= 2
+        assert [place.entry for place in places(db, entry.hex())] == [entry.hex()]
+        assert [place.entry for place in places(db, entry.hex()[:12])] == [entry.hex()]
+        (plan,) = db.execute(
+            "EXPLAIN QUERY PLAN SELECT 1 FROM entries WHERE substr(id, 1, 4) = ?", "a"
+        )
+        assert "entries_id" in plan[3]
+
+
+def test_names_that_stand_in_two_places_are_the_same():
+    assert ranking.COPIED == phase.ORIGIN
+    assert glance.asked("/nowhere", lambda _: 1) is None
