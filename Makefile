@@ -8,13 +8,14 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 # What runs under `make chat` may call make itself: it must not inherit this one's flags.
 unexport MAKEFLAGS MFLAGS MAKE_TERMOUT MAKE_TERMERR
 
-.PHONY: help chat test check rows bench FORCE
+.PHONY: help chat test check rows docs bench FORCE
 
 help:
 	@echo 'make chat    talk to gong'
 	@echo 'make test    run the tests'
 	@echo 'make check   lint, format, types, layers, start-up'
 	@echo 'make rows    mission rows that no test names'
+	@echo 'make docs    docs/reference.md anew, from the commands'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 
 chat: .venv/chat.ready
@@ -31,6 +32,9 @@ check: .venv/test.ready
 
 rows: .venv/chat.ready
 	@$(PY) tests/rows.py
+
+docs: .venv/chat.ready
+	@$(PY) -m tests.docs.reference
 
 bench: .venv/chat.ready
 	@$(PY) bench/run.py

@@ -19,7 +19,20 @@ SAYS = {
     ),
     "record_from_a_shell.sh": r"([0-9a-f]{40}\n){2}(.*\n){3}",
     "record_your_agent.py": r"recorded [0-9a-f]{8}: try  tape --store .* cat [0-9a-f]{8}\n",
+    "report_with_sql.py": (
+        r"\nSessions by folder\ncwd \| .*\n/.*/work \| 1 \| 6 \| .*\n"
+        r"\nTokens and cost by day and model\nday \| .*\n.* \| offline/rules \| 2 \| \d+ \| 0\.0\n"
+        r"\nTools, those that fail most first\ntool \| .*\nwrite \| 1 \| 0 \| \d+\n"
+        r"\nFiles changed most\npath \| .*\n/.*/work/plan\.md \| 1 \| 1\n"
+    ),
+    "search_all_tapes.py": (
+        r"([0-9a-f]{8}@[0-9a-f]{8}  .*  user: write plan\.md with hello\n"
+        r"|[0-9a-f]{8}@[0-9a-f]{8}  .*\n    asked: write plan\.md with hello\n){4}4 found\n"
+    ),
 }
+ARGUMENTS = {"ask.py": ["list ."], "search_all_tapes.py": ["plan.md"]}
+READERS = {"report_with_sql.py", "search_all_tapes.py"}
+"""Examples that want a session to be there."""
 
 
 def test_every_example_is_known_here():
@@ -31,21 +44,27 @@ def test_an_example_runs_and_says_what_it_should(name, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     (work / "notes.txt").write_text("a note\n")
+    if name in READERS:
+        said_by("ask.py", work, ["write plan.md with hello"])
+    said = said_by(name, work, ARGUMENTS.get(name, []))
+    assert re.fullmatch(SAYS[name], said), said
+
+
+def said_by(name, work, args):
     run = "sh" if name.endswith(".sh") else sys.executable
-    args = ["list ."] if name == "ask.py" else []
     done = subprocess.run(
-        [run, str(ROOT / "examples" / name), str(tmp_path / "tapes"), *args],
+        [run, str(ROOT / "examples" / name), str(work.parent / "tapes"), *args],
         cwd=work,
         env={
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "HOME": str(tmp_path),
+            "HOME": str(work.parent),
         },
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(SAYS[name], done.stdout), done.stdout
+    return done.stdout
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

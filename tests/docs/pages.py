@@ -9,6 +9,7 @@ The convention, in fenced blocks:
   folder of an empty home.
 - `file NAME`: at this place of the page the file is written into the folder it is named from.
 - `sh`, `bash`, `shell`: not run. Each line must stand in `UNRUN`, with the reason.
+- `sh example`: lines from the help of verbs, on ids made up; `test_reference.py` runs them.
 - Any other language, or none: no line may look like a command of ours.
 """
 
@@ -28,10 +29,12 @@ UNRUN = {
     "make chat": "opens a conversation in the terminal; tests/e2e drives gong chat",
     "make test": "runs the suite this test is part of",
     "make check": "runs in CI beside the suite",
+    "pip install .": "installs; tests/test_packaging.py builds what it would",
     "gong chat": "opens a conversation in the terminal; tests/e2e drives it",
 }
 """Commands that pages show and no test can run from here, with the reason."""
 
+EXAMPLE = "sh example"
 SHELLS = {"sh", "bash", "shell", "zsh"}
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*$")
 COMMAND = re.compile(r"^\s*(\$\s+)?(\w+=\S*\s+)*(tape|gong|make)\s+[\w@:.\"'-]")
@@ -137,7 +140,7 @@ def unrun(page: str) -> list[str]:
     for block in blocks(page):
         inside.update(range(block.line - 1, block.line + len(block.text) + 1))
         language = block.info.split(" ")[0]
-        if language in {"console", "file"}:
+        if language in {"console", "file"} or block.info == EXAMPLE:
             continue
         for number, line in enumerate(block.text, block.line):
             shown = re.sub(r"^\$ ", "", re.sub(r"(^|\s+)#.*", "", line).strip())

@@ -122,6 +122,7 @@ def test_a_page_that_hangs_is_stopped_and_the_command_named(tmp_path):
         ("```console\n$ tape ls\n```", 0),
         ("```sh\nmake chat   # talk\n$ make test\n\n# a remark\n```", 0),
         ("```sh\ntape ls\n```", 1),
+        ("```sh example\ntape ls\n```", 0),
         ("```bash\ncd elsewhere\n```", 1),
         ("```sh\ngong chat -p hello\n```", 1),
         ("```\ntape ls --json\n```", 1),
