@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+AGAIN_SECONDS = 0.5
 PATIENCE_SECONDS = 20
 CTRL_C, CTRL_D, CTRL_J, ESC, ENTER, ALT_ENTER = "\x03", "\x04", "\n", "\x1b", "\r", "\x1b\r"
 
@@ -114,10 +115,13 @@ class Terminal:
                 raise AssertionError(f"waited for {wanted}, but saw:\n{self.text().rstrip()}")
         return self.text()
 
-    def wait_for_end(self) -> int:
-        """Return the exit code once the program has ended."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+    def wait_for_end(self, keys: str = "") -> int:
+        """Return the exit code once the program has ended; `keys` are pressed until it does."""
+        pressed, deadline = time.monotonic(), time.monotonic() + PATIENCE_SECONDS
         while self._read():
+            if keys and time.monotonic() - pressed > AGAIN_SECONDS:
+                pressed = time.monotonic()
+                self.type(keys)
             assert time.monotonic() < deadline, f"it did not end:\n{self.text().rstrip()}"
         self.child.wait()
         assert self.child.exitstatus is not None, f"ended by signal {self.child.signalstatus}"
