@@ -45,7 +45,10 @@ def main() -> None:
 
         with reading.opened(*arguments) as tape:
             before = highest()
-            (reading.sendable if what == "open" else reading.verified)(tape)
+            if what == "open":
+                reading.sendable(tape, tape.head(), reading.TARGET)
+            else:
+                reading.verified(tape)
 
 
 if __name__ == "__main__":

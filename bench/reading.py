@@ -15,17 +15,16 @@ from store import BEGINNING, built, compacted
 from tape.blocks import Text
 from tape.entries import User
 from tape.line import Entry
-from tape.repair import Target, repair
+from tape.repair import Target
+from tape.sendable import sendable
 from tape.store import Store
 from tape.verify import Counts, verify
-from tape.view import view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tape.repair import Repaired
+    from tape.sendable import Sendable
     from tape.tape import Tape
-    from tape.view import View
 
 TARGET = Target(sample.ENDPOINT, sample.API, sample.MODEL)
 TYPED = msgspec.json.Decoder(Union[tuple(Entry.__subclasses__())])  # noqa: UP007 (a tuple)
@@ -43,21 +42,15 @@ def opened(home: str, folder: str) -> Iterator[Tape]:
         yield tape
 
 
-def sendable(tape: Tape) -> tuple[View, Repaired]:
-    """Return what the next model call would be built from, and the view it was made of."""
-    seen = view(tape.entries(tape.head(), to_anchor=True))
-    return seen, repair(seen, TARGET)
-
-
 def verified(tape: Tape, jobs: int = 1) -> Counts:
     counts = Counts()
     assert not list(verify(tape, counts, jobs=jobs))
     return counts
 
 
-def _viewed(store: Store, folder: str) -> tuple[View, Repaired]:
+def _viewed(store: Store, folder: str) -> Sendable:
     with store.open_folder(folder) as tape:
-        return sendable(tape)
+        return sendable(tape, tape.head(), TARGET)
 
 
 def _file(store: Store, folder: str) -> Path:

@@ -46,13 +46,18 @@ class Segment(NamedTuple):
         with self.source.phases.open(self.phase) as file:
             yield from file.lines(self.start, self.end)
 
-    def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
-        """Return its entries; what cannot be read is told to `skipped` and left out."""
-        entries: list[Entry] = []
+    def runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
+        """Yield its entries, many at a time; what cannot be read is told to `skipped` instead."""
         with self.source.phases.open(self.phase) as file:
             for start, lines in file.runs(self.start, self.end):
                 tell = partial(self._skip, skipped, start)
-                entries += decode_all(lines, self.source.expand, tell)
+                yield decode_all(lines, self.source.expand, tell)
+
+    def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
+        """Return the same in one list."""
+        entries: list[Entry] = []
+        for run in self.runs(skipped):
+            entries += run
         return entries
 
     def _skip(

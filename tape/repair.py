@@ -6,7 +6,7 @@ one result, directly after its assistant message, in call order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -172,8 +172,18 @@ class _Fold:
         return STOPPED if place in self.stopped else NEVER_RAN
 
 
-def _in_order(entries: Sequence[Entry], target: Target) -> tuple[list[Message], int]:
-    """Return the messages of a beginning in which nothing is to be mended, and its length.
+class _InOrder(NamedTuple):
+    """A beginning in which nothing is to be mended."""
+
+    messages: list[Message]
+    length: int
+    """How many entries it has: it ends where no call waits for a result."""
+    goes_on: bool
+    """What follows may belong to it too, once there is more."""
+
+
+def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:
+    """Return the beginning of a history in which nothing is to be mended.
 
     Nearly every history is such a beginning and nothing else: whatever it says may be sent, and
     behind each answer stand the results of its calls, in their order. `_Fold` would say the same
@@ -182,6 +192,7 @@ def _in_order(entries: Sequence[Entry], target: Target) -> tuple[list[Message], 
     messages: list[Message] = []
     waiting: list[str] = []
     place, border = 0, (0, 0)  # the latter of the newest answer that calls, in both
+    goes_on = False
     for place, entry in enumerate(entries):
         data = entry.data
         if type(data) is ToolResult:  # isinstance is slow with Structs
@@ -200,8 +211,10 @@ def _in_order(entries: Sequence[Entry], target: Target) -> tuple[list[Message], 
                     break
             messages.append(said)
     else:
-        place = len(entries)
-    return (messages[: border[0]], border[1]) if waiting else (messages, place)
+        place, goes_on = len(entries), True
+    if waiting:
+        return _InOrder(messages[: border[0]], border[1], goes_on)
+    return _InOrder(messages, place, goes_on)
 
 
 def _said(data: Assistant | User | Context, target: Target) -> Message | None:
@@ -225,15 +238,52 @@ def _is_foreign(answer: Assistant, target: Target) -> bool:
     )
 
 
+class Repairing:
+    """A repair that is handed its entries run by run, oldest first, as they come from the disk."""
+
+    def __init__(self, target: Target, summary: str | None = None) -> None:
+        self._target = target
+        self._messages: list[Message] = []
+        if summary:
+            self._messages.append(Message("user", (Text(summary),)))
+        self._rest: list[Entry] = []
+        """Read, and not yet among the messages: the newest answer waits for results."""
+        self._fold: _Fold | None = None
+
+    def read(self, entries: Sequence[Entry]) -> None:
+        """Take the next entries."""
+        if self._fold is not None:
+            self._fold.read(entries)
+            return
+        entries = [*self._rest, *entries]
+        found = _in_order(entries, self._target)
+        self._messages += found.messages
+        self._rest = entries[found.length :]
+        if not found.goes_on or len(self._rest) > _LONG:
+            self._mend()
+
+    def _mend(self) -> _Fold:
+        """Read with care from here on."""
+        self._fold = _Fold(self._target, [*self._messages])
+        self._fold.read(self._rest)
+        return self._fold
+
+    def done(self) -> Repaired:
+        """Return the messages, and what had to be mended."""
+        fold = self._fold or self._mend()
+        messages, injected = fold.answered()
+        return Repaired(messages, _record(injected, fold.dropped))
+
+
+_LONG = 10_000
+"""Entries of one turn from which on it is no longer read again with each run."""
+
+
 def repair(view: View, target: Target) -> Repaired:
     """Return the messages of a view for one target, and what had to be mended."""
-    summary = [Message("user", (Text(view.summary),))] if view.summary else []
-    entries = (*view.kept, *view.entries)
-    whole, length = _in_order(entries, target)
-    fold = _Fold(target, [*summary, *whole])
-    fold.read(entries[length:])
-    messages, injected = fold.answered()
-    return Repaired(messages, _record(injected, fold.dropped))
+    repairing = Repairing(target, view.summary)
+    repairing.read((*view.kept, *view.entries))
+    return repairing.done()
 
 
 def _record(injected: Sequence[Injected], dropped: Sequence[str]) -> Repair | None:

@@ -115,6 +115,17 @@ class Tape:
             for _, line in segment.lines():
                 yield line
 
+    def runs(
+        self,
+        head: Head,
+        *,
+        to_anchor: bool = False,
+        skipped: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[list[Entry]]:
+        """Yield the entries of the path to a head, oldest first, many at a time."""
+        for segment in self.path(head, to_anchor=to_anchor):
+            yield from segment.runs(skipped)
+
     def entries(
         self,
         head: Head,
@@ -122,10 +133,10 @@ class Tape:
         to_anchor: bool = False,
         skipped: Callable[[str], None] = lambda _: None,
     ) -> list[Entry]:
-        """Return the entries of the path to a head, oldest first; memory grows with the path."""
+        """Return the same in one list: memory grows with the path."""
         entries: list[Entry] = []
-        for segment in self.path(head, to_anchor=to_anchor):
-            entries += segment.entries(skipped)
+        for run in self.runs(head, to_anchor=to_anchor, skipped=skipped):
+            entries += run
         return entries
 
     def newest(self, head: Head, count: int) -> tuple[Kept, ...]:

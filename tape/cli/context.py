@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from ..entries import Anchor
 from ..render import SHORT, content_lines, single
-from ..repair import Target, repair
-from ..view import view
+from ..repair import Target
+from ..sendable import sendable
 from .call import entry
 from .out import as_json, counted, document, examples, ref, say, size, warn
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..branches import Head
-    from ..line import Entry
     from ..repair import Repaired
     from ..tape import Tape
     from ..view import Message
@@ -38,9 +36,7 @@ def context(options: Options, ref: str, as_json: bool) -> None:
     --json prints {tape, branch, head, messages, repair, bytes}.
     """
     with entry(options, ref) as (tape, head):
-        path = tape.entries(head, to_anchor=True, skipped=warn)
-        seen = view(path, kept(tape, path))
-        made = repair(seen, NOBODY)
+        seen, made = sendable(tape, head, NOBODY, warn)
         parts = weights(made, has_summary=bool(seen.summary))
     if as_json:
         document(
@@ -55,12 +51,6 @@ def context(options: Options, ref: str, as_json: bool) -> None:
         )
     else:
         say(lines(tape, head, made, parts))
-
-
-def kept(tape: Tape, path: list[Entry]) -> list[Entry]:
-    """Return what the newest anchor of a path keeps in view."""
-    anchors = [entry.data for entry in path if isinstance(entry.data, Anchor)]
-    return tape.kept(anchors[-1]) if anchors else []
 
 
 def weights(made: Repaired, *, has_summary: bool) -> dict[str, int]:

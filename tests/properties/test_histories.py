@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tape.entries import Anchor, Kept
 from tape.errors import UsageError
 from tape.refs import Pin
+from tape.repair import Target, repair
+from tape.sendable import sendable
 from tape.upkeep import detach, redact
 from tape.verify import Counts, verify
 from tape.view import view
@@ -43,6 +45,9 @@ def without_data(files, entry):
 def _gone(line):
     head, marker, data = line.partition(b',"data":')
     return head + marker + b"null".ljust(len(data) - 1) + b"}"
+
+
+SOMEBODY = Target("https://one", "api", "model")
 
 
 class Histories(RuleBasedStateMachine):
@@ -276,6 +281,16 @@ class Histories(RuleBasedStateMachine):
             found = {branch: making.texts(tape, branch) for branch in refs.branches}
             assert found == {branch: self.words(tape.id, branch) for branch in self.model[tape.id]}
             assert refs.current == self.current[tape.id]
+
+    @invariant()
+    def reading_run_by_run_gives_the_same_messages(self):
+        for tape in self.tapes.values():
+            for branch in tape.refs().branches:
+                seen, repaired = sendable(tape, tape.head(branch), SOMEBODY)
+                path = tape.entries(tape.head(branch), to_anchor=True)
+                anchors = [one.data for one in path if isinstance(one.data, Anchor)]
+                assert seen == view(path, tape.kept(anchors[-1]) if anchors else ())
+                assert repaired == repair(seen, SOMEBODY)
 
     @invariant()
     def the_second_reader_agrees_and_old_bytes_never_change(self):

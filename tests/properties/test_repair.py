@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tape.blocks import BlobRef, Image, Text, tool_calls
 from tape.entries import Assistant, Context, Error, ToolResult, ToolStart, User
 from tape.line import Entry
-from tape.repair import Target, is_recorded, repair
+from tape.repair import Repairing, Target, is_recorded, repair
 from tape.view import view
 from tests.tape.making import BUDGET, answer, result
 
@@ -140,3 +140,20 @@ def test_a_beginning_in_order_is_read_as_the_rest_is(runs, target):
     dropped = found.repair.dropped if found.repair else ()
     assert careful.repair.dropped == (blank.id, *dropped)
     assert careful.repair.injected == (found.repair.injected if found.repair else ())
+
+
+@pytest.mark.slow
+@SEARCH
+@given(
+    st.lists(TURNS | st.lists(EVENTS, max_size=3), max_size=5),
+    st.lists(st.integers(0, 20), max_size=4),
+    st.sampled_from([SEES, BLIND]),
+)
+def test_it_does_not_matter_in_which_runs_a_history_comes(runs, cuts, target):
+    entries = path([event for run in runs for event in run])
+    repairing, start = Repairing(target), 0
+    for end in sorted(cuts):
+        repairing.read(entries[start:end])
+        start = max(start, end)
+    repairing.read(entries[start:])
+    assert repairing.done() == repair(view(entries), target)
