@@ -11,13 +11,13 @@ import re
 from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import msgspec
 from msgspec import Raw, Struct, defstruct
 from msgspec.structs import force_setattr
 
-from .blocks import NO_JSON, Text
+from .blocks import NO_JSON, Text, ToolCall
 from .entries import PAYLOADS, Anchor, Assistant, Context, Payload, ToolResult, ToolStart, User
 from .errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
 from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_data
@@ -25,7 +25,7 @@ from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_da
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .blocks import BlobRef
+    from .blocks import BlobRef, Content
 
 FORMAT = 1
 """The version of the entry line that this code writes."""
@@ -280,10 +280,36 @@ def _stand_alone(entries: list[Entry]) -> bool:
     False when one of them names a blob, where only raw JSON or an anchor can hide it from a typed
     decoder, or when an entry is an older version's.
     """
-    for entry in entries:
+    for entry in entries:  # asks for types: isinstance is slow with Structs
+        if entry.v != FORMAT:
+            return False
         data = entry.data
-        own = _OWNS.get(type(data), _own)
-        if entry.v != FORMAT or not own(data):
+        kind = type(data)
+        if kind in _SPOKEN and not _own_content(data.content):  # type: ignore[attr-defined]
+            return False
+        if kind in _RAWLESS or (kind is ToolStart and data.args is NO_JSON):  # type: ignore[attr-defined]
+            continue
+        if kind is Anchor or not _own(data):
+            return False
+    return True
+
+
+_RAWLESS = frozenset({User, Assistant, Context})
+"""Types of the most frequent payloads without a raw field of their own."""
+_SPOKEN = _RAWLESS | {ToolResult}
+
+
+def _own_content(content: Content) -> bool:
+    for block in content:  # nearly all are plain words, or a call and nothing beside it
+        if block.wire is NO_JSON and type(block) is Text:
+            continue
+        if block.wire is NO_JSON and type(block) is ToolCall:
+            args = bytes(block.args)
+            if BLOB in args:
+                return False
+            if args:
+                force_setattr(block, "args", Raw(args))
+        elif not _own(block):
             return False
     return True
 
@@ -298,25 +324,6 @@ def _own(part: Struct) -> bool:
                 return False
             force_setattr(part, name, Raw(data))
     return True
-
-
-def _own_content(data: User | Assistant | Context | ToolResult) -> bool:
-    for block in data.content:  # nearly all are plain words
-        if (type(block) is not Text or block.wire is not NO_JSON) and not _own(block):
-            return False
-    return True
-
-
-def _own_result(data: ToolResult) -> bool:
-    return _own_content(data) and (data.details is NO_JSON or _own(data))
-
-
-_OWNS: dict[type, Callable[[Any], bool]] = {
-    **dict.fromkeys((User, Assistant, Context), _own_content),
-    ToolResult: _own_result,
-    ToolStart: lambda data: data.args is NO_JSON or _own(data),
-    Anchor: lambda _: False,
-}
 
 
 def _decode_strictly(lines: bytes) -> list[Entry]:
