@@ -66,7 +66,16 @@ def anthropic(pieces: int) -> list[bytes]:
     ]
 
 
-WIRES = {"openai-chat": chat, "openai": responses, "anthropic": anthropic}
+def google(pieces: int) -> list[bytes]:
+    def chunk(text, **more):
+        content = {"parts": [{"text": text}], "role": "model"}
+        return event(candidates=[{"content": content, "index": 0, **more}], modelVersion="bench-1")
+
+    text = [chunk(f" word{number}") for number in range(pieces)]
+    return [chunk("Well,"), *text, chunk(".", finishReason="STOP")]
+
+
+WIRES = {"openai-chat": chat, "openai": responses, "anthropic": anthropic, "google": google}
 
 
 @cache

@@ -10,8 +10,15 @@ from tape import repair
 from tape.entries import Assistant, Error, Failure
 from tape.view import Message, view
 
-from ..errors import ModelError, StreamError
+from ..errors import (
+    ContentFiltered,
+    ContextLengthExceeded,
+    MalformedHistory,
+    ModelError,
+    StreamError,
+)
 from ..llm.accumulate import StreamAccumulator
+from ..llm.overflow import is_silent_overflow
 from ..llm.types import (
     ReasoningDelta,
     Request,
@@ -22,10 +29,23 @@ from ..llm.types import (
     ToolCallStart,
 )
 from . import events
-from .parts import Parts, milliseconds, record_abort
+from .parts import Model, Parts, milliseconds, record_abort
 
 if TYPE_CHECKING:
     from tape.blocks import Content
+
+
+_ADVICE: dict[type[ModelError], str] = {
+    ContextLengthExceeded: (
+        "the conversation is too long for this model: go on with one that takes more (-m), "
+        "or from an earlier entry (--fork REF@ENTRY)"
+    ),
+    MalformedHistory: (
+        "this provider does not take the conversation as it stands: go on with another model "
+        "(-m), or from an earlier entry (--fork REF@ENTRY)"
+    ),
+}
+"""What to do about errors that come again with each prompt."""
 
 
 class Answer(NamedTuple):
@@ -34,6 +54,8 @@ class Answer(NamedTuple):
     content: Content
     stop: str
     error: ModelError | None = None
+    is_paused: bool = False
+    """It goes on when it is sent back as it is."""
 
 
 async def ask(parts: Parts) -> Answer:
@@ -71,6 +93,7 @@ def _request(parts: Parts, messages: tuple[Message, ...]) -> Request:
         system=parts.model.system,
         tools=parts.tools.specs(),
         session=parts.session,
+        load=parts.record.load,
     )
 
 
@@ -106,12 +129,16 @@ def _assistant(
         response_id=answer.response_id,
         duration_ms=duration_ms,
         partial=answer.finish is None,
-        error=_failure(answer.error) if answer.error else None,
+        error=_failure(answer),
     )
 
 
-def _failure(error: ModelError) -> Failure:
-    return Failure(type(error).__name__, str(error))
+def _failure(answer: StreamAccumulator) -> Failure | None:
+    """Return why an answer failed, or what the provider says of having refused it."""
+    error, finish = answer.error, answer.finish
+    if error is None and finish is not None and finish.why:
+        return Failure(ContentFiltered.__name__, finish.why)
+    return Failure(type(error).__name__, str(error)) if error else None
 
 
 def _record_stopped(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> None:
@@ -124,8 +151,8 @@ def _record_stopped(parts: Parts, answer: StreamAccumulator, duration_ms: int) -
 
 def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> Answer:
     error = answer.error
-    if error is None and answer.finish is None:
-        error = answer.error = StreamError("the answer ended before it was whole")
+    if error is None:
+        error = answer.error = _unsaid(parts.model, answer)
     if error is not None:
         return _record_failure(parts, answer, error, duration_ms)
     response = answer.response()
@@ -134,7 +161,28 @@ def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) ->
     )
     parts.record.barrier()
     parts.emit(events.MessageEnd(entry.id, response.content, response.stop_reason, response.usage))
-    return Answer(response.content, response.stop_reason)
+    if response.stop_reason == "content_filter":
+        parts.emit(events.Warn(_refusal(parts.model, answer)))
+    paused = response.is_paused and not response.tool_calls
+    return Answer(response.content, response.stop_reason, is_paused=paused)
+
+
+def _unsaid(model: Model, answer: StreamAccumulator) -> ModelError | None:
+    """Return what is wrong with an answer whose provider says nothing of it."""
+    if answer.finish is None:
+        return StreamError("the answer ended before it was whole", provider=model.provider)
+    if not is_silent_overflow(answer.finish.stop_reason, answer.usage, model.window):
+        return None
+    return ContextLengthExceeded(
+        f"the conversation did not fit {model.provider}/{model.id}, which takes {model.window:,} "
+        "tokens: its host cut it without a word",
+        provider=model.provider,
+    )
+
+
+def _refusal(model: Model, answer: StreamAccumulator) -> str:
+    why = answer.finish.why if answer.finish else None
+    return f"{model.provider} stopped this answer: " + (why or "its filter found something in it")
 
 
 def _record_failure(
@@ -145,4 +193,7 @@ def _record_failure(
         parts.record.append(_assistant(parts, answer, content, "error", duration_ms))
     parts.record.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     parts.record.barrier()
+    for kind, advice in _ADVICE.items():
+        if isinstance(error, kind):
+            parts.emit(events.Warn(advice))
     return Answer(content, "error", error)

@@ -96,6 +96,8 @@ async def assemble(
             system=system_prompt(where, name),
             max_turns=settings.max_turns,
             cost=partial(names.cost, provider.name, model_id),
+            window=names.window(provider.name, model_id),
+            sees_images=names.sees_images(provider.name, model_id),
         )
 
     def opened(prompt: str) -> Recorder:

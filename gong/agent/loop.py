@@ -30,9 +30,9 @@ class Outcome(NamedTuple):
 
 async def run(parts: Parts) -> Outcome:
     """Serve what stands at the end of the path until no calls, steering or follow-ups are left."""
-    turns, stop = 0, "stop"
+    turns, stop, paused = 0, "stop", False
     while True:
-        for queued in parts.take_steering():
+        for queued in () if paused else parts.take_steering():
             _inject(parts, queued)
         if parts.model.max_turns and turns >= parts.model.max_turns:
             parts.emit(events.TurnLimit(turns))
@@ -40,14 +40,14 @@ async def run(parts: Parts) -> Outcome:
         turns += 1
         parts.emit(events.TurnStart(turns))
         answer = await ask(parts)
-        stop = answer.stop
+        stop, paused = answer.stop, answer.is_paused
         if answer.error is not None:
             return Outcome(stop, answer.error)
         calls = tool_calls(answer.content)
         if calls:
             await run_tools(parts, calls)
         parts.emit(events.TurnEnd(turns, len(calls)))
-        if calls or parts.steering_waits():
+        if calls or paused or parts.steering_waits():
             continue
         follow_up = parts.take_follow_up()
         if follow_up is None:

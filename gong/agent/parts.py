@@ -11,8 +11,10 @@ from tape.repair import ABORTED, Target
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from tape.blocks import BlobRef
     from tape.entries import Cost, Usage
     from tape.line import Entry
+    from tape.tape import Tape
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Request, StreamEvent
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 class Record(Protocol):
     """Where facts go: the open branch."""
 
+    tape: Tape
     path: list[Entry]
 
     def append(self, payload: Payload) -> Entry:
@@ -32,6 +35,10 @@ class Record(Protocol):
 
     def barrier(self) -> None:
         """Return when everything appended is on the medium."""
+        ...
+
+    def load(self, blob: BlobRef) -> bytes:
+        """Return the bytes of a picture or file on the path; raises NotFound."""
         ...
 
 
@@ -57,11 +64,14 @@ class Model:
     """Most model calls in one run; 0 is no limit."""
     cost: Callable[[Usage], Cost | None] = lambda _: None
     """What a call cost; None where that is not known."""
+    window: int | None = None
+    """Most tokens of one call, where that is known."""
+    sees_images: bool = True
 
     @property
     def target(self) -> Target:
         """Whom messages are repaired for."""
-        return Target(self.endpoint, self.api, self.id)
+        return Target(self.endpoint, self.api, self.id, self.sees_images)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from tape.errors import NotFound
+
 if TYPE_CHECKING:
+    from tape.blocks import BlobRef
     from tape.branches import Head
     from tape.entries import Payload
     from tape.line import Entry
@@ -52,6 +55,18 @@ class Recorder:
         if self.branch in self.tape.refs().branches:
             return self.tape.head(self.branch)
         return self.writer.head
+
+    def load(self, blob: BlobRef) -> bytes:
+        """Return the bytes of a picture or file on the path; raises NotFound."""
+        tape = self.tape
+        while True:
+            try:
+                return tape.blobs.read(blob.hash)
+            except NotFound:
+                origin = tape.origin()
+                if origin is None:
+                    raise
+                tape = origin
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry; durable after the next barrier."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from tape.blocks import NO_JSON, ToolCall
 from tape.entries import ToolResult, ToolStart
 
 from ..tools import tool
 from ..tools.tool import ToolContext
+from ..tools.truncation.storage import TapeStorage
 from . import events
 from .parts import Parts, milliseconds, record_abort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tape.blocks import ToolCall
 
     from ..tools.registry import Prepared, Registry
 
@@ -114,14 +114,18 @@ async def _run_one(parts: Parts, one: _Running, prepared: Prepared) -> None:
         one.shown = (one.shown + text)[-_SHOWN:]
         parts.emit(events.ToolExecutionUpdate(one.call.id, text))
 
-    context = ToolContext(env=parts.env, call_id=one.call.id, update=update)
+    context = ToolContext(
+        env=parts.env,
+        call_id=one.call.id,
+        update=update,
+        storage=TapeStorage(parts.record.tape.blobs),
+        session=parts.session,
+    )
     one.result = await parts.tools.run(prepared, context)
 
 
 def _record_result(parts: Parts, one: _Running, result: tool.ToolResult) -> None:
-    details = NO_JSON
-    if result.details is not None:
-        details = msgspec.Raw(msgspec.json.encode(result.details))
+    details = tool.details_of(result)
     call = one.call
     duration_ms = 0 if one.begun is None else milliseconds(parts, one.begun)
     parts.record.append(

@@ -7,7 +7,6 @@ is throttled is never taken for an overflow, whatever its text says. No key gets
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ..errors import (
     AccessDenied,
@@ -23,9 +22,6 @@ from ..errors import (
     RequestTimeout,
     ServerError,
 )
-
-if TYPE_CHECKING:
-    from tape.entries import Usage
 
 _LONGEST = 500
 _KEYS = re.compile(
@@ -107,7 +103,6 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[ModelError]], ...] = (
 _MAY_MEAN_QUOTA = frozenset({400, 403, 429, None})
 _SAYS_LITTLE = frozenset({400, 422})
 _FIRST_SERVER_STATUS = 500
-_NEARLY_FULL = 0.99
 
 
 def provider_error(
@@ -141,18 +136,6 @@ def without_keys(text: str, *keys: str) -> str:
     for key in filter(None, keys):
         text = text.replace(key, "…")
     return _KEYS.sub("…", text)
-
-
-def is_silent_overflow(stop_reason: str, usage: Usage, window: int | None) -> bool:
-    """Return whether an answer that looks whole was made from a prompt that did not fit.
-
-    That is a prompt larger than the window, or a full one that left no room for an answer.
-    """
-    if window is None:
-        return False
-    prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
-    starved = stop_reason == "length" and usage.output == 0
-    return prompt > window or (starved and prompt >= _NEARLY_FULL * window)
 
 
 def _kind(status: int | None, words: str) -> type[ModelError]:

@@ -177,8 +177,9 @@ async def _rounds(
                 answer.process(event)
                 yield event
         response = answer.response()
-        goes_on = len(steps) < max_tool_rounds and _runs_here(tools, response.tool_calls)
-        results = await run_calls(tools, response.tool_calls, request.messages) if goes_on else ()
+        runs = len(steps) < max_tool_rounds and _runs_here(tools, response.tool_calls)
+        results = await run_calls(tools, response.tool_calls, request.messages) if runs else ()
+        goes_on = runs or (response.is_paused and not response.tool_calls)
         steps.append(StepResult(response, results))
         yield StepFinish(steps[-1])
         if not goes_on or (stop_when is not None and stop_when(steps)):

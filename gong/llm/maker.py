@@ -78,8 +78,9 @@ def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> R
 
 def address(preset: Preset, environ: Mapping[str, str]) -> str:
     """Return where the provider is, without a slash at the end; raises ConfigurationError."""
-    if given := environ.get(preset.base_url_variable, "").strip():
-        return _http(given, preset.base_url_variable)
+    for variable in preset.base_url_variables:
+        if given := environ.get(variable, "").strip():
+            return _http(given, variable)
     host = environ.get(preset.host_variable, "").strip() if preset.host_variable else ""
     if host:
         with_scheme = host if "://" in host else f"http://{host}"
@@ -92,8 +93,8 @@ def is_at_hand(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> 
     """Return whether the provider can be asked without anything else: a key, or set up here."""
     if preset.later:
         return False
-    given = environ.get(preset.base_url_variable, "").strip()
-    return has_key or is_loopback(given)
+    given = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
+    return has_key or is_loopback(next(filter(None, given), ""))
 
 
 def is_a_key(text: str) -> bool:

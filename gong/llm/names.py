@@ -71,12 +71,23 @@ class Names:
         """Return what a call cost; None where the price is not known."""
         return cost(usage, self.info(f"{provider}/{model}"))
 
+    def window(self, provider: str, model: str) -> int | None:
+        """Return how many tokens a model takes in one call, None where that is not known."""
+        info = self.info(f"{provider}/{model}")
+        return info.context_window if info else None
+
+    def sees_images(self, provider: str, model: str) -> bool:
+        """Return whether pictures may be sent; one that nothing is known of is believed to see."""
+        preset, info = self.presets.get(provider), self.info(f"{provider}/{model}")
+        takes = preset is None or preset.quirks.images
+        return takes and (info is None or info.vision is not False)
+
     def unknown(self, name: str) -> UnknownModel:
         """Return the error for a name that means nothing, with what comes near."""
         provider, slash, model = name.partition("/")
         near = get_close_matches(name, self._words(), n=3, cutoff=0.6)
-        if name in self.presets:
-            near = [f"{name}/{self.presets[name].default_model or 'MODEL'}"]
+        if provider in self.presets and not model:
+            near = [f"{provider}/{self.presets[provider].default_model or 'MODEL'}"]
         elif slash:
             near += [f"{one}/{model}" for one in get_close_matches(provider, self.presets, n=1)]
         hint = f"did you mean {', '.join(near)}? " if near else ""

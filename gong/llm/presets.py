@@ -87,6 +87,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Another provider whose key this one takes."""
     auth: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent."""
+    base_url_aliases: tuple[str, ...] = ()
+    """Variables that override the address as well, where its own is not set."""
     host_variable: str = ""
     """A variable that names host and port only, such as OLLAMA_HOST."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -111,9 +113,10 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return self.key_of or self.name
 
     @property
-    def base_url_variable(self) -> str:
-        """The variable that overrides the address."""
-        return f"{self.name.upper().replace('-', '_')}_BASE_URL"
+    def base_url_variables(self) -> tuple[str, ...]:
+        """The variables that override the address, first one first."""
+        own = f"{self.name.upper().replace('-', '_')}_BASE_URL"
+        return (own, *self.base_url_aliases)
 
 
 def merged(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:

@@ -6,11 +6,12 @@ raises into its reader.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Raw, Struct, field
 
-from tape.blocks import NO_JSON, Content, ToolCall, text_of, tool_calls
+from tape.blocks import NO_JSON, BlobRef, Content, ToolCall, text_of, tool_calls
 from tape.entries import Usage
 from tape.view import Message
 
@@ -19,6 +20,8 @@ from ..errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+PAUSED = "pause_turn"
+"""The `raw_stop` of an answer that is to be sent back as it is."""
 StopReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "aborted"]
 
 
@@ -66,6 +69,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Who is asked, where the caller leaves the routing to the client."""
     response_format: ResponseFormat | None = None
     """Only for providers that have `native_objects`."""
+    load: Callable[[BlobRef], bytes] | None = None
+    """Returns the bytes of a picture or file, or raises NotFound; without it they are not sent."""
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -77,6 +82,11 @@ class Response(Struct, frozen=True, kw_only=True):
     model: str
     raw_stop: str | None = None
     response_id: str | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        """The provider stopped between steps of its own: sent back as it is, the answer goes on."""
+        return self.raw_stop == PAUSED and bool(self.content)
 
     @property
     def text(self) -> str:
@@ -176,6 +186,8 @@ class Finish(_Event, frozen=True, tag="finish"):
     stop_reason: StopReason
     usage: Usage
     raw_stop: str | None = None
+    why: str | None = None
+    """What the provider says of a refusal."""
 
 
 class Failed(Struct, frozen=True):

@@ -11,25 +11,27 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
-from msgspec import Raw
 
-from tape.blocks import NO_JSON
 from tape.formats import anthropic
-from tape.formats.wire import encoded
 
+from .body import options, with_array
+from .connection import Call
 from .histories import Histories
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tape.formats.turns import Encoder
+    from tape.view import Message
+
     from ..presets import Preset
     from ..types import Request, ToolChoice, ToolSpec
+    from .values import WireObject
 
-WireObject = dict[str, Any]
-
+_PATH = "/v1/messages"
 _MAX_TOKENS = 16_000
 _CACHE = {"cache_control": {"type": "ephemeral"}}
 _HAS_MARK = b'"cache_control":'
@@ -48,11 +50,26 @@ _BETA = "anthropic-beta"
 _OWN_HOST = "anthropic"
 
 
-class Call(NamedTuple):
-    """What is sent: the body as JSON, and headers of this call only."""
+class _Unmarked:
+    """Encodes a history without the marks of other programs, which imported blocks may carry.
 
-    body: bytes
-    headers: dict[str, str]
+    Only so few marks are allowed. Each element is searched once.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._given: list[bytes] = []
+        self._clean: list[bytes] = []
+
+    def elements(self, messages: Sequence[Message]) -> list[bytes]:
+        """Return each element of the array as JSON."""
+        given = self._encoder.elements(messages)
+        known = len(self._given) - 1  # the last one may have grown
+        if known < 0 or given[:known] != self._given[:known]:
+            known = 0
+        new = [_without_mark(one) if _HAS_MARK in one else one for one in given[known:]]
+        self._given, self._clean = given, [*self._clean[:known], *new]
+        return [*self._clean]
 
 
 class Writer:
@@ -61,21 +78,19 @@ class Writer:
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._form = anthropic.Options(thinking_as_text=preset.quirks.thinking_as_text)
-        self._histories = Histories(anthropic.encoder)
+        self._histories = Histories(lambda form, load: _Unmarked(anthropic.encoder(form, load)))
 
     def call(self, request: Request) -> Call:
         """Return the call; its options have the last word. Raises MsgspecError for bad options."""
-        options = _options(request)
-        cached = options.pop("auto_cache", True)
-        betas = options.pop("betas", [])
+        own = options(request)
+        cached, betas = own.pop("auto_cache", True), own.pop("betas", [])
         wire = envelope(request, self.preset)
         if not cached:
             wire = _without_marks(wire)
         messages = self._histories.elements(request, self._form)
         messages = _marked(messages, _MARKED_MESSAGES if cached else 0)
-        wire["messages"] = Raw(b"[%b]" % b",".join(messages))
-        body = encoded({**wire, **self.preset.body, **options})
-        return Call(body, self._headers(wire, betas))
+        body = with_array({**wire, **self.preset.body, **own}, b"messages", messages)
+        return Call(_PATH, body, self._headers(wire, betas))
 
     def _headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
         """Return the beta header: what the preset, the call and the way of thinking ask for."""
@@ -141,12 +156,7 @@ def _system(request: Request) -> WireObject:
 
 
 def _marked(elements: list[bytes], count: int) -> list[bytes]:
-    """Return the messages with the last block of the `count` newest of the user marked.
-
-    Marks of other programs, which imported blocks may carry, go: only so few are allowed.
-    """
-    if _HAS_MARK in b",".join(elements):  # one search is quicker than many
-        elements = [_without_mark(one) if _HAS_MARK in one else one for one in elements]
+    """Return the messages with the last block of the `count` newest of the user marked."""
     asked = (place for place in reversed(range(len(elements))) if elements[place].startswith(_USER))
     for place in islice(asked, count):
         elements[place] = _with_mark(elements[place])
@@ -205,8 +215,3 @@ def _sampling(request: Request, preset: Preset) -> WireObject:
     if request.temperature is not None and not fixed:
         sampling["temperature"] = request.temperature
     return sampling
-
-
-def _options(request: Request) -> WireObject:
-    options = request.options
-    return {} if options == NO_JSON else msgspec.json.decode(options, type=WireObject)

@@ -34,14 +34,13 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
+from .values import WireObject, wire_object, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...errors import ModelError
-    from .channel import Channel
-
-WireObject = dict[str, Any]
+    from .failures import Failures
 
 _STOPS: dict[str, StopReason] = {
     "end_turn": "stop",
@@ -51,18 +50,6 @@ _STOPS: dict[str, StopReason] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
-}
-_STATUS_OF_ERROR = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
 }
 
 
@@ -75,7 +62,7 @@ class _WireEvent(Struct, frozen=True):
     content_block: WireObject | None = None
     delta: WireObject | None = None
     usage: WireObject | None = None
-    error: WireObject | None = None
+    error: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_WireEvent)
@@ -108,15 +95,16 @@ class _OpenBlock:
 class StreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, failures: Failures) -> None:
         self.finished = False
-        self._channel = channel
+        self._failures = failures
         self._started = False
         self._stop: str | None = None
+        self._details: WireObject = {}
         self._counts: WireObject = {}
         self._open: dict[int, _OpenBlock] = {}
 
-    def feed(self, data: str) -> Iterator[StreamEvent]:
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one event says.
 
         Raises the error an `error` event names, StreamError for an event that makes no sense.
@@ -125,19 +113,28 @@ class StreamDecoder:
             event = _decoded(data)
         except (ValueError, RecursionError) as error:
             why = f"sent a malformed event that cannot be read: {error}"
-            raise self._channel.wrong(why) from error
+            raise self._failures.wrong(why) from error
         try:
             yield from self._react(event)
         except (LookupError, TypeError, ValueError) as error:
-            raise self._channel.wrong(f"sent a malformed {event.type} event: {error!r}") from error
+            raise self._failures.wrong(f"sent a malformed {event.type} event: {error!r}") from error
 
     def ending(self, error: ModelError) -> Iterator[StreamEvent]:
-        """Yield the last event of a stream that stopped with `error` before it finished.
+        """Yield the last event of a stream that stopped with `error` before it was finished.
 
         An answer that had said why it stopped, with every block closed, is whole all the same.
         """
-        whole = self._stop is not None and not self._open
-        yield self._finish() if whole else Failed(error, self.usage())
+        if self._stop is None or self._open:
+            yield Failed(error, self.usage())
+        else:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the end of the answer."""
+        said = (self._details.get(name) for name in ("category", "explanation"))
+        why = ": ".join(one for one in said if isinstance(one, str) and one)
+        stop = _STOPS.get(self._stop or "", "stop")
+        yield Finish(stop, self.usage(), self._stop, why or None)
 
     def usage(self) -> Usage:
         """Return the tokens counted so far; input is without cached ones."""
@@ -163,18 +160,18 @@ class StreamDecoder:
             case "content_block_stop":
                 yield from self._end(index)
             case "message_delta":
-                self._stop = (event.delta or {}).get("stop_reason") or self._stop
+                delta = event.delta or {}
+                self._stop = delta.get("stop_reason") or self._stop
+                self._details = wire_object(delta.get("stop_details")) or self._details
                 self._count(event.usage)
             case "message_stop":
                 for left_open in sorted(self._open):
                     yield from self._end(left_open)
-                yield self._finish()
+                self.finished = True
             case "error":
-                raise self._told(event.error or {})
-
-    def _finish(self) -> Finish:
-        self.finished = True
-        return Finish(_STOPS.get(self._stop or "", "stop"), self.usage(), self._stop)
+                raise self._failures.told(event.error)
+            case _ if event.error:  # from a host that gives its events no type
+                raise self._failures.told(event.error)
 
     def _message_start(self, message: WireObject) -> Iterator[StreamEvent]:
         self._started = True
@@ -191,15 +188,15 @@ class StreamDecoder:
             case "text":
                 yield TextStart(index)
                 if text := block.get("text"):
-                    yield TextDelta(index, _words(text))
+                    yield TextDelta(index, words(text))
             case "thinking":
                 yield ReasoningStart(index)
                 if text := block.get("thinking"):
-                    yield ReasoningDelta(index, _words(text))
+                    yield ReasoningDelta(index, words(text))
             case "redacted_thinking":
                 yield ReasoningStart(index)
             case "tool_use":
-                yield ToolCallStart(index, _words(block["name"]), _words(block.get("id")))
+                yield ToolCallStart(index, words(block["name"]), words(block.get("id")))
                 if given := block.get("input"):
                     yield ToolCallDelta(index, msgspec.json.encode(given).decode())
 
@@ -207,13 +204,13 @@ class StreamDecoder:
         block = self._open[index]
         match delta.get("type"), block.wire["type"]:
             case "text_delta", "text":
-                yield TextDelta(index, _words(delta["text"]))
+                yield TextDelta(index, words(delta["text"]))
             case "thinking_delta", "thinking":
-                yield ReasoningDelta(index, _words(delta["thinking"]))
+                yield ReasoningDelta(index, words(delta["thinking"]))
             case "input_json_delta", "tool_use":
-                yield ToolCallDelta(index, _words(delta["partial_json"]))
+                yield ToolCallDelta(index, words(delta["partial_json"]))
             case "input_json_delta", _:
-                block.input.append(_words(delta["partial_json"]))
+                block.input.append(words(delta["partial_json"]))
             case "citations_delta", _:
                 cited = block.wire.get("citations") or []
                 block.wire["citations"] = [*cited, delta["citation"]]
@@ -234,32 +231,14 @@ class StreamDecoder:
             case _:
                 yield OpaqueBlock(index, packed(block.whole()))
 
-    def _told(self, error: WireObject) -> ModelError:
-        """Return the error an `error` event tells of: the answer had begun, so HTTP said 200."""
-        code = str(error.get("type", ""))
-        message = str(error.get("message", "")) or code
-        status = _STATUS_OF_ERROR.get(code)
-        if status is None:
-            return self._channel.wrong(f"API error: {message or 'no reason given'}")
-        return self._channel.told(status, message, code)
-
     def _count(self, usage: WireObject | None) -> None:
         """Take newer counts; a field that is null or left out keeps its older one."""
         counts = {**(usage or {}), **((usage or {}).get("output_tokens_details") or {})}
         self._counts |= {name: count for name, count in counts.items() if isinstance(count, int)}
 
 
-def _decoded(data: str) -> _WireEvent:
+def _decoded(data: bytes) -> _WireEvent:
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
         return _DECODER.decode(encoded(decoded(data)))
-
-
-def _words(value: object) -> str:
-    """Return a text; null is an empty one."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError(f"text expected, not {value!r}")
-    return value

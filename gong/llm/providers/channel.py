@@ -1,33 +1,30 @@
-"""The way to one provider, alike on every wire: limits in time, and failures as errors of ours.
+"""One answer from its call to its last event, alike on every wire.
 
-An answer ends with exactly one Finish or Failed, and begins within `first_byte`; no silence in it
-is longer than `idle`. No key gets into a text.
+It ends with exactly one Finish or Failed, begins within `first_byte`, and no silence in it is
+longer than `idle`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
-from math import isfinite
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
-from ...errors import ModelError, NetworkError, RequestTimeout, StreamError
-from ..errors import provider_error, without_keys
+import msgspec
+
+from ...errors import InvalidRequest, ModelError
+from .connection import Connection, Route
+from .failures import Failures
+from .sse import Events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from ..presets import Preset
     from ..types import StreamEvent
+    from .connection import Call, Reply, Sdk
 
-KEPT_SECONDS = 90.0
-"""How long an idle connection is kept: tools run between two calls."""
-KEPT = 10
-"""How many are."""
-_DRAIN_SECONDS = 0.1
+_SHOWN = 65_536
+"""Bytes that are kept of an answer in which there is no event yet."""
 
 
 class Decoder(Protocol):
@@ -36,104 +33,65 @@ class Decoder(Protocol):
     finished: bool
     """The answer is whole: nothing more is read."""
 
-    def feed(self, data: str) -> Iterator[StreamEvent]:
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one event says; raises ModelError."""
         ...
 
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the last events of a finished answer."""
+        ...
+
     def ending(self, error: ModelError) -> Iterator[StreamEvent]:
-        """Yield the last events of a stream that stopped with `error` before it finished."""
+        """Yield the last events of one that stopped with `error` before it was finished."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class Channel:
-    """One provider as it is reached; `endpoint` has no slash at its end."""
+    """The way to one provider."""
 
-    preset: Preset
-    key: str = field(repr=False)
-    endpoint: str
+    def __init__(self, sdk: Sdk, preset: Preset, key: str, endpoint: str) -> None:
+        self.failures = Failures(preset.name, key, endpoint)
+        self._limits = preset.timeouts
+        self._connection = Connection(sdk, Route(preset, key, endpoint), self.failures)
 
     async def answer(
-        self, events: AsyncGenerator[str, None], decoder: Decoder
+        self, write: Callable[[], Call], decoder: Decoder
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Yield what the data of `events` means; closing it closes them."""
-        limits = self.preset.timeouts
-        limit, what = limits.first_byte, "begin its answer"
+        """Yield the events of the answer to a call; closing it closes the connection."""
         try:
-            async with aclosing(events):
-                while (data := await self._next(events, limit, what)) is not None:
-                    for event in decoder.feed(data):
-                        yield event
-                    if decoder.finished:
-                        await _drained(events)
-                        return
-                    limit, what = limits.idle, "go on with its answer"
-            raise self.wrong("stopped in the middle of its answer")
+            async with self._connection.reply(self._written(write)) as reply:
+                async with aclosing(self._data(reply)) as found:
+                    async for data in found:
+                        for event in decoder.feed(data):
+                            yield event
+                        if decoder.finished:
+                            break
+                for event in decoder.finish():
+                    yield event
+                await reply.drain()
         except ModelError as error:
             for event in decoder.ending(error):
                 yield event
 
-    async def _next(self, events: AsyncGenerator[str, None], limit: float, what: str) -> str | None:
-        """Return the data of the next event, None at the end; raises RequestTimeout."""
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._connection.close()
+
+    async def _data(self, reply: Reply) -> AsyncGenerator[bytes, None]:
+        """Yield the data of each event; raises ModelError at the end, where no answer may end."""
+        events, seen, limit = Events(), b"", self._limits.first_byte
+        begun = False
+        while (chunk := await reply.next(limit, begun=begun)) is not None:
+            for data in filter(None, events.feed(chunk)):
+                begun, limit = True, self._limits.idle
+                yield data
+            if not begun:
+                seen = (seen + chunk)[:_SHOWN]
+        raise self.failures.stopped() if begun else self.failures.unanswered(seen)
+
+    def _written(self, write: Callable[[], Call]) -> Call:
         try:
-            async with asyncio.timeout(limit):
-                return await anext(events, None)
-        except TimeoutError:
-            raise self._too_late(what, limit) from None
-
-    def told(
-        self,
-        status: int | None,
-        message: str,
-        code: str | None = None,
-        retry_after: float | None = None,
-    ) -> ModelError:
-        """Return the error the provider tells of; `status` is None where it has none."""
-        return provider_error(
-            self.preset.name, status, message, code=code, retry_after=retry_after, key=self.key
-        )
-
-    def unreachable(self, error: BaseException) -> NetworkError:
-        """Return the error for an answer that did not begin because of the network."""
-        reason = without_keys(str(error), self.key) or type(error).__name__
-        return NetworkError(f"cannot reach {self.endpoint}: {reason}", provider=self.preset.name)
-
-    def broken(self, error: Exception) -> StreamError:
-        """Return the error for an answer that broke off."""
-        reason = without_keys(str(error), self.key) or type(error).__name__
-        return self.wrong(f"broke off its answer: {reason}")
-
-    def wrong(self, what: str) -> StreamError:
-        """Return the error for an answer that makes no sense; `what` it did goes on from a name."""
-        name = self.preset.name
-        return StreamError(f"{name} {what}", provider=name)
-
-    def _too_late(self, what: str, seconds: float) -> RequestTimeout:
-        name = self.preset.name
-        return RequestTimeout(f"{name} did not {what} within {seconds:g} s", provider=name)
-
-
-async def _drained(events: AsyncGenerator[str, None]) -> None:
-    """Read what is left of a finished answer, so that its connection can serve the next call."""
-    with suppress(TimeoutError, ModelError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in events:
-                pass
-
-
-def retry_after(header: str | None) -> float | None:
-    """Return a Retry-After, a number or a date, in seconds; None when there is none to be read."""
-    if not header:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        return _until(header)
-    return seconds if isfinite(seconds) and seconds >= 0 else None
-
-
-def _until(date: str) -> float | None:
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except ValueError:
-        return None
+            return write()
+        except msgspec.MsgspecError as error:
+            why = f"the request is no JSON: {error}"
+            raise InvalidRequest(why, provider=self.failures.provider) from error

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from tape.formats.wire import decoded, encoded
 
-WireObject = dict[str, Any]
+from .values import WireObject
 
 
 class Content(Struct, frozen=True):
@@ -64,7 +64,7 @@ _PART = msgspec.json.Decoder(WireObject | None)
 _CALL = msgspec.json.Decoder(_Call)
 
 
-def chunk_of(data: str) -> Chunk:
+def chunk_of(data: bytes) -> Chunk:
     """Return the chunk in an event's data; raises ValueError, for wrong types too."""
     try:
         return _CHUNK.decode(data)

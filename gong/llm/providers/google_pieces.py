@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-WireObject = dict[str, Any]
+if TYPE_CHECKING:
+    from .values import WireObject
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(['\"])(.*?)\3\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 from urllib.parse import quote
 
-import msgspec
-from msgspec import Raw
-
-from tape.blocks import NO_JSON
 from tape.formats import gemini
-from tape.formats.wire import encoded
 
+from .body import options, with_array
+from .connection import Call
 from .histories import Histories
 
 if TYPE_CHECKING:
     from ..presets import Preset
     from ..types import Request, ToolChoice, ToolSpec
-
-WireObject = dict[str, Any]
+    from .values import WireObject
 
 _VERSION = "v1beta"
 _MODEL = re.compile(r"(?:.*/)?gemini-(?:(\d+)(?:\.(\d+))?-)?")
@@ -53,18 +49,17 @@ class Writer:
         self.preset = preset
         self._histories = Histories(gemini.encoder)
 
-    def body(self, request: Request) -> bytes:
-        """Return the body as JSON; the request's options have the last word.
+    def call(self, request: Request) -> Call:
+        """Return the call; the request's options have the last word.
 
         Options for the generation go over ours field by field. Raises MsgspecError for bad ones.
         """
-        options = _options(request)
         contents = self._histories.elements(request, self._form(request.model))
-        wire = {**envelope(request, self.preset), "contents": Raw(b"[%b]" % b",".join(contents))}
-        for more in (self.preset.body, options):
+        wire = envelope(request, self.preset)
+        for more in (self.preset.body, options(request)):
             settings = {**wire.get(_SETTINGS, {}), **more.get(_SETTINGS, {})}
             wire = {**wire, **more, **({_SETTINGS: settings} if settings else {})}
-        return encoded(wire)
+        return Call(path(request.model), with_array(wire, b"contents", contents), {})
 
     def _form(self, model: str) -> gemini.Options:
         is_new = _generation(model) >= _FIRST_WITH_LEVEL
@@ -149,8 +144,3 @@ def _generation(model: str) -> _Generation:
         return _NONE
     major, minor = found.groups()
     return _Generation(int(major), int(minor or 0)) if major else _NEWEST
-
-
-def _options(request: Request) -> WireObject:
-    options = request.options
-    return {} if options == NO_JSON else msgspec.json.decode(options, type=WireObject)

@@ -33,7 +33,6 @@ from ..types import (
     ToolCallStart,
 )
 from .google_chunks import chunk_of, fields_of, function_of
-from .google_errors import told
 from .google_pieces import Pieces
 
 if TYPE_CHECKING:
@@ -41,10 +40,9 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from .channel import Channel
+    from .failures import Failures
     from .google_chunks import Candidate, Chunk, Feedback
-
-WireObject = dict[str, Any]
+    from .values import WireObject
 
 _SIGNATURE = "thoughtSignature"
 _CUT_UP = frozenset({"partialArgs", "willContinue"})
@@ -102,9 +100,9 @@ class _CutUp(NamedTuple):
 class StreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, failures: Failures) -> None:
         self.finished = False  # only the end of the connection says so
-        self._channel = channel
+        self._failures = failures
         self._started = False
         self._stop: str | None = None
         self._counts: dict[str, int] = {}
@@ -113,7 +111,7 @@ class StreamDecoder:
         self._open: _Open | None = None
         self._cut_up: _CutUp | None = None
 
-    def feed(self, data: str) -> Iterator[StreamEvent]:
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one chunk says.
 
         Raises the error a chunk tells of, ContentFiltered for a prompt that was refused,
@@ -122,16 +120,21 @@ class StreamDecoder:
         try:
             yield from self._react(chunk_of(data))
         except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise self._channel.wrong(f"sent a malformed chunk: {error}") from error
+            raise self._failures.wrong(f"sent a malformed chunk: {error}") from error
 
     def ending(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that ended, or stopped with `error`."""
         if self._stop is None:
             yield Failed(error, self.usage())
-            return
+        else:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the ends of what is open, and of the answer."""
         yield from self._close()
-        failed = self._failed(self._stop)
-        yield Failed(failed, self.usage()) if failed else self._finish(self._stop)
+        stop = self._stop or _UNSAID
+        failed = self._failed(stop)
+        yield Failed(failed, self.usage()) if failed else self._finish(stop)
 
     def usage(self) -> Usage:
         """Return the tokens counted so far; input is without cached ones, output with thoughts."""
@@ -149,7 +152,7 @@ class StreamDecoder:
 
     def _react(self, chunk: Chunk) -> Iterator[StreamEvent]:
         if chunk.error:
-            raise told(self._channel, {"error": chunk.error})
+            raise self._failures.told(chunk.error)
         self._count(chunk.usage_metadata)
         if not self._started:
             self._started = True
@@ -247,16 +250,16 @@ class StreamDecoder:
     def _failed(self, stop: str) -> ModelError | None:
         """Return what is wrong with an answer that stopped so; None when nothing is."""
         if stop in _UNREADABLE:
-            return self._channel.wrong(f"could not read what its model wrote ({stop})")
+            return self._failures.wrong(f"could not read what its model wrote ({stop})")
         if stop == _UNSIGNED:
-            why = f"{self._channel.preset.name} misses a thought signature ({stop})"
-            return MalformedHistory(why, provider=self._channel.preset.name)
+            why = f"{self._failures.provider} misses a thought signature ({stop})"
+            return MalformedHistory(why, provider=self._failures.provider)
         if not self._blocks and stop not in _STOPS:
-            return self._channel.wrong(f"sent an empty answer ({stop})")
+            return self._failures.wrong(f"sent an empty answer ({stop})")
         return None
 
     def _refused(self, feedback: Feedback) -> ModelError:
-        name, reason = self._channel.preset.name, feedback.block_reason
+        name, reason = self._failures.provider, feedback.block_reason
         said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
         return ContentFiltered(f"{name} refused the prompt ({reason}){said}", provider=name)
 

@@ -6,12 +6,12 @@ they are told of in words.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
-    from tape.formats.turns import Encoder
+    from tape.view import Message
 
     from ..types import Request
 
@@ -19,18 +19,25 @@ _KEPT = 8
 """How many histories are remembered at once."""
 
 
+class Encodes(Protocol):
+    """Encodes one history again and again as it grows."""
+
+    def elements(self, messages: Sequence[Message]) -> list[bytes]:
+        """Return each element of the array as JSON."""
+        ...
+
+
 class Histories:
     """Remembers the newest ones; `encoder` makes what encodes one, from options and `load`."""
 
-    def __init__(self, encoder: Callable[[Any, Any], Encoder]) -> None:
+    def __init__(self, encoder: Callable[[Any, Any], Encodes]) -> None:
         self._encoder = encoder
-        self._kept: dict[Hashable, Encoder] = {}
+        self._kept: dict[Hashable, Encodes] = {}
 
     def elements(self, request: Request, options: Hashable) -> list[bytes]:
         """Return each element of the array for the request's messages as JSON."""
-        load = getattr(request, "load", None)
-        key = (request.session, options, load)
-        found = self._kept.pop(key, None) or self._encoder(options, load)
+        key = (request.session, options, request.load)
+        found = self._kept.pop(key, None) or self._encoder(options, request.load)
         self._kept[key] = found  # the newest stands last
         if len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]

@@ -1,4 +1,4 @@
-"""The body of a Chat Completions call, from a request: pure but for the histories it knows.
+"""What a Chat Completions call sends, from a request: pure but for the histories it knows.
 
 The host's quirks decide which fields it is sent; what the preset and the request say in JSON has
 the last word. The array of messages goes in as bytes, each message encoded once.
@@ -7,12 +7,12 @@ the last word. The array of messages goes in as bytes, each message encoded once
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
-from tape.blocks import NO_JSON, Text, tool_calls
+from tape.blocks import Text, tool_calls
 from tape.formats import openai_chat
 from tape.formats.ids import (
     ANTHROPIC_IDS,
@@ -24,11 +24,14 @@ from tape.formats.ids import (
 from tape.formats.wire import encoded
 from tape.view import Message
 
+from .body import options, with_array
+from .connection import Call
+
 if TYPE_CHECKING:
     from ..presets import Preset, Quirks
     from ..types import Request, ToolChoice, ToolSpec
     from .histories import Histories
-    from .openai_values import WireObject
+    from .values import WireObject
 
 _IDS = {
     "anthropic": ANTHROPIC_IDS,
@@ -43,8 +46,8 @@ _KNOWS_MARKS = re.compile(r"claude|anthropic/", re.IGNORECASE)
 _MARKED_MESSAGES = 2
 
 
-def body(request: Request, preset: Preset, histories: Histories) -> bytes:
-    """Return the JSON to send; raises MsgspecError for options that are no JSON object."""
+def call(request: Request, preset: Preset, histories: Histories) -> Call:
+    """Return what is sent; raises MsgspecError for options that are no JSON object."""
     quirks = preset.quirks
     stream: WireObject = {"stream_options": {"include_usage": True}}
     fields = {
@@ -59,26 +62,8 @@ def body(request: Request, preset: Preset, histories: Histories) -> bytes:
         **preset.body,
         **options(request),
     }
-    return with_array(fields, b"messages", _messages(request, quirks, histories))
-
-
-def with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
-    """Return fields as JSON, with an array after them whose elements are JSON already.
-
-    A long history is copied just once: beginning and end go to its outermost elements.
-    """
-    if name.decode() in fields:
-        return encoded(fields)
-    first, *others = elements or [b""]
-    pieces = [b'%b,"%b":[%b' % (encoded(fields)[:-1], name, first), *others]
-    pieces[-1] += b"]}"
-    return b",".join(pieces)
-
-
-def options(request: Request) -> WireObject:
-    """Return the request's own options; raises MsgspecError when they are no JSON object."""
-    given = request.options
-    return {} if given == NO_JSON else msgspec.json.decode(given, type=dict[str, Any])
+    body = with_array(fields, b"messages", _messages(request, quirks, histories))
+    return Call("/chat/completions", body, {})
 
 
 def effort(request: Request, quirks: Quirks) -> str | None:

@@ -34,7 +34,7 @@ from ..types import (
 )
 from .openai_details import gather, id_of
 from .openai_usage import chat_usage
-from .openai_values import wire_object, words
+from .values import wire_object, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from tape.entries import Usage
 
     from ...errors import ModelError
-    from .openai_errors import Errors
-    from .openai_values import WireObject
+    from .failures import Failures
+    from .values import WireObject
 
 DONE = b"[DONE]"
 _STOPS: dict[str, StopReason] = {
@@ -89,9 +89,9 @@ class _Call:
 class StreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, errors: Errors) -> None:
+    def __init__(self, failures: Failures) -> None:
         self.finished = False
-        self._errors = errors
+        self._failures = failures
         self._started = False
         self._stop: str | None = None
         self._counts: WireObject = {}
@@ -115,7 +115,7 @@ class StreamDecoder:
             if isinstance(chunk, dict):
                 yield from self._chunk(chunk)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise self._errors.nonsense(f"event: {error!r}") from error
+            raise self._failures.wrong(f"sent a malformed event: {error!r}") from error
 
     def ending(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that stopped with `error` before it was finished.
@@ -130,8 +130,8 @@ class StreamDecoder:
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the ends of what is open, and of the answer."""
         if self._stop in _FAILURES:
-            why = f"{self._errors.provider} stopped its answer: {self._stop}"
-            yield Failed(ServerError(why, provider=self._errors.provider), self.usage())
+            why = f"{self._failures.provider} stopped its answer: {self._stop}"
+            yield Failed(ServerError(why, provider=self._failures.provider), self.usage())
             return
         of_calls = {call.id for call in self._calls if call.id}
         late = [one for one in self._details if id_of(one) in of_calls]
@@ -166,7 +166,7 @@ class StreamDecoder:
                 yield from self._delta(choice.get("delta") or choice.get("message") or {})
                 self._stop = words(choice.get("finish_reason")) or self._stop
         if error := chunk.get("error"):
-            raise self._errors.told(error)
+            raise self._failures.told(error)
 
     def _count(self, usage: Any) -> None:
         if isinstance(usage, dict):

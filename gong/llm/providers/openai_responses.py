@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from tape.formats.openai_responses import encoder
 
+from .channel import Channel
 from .histories import Histories
-from .openai_provider import Calls
-from .openai_responses_request import body
+from .openai_responses_request import call
 from .openai_responses_stream import StreamDecoder
+from .openai_sdk import OpenAISdk
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,15 +27,14 @@ class OpenAIResponsesProvider:
         self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
         self.native_objects = preset.quirks.json_schema
         self._preset = preset
-        self._calls = Calls(preset, key, endpoint)
+        self._channel = Channel(OpenAISdk(), preset, key, endpoint)
         self._histories = Histories(encoder)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        made = partial(body, request, self._preset, self._histories)
-        decoder = StreamDecoder(self._calls.connection.errors)
-        return self._calls.stream("/responses", made, decoder)
+        write = partial(call, request, self._preset, self._histories)
+        return self._channel.answer(write, StreamDecoder(self._channel.failures))
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._calls.connection.close()
+        await self._channel.close()

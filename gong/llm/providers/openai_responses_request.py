@@ -1,4 +1,4 @@
-"""The body of a Responses call, from a request: pure but for the histories it knows.
+"""What a Responses call sends, from a request: pure but for the histories it knows.
 
 The provider is asked to keep nothing, so models that reason give their reasoning encrypted and get
 it back. What the preset and the request say in JSON has the last word.
@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, assert_never
 from tape.formats import openai_responses
 
 from ...errors import InvalidRequest
-from .openai_chat_request import effort, options, with_array
+from .body import options, with_array
+from .connection import Call
+from .openai_chat_request import effort
 
 if TYPE_CHECKING:
     from ..presets import Preset, Quirks
     from ..types import Request, ToolChoice, ToolSpec
     from .histories import Histories
-    from .openai_values import WireObject
+    from .values import WireObject
 
 _DOES_NOT_REASON = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-|gpt-[\d.]+-chat)")
 """Names of models that refuse to be asked for encrypted reasoning."""
 
 
-def body(request: Request, preset: Preset, histories: Histories) -> bytes:
-    """Return the JSON to send; raises MsgspecError for options that are no JSON object."""
+def call(request: Request, preset: Preset, histories: Histories) -> Call:
+    """Return what is sent; raises MsgspecError for options that are no JSON object."""
     quirks = preset.quirks
     fields = {
         "model": request.model,
@@ -42,7 +44,8 @@ def body(request: Request, preset: Preset, histories: Histories) -> bytes:
     form = openai_responses.Options(
         system_role=quirks.system_role, thinking_as_text=quirks.thinking_as_text
     )
-    return with_array(fields, b"input", histories.elements(request, form))
+    body = with_array(fields, b"input", histories.elements(request, form))
+    return Call("/responses", body, {})
 
 
 def _kept(request: Request, quirks: Quirks) -> WireObject:

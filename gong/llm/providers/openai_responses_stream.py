@@ -31,7 +31,7 @@ from ..types import (
     ToolCallStart,
 )
 from .openai_usage import responses_usage
-from .openai_values import wire_object, words
+from .values import wire_object, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from tape.entries import Usage
 
     from ...errors import ModelError
-    from .openai_errors import Errors
-    from .openai_values import WireObject
+    from .failures import Failures
+    from .values import WireObject
 
 _MESSAGE_FIELDS = ("id", "phase", "status")
 _CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -104,9 +104,9 @@ class _Item:
 class StreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, errors: Errors) -> None:
+    def __init__(self, failures: Failures) -> None:
         self.finished = False
-        self._errors = errors
+        self._failures = failures
         self._started = False
         self._reason: str | None = None
         self._counts: WireObject = {}
@@ -128,7 +128,7 @@ class StreamDecoder:
             kind = f"{event.get('type')} event"
             yield from self._react(event)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise self._errors.nonsense(f"{kind}: {error!r}") from error
+            raise self._failures.wrong(f"sent a malformed {kind}: {error!r}") from error
 
     def ending(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last event of a stream that stopped with `error` before it was finished."""
@@ -163,9 +163,11 @@ class StreamDecoder:
             case "response.failed" | "response.cancelled":
                 response = wire_object(event.get("response"))
                 self._count(response)
-                raise self._errors.told(response.get("error") or {"message": kind})
+                raise self._failures.told(response.get("error") or {"message": kind})
             case "error":
-                raise self._errors.told(event.get("error") or event)
+                raise self._failures.told(event.get("error") or event)
+            case None if error := event.get("error"):
+                raise self._failures.told(error)
 
     def _start(self, response: WireObject) -> Iterator[StreamEvent]:
         if not self._started:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from tape.entries import Usage
 
-from .openai_values import wire_object
+from .values import wire_object
 
 if TYPE_CHECKING:
-    from .openai_values import WireObject
+    from .values import WireObject
 
 
 def chat_usage(counts: WireObject) -> Usage:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
+from gong.llm import Client, generate
 from gong.llm.presets import Timeouts, merged
 from gong.llm.providers.anthropic import AnthropicProvider
 from gong.llm.providers.anthropic_request import Writer, envelope
@@ -220,6 +221,21 @@ async def test_blocks_of_the_providers_own_tools_are_no_calls_of_ours():
     assert (answer.tool_calls, answer.stop_reason, answer.raw_stop) == ((), "stop", "pause_turn")
 
 
+async def test_a_pause_goes_on_where_scripts_ask():
+    pause = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    replies = (
+        Reply(sse(start(), *block(0, pause), *stop("pause_turn"))),
+        Reply(sse(start(), *text_block(0, "Found."), *stop("end_turn"))),
+    )
+    async with WireServer(*replies) as server:
+        client = Client({"anthropic": provider_of(server.url)})
+        done = await generate("anthropic/m", prompt="look", max_tool_rounds=0, client=client)
+        await client.close()
+        sent = server.requests[1].body["messages"]
+    assert (done.text, len(done.steps)) == ("Found.", 2)
+    assert sent[-1] == {"role": "assistant", "content": [pause]}
+
+
 async def test_nulls_do_nothing():
     answer = await answer_for(
         start(model=None, id=None, usage=None, content=None, stop_reason=None),
@@ -274,6 +290,15 @@ async def test_citations_go_along_with_their_text():
 async def test_stop_reasons_are_ours_and_keep_the_original(raw, ours):
     answer = await answer_for(start(), *stop(raw))
     assert (answer.stop_reason, answer.raw_stop) == (ours, raw)
+
+
+async def test_what_is_said_of_a_refusal_is_kept():
+    details = {"type": "refusal", "category": "cyber", "explanation": "This looks like an attack."}
+    refused = stop("refusal")
+    refused[0]["delta"]["stop_details"] = details
+    *_, last = await events_for(Reply(sse(start(), *refused)))
+    assert (last.stop_reason, last.raw_stop) == ("content_filter", "refusal")
+    assert last.why == "cyber: This looks like an attack."
 
 
 async def test_a_message_start_said_twice_counts_once():
@@ -557,14 +582,10 @@ def test_histories_of_any_provider_make_a_body_the_rules_allow(payloads):
     assert marks(body) <= 4
 
 
-class WithBlobs(Request, frozen=True, kw_only=True):
-    load: object = None
-
-
 def test_a_picture_goes_as_base64_where_its_bytes_can_be_had():
     picture = Image(blob=BlobRef("0" * 64, 4), mime="image/png")
     messages = (Message("user", (Text("what is it?"), picture)),)
-    asked = WithBlobs(model="m", messages=messages, load=lambda _: b"\x89PNG")
+    asked = Request(model="m", messages=messages, load=lambda _: b"\x89PNG")
     *_, block = body_of(asked)["messages"][0]["content"]
     source = {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
     assert block == {"type": "image", "source": source, **MARK}
@@ -649,19 +670,20 @@ async def test_the_key_stands_in_no_error():
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"),
+    ("kind", "message", "expected"),
     [
-        ("overloaded_error", errors.ServerError),
-        ("rate_limit_error", errors.RateLimited),
-        ("invented_error", errors.StreamError),
+        ("overloaded_error", "Come back", errors.ServerError),
+        ("rate_limit_error", "Come back", errors.RateLimited),
+        ("invented_error", "Overloaded", errors.ServerError),
+        ("invented_error", "Come back", errors.StreamError),
     ],
 )
-async def test_an_error_event_ends_the_stream_with_what_came_before(kind, expected):
-    event = {"type": "error", "error": {"type": kind, "message": "Overloaded"}}
+async def test_an_error_event_ends_the_stream_with_what_came_before(kind, message, expected):
+    event = {"type": "error", "error": {"type": kind, "message": message}}
     events = await events_for(Reply(sse(start(), *text_block(0, "Hel"), event)))
     assert TextDelta(0, "Hel") in events
     assert type(events[-1].error) is expected
-    assert "Overloaded" in str(events[-1].error)
+    assert message in str(events[-1].error)
     assert events[-1].usage == Usage(10, 1, total=11)
 
 

@@ -66,7 +66,7 @@ def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, fu
         ("zzzzzz", "known are"),
         ("nobody/knows", "known are"),
         ("", "known are"),
-        ("anthropic/", "known are"),
+        ("anthropic/", "did you mean anthropic/claude-sonnet-5-5?"),
     ],
 )
 def test_a_name_that_means_nothing_is_told_what_comes_near(typed, near):
@@ -156,3 +156,26 @@ def test_the_latest_of_a_provider_with_an_ability():
     assert CATALOGUE.latest("nobody") is None
     assert CATALOGUE.info("o1") == CATALOGUE.models["openai/o1"]
     assert {model.provider for model in CATALOGUE.of("xai")} == {"xai"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "sees", "window"),
+    [
+        ("anthropic", "claude-sonnet-5-5", True, 1_000_000),
+        ("anthropic", "claude-unheard-of", True, None),
+        ("groq", "words-only", False, 8_192),
+        ("blind", "anything", False, None),
+        ("offline", "rules", True, None),
+    ],
+)
+def test_what_a_model_takes(provider, model, sees, window):
+    """A picture goes to every model but those that are known not to see."""
+    names = Names.of(
+        Settings(
+            providers={
+                "blind": {"api": "openai-chat", "base_url": "http://h", "quirks": {"images": False}}
+            },
+            models={"groq/words-only": {"vision": False, "context_window": 8_192}},
+        )
+    )
+    assert (names.sees_images(provider, model), names.window(provider, model)) == (sees, window)

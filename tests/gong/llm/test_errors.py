@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from gong import errors
-from gong.llm.errors import is_silent_overflow, provider_error, without_keys
+from gong.llm.errors import provider_error, without_keys
+from gong.llm.overflow import is_silent_overflow
 from tape.entries import Usage
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/overflow"

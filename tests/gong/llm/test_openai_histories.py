@@ -41,7 +41,7 @@ def test_chat_completions(name, data):
     history = data.draw(histories(data.draw(st.sampled_from(FORMATS))))
     messages = repaired(history, TARGETS["openai-chat"])
     known = Histories(openai_chat.encoder)
-    body = msgspec.json.decode(openai_chat_request.body(made(messages), preset, known))
+    body = msgspec.json.decode(openai_chat_request.call(made(messages), preset, known).body)
     ids = {"ids": MISTRAL_IDS} if name == "mistral" else {}
     assert chat_rules.check(body["messages"], strict=True, **ids) == []
     assert body["messages"][0]["role"] == preset.quirks.system_role
@@ -55,6 +55,6 @@ def test_responses(data):
     history = data.draw(histories(data.draw(st.sampled_from(FORMATS))))
     messages = repaired(history, TARGETS["openai-responses"])
     known = Histories(openai_responses.encoder)
-    body = msgspec.json.decode(openai_responses_request.body(made(messages), preset, known))
+    body = msgspec.json.decode(openai_responses_request.call(made(messages), preset, known).body)
     assert responses_rules.check(body["input"], strict=True) == []
     assert (body["store"], body["instructions"]) == (False, "Be \ufffd brief.")

@@ -204,6 +204,31 @@ async def test_an_answer_that_is_no_stream_fails(wire, body):
 
 
 @every_wire
+@pytest.mark.parametrize("indent", [None, 2])
+async def test_an_error_in_the_place_of_an_answer_is_told(wire, indent):
+    """Some hosts answer 200 and say in plain JSON what is wrong."""
+    body = json.dumps(wire.refuse(f"The model is overloaded, {KEY}"), indent=indent).encode()
+    error = await error_for(wire, Reply(body, content_type="application/json"))
+    assert (type(error), str(error)) == (
+        errors.ServerError,
+        f"{wire.preset} API error: The model is overloaded, …",
+    )
+    (events,) = await events_for(
+        wire, Reply(b"data: " + json.dumps(json.loads(body)).encode() + b"\n\n")
+    )
+    assert str(events[-1].error) == str(error)
+
+
+@every_wire
+async def test_a_comment_is_a_sign_of_life(wire):
+    """Routers send comments while a model thinks: no event, but no silence either."""
+    body = b": still there\n\n" * 40 + wire.said("x")
+    slow = Reply(body, chunk=15, pause=0.01)
+    (events,) = await events_for(wire, slow, first_byte=0.3, idle=0.3)
+    assert accumulated(events).text == "x"
+
+
+@every_wire
 async def test_a_silent_stream_times_out(wire):
     """M149."""
     started = wire.write(*wire.begin, *wire.say("Hel")[:2])
@@ -221,6 +246,17 @@ async def test_an_answer_that_never_begins_times_out(wire):
         errors.RequestTimeout,
         f"{wire.preset} did not begin its answer within 0.2 s",
     )
+
+
+@every_wire
+async def test_a_refusal_that_never_ends_times_out_and_its_connection_is_closed(wire):
+    async with WireServer(Reply(b'{"error"', 400, stall=True)) as server:
+        asked = provider(wire, server, first_byte=0.2)
+        async with aclosing(asked.stream(HELLO)) as stream:
+            (failed,) = [event async for event in stream]
+        await asyncio.wait_for(server.hung_up.wait(), 5)
+        await asked.close()
+    assert type(failed.error) is errors.RequestTimeout
 
 
 @every_wire

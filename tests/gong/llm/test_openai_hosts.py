@@ -1,77 +1,15 @@
-import base64
-import json
-from itertools import pairwise
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Preset, Quirks
+from gong.llm.presets import Quirks
 from gong.llm.providers.openai_chat import OpenAIChatProvider
 from gong.llm.providers.openai_responses import OpenAIResponsesProvider
-from gong.llm.providers.openai_sse import Events
 from gong.llm.types import Request
 from tape.blocks import Text
 from tape.view import Message
 from tests.gong.llm.test_openai_chat import HELLO, KEY, PLAIN, WHOLE, chunk
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, json_reply
-
-DECODER = Path(__file__).parents[3].parent / "shared/corpus/sse/decoder.jsonl"
-
-
-def cut(stream, places):
-    bounds = [0, *sorted(place % (len(stream) + 1) for place in places), len(stream)]
-    return [stream[start:end] for start, end in pairwise(bounds)]
-
-
-def data_of(pieces):
-    events = Events()
-    return [data for piece in pieces for data in events.feed(piece)]
-
-
-@given(
-    st.lists(st.text(st.characters(exclude_characters="\r\n"), min_size=1), max_size=5),
-    st.sampled_from(["\n", "\r\n", "\r"]),
-    st.lists(st.integers(0, 300), max_size=6),
-)
-def test_events_are_the_same_wherever_the_bytes_are_cut(texts, newline, places):
-    stream = "".join(f": hi{newline}event: x{newline}data: {text}{newline * 2}" for text in texts)
-    found = data_of(cut(b"\xef\xbb\xbf" + stream.encode(), places))
-    expected = [text.encode() for text in texts]
-    assert (
-        found[: len(expected) - (newline == "\r")] == expected[: len(expected) - (newline == "\r")]
-    )
-
-
-@pytest.mark.parametrize(
-    ("stream", "events"),
-    [
-        (b"data: a\ndata: b\n\n", [b"a\nb"]),
-        (b"data:a\n\ndata:  b\n\n", [b"a", b" b"]),
-        (b"data\n\n", [b""]),
-        (b"event: ping\n\nfoo: bar\n\n: data: x\n\n", []),
-        (b"data: a\n\ndata: not ended\n", [b"a"]),
-        ("data: a\u2028b\n\n".encode(), ["a\u2028b".encode()]),
-    ],
-)
-def test_lines_mean_what_the_standard_says(stream, events):
-    assert data_of([stream]) == events
-
-
-def recorded():
-    lines = DECODER.read_bytes().split(b"\n") if DECODER.is_file() else []
-    return [pytest.param(row, id=row["id"]) for row in map(json.loads, filter(None, lines))]
-
-
-@pytest.mark.corpus
-@pytest.mark.parametrize("row", recorded())
-def test_recorded_cases_of_other_decoders(row):
-    pieces = [base64.b64decode(piece) for piece in row["chunks_b64"]]
-    expected = [event["data"].encode() for event in row["events"]]
-    assert [data for data in data_of(pieces) if data] == [data for data in expected if data]
 
 
 async def error_for(reply, preset=PLAIN, adapter=OpenAIChatProvider):
@@ -170,21 +108,6 @@ async def test_a_key_may_go_in_a_header_of_its_own():
         (seen,) = server.requests
     assert seen.headers["x-api-key"] == KEY
     assert "authorization" not in seen.headers
-
-
-async def test_a_comment_is_a_sign_of_life():
-    """Routers send comments while a model thinks: no event, but no silence either."""
-    body = b": still there\n\n" * 40 + chunks(chunk({"content": "x"}, "stop"))
-    preset = Preset(
-        name="host",
-        api="openai-chat",
-        base_url="",
-        timeouts=replace(PLAIN.timeouts, first_byte=0.3, idle=0.3),
-    )
-    slow = Reply(body, chunk=15, pause=0.02)
-    async with WireServer(slow) as server:
-        answer = accumulated(await events_of(OpenAIChatProvider(preset, KEY, server.url), HELLO))
-    assert answer.text == "x"
 
 
 async def test_sessions_take_turns_without_mixing_their_histories():

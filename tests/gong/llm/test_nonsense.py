@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.providers import openai_chat_stream, openai_responses_stream
-from gong.llm.providers.openai_errors import Errors
+from gong.llm.providers import (
+    anthropic_stream,
+    google_stream,
+    openai_chat_stream,
+    openai_responses_stream,
+)
+from gong.llm.providers.failures import Failures
 from gong.llm.types import Failed, Finish
+from tests.gong.llm import test_anthropic as anthropic
+from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat
 from tests.gong.llm import test_openai_responses as responses
 from tests.tape.making import BUDGET
@@ -19,17 +26,20 @@ from tests.tape.making import BUDGET
 SEARCH = settings(
     max_examples=150 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-ERRORS = Errors("host", "sk-test-0123456789", "http://127.0.0.1")
+FAILURES = Failures("host", "sk-test-0123456789", "http://127.0.0.1")
 STRANGE = st.sampled_from(
     [
         *(None, "", "x", 0, 1, 2, 7, -1, 1.5, True, [], {}, [None], {"a": None}, "\ud83d"),
         *("message", "reasoning", "function_call", "custom_tool_call", "web_search_call"),
+        *("content_block_start", "input_json_delta", "STOP", "text", "tool_use"),
         *("response.output_text.delta", "response.output_item.done", "tool_calls", "error"),
     ]
 )
 WIRES = {
     "chat": (openai_chat_stream, chat.WHOLE),
     "responses": (openai_responses_stream, responses.WHOLE),
+    "anthropic": (anthropic_stream, anthropic.WHOLE),
+    "google": (google_stream, google.WHOLE),
 }
 
 
@@ -62,13 +72,13 @@ def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
             put(events, path, data.draw(STRANGE))
         except (LookupError, TypeError):
             continue  # the place is gone by now
-    decoder, answer = module.StreamDecoder(ERRORS), StreamAccumulator("c_00000000")
+    decoder, answer = module.StreamDecoder(FAILURES), StreamAccumulator("c_00000000")
     last = None
     try:
         for event in events:
             for last in decoder.feed(json.dumps(event).encode()):
                 answer.process(last)
-        ends = decoder.finish() if decoder.finished else decoder.ending(ERRORS.stopped())
+        ends = decoder.finish() if decoder.finished else decoder.ending(FAILURES.stopped())
     except ModelError as error:
         ends = decoder.ending(error)
     for last in ends:

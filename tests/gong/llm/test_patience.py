@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from gong.llm.providers.openai_patience import Patience
+from gong.llm.providers.patience import Patience
 
 
 @pytest.fixture

@@ -1,0 +1,34 @@
+"""The JSON of a call, put together from fields and from messages that are JSON already: pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tape.blocks import NO_JSON
+from tape.formats.wire import encoded
+
+if TYPE_CHECKING:
+    from ..types import Request
+    from .values import WireObject
+
+
+def with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
+    """Return fields as JSON, with an array after them unless they have one of this name.
+
+    A long history is copied just once: beginning and end go to its outermost elements.
+    """
+    if name.decode() in fields:
+        return encoded(fields)
+    first, *others = elements or [b""]
+    before = encoded(fields)[:-1] + (b"," if fields else b"")
+    pieces = [b'%b"%b":[%b' % (before, name, first), *others]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)
+
+
+def options(request: Request) -> WireObject:
+    """Return the request's own options; raises MsgspecError when they are no JSON object."""
+    given = request.options
+    return {} if given == NO_JSON else msgspec.json.decode(given, type=dict[str, Any])

@@ -1,0 +1,151 @@
+"""What a host says went wrong, read from any of the shapes hosts give it: pure.
+
+The Gemini API tells of a limit per minute and of a quota that is used up in the same words; how
+long to wait stands only with the first.
+"""
+
+from __future__ import annotations
+
+import time
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any, NamedTuple
+
+from tape.formats.wire import encoded
+
+from .values import WireObject, wire_object
+
+_STATUS_OF_CODE = {
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "UNAUTHENTICATED": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "PERMISSION_DENIED": 403,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "NOT_FOUND": 404,
+    "DEADLINE_EXCEEDED": 408,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "RESOURCE_EXHAUSTED": 429,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "api_error": 500,
+    "INTERNAL": 500,
+    "service_unavailable": 503,
+    "UNAVAILABLE": 503,
+    "timeout_error": 504,
+    "overloaded": 529,
+    "overloaded_error": 529,
+    "server_is_overloaded": 529,
+}
+"""Words for an error → the HTTP status it would have had."""
+_STATUSES = range(400, 600)
+_RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
+_PER_DAY = "PerDay"
+
+
+class Said(NamedTuple):
+    """What is known of an error; an empty message where there is none."""
+
+    message: str = ""
+    code: str | None = None
+    status: int | None = None
+    """The HTTP status it has or would have had; None when nothing says so."""
+    wait: float | None = None
+    """How long the text itself asks to wait, in seconds."""
+    per_day: bool = False
+    """It is a day's quota that is used up."""
+
+
+def said(error: Any) -> Said:
+    """Return what a JSON value, or a text that is none, says of an error."""
+    match error:
+        case str():
+            return Said(error)
+        case [first, *_]:
+            return said(first)
+        case {"error": {**inner}}:
+            return said(inner)
+        case dict() as fields:
+            return _said(fields)
+    return Said()
+
+
+def retry_after(header: str | None) -> float | None:
+    """Return a Retry-After, a number or a date, in seconds; None when there is none to be read."""
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        return _until(header)
+    return seconds if isfinite(seconds) and seconds >= 0 else None
+
+
+def _said(fields: WireObject) -> Said:
+    names = [fields.get(name) for name in ("code", "type", "status")]
+    code = next((name for name in names if _is_word(name)), None)
+    details = _details(fields)
+    return Said(
+        _message(fields) or code or "",
+        code,
+        _status(fields),
+        _delay(details),
+        any(_PER_DAY in str(detail.get("violations")) for detail in details),
+    )
+
+
+def _message(fields: WireObject) -> str:
+    """Return the words for people; of an object without a place for them, all of it."""
+    known = [fields[name] for name in ("message", "error", "detail") if name in fields]
+    if not known:
+        return encoded(fields).decode() if fields else ""
+    told = next(filter(None, known), "")
+    message = told if isinstance(told, str) else encoded(told).decode()
+    upstream = wire_object(fields.get("metadata")).get("raw")  # what a router itself was told
+    return f"{message}: {upstream}" if isinstance(upstream, str) and upstream else message
+
+
+def _status(fields: WireObject) -> int | None:
+    for name in ("code", "status_code", "status"):
+        number = fields.get(name)
+        if isinstance(number, str) and number.isdecimal():
+            number = int(number)
+        if isinstance(number, int) and number in _STATUSES:
+            return number
+    names = (str(fields.get(name)) for name in ("code", "type", "status"))
+    return next((_STATUS_OF_CODE[name] for name in names if name in _STATUS_OF_CODE), None)
+
+
+def _is_word(name: Any) -> bool:
+    return isinstance(name, str) and bool(name) and not name.isdecimal()
+
+
+def _delay(details: list[WireObject]) -> float | None:
+    for detail in details:
+        delay = detail.get("retryDelay")
+        if detail.get("@type") == _RETRY_INFO and isinstance(delay, str):
+            return retry_after(delay.removesuffix("s"))
+    return None
+
+
+def _details(fields: WireObject) -> list[WireObject]:
+    details = fields.get("details")
+    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+
+
+def _until(date: str) -> float | None:
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except ValueError:
+        return None

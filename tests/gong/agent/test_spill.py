@@ -1,0 +1,39 @@
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from gong.tools.tool import Tool, ToolResult
+from tape.blocks import text_of
+
+from .conftest import call, seen
+
+
+class Nothing(Struct):
+    pass
+
+
+def written(path):
+    return path.read_text("utf-8")
+
+
+async def long(arguments, context):
+    return ToolResult.from_text("".join(f"row {n}\n" for n in range(20_000)))
+
+
+async def test_the_whole_of_a_long_result_stays_on_the_session_s_tape(stage):
+    """M117 M119 C40: under the path that the model is told, from the command and any other tool."""
+    calls = [call("bash", command="seq 1 30000"), call("mcp__rows")]
+    host = await stage.host({"tool_calls": calls}, {"text": "ok"})
+    tools = host.session.setup.tools
+    tools.register(Tool("mcp__rows", "", Nothing, long))
+    tools.set_active(tools.names)
+    await seen(host.session, "go")
+    results = [entry.data for entry in host.session.recorder.path if entry.type == "tool.result"]
+    assert len(results) == 2
+    for result in results:
+        kept = Path(re.search(r"(?:output|saved to): ([^\]\n]+)", text_of(result.content))[1])
+        assert kept.parent.parent.name == "blobs"
+        assert written(kept) == result.full
+        assert host.session.recorder.tape.blobs.read(kept.name) == result.full.encode()
+    assert b'"truncation_removed_bytes":' in bytes(results[1].details)

@@ -1,0 +1,187 @@
+"""What the loop makes of the wires: pictures on a tape, pauses, refusals, too long prompts."""
+
+import json
+import os
+from base64 import b64encode
+from contextlib import aclosing
+
+import pytest
+
+from gong.agent import events
+from gong.agent.assembly import assemble, new_tape
+from gong.agent.record import Recorder
+from gong.config import Settings
+from tape.blocks import Document, Image, Opaque, Text
+from tape.entries import Assistant, Error, User
+from tape.store import Beginning, Store
+from tests.gong.llm import test_anthropic as anthropic
+from tests.gong.llm.test_wire import WIRES, every_wire
+from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
+
+PNG = b"\x89PNG\r\n\x1a\n and what follows"
+PDF = b"%PDF-1.7 and what follows"
+ANTHROPIC, *_ = WIRES
+
+
+class Stage:
+    """A tape, and sessions on it that are answered by a server of ours."""
+
+    def __init__(self, tmp_path):
+        self.folder = tmp_path
+        self.store = Store(tmp_path / "store")
+
+    def recorder(self):
+        beginning = Beginning(cwd=str(self.folder), program="test/1")
+        return Recorder.open(self.store.create(beginning))
+
+    async def seen(self, wire, server, prompt, recorder=None, steering=None, **settings):
+        """Return the session and the events of one run; `steering` is said at its first turn."""
+        variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), variable: server.url}
+        settings = Settings(model=f"{wire.preset}/model-x", **settings)
+        opener = new_tape(self.store, settings)
+        host = await assemble(
+            settings, environ, str(self.folder), opener, program="test/1", recorder=recorder
+        )
+        if steering:
+            host.session.subscribe(
+                lambda event: host.session.steer(steering) if event == events.TurnStart(1) else None
+            )
+        try:
+            async with aclosing(host.session.submit(prompt)) as stream:
+                return host.session, [event async for event in stream]
+        finally:
+            await host.close()
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return Stage(tmp_path)
+
+
+def shown(recorder):
+    """Record a prompt with a picture and a document."""
+    picture = Image(blob=recorder.tape.blobs.put(PNG), mime="image/png")
+    document = Document(blob=recorder.tape.blobs.put(PDF), mime="application/pdf", name="a.pdf")
+    recorder.append(User((Text("Here they are."), picture, document)))
+    recorder.barrier()
+    return recorder
+
+
+def told(session):
+    return [entry.data for entry in session.recorder.path]
+
+
+def warnings(seen):
+    return [event.message for event in seen if isinstance(event, events.Warn)]
+
+
+@every_wire
+async def test_pictures_and_documents_on_a_tape_are_sent(stage, wire):
+    async with WireServer(Reply(wire.said("A cat."))) as server:
+        await stage.seen(wire, server, "what is it?", shown(stage.recorder()))
+        sent = json.dumps(server.requests[0].body)
+    assert [b64encode(data).decode() in sent for data in (PNG, PDF)] == [True, True]
+
+
+async def test_a_fork_in_a_tape_of_its_own_sends_the_pictures_of_its_origin(stage):
+    with shown(stage.recorder()) as old:
+        beginning = Beginning(cwd=str(stage.folder), program="test/1")
+        tape = stage.store.create(beginning, (old.tape, old.tape.head()))
+        async with WireServer(Reply(ANTHROPIC.said("A cat."))) as server:
+            await stage.seen(ANTHROPIC, server, "what is it?", Recorder.open(tape))
+            sent = json.dumps(server.requests[0].body)
+    assert b64encode(PNG).decode() in sent
+
+
+@every_wire
+async def test_a_model_that_does_not_see_is_told_of_a_picture_in_words(stage, wire):
+    blind = {f"{wire.preset}/model-x": {"vision": False}}
+    async with WireServer(Reply(wire.said("I cannot see it."))) as server:
+        await stage.seen(wire, server, "what?", shown(stage.recorder()), models=blind)
+        sent = json.dumps(server.requests[0].body)
+    assert b64encode(PNG).decode() not in sent
+    assert "(image omitted: model does not support images)" in sent
+
+
+SEARCHED = [
+    {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}},
+    {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []},
+]
+
+
+async def test_a_paused_answer_is_sent_back_as_it_is_and_goes_on(stage):
+    """No prompt of ours, and nobody's steering, comes between the two halves."""
+    (use, found) = (anthropic.block(place, one) for place, one in enumerate(SEARCHED))
+    paused = sse(anthropic.start(), *use, *found, *anthropic.stop("pause_turn"))
+    ended = ANTHROPIC.said("It is x.")
+    async with WireServer(Reply(paused), Reply(ended)) as server:
+        session, seen = await stage.seen(ANTHROPIC, server, "search", steering="be quick")
+        first, second, third = (one.body["messages"] for one in server.requests)
+    assert second[:-1] == first
+    assert second[-1] == {"role": "assistant", "content": SEARCHED}
+    assert [part["text"] for part in third[-1]["content"]] == ["be quick"]
+    one, two, _ = (data for data in told(session) if isinstance(data, Assistant))
+    assert [type(block) for block in one.content] == [Opaque, Opaque]
+    assert (one.raw_stop, two.content) == ("pause_turn", (Text("It is x."),))
+    assert seen[-1].stop_reason == "stop"
+
+
+async def test_a_pause_with_nothing_said_ends_the_run(stage):
+    paused = sse(anthropic.start(), *anthropic.stop("pause_turn"))
+    async with WireServer(Reply(paused)) as server:
+        await stage.seen(ANTHROPIC, server, "search")
+        assert len(server.requests) == 1
+
+
+async def test_a_refusal_is_told_and_kept_with_its_reason(stage):
+    refused = anthropic.stop("refusal")
+    details = {"type": "refusal", "category": "cyber", "explanation": "No attacks."}
+    refused[0]["delta"]["stop_details"] = details
+    async with WireServer(Reply(sse(anthropic.start(), *refused))) as server:
+        session, seen = await stage.seen(ANTHROPIC, server, "attack")
+    *_, answer = told(session)
+    assert (answer.stop_reason, answer.error.message) == ("content_filter", "cyber: No attacks.")
+    assert warnings(seen) == ["anthropic stopped this answer: cyber: No attacks."]
+
+
+async def test_a_prompt_that_was_cut_without_a_word_fails_the_call(stage):
+    """M148: z.ai answers as if nothing had happened."""
+    small = {"anthropic/model-x": {"context_window": 9}}
+    async with WireServer(Reply(ANTHROPIC.said("Hm?"))) as server:
+        session, seen = await stage.seen(ANTHROPIC, server, "hi", models=small)
+        assert len(server.requests) == 1
+    (failure,) = (event for event in seen if isinstance(event, events.Failure))
+    assert failure.error_class == "ContextLengthExceeded"
+    assert "did not fit anthropic/model-x, which takes 9 tokens" in failure.message
+    answer, error = told(session)[-2:]
+    assert (answer.stop_reason, answer.content) == ("error", (Text("Hm?"),))
+    assert isinstance(error, Error)
+    assert "go on with one that takes more (-m)" in warnings(seen)[0]
+
+
+@every_wire
+@pytest.mark.parametrize(
+    ("message", "kind", "advice"),
+    [
+        ("maximum context length is 9 tokens", "ContextLengthExceeded", "too long for this model"),
+        (
+            "tool_use ids were found without tool_result blocks",
+            "MalformedHistory",
+            "does not take the conversation as it stands",
+        ),
+    ],
+)
+async def test_what_comes_again_with_each_prompt_is_told_with_a_way_out(
+    stage, wire, message, kind, advice
+):
+    async with WireServer(json_reply(400, wire.refuse(message))) as server:
+        _, seen = await stage.seen(wire, server, "hi")
+        assert len(server.requests) == 1
+    (failure,) = (event for event in seen if isinstance(event, events.Failure))
+    assert (failure.error_class, failure.message) == (
+        kind,
+        f"{wire.preset} API error (400): {message}",
+    )
+    assert advice in warnings(seen)[0]
+    assert "--fork" in warnings(seen)[0]
