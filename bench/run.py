@@ -19,6 +19,7 @@ import llm
 import msgspec
 import reading
 import store
+import tools
 from measure import Row, Scale, table
 
 FULL = Scale(views=(100, 1_000, 10_000, 100_000), small=1_000, large=100_000, rounds=200)
@@ -36,6 +37,7 @@ GROUPS = {
     "barrier": store.barrier_rows,
     "index": index.index_rows,
     "llm": llm.llm_rows,
+    "tools": tools.tools_rows,
 }
 
 

@@ -18,6 +18,7 @@ _VERBS = {
     "chat": "Talk to the agent, or have one prompt answered with -p.",
     "models": "The models known by name: windows, abilities, prices.",
     "auth": "Keep, show or forget the keys of providers.",
+    "tool": "Run one tool by hand, in this folder.",
     "tape": "The store's own program: `gong tape ls` is `tape ls`.",
 }
 """Help line of each verb; the module of its name holds the command, but for `tape`."""

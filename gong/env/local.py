@@ -9,17 +9,26 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
+from .changes import commit, read_below, write_below
+from .engines import fd_list, rg_search
 from .files import list_entries, read_regular, write_atomic
+from .native import glob_below, grep_below
 from .paths import absolute
 from .processes import Command, Output
 from .protocol import DirEntry, ExecResult, Platform
 from .variables import Policy, child_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .protocol import FileChange, Listed, Matches, Refused, Search
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class LocalEnvironment:
@@ -77,22 +86,44 @@ class LocalEnvironment:
         """Return the absolute path a model means by `path`."""
         return absolute(path, self._folder, self._environ.get("HOME"))
 
-    async def read_file(self, path: str) -> bytes:
-        """Return the bytes of a regular file."""
+    async def real_path(self, path: str) -> str:
+        """Return where `path` leads through all links."""
+        return await asyncio.to_thread(os.path.realpath, self._at(path))
+
+    async def read_file(self, path: str, root: str | None = None) -> bytes:
+        """Return the bytes of a regular file; see the protocol."""
+        if root is not None:
+            return await asyncio.to_thread(read_below, root, path)
         return await asyncio.to_thread(read_regular, self._at(path))
 
-    async def write_file(self, path: str, data: bytes) -> None:
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.
 
         FolderGone when the working directory is missing: making it again would hide the loss.
         """
         _require_folder(self._folder)
-        writing = asyncio.create_task(asyncio.to_thread(write_atomic, self._at(path), data))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait({writing})
-            raise
+        if root is not None:
+            await _finished(write_below, root, path, data)
+        else:
+            await _finished(write_atomic, self._at(path), data)
+
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+        """Make every change, or none; once begun they are finished, even if cancelled."""
+        return await _finished(commit, root, changes)
+
+    async def grep(self, path: str, search: Search) -> Matches:
+        """Search with ripgrep where it is installed; see the protocol."""
+        place = self._at(path)
+        program = self._program("rg")
+        found = await rg_search(program, place, search) if program else None
+        return await asyncio.to_thread(grep_below, place, search) if found is None else found
+
+    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+        """Look with fd where it is installed; see the protocol."""
+        place = self._at(path)
+        program = self._program("fd", "fdfind")
+        found = await fd_list(program, place, pattern) if program else None
+        return await asyncio.to_thread(glob_below, place, pattern) if found is None else found
 
     async def file_exists(self, path: str) -> bool:
         """Whether something is there; a dangling link is nothing."""
@@ -133,6 +164,10 @@ class LocalEnvironment:
     def _at(self, path: str) -> str:
         return os.path.normpath(Path(self._folder) / path)
 
+    def _program(self, *names: str) -> str | None:
+        path = self._environ.get("PATH", os.defpath)
+        return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+
     def _found_shell(self) -> str:
         found = shutil.which(self._shell, path=self._environ.get("PATH", os.defpath))
         if found is None:
@@ -155,6 +190,16 @@ _PLATFORMS: Mapping[str, Platform] = {
     "emscripten": "wasm",
     "wasi": "wasm",
 }
+
+
+async def _finished(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do blocking work in a thread and wait for its end, even if cancelled meanwhile."""
+    doing = asyncio.create_task(asyncio.to_thread(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing})
+        raise
 
 
 async def _end(running: Command) -> None:

@@ -7,10 +7,10 @@ directory. What goes wrong with a file stays an `OSError`; tools put it into wor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 Platform = Literal["darwin", "linux", "windows", "wasm"]
 
@@ -41,6 +41,68 @@ class ExecResult:
     """Whether it was killed for taking too long."""
     duration_ms: int
     """From start to the end of the shell, by the wall."""
+
+
+class FileChange(NamedTuple):
+    """One file before and after a change of many; None where there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    like: str | None = None
+    """The file whose mode it takes, when it was moved here."""
+
+
+class Refused(NamedTuple):
+    """Why changes of files could not be made."""
+
+    error: OSError
+    path: str
+    """The file it happened at."""
+    left: tuple[str, ...]
+    """Files that could not be put back as they were; hardly ever any."""
+
+
+class Listed(NamedTuple):
+    """Something found below a folder."""
+
+    path: str
+    """Relative to that folder, with "/" between its parts."""
+    is_dir: bool
+    """Whether it is a folder; a link is none, wherever it leads."""
+    changed_ns: int
+    """When its content last changed, in nanoseconds since 1970; 0 where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What to look for in files."""
+
+    pattern: str
+    """A regular expression, or a text when `literal`."""
+    glob: str | None = None
+    """Only files that match it."""
+    ignore_case: bool = False
+    literal: bool = False
+    limit: int = 100
+    """Stop after so many lines."""
+
+
+class Match(NamedTuple):
+    """A line that matches."""
+
+    path: str
+    """Relative to the folder that was searched; the file's name when a file was."""
+    line: int
+    """Its number, from 1."""
+
+
+class Matches(NamedTuple):
+    """Lines that match, by path and number."""
+
+    found: tuple[Match, ...]
+    limited: bool
+    """Whether the limit stopped the search; there may be more."""
 
 
 class ExecutionEnvironment(Protocol):
@@ -78,15 +140,42 @@ class ExecutionEnvironment(Protocol):
         """Return the absolute path a model means by `path`."""
         ...
 
-    async def read_file(self, path: str) -> bytes:
-        """Return the bytes of a regular file."""
+    async def real_path(self, path: str) -> str:
+        """Return where `path` leads through all links, whether or not something is there."""
         ...
 
-    async def write_file(self, path: str, data: bytes) -> None:
+    async def read_file(self, path: str, root: str | None = None) -> bytes:
+        """Return the bytes of a regular file.
+
+        With `root` both are real paths and no link below `root` is followed.
+        """
+        ...
+
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all, with the folders it needs.
 
-        The mode of an existing file stays, and a link stays a link: its target is written.
+        The mode of an existing file stays, and a link stays a link: its target is written. With
+        `root` both are real paths and no link below `root` is followed.
         """
+        ...
+
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+        """Make every change, or none of them and return why.
+
+        All are real paths below `root`, and no link there is followed. A file that is no longer
+        as the change has it before refuses the change (ESTALE).
+        """
+        ...
+
+    async def grep(self, path: str, search: Search) -> Matches:
+        """Search the text files at or below `path`, without what .gitignore files leave out.
+
+        ValueError for a pattern that is no regular expression.
+        """
+        ...
+
+    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+        """Return what below a folder matches, by path, without what .gitignore files leave out."""
         ...
 
     async def file_exists(self, path: str) -> bool:

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from ..env.files import read_regular
-from ..env.local import LocalEnvironment
 from .diff import diff_of
+from .locks import held
 from .match import Replacement
 from .patch.command import Invocation, patch_of_command
-from .patch.commit import commit
 from .patch.hunks import Invalid
-from .patch.locks import held
 from .patch.parse import parse
 from .patch.places import places
 from .patch.plan import Failures, plan
@@ -24,10 +21,10 @@ from .tool import Tool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .patch.commit import Refused
+    from ..env.protocol import ExecutionEnvironment, Refused
     from .patch.hunks import Hunk
     from .patch.places import Places
-    from .patch.plan import FileChange, Operation, Plan
+    from .patch.plan import Operation, Plan
     from .tool import ToolContext
 
 SHOWN_FAILURES = 10
@@ -66,8 +63,6 @@ class Details(Struct, frozen=True):
 
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
     """Apply the whole patch; otherwise leave every file alone and say all that is wrong."""
-    if not isinstance(context.env, LocalEnvironment):
-        return ToolResult.error("apply_patch changes files of this machine only. Use edit, write.")
     text, folder = arguments.input or arguments.patch, ""
     called = patch_of_command(text)
     if isinstance(called, Invocation):
@@ -77,40 +72,43 @@ async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
         return ToolResult.error(f"{hunks}. {UNCHANGED}")
     if not hunks:
         return ToolResult.error("No files were modified. The patch names no file.")
-    env = context.env
-    found = await asyncio.to_thread(places, hunks, env.working_directory, folder, env.resolve)
+    found = await places(hunks, folder, context.env)
     if isinstance(found, Failures):
         return _failed(found.texts)
     async with held(found.real.values()):
-        return await _applied(hunks, found)
+        return await _applied(hunks, found, context.env)
 
 
-async def _applied(hunks: Sequence[Hunk], found: Places) -> ToolResult:
-    planned = await asyncio.to_thread(plan, hunks, _read, found.real.__getitem__)
+async def _applied(hunks: Sequence[Hunk], found: Places, env: ExecutionEnvironment) -> ToolResult:
+    files = {path: await _read(env, path, found.root) for path in found.real.values()}
+
+    def read(path: str) -> bytes | None:
+        data = files[path]
+        if isinstance(data, OSError):
+            raise data
+        return data
+
+    planned = await asyncio.to_thread(plan, hunks, read, found.real.__getitem__)
     if isinstance(planned, Failures):
         return _failed(planned.texts)
-    refused = await _committed(found.root, planned.changes)
+    try:
+        refused = await env.change_files(planned.changes, found.root)
+    except OSError as error:
+        return ToolResult.error(f"{error}. {UNCHANGED}")
     if refused:
         return ToolResult.error(_refused(refused, found.real))
     details = Details(await asyncio.to_thread(_details, planned.operations))
     return ToolResult.from_text(_success(planned), details)
 
 
-async def _committed(root: str, changes: Sequence[FileChange]) -> Refused | None:
-    """Make the changes; once begun they are finished, even if cancelled."""
-    committing = asyncio.create_task(asyncio.to_thread(commit, root, changes))
+async def _read(env: ExecutionEnvironment, path: str, root: str) -> bytes | OSError | None:
+    """Return what a file holds, None where there is none, or why it cannot be read."""
     try:
-        return await asyncio.shield(committing)
-    except asyncio.CancelledError:
-        await asyncio.wait({committing})
-        raise
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        return read_regular(path)
+        return await env.read_file(path, root)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        return error
 
 
 def _failed(texts: Sequence[str]) -> ToolResult:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import codecs
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from tape.blocks import Text
 
-from .spill import Spill
-from .tool import Tool, ToolResult
+from . import apply_patch
+from .command import Details, ending_of, execute
+from .patch.command import patch_of_command
+from .patch.hunks import Invalid
+from .tool import Diversion, Tool, ToolResult
 from .truncate import MAX_BYTES, Result, format_size, truncate_tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..env.protocol import ExecResult
+    from .command import Finished
     from .tool import ToolContext
 
 MAX_TIMEOUT_SECONDS = 600
-FULL_BYTES = 5 * 1024 * 1024
-"""Longer output than this stays in its file only."""
-CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+PATCH_BEGINS = "*** Begin Patch"
 
 
 class Arguments(Struct, frozen=True):
@@ -36,58 +34,26 @@ class Arguments(Struct, frozen=True):
     ) = None
 
 
-class Details(Struct, frozen=True):
-    """How the command ended."""
-
-    command: str
-    exit_code: int
-    duration_ms: int
-    truncated: bool
-
-
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
-    """Run the command and return the end of its output; cancelling leaves nothing behind."""
+async def run(arguments: Arguments, context: ToolContext, *, prefix: str = "") -> ToolResult:
+    """Run the command, after `prefix`, and return the end of what both said."""
     seconds = min(arguments.timeout, MAX_TIMEOUT_SECONDS) if arguments.timeout else None
-    spill = Spill(context.env.temporary_directory)
-    try:
-        done = await context.env.exec_command(
-            arguments.command,
-            timeout_ms=None if seconds is None else round(seconds * 1000),
-            on_output=_listener(spill, context.update),
-        )
-    except BaseException:
-        spill.drop()
-        raise
-    return _result(arguments.command, done, spill, _ending(done, seconds))
+    command = f"{prefix}\n{arguments.command}" if prefix else arguments.command
+    finished = await execute(command, None if seconds is None else round(seconds * 1000), context)
+    late = f"Command timed out after {seconds:g} seconds" if finished.done.timed_out else None
+    return await _result(arguments.command, finished, late)
 
 
-def _listener(spill: Spill, update: Callable[[str], None]) -> Callable[[bytes], None]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def listen(chunk: bytes) -> None:
-        spill.take(chunk)
-        text = decoder.decode(chunk)
-        if text:
-            update(text)
-
-    return listen
-
-
-def _ending(done: ExecResult, seconds: float | None) -> str | None:
-    """Return what went wrong, None when nothing did."""
-    if done.timed_out:
-        return f"Command timed out after {seconds:g} seconds"
-    return f"Command exited with code {done.exit_code}" if done.exit_code else None
-
-
-def _result(command: str, done: ExecResult, spill: Spill, ending: str | None) -> ToolResult:
-    text = _text(done)
+async def _result(command: str, finished: Finished, late: str | None) -> ToolResult:
+    done = finished.done
+    text, full = finished.text, None
     cut = truncate_tail(text.removesuffix("\n"))
     if cut.truncated:
-        text, full = _shortened(cut, done, spill)
+        full = finished.full
+        path = await finished.keep()
+        text = f"{cut.content}\n\n[{_shown(cut, finished)}. {finished.where(path)}]"
     else:
-        full = None
-        spill.drop()
+        finished.drop()
+    ending, kind = ending_of(done, late)
     if ending is not None:
         text = "\n\n".join(filter(None, (text.rstrip("\n"), ending)))
     return ToolResult(
@@ -95,44 +61,48 @@ def _result(command: str, done: ExecResult, spill: Spill, ending: str | None) ->
         Details(command, done.exit_code, done.duration_ms, cut.truncated),
         is_error=ending is not None,
         full=full,
+        kind=kind,
     )
 
 
-def _shortened(cut: Result, done: ExecResult, spill: Spill) -> tuple[str, str | None]:
-    """Return what the model sees, and the whole output when it is not too long to be kept."""
-    path = spill.keep()
-    notice = f"[{_shown(cut, done, spill.total_lines)}. {_where(path, spill)}]"
-    small = done.total_bytes <= FULL_BYTES
-    full = Path(path).read_bytes().decode("utf-8", "replace") if path and small else None
-    return f"{cut.content}\n\n{notice}", full
-
-
-def _shown(cut: Result, done: ExecResult, total: int) -> str:
-    limit, size = format_size(MAX_BYTES), format_size(done.total_bytes)
+def _shown(cut: Result, finished: Finished) -> str:
+    limit, size = format_size(MAX_BYTES), format_size(finished.done.total_bytes)
+    total = finished.total_lines
     if cut.last_line_partial:
         return f"Showing last {limit} of line {total}, {size} in all"
     lines = f"Showing lines {total - cut.output_lines + 1}-{total} of {total}"
     return lines if cut.truncated_by == "lines" else f"{lines} ({limit} limit), {size} in all"
 
 
-def _where(path: str | None, spill: Spill) -> str:
-    return f"Full output: {path}" if path else f"Full output not kept: {spill.failure}"
+def meant(arguments: Struct) -> Diversion | ToolResult | None:
+    """Return the patch that a command for a shell is, for the tool that applies patches.
+
+    So it is judged, and applied, as one; a patch that nobody is asked to apply is an error.
+    """
+    command: str = getattr(arguments, "command", "")
+    if PATCH_BEGINS not in command:
+        return None
+    match patch_of_command(command):
+        case None:
+            return None
+        case Invalid() as wrong:
+            return ToolResult.error(f"{wrong}. {apply_patch.UNCHANGED}", kind="ValidationError")
+    return Diversion(apply_patch.TOOL, apply_patch.Arguments(input=command))
 
 
-def _text(done: ExecResult) -> str:
-    """Return the newest output, from the first whole character on."""
-    whole = len(done.output) == done.total_bytes
-    data = done.output if whole else done.output.lstrip(CONTINUATION_BYTES)
-    return data.decode("utf-8", "replace")
+def with_prefix(prefix: str) -> Tool:
+    """Return the tool with lines that bash reads before every command, "" for none."""
+    return Tool(
+        name="bash",
+        description=(
+            "Run a command in bash, in the working directory. Returns standard output and error"
+            " as they came; of long output the last 2000 lines or 50KB, with the path of the"
+            " whole. Nothing can be typed into it. timeout is in seconds."
+        ),
+        arguments=Arguments,
+        run=partial(run, prefix=prefix),
+        divert=meant,
+    )
 
 
-TOOL = Tool(
-    name="bash",
-    description=(
-        "Run a command in bash, in the working directory. Returns standard output and error as"
-        " they came; of long output the last 2000 lines or 50KB, with the path of the whole."
-        " Nothing can be typed into it. timeout is in seconds."
-    ),
-    arguments=Arguments,
-    run=run,
-)
+TOOL = with_prefix("")

@@ -1,20 +1,24 @@
 """Where a text stands in a file, and the file with it replaced (pure; bytes in, bytes out).
 
-Only the matched span changes: every byte outside it stays as it is. CRLF and LF match each other;
-a lone carriage return is text. What is put in gets the line ends of the file, told by its first.
+Only matched spans change: every byte outside them stays as it is. CRLF and LF match each other; a
+lone carriage return is text. What is put in gets the line ends of the file, told by its first.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
-from .text_files import BOM
-from .truncate import encoded
+from .likeness import Span, alike
+from .text_files import without_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .text_files import TextFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +35,39 @@ class Replacement:
     """Where it ends in `after`."""
 
 
-def spans(data: bytes, text: str) -> Sequence[tuple[int, int]]:
-    """Return where `text` stands in `data`, first byte and the one after the last."""
-    pattern = b"\r?\n".join(map(_literal, _unix(text).split(b"\n")))
-    return [found.span() for found in re.finditer(pattern, data)]
+class Places(NamedTuple):
+    """Where a text stands."""
+
+    spans: tuple[Span, ...]
+    """Those that may be replaced: as it is where it so stands, else what looks like it."""
+    total: int
+    """How many there are in all, counting what only looks like it."""
+    exact: bool
+    """Whether the spans hold the text as it is, but for line ends."""
 
 
-def replaced(data: bytes, span: tuple[int, int], text: str) -> Replacement:
-    """Return `data` with `text` in place of the span."""
-    start, end = span
-    new = _unix(text).replace(b"\n", _line_end(data))
-    return Replacement(data, data[:start] + new + data[end:], start, end, start + len(new))
+def places(text: str, wanted: str) -> Places:
+    """Return where `wanted` stands in `text`; looks alone count too when it comes to being unique.
+
+    What is found as it is is never taken for something that only looks like it.
+    """
+    wanted = without_mark(wanted)
+    exact = _exact(text, wanted)
+    similar = alike(text, wanted)
+    return Places(tuple(exact or similar), len(exact) + _apart(similar, exact), bool(exact))
+
+
+def replaced(file: TextFile, spans: Sequence[Span], new: str) -> Replacement:
+    """Return the file with `new` in place of each span; they stand in order and do not overlap."""
+    text = file.text
+    new = _unix(new).replace("\n", _line_end(text))
+    first, last = spans[0].start, spans[-1].end
+    kept = (text[one.end : other.start] for one, other in pairwise(spans))
+    middle = new + "".join(part + new for part in kept)
+    before, after = file.encoded(text), file.encoded(text[:first] + middle + text[last:])
+    start = len(file.mark) + len(file.bytes_of(text[:first]))
+    rest = len(file.bytes_of(text[last:]))
+    return Replacement(before, after, start, len(before) - rest, len(after) - rest)
 
 
 def same(one: str, other: str) -> bool:
@@ -49,14 +75,29 @@ def same(one: str, other: str) -> bool:
     return _unix(one) == _unix(other)
 
 
-def _literal(part: bytes) -> bytes:
-    return re.escape(part).replace(b"\\\r", b"\\\r(?!\n)")
+def _exact(text: str, wanted: str) -> list[Span]:
+    pattern = "\r?\n".join(map(_literal, _unix(wanted).split("\n")))
+    return [Span(*found.span()) for found in re.finditer(pattern, text)]
 
 
-def _unix(text: str) -> bytes:
-    return encoded(text).removeprefix(BOM).replace(b"\r\n", b"\n")
+def _apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
+    """Return how many spans overlap none of the others; both stand in order."""
+    ends = [other.end for other in others]
+    count = 0
+    for span in spans:
+        nearest = bisect_right(ends, span.start)
+        count += nearest == len(others) or others[nearest].start >= span.end
+    return count
 
 
-def _line_end(data: bytes) -> bytes:
-    first = data.find(b"\n")
-    return b"\r\n" if first > 0 and data[first - 1 : first] == b"\r" else b"\n"
+def _literal(part: str) -> str:
+    return re.escape(part).replace("\\\r", "\\\r(?!\n)")
+
+
+def _unix(text: str) -> str:
+    return without_mark(text).replace("\r\n", "\n")
+
+
+def _line_end(text: str) -> str:
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"

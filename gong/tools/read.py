@@ -1,14 +1,16 @@
-"""read: a text file, page by page."""
+"""read: a text file page by page, a notebook as its cells, a picture as a picture."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from .text_files import failure, is_binary
+from .opening import notebook_text, opened, picture_type
+from .pictures import shown_picture
+from .text_files import failure, text_file
 from .tool import Tool, ToolResult
 from .truncate import MAX_BYTES, Result, encoded, format_size, truncate_head
 
@@ -50,6 +52,7 @@ class _Page:
     """How many lines it has."""
     line_count: int
     """How many the file has."""
+    encoding: str
 
     @property
     def rest(self) -> int:
@@ -59,36 +62,73 @@ class _Page:
 
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
     """Return the lines asked for; a cut page says how to go on."""
+    content = await readable(arguments.path, context)
+    return content if isinstance(content, ToolResult) else _shown(content, arguments)
+
+
+class Content(NamedTuple):
+    """A file as text."""
+
+    text: str
+    encoding: str
+
+
+async def readable(path: str, context: ToolContext) -> Content | ToolResult:
+    """Return the text of a file; a result for a picture, or for what cannot be read."""
     try:
-        data = await context.env.read_file(context.env.resolve(arguments.path))
+        data, found = await opened(context.env, path)
     except OSError as error:
-        return ToolResult.error(_hint(error, arguments.path))
-    if is_binary(data):
+        return _failed(error, path)
+    except ValueError:
+        return ToolResult.error(f"Not a path: {path!r}.")
+    return await _of_bytes(data, path, found, context)
+
+
+async def _of_bytes(
+    data: bytes, path: str, found: str, context: ToolContext
+) -> Content | ToolResult:
+    kind = picture_type(data)
+    if kind is not None:
+        return await shown_picture(path, data, kind, context)
+    if found.endswith(".ipynb") and (cells := notebook_text(data)) is not None:
+        return Content(cells, "utf-8")
+    file = text_file(data)
+    if file is None:
         return ToolResult.error(
-            f"Cannot read {arguments.path} as text: it is a binary file of"
+            f"Cannot read {path} as text: it is a binary file of"
             f" {format_size(len(data))}. Look into it with bash: file, strings or xxd."
         )
-    return _shown(data.decode("utf-8", "replace"), arguments)
+    if file.encoding == "utf-8":
+        return Content(data[len(file.mark) :].decode("utf-8", "replace"), "utf-8")
+    return Content(file.text, "utf-16")
 
 
-def _hint(error: OSError, path: str) -> str:
-    listing = ". List it with ls." if isinstance(error, IsADirectoryError) else ""
-    return failure(error, path) + listing
+def _failed(error: OSError, path: str) -> ToolResult:
+    match error:
+        case IsADirectoryError():
+            return ToolResult.error(f"{failure(error, path)}. List it with ls.")
+        case FileNotFoundError():
+            return ToolResult.error(failure(error, path), kind="FileNotFound")
+        case PermissionError():
+            return ToolResult.error(failure(error, path), kind="PermissionDenied")
+    return ToolResult.error(failure(error, path))
 
 
-def _shown(text: str, arguments: Arguments) -> ToolResult:
-    lines = _lines(text)
+def _shown(content: Content, arguments: Arguments) -> ToolResult:
+    lines = lines_of(content.text)
     start = max((arguments.offset or 1) - 1, 0)
     if start and start >= len(lines):
         return ToolResult.error(
             f"Offset {arguments.offset} is beyond end of file ({len(lines)} lines total)"
         )
     chosen = lines[start:] if arguments.limit is None else lines[start : start + arguments.limit]
-    page = _Page(arguments.path, "".join(chosen), start + 1, len(chosen), len(lines))
+    page = _Page(
+        arguments.path, "".join(chosen), start + 1, len(chosen), len(lines), content.encoding
+    )
     return _cut(page)
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Return the lines with their ends; a final line feed opens no further line."""
     *whole, last = text.split("\n")
     return [f"{line}\n" for line in whole] + ([last] if last else [])
@@ -130,7 +170,7 @@ def _details(page: _Page, cut: Result) -> Details:
         path=page.path,
         line_count=page.line_count,
         truncated=cut.truncated,
-        encoding="utf-8",
+        encoding=page.encoding,
         truncated_by=cut.truncated_by,
         total_lines=page.count,
         output_lines=cut.output_lines,
@@ -140,8 +180,8 @@ def _details(page: _Page, cut: Result) -> Details:
 TOOL = Tool(
     name="read",
     description=(
-        "Read a text file. Shows up to 2000 lines or 50KB; use offset and limit to page through"
-        " longer files."
+        "Read a text file, a notebook or a picture. Shows up to 2000 lines or 50KB; use offset and"
+        " limit to page through longer files."
     ),
     arguments=Arguments,
     run=run,

@@ -1,14 +1,18 @@
 """The tools a session has, and the way of a call through them.
 
 A call goes LOOKUP → VALIDATE (`prepare`), then EXECUTE → TRUNCATE (`run`). Between the two the
-loop asks for leave and records the start. Whatever goes wrong becomes a result a model can act
+caller asks for leave and records the start. Whatever goes wrong becomes a result a model can act
 on; only cancellation passes through.
+
+A result is cut once: by the tool itself, else by the limits of the tool's model family, else by the
+truncation service.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,12 +24,21 @@ from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
 from .schema import coerced, described, schema_of
 from .tool import Tool, ToolContext, ToolResult
-from .truncate import MAX_BYTES, encoded, format_size, truncate_head
+from .truncation.middleware import TruncationMiddleware, is_marked
+from .truncation.pipeline import limited
+from .truncation.service import TruncationService
+from .truncation.values import Context
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from tape.blocks import ToolCall
+
+    from .tool import ErrorKind
+    from .truncation.pipeline import Limits
+    from .truncation.values import Options
+
+    Middleware = Callable[[ToolResult, Context], Awaitable[ToolResult]]
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "default": ("read", "write", "edit", "bash", "grep", "find", "ls"),
@@ -53,6 +66,8 @@ class Registry:
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._chosen: tuple[str, ...] | None = None
+        self.truncation: Middleware = TruncationMiddleware(TruncationService())
+        """Cuts the results that nothing else has cut; another may take its place."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,26 +119,44 @@ class Registry:
     def prepare(self, call: ToolCall) -> Prepared | ToolResult:
         """Find the tool and check the arguments; a result when the call cannot run."""
         if call.name not in self.active:
-            known = ", ".join(self.active) or "none"
-            return ToolResult.error(f"Unknown tool: {call.name}: the tools there are: {known}")
+            return ToolResult.error(_unknown(call.name, self.active), kind="UnknownTool")
         tool = self._tools[call.name]
         schema = schema_of(tool.arguments)
         try:
-            value = coerced(_parsed(call), schema)
-            return Prepared(tool, call, msgspec.convert(value, tool.arguments, strict=False))
+            value = coerced(_parsed(call, tool), schema)
+            arguments = msgspec.convert(value, tool.arguments, strict=False)
         except (ValueError, RecursionError) as error:
-            return ToolResult.error(
-                f"Invalid arguments for tool: {tool.name}: {error}. Expected: {described(schema)}"
-            )
+            said = f"Invalid arguments for tool: {tool.name}: {error}."
+            expected = f"Expected: {described(schema)}"
+            return ToolResult.error(f"{said} {expected}", kind="ValidationError")
+        return _diverted(Prepared(tool, call, arguments))
 
-    async def run(self, prepared: Prepared, context: ToolContext) -> ToolResult:
-        """Run the tool's body and cut what it did not cut itself."""
+    async def run(
+        self, prepared: Prepared, context: ToolContext, options: Options | None = None
+    ) -> ToolResult:
+        """Run the tool's body and cut what it did not cut itself, this time by `options`."""
         try:
             result = await prepared.tool.run(prepared.arguments, context)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model hears of it
             said = str(error) or type(error).__name__
-            return ToolResult.error(f"Tool error ({prepared.tool.name}): {said}")
-        return _bounded(result)
+            text = f"Tool error ({prepared.tool.name}): {said}"
+            return ToolResult.error(text, kind=_kind(error))
+        return await self._cut(result, prepared.tool, context, options)
+
+    async def _cut(
+        self, result: ToolResult, tool: Tool, context: ToolContext, options: Options | None
+    ) -> ToolResult:
+        if tool.limits is not None:
+            return result if is_marked(result) else _limited(result, tool.limits)
+        about = Context(
+            tool_name=tool.name,
+            session_id=context.session,
+            message_id=context.call_id,
+            options=options,
+            declared=tool.truncation,
+            storage=context.storage,
+        )
+        return await self.truncation(result, about)
 
     def _require(self, names: Iterable[str]) -> None:
         unknown = [name for name in names if name not in self._tools]
@@ -137,23 +170,53 @@ def _spec(tool: Tool) -> ToolSpec:
     return ToolSpec(tool.name, tool.description, parameters)
 
 
-def _parsed(call: ToolCall) -> Any:
-    """Return the JSON of the call, control characters in strings forgiven; nothing is {}."""
+def _unknown(name: str, active: tuple[str, ...]) -> str:
+    """Return what is said of a name that no tool has, with the nearest that one has."""
+    known = ", ".join(active) or "none"
+    by_lower = {one.lower(): one for one in active}
+    near = get_close_matches(name.lower(), by_lower, n=1)
+    meant = f"did you mean {by_lower[near[0]]}? " if near else ""
+    return f"Unknown tool: {name}: {meant}the tools there are: {known}"
+
+
+def _parsed(call: ToolCall, tool: Tool) -> Any:
+    """Return the JSON of the call, control characters in strings forgiven; nothing is {}.
+
+    Text for a tool that takes text is its argument `input`.
+    """
     text = bytes(call.args) if call.args_text is None else call.args_text
-    value = json.loads(text, strict=False) if text.strip() else None
+    try:
+        value = json.loads(text, strict=False) if text.strip() else None
+    except ValueError:
+        if tool.freeform is None or call.args_text is None:
+            raise
+        value = call.args_text
+    if tool.freeform is not None and isinstance(value, str):
+        return {"input": value}
     return {} if value is None else value
 
 
-def _bounded(result: ToolResult) -> ToolResult:
-    """Cut the text of a result over 2000 lines or 51 200 bytes, unless its details speak of it."""
+def _diverted(prepared: Prepared) -> Prepared | ToolResult:
+    """Return the call that is meant: the same, or another tool's."""
+    found = prepared.tool.divert(prepared.arguments) if prepared.tool.divert else None
+    if found is None or isinstance(found, ToolResult):
+        return found or prepared
+    return Prepared(found.tool, prepared.call, found.arguments)
+
+
+def _limited(result: ToolResult, limits: Limits) -> ToolResult:
     text = text_of(result.content)
-    cut = truncate_head(text.removesuffix("\n"))
-    if not cut.truncated or hasattr(result.details, "truncated"):
+    shown = limited(text, limits)
+    if shown == text:
         return result
-    shown = cut.content or encoded(text)[:MAX_BYTES].decode("utf-8", "ignore")
-    notice = (
-        f"[Output cut: {format_size(len(encoded(shown)))} of {format_size(cut.total_bytes)},"
-        f" {cut.output_lines} of {cut.total_lines} lines. Ask for less to see the rest.]"
-    )
     others = tuple(block for block in result.content if not isinstance(block, Text))
-    return replace(result, content=(Text(f"{shown}\n\n{notice}"), *others), full=text)
+    return replace(result, content=(Text(shown), *others), full=text)
+
+
+def _kind(error: Exception) -> ErrorKind | None:
+    match error:
+        case FileNotFoundError():
+            return "FileNotFound"
+        case PermissionError():
+            return "PermissionDenied"
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,10 +15,12 @@ _NULL = {"type": "null"}
 _CONTAINERS: dict[str, type] = {"object": dict, "array": list}
 
 
+@cache
 def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
     """Return a schema with an object at its root and no references.
 
     Null is not named as a choice: a model leaves an optional field out. (`coerced` takes nulls.)
+    It is made once for each Struct and not to be changed.
     """
     schema = msgspec.json.schema(arguments)
     flat = _flat(schema, schema["$defs"])

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from ..env.paths import climbs_out
-from .text_files import failure, refusal
+from .locks import held
 from .tool import Tool, ToolResult
+from .truncate import encoded
+from .whereabouts import failed, whereabouts
 
 if TYPE_CHECKING:
     from .tool import ToolContext
@@ -33,15 +34,16 @@ class Details(Struct, frozen=True):
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
     """Write the file and say how long it is now."""
     path, env = arguments.path, context.env
-    resolved = env.resolve(path)
-    if climbs_out(path, resolved, env.working_directory):
-        return ToolResult.error(refusal(path))
-    data = arguments.content.encode()
+    place = await whereabouts(env, path)
+    if isinstance(place, str):
+        return ToolResult.error(place, kind="PermissionDenied")
+    data = encoded(arguments.content)
     try:
-        created = not await env.file_exists(resolved)
-        await env.write_file(resolved, data)
+        async with held((place.real,)):
+            created = not await env.file_exists(place.real)
+            await env.write_file(place.real, data, place.root)
     except OSError as error:
-        return ToolResult.error(failure(error, path))
+        return failed(error, path)
     return ToolResult.from_text(
         f"Successfully wrote {len(data)} bytes to {path}", Details(path, len(data), created)
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os.path
 import posixpath
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..text_files import refusal
@@ -12,8 +10,9 @@ from .hunks import Delete, Update
 from .plan import Failures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ...env.protocol import ExecutionEnvironment
     from .hunks import Hunk
 
 
@@ -26,27 +25,28 @@ class Places(NamedTuple):
     """Path as the patch says it → where it leads."""
 
 
-def places(
-    hunks: Sequence[Hunk], root: str, folder: str, resolve: Callable[[str], str]
+async def places(
+    hunks: Sequence[Hunk], folder: str, env: ExecutionEnvironment
 ) -> Places | Failures:
-    """Return where the paths of the hunks lead; all that lead out of `root` when some do.
+    """Return where the paths of the hunks lead; those that leave the working directory if any do.
 
-    `resolve` makes a path absolute; relative ones start from `folder`, "" being the root itself.
-    A link is followed where a file is written, and refused where it would be what goes.
+    Relative ones start from `folder`, "" being the working directory itself. A link is followed
+    where a file is written, and refused where it would be what goes.
     """
-    real_root, real, refusals = os.path.realpath(root), {}, []
+    real_root, real, refusals = await env.real_path(env.working_directory), {}, []
     going = {hunk.path for hunk in hunks if _goes(hunk)}
     for path in _paths(hunks):
         meant = posixpath.join(folder, path)
-        named = resolve(meant)
+        named = env.resolve(meant)
         try:
-            real[path] = os.path.realpath(named)
+            real[path] = await env.real_path(named)
+            above = await env.real_path(posixpath.dirname(named))
         except ValueError:
             refusals.append(f"Not a path: {path!r}.")
             continue
         if not real[path].startswith(real_root.rstrip("/") + "/"):
             refusals.append(refusal(meant))
-        elif path in going and Path(named).is_symlink():
+        elif path in going and real[path] != posixpath.join(above, posixpath.basename(named)):
             refusals.append(f"{path} is a link. Name the file it leads to, or use a command.")
     return Failures(tuple(refusals)) if refusals else Places(real_root, real)
 

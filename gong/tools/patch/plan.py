@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
+from ...env.protocol import FileChange
 from ..text_files import is_binary
 from ..truncate import encoded
 from .hunks import Add, Delete, Update
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .hunks import Hunk
-
-
-class FileChange(NamedTuple):
-    """One file before and after the whole patch; None where there is none."""
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-    like: str | None = None
-    """The file whose mode it takes, when it was moved here."""
 
 
 class Operation(NamedTuple):

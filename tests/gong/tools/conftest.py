@@ -34,10 +34,8 @@ def heard():
     return []
 
 
-@pytest.fixture
-def use(env, heard):
-    """Run a call the whole way through the registry, arguments as a model writes them."""
-    registry = builtin()
+def caller(registry, env, heard):
+    """Return what runs a call all the way through a registry, arguments as a model writes."""
 
     async def use(name, **arguments):
         call = ToolCall(id="c1", name=name, args=Raw(json.dumps(arguments).encode()))
@@ -47,6 +45,20 @@ def use(env, heard):
         return await registry.run(prepared, ToolContext(env, "c1", heard.append))
 
     return use
+
+
+@pytest.fixture
+def use(env, heard):
+    """Run a call of a tool that every session begins with."""
+    return caller(builtin(), env, heard)
+
+
+@pytest.fixture
+def use_face(env, heard):
+    """Run a call of any tool, those of model families too."""
+    registry = builtin()
+    registry.set_active(registry.names)
+    return caller(registry, env, heard)
 
 
 @pytest.fixture

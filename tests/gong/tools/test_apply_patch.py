@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from gong.env.local import LocalEnvironment
+from gong.env.memory import MemoryEnvironment
+from gong.env.wrappers import ReadOnly
 from gong.tools import apply_patch
 from gong.tools.apply_patch import Arguments, Details, FileDetails
 from gong.tools.builtin import builtin
@@ -287,17 +289,19 @@ async def test_a_cancelled_patch_is_applied_whole_or_not_at_all(apply, folder):
         assert len(made) in {0, len(names)}
 
 
-async def test_only_files_of_this_machine_are_changed(folder):
-    """What stands between the tool and the files is never gone round."""
-
-    class Elsewhere:
-        working_directory = str(folder)
-
-    result = await apply_patch.run(
-        Arguments(patch("*** Add File: a")), ToolContext(Elsewhere(), "c1", print)
+async def test_what_stands_between_the_tool_and_the_files_is_never_gone_round():
+    """M127: the environment can be another one."""
+    files = {"a": b"1\n", "b": b"2\n"}
+    text = patch("*** Update File: a", "-1", "+one", "*** Delete File: b", "*** Add File: c", "+3")
+    env = MemoryEnvironment(files)
+    refused = await apply_patch.run(Arguments(text), ToolContext(ReadOnly(env), "c1", print))
+    assert text_of(refused.content) == (
+        "Write operations disabled in read-only mode. No file was changed."
     )
-    assert result.is_error
-    assert contents(folder) == {}
+    assert env.files == {"/work/a": b"1\n", "/work/b": b"2\n"}
+    result = await apply_patch.run(Arguments(text), ToolContext(env, "c1", print))
+    assert not result.is_error
+    assert env.files == {"/work/a": b"one\n", "/work/c": b"3\n"}
 
 
 GOOD = [

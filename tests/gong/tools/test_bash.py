@@ -1,16 +1,22 @@
 import asyncio
+import json
 import os
 import re
+import subprocess
 import sys
+import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from msgspec.structs import asdict
 
 from gong.env.local import LocalEnvironment
-from gong.tools import bash
-from gong.tools.tool import ToolContext
+from gong.tools import bash, command, spill
+from gong.tools.tool import ToolContext, details_of
+from gong.tools.truncation.storage import TapeStorage
 from tape.blocks import text_of
+from tape.store import Beginning, Store
 
 
 def said(result):
@@ -19,6 +25,16 @@ def said(result):
 
 def facts(result):
     return {key: value for key, value in asdict(result.details).items() if key != "duration_ms"}
+
+
+def size_of(path):
+    return Path(path).stat().st_size
+
+
+def is_running(pid):
+    """Whether a process does anything still; one that nobody has buried does not."""
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)
+    return bool(done.stdout.strip()) and not done.stdout.strip().startswith(b"Z")
 
 
 def log_of(result):
@@ -34,10 +50,11 @@ def log_of(result):
         ("[[ -f /etc/hosts ]] && a=(x y) && echo ${a[1]} && cat <(echo z)", "y\nz\n"),
         ("echo out; echo err >&2", "out\nerr\n"),
         ("yes | head -2", "y\ny\n"),
+        ("mkdir -p a/b && cd a/b && cd ../.. && ls -d a/../a", "a/../a\n"),
     ],
 )
 async def test_output_is_given_as_it_is(use, command, output):
-    """M086"""
+    """M084 M086; M098 C21: commands may go up."""
     result = await use("bash", command=command)
     assert (said(result), result.is_error, result.full) == (output, False, None)
     assert facts(result) == {"command": command, "exit_code": 0, "truncated": False}
@@ -49,16 +66,19 @@ async def test_output_is_given_as_it_is(use, command, output):
     [
         ("exit 1", "Command exited with code 1", 1),
         ("echo a; exit 3", "a\n\nCommand exited with code 3", 3),
+        ("no-such-command 2>&-", "Command exited with code 127", 127),
         ("echo a; kill -9 $$", "a\n\nCommand exited with code 137", 137),
     ],
 )
 async def test_a_failed_command_is_an_error_after_its_output(use, command, output, code):
+    """M087"""
     result = await use("bash", command=command)
     assert (said(result), result.is_error) == (output, True)
     assert facts(result) == {"command": command, "exit_code": code, "truncated": False}
 
 
 async def test_a_time_out_is_an_error_after_the_output_so_far(use):
+    """M087"""
     result = await use("bash", command="echo a; sleep 30", timeout=0.5)
     assert said(result) == "a\n\nCommand timed out after 0.5 seconds"
     assert result.is_error
@@ -95,7 +115,7 @@ async def test_exactly_2000_lines_are_shown_whole(use, tmp_path):
 
 
 async def test_the_last_50_kilobytes_are_shown_with_limit_and_size(use):
-    """M085 M086 M091"""
+    """M085 M086 M091 J8-4.2"""
     command = f"{sys.executable} -c \"print(('x' * 1023 + chr(10)) * 80, end='')\""
     result = await use("bash", command=command)
     assert said(result).endswith(
@@ -177,3 +197,101 @@ async def test_cancelling_leaves_no_process_and_no_file(use, heard, tmp_path, fo
     assert not list(tmp_path.glob("gong-bash-*.log"))
     with pytest.raises(ProcessLookupError):
         os.kill(int((folder / "pid").read_text()), 0)
+
+
+PATCH = "*** Begin Patch\n*** Add File: a.txt\n+hello\n*** End Patch"
+
+
+async def test_a_patch_for_the_shell_is_applied_as_one(use, folder):
+    """M081: so it is judged as a patch, too."""
+    result = await use("bash", command=f"apply_patch <<'EOF'\n{PATCH}\nEOF")
+    assert (said(result), result.is_error) == (
+        "Success. Updated the following files:\nA a.txt",
+        False,
+    )
+    assert (folder / "a.txt").read_text() == "hello\n"
+    alone = await use("bash", command=PATCH)
+    assert alone.is_error
+    assert "patch detected without explicit call to apply_patch" in said(alone)
+    more = await use("bash", command=f"cat >p <<'EOF'\n{PATCH}\nEOF\nwc -l <p")
+    assert said(more).strip() == "4"
+
+
+async def test_a_prefix_runs_first_and_is_heard(env, folder):
+    """M083"""
+    tool = bash.with_prefix("echo before; name=you")
+    result = await tool.run(bash.Arguments("echo $name"), ToolContext(env, "c1", print))
+    assert said(result) == "before\nyou\n"
+    assert result.details.command == "echo $name"
+
+
+async def test_on_a_tape_the_whole_is_a_blob_under_the_path_that_is_shown(env, tmp_path):
+    """M085 C40"""
+    with Store(tmp_path / "store").create(Beginning(cwd="/", program="test")) as tape:
+        context = ToolContext(env, "c1", lambda text: None, TapeStorage(tape.blobs))
+        result = await bash.run(bash.Arguments("seq 1 30000"), context)
+        path = Path(re.search(r"Full output: (.+)\]", said(result))[1])
+        assert path.parent.parent.name == "blobs"
+        assert tape.blobs.read(path.name) == result.full.encode()
+        assert sha256(result.full.encode()).hexdigest() == path.name
+    assert not list(tmp_path.glob("gong-bash-*.log"))
+
+
+async def test_a_tape_that_takes_nothing_leaves_the_file(env):
+    class Full:
+        async def adopt(self, path):
+            raise OSError(28, "No space left on device")
+
+    context = ToolContext(env, "c1", lambda text: None, Full())
+    result = await bash.run(bash.Arguments("seq 1 3000"), context)
+    assert log_of(result).read_text().endswith("3000\n")
+
+
+async def test_an_endless_command_fills_no_disk(use, monkeypatch):
+    """M085 M090: what is written after the limit is only counted."""
+    for room in (spill, command):
+        monkeypatch.setattr(room, "KEPT_BYTES", 1_000_000)
+    result = await use("bash", command="yes", timeout=0.5)
+    notice, ending = said(result).split("\n\n")[-2:]
+    assert ending == "Command timed out after 0.5 seconds"
+    path = re.search(r"First 976\.6KB of it: (.+)\]", notice)[1]
+    assert size_of(path) == 1_000_000
+    total = int(re.search(r"of (\d+)", notice)[1])
+    assert total > 500_000
+    assert result.kind == "ShellTimeout"
+
+
+async def test_a_child_that_keeps_the_pipe_keeps_nobody_waiting(use):
+    """M089"""
+    began = time.monotonic()
+    assert said(await use("bash", command="sleep 30 & echo started")) == "started\n"
+    assert time.monotonic() - began < 5
+
+
+async def test_a_tree_of_children_ends_with_its_time(use, folder):
+    """M089"""
+    tree = "for i in 1 2 3; do (sh -c 'echo $$ >>pids; sleep 60 & echo $! >>pids; wait' &) ; done"
+    result = await use("bash", command=f"{tree}; sleep 60", timeout=1)
+    assert result.kind == "ShellTimeout"
+    pids = [int(line) for line in (folder / "pids").read_text().split()]
+    assert len(pids) == 6
+    assert not any(map(is_running, pids))
+
+
+@pytest.mark.parametrize(("text", "kind"), [("true", None), ("exit 4", "ShellExitError")])
+async def test_a_failure_has_a_name_for_programs(use, text, kind):
+    """M050 M054"""
+    assert (await use("bash", command=text)).kind == kind
+
+
+async def test_details_are_a_channel_of_their_own(use):
+    """M053 M054 TOOLRES-004"""
+    result = await use("bash", command="echo a; exit 3")
+    details = json.loads(bytes(details_of(result)))
+    assert 0 <= details.pop("duration_ms") < 10_000
+    assert details == {
+        "command": "echo a; exit 3",
+        "exit_code": 3,
+        "truncated": False,
+        "error_kind": "ShellExitError",
+    }

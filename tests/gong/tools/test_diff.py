@@ -2,12 +2,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gong.tools.diff import diff_of
-from gong.tools.match import replaced, spans
+from gong.tools.match import places, replaced
+from gong.tools.text_files import text_file
 
 
 def change(before, old, new):
-    data = before.encode()
-    return diff_of(replaced(data, spans(data, old)[0], new))
+    file = text_file(before.encode())
+    return diff_of(replaced(file, places(before, old).spans, new))
 
 
 def test_line_numbers_are_right_far_from_the_beginning():

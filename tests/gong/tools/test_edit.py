@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
-from gong.tools.edit import Details
+from gong.tools.replacing import Details
 from gong.tools.tool import ToolResult
+from tape.blocks import text_of
 
 NOT_FOUND = (
     "Could not find the exact text in a.txt."
@@ -96,14 +97,14 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
 )
 async def test_what_cannot_be_done_is_said_and_the_file_stays(edit, data, old, new, said):
     """M074"""
-    assert await edit(data, old, new) == (ToolResult.error(said), data)
+    assert await edit(data, old, new) == (ToolResult.error(said, kind="EditConflict"), data)
 
 
 async def test_a_missing_file_and_a_folder_are_named(use, folder):
     """M074"""
     (folder / "sub").mkdir()
     assert await use("edit", path="no.txt", oldText="a", newText="b") == ToolResult.error(
-        "File not found: no.txt"
+        "File not found: no.txt", kind="FileNotFound"
     )
     assert await use("edit", path="sub", oldText="a", newText="b") == ToolResult.error(
         "Is a directory: sub"
@@ -141,7 +142,8 @@ async def test_new_text_is_put_in_word_for_word(edit, new):
 async def test_a_path_that_climbs_out_is_refused(use, tmp_path, path):
     (tmp_path / "outside.txt").write_text("root")
     assert await use("edit", path=path, oldText="root", newText="hacked") == ToolResult.error(
-        f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
+        f'Path leaves the working directory: {path}. Name a file inside it, without "..".',
+        kind="PermissionDenied",
     )
     assert (tmp_path / "outside.txt").read_text() == "root"
 
@@ -158,15 +160,117 @@ async def test_a_path_from_home_is_expanded_and_mode_and_link_stay(use, tmp_path
     assert (tmp_path / "home/link").is_symlink()
 
 
-async def test_two_edits_at_once_leave_one_whole_file(use, folder):
+async def test_edits_of_one_file_at_once_all_land(use, folder):
     """M079"""
-    (folder / "a.txt").write_text("A\n" + "x" * 1_000_000 + "\nB\n")
+    (folder / "a.txt").write_text("A\n" + "x" * 1_000_000 + "\nB\nC\n")
     edits = [
-        use("edit", path="a.txt", oldText=f"{letter}\n", newText=f"{letter}1\n") for letter in "AB"
+        use("edit", path="a.txt", oldText=f"{letter}\n", newText=f"{letter}1\n") for letter in "ABC"
     ]
     results = await asyncio.gather(*edits)
-    middle = "x" * 1_000_000
-    possible = {f"A1\n{middle}\nB1\n", f"A1\n{middle}\nB\n", f"A\n{middle}\nB1\n"}
     assert not any(result.is_error for result in results)
-    assert (folder / "a.txt").read_text() in possible
+    assert (folder / "a.txt").read_text() == "A1\n" + "x" * 1_000_000 + "\nB1\nC1\n"
     assert [path.name for path in folder.iterdir()] == ["a.txt"]
+
+
+SIMILAR = [
+    ("line one   \nline two\n", "line one\n", "replaced\n", "replaced\nline two\n"),
+    ("\u2018hello\u2019", "'hello'", "'world'", "'world'"),
+    ("\u201cHello\u201d", '"Hello"', '"World"', '"World"'),
+    ("a \u2013 b \u2014 c", "a - b - c", "x", "x"),
+    ("a\u00a0b \u2003c", "a b  c", "x", "x"),
+    ("\uff21\uff22 cafe\u0301\n", "AB caf\u00e9", "x", "x\n"),
+    ("far \u201cquote\u201d  \nold \u2014 text  \r\nnbsp\u00a0\n", "old - text", "new", None),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new", "after"), SIMILAR)
+async def test_what_only_looks_like_it_is_replaced_and_nothing_else(edit, text, old, new, after):
+    """M071 (J.1 2.1 to 2.5): the rest of the file keeps its quotes, dashes and blanks."""
+    if after is None:
+        after = text.replace("old \u2014 text", "new")
+    result, left = await edit(text.encode(), old, new)
+    assert text_of(result.content) == "Successfully replaced text in a.txt."
+    assert (left.decode(), result.details.exact) == (after, False)
+
+
+async def test_an_exact_match_is_preferred_and_normalises_nothing(edit):
+    """M073 (J.1 2.6)"""
+    data = "x = \u201cold\u201d  \ny = 'plain'\n".encode()
+    result, left = await edit(data, "'plain'", "'new'")
+    assert (left, result.details.exact) == (data.replace(b"plain", b"new"), True)
+
+
+@pytest.mark.parametrize("data", [b"hello   \nhello\n", "x \u2018hello\u2019 'hello'".encode()])
+async def test_places_that_look_the_same_are_counted_together(edit, data):
+    """M072 (J.1 2.8)"""
+    old = "hello" if data.startswith(b"hello") else "'hello'"
+    result, left = await edit(data, old, "x")
+    assert (text_of(result.content), left) == (FOUND.format(2), data)
+
+
+async def test_blanks_at_the_end_of_the_old_text_are_no_wildcard(edit):
+    """M072"""
+    assert (await edit(b"food\nfoo bar\n", "foo ", "x "))[1] == b"food\nx bar\n"
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+async def test_utf_16_with_a_mark_is_edited_and_kept(edit, codec):
+    """M077"""
+    mark = "\ufeff".encode(codec)
+    result, left = await edit(mark + "caf\u00e9\r\nold\r\n".encode(codec), "old\n", "new\n2\n")
+    assert left == mark + "caf\u00e9\r\nnew\r\n2\r\n".encode(codec)
+    assert not result.is_error
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfea\0b", b"\xff\xfe\0\0a\0\0\0", b"a\0b"])
+async def test_other_binaries_are_refused(edit, data):
+    """M078 (J.1 4.5)"""
+    result, left = await edit(data, "a", "b")
+    assert (left, text_of(result.content)) == (
+        data,
+        "Cannot edit a.txt: it is a binary file. Use bash to change it.",
+    )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+async def test_ten_megabytes_are_edited(edit, end):
+    """M078 (J.1 4.2): bench/ says how long it takes."""
+    data = (("x" * 48 + end) * 200_000 + "needle" + end).encode()
+    assert (await edit(data, "needle", "pin"))[1] == data.replace(b"needle", b"pin")
+
+
+async def test_the_diff_counts_lines_from_the_start_of_the_file(edit):
+    """M076 (J.1 5.3)"""
+    data = "".join(f"line {n}\n" if n != 338 else "target\n" for n in range(1, 501)).encode()
+    result, _ = await edit(data, "target", "replaced")
+    assert result.details.first_changed_line == 338
+    assert result.details.diff_lines == (
+        *("      ...", "  334 line 334", "  335 line 335", "  336 line 336", "  337 line 337"),
+        *("- 338 target", "+ 338 replaced"),
+        *("  339 line 339", "  340 line 340", "  341 line 341", "  342 line 342", "      ..."),
+    )
+
+
+@pytest.mark.parametrize("path", [None, 42, ["a"]])
+async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
+    """M045 (J.1 5.2)"""
+    result = await use("edit", path=path, oldText="x", newText="y")
+    assert result.is_error
+    assert text_of(result.content).startswith("Invalid arguments for tool: edit: ")
+
+
+@pytest.mark.parametrize("tool", ["edit", "write"])
+async def test_a_link_that_leads_out_is_refused(use, folder, tmp_path, tool):
+    """M044"""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/a.txt").write_text("old")
+    (folder / "out").symlink_to(tmp_path / "outside")
+    (folder / "link").symlink_to(tmp_path / "outside/a.txt")
+    wish = {"oldText": "old", "newText": "new"} if tool == "edit" else {"content": "new"}
+    for path in ("out/a.txt", "link"):
+        result = await use(tool, path=path, **wish)
+        assert text_of(result.content) == (
+            f"Path leaves the working directory through a link: {path}."
+            f" It leads to {tmp_path}/outside/a.txt: name that file, if it is meant."
+        )
+    assert (tmp_path / "outside/a.txt").read_text() == "old"

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from gong.tools.patch.commit import Refused, commit
-from gong.tools.patch.plan import FileChange
+from gong.env.changes import commit
+from gong.env.protocol import FileChange, Refused
 
 
 @pytest.fixture

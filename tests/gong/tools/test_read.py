@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from gong.tools.read import Details
@@ -135,7 +137,7 @@ async def test_other_line_separators_are_text(use, folder):
 async def test_a_missing_file_is_enoent(use):
     """M064"""
     assert await use("read", path="no.txt") == ToolResult.error(
-        "ENOENT: no such file or directory: no.txt"
+        "ENOENT: no such file or directory: no.txt", kind="FileNotFound"
     )
 
 
@@ -144,7 +146,7 @@ async def test_an_unreadable_file_is_eacces(use, anyone):
     path = anyone / "a.txt"
     path.touch(0o000)
     assert await use("read", path=str(path)) == ToolResult.error(
-        f"EACCES: permission denied: {path}"
+        f"EACCES: permission denied: {path}", kind="PermissionDenied"
     )
 
 
@@ -156,8 +158,87 @@ async def test_a_folder_and_a_device_are_refused(use):
 
 
 async def test_a_binary_file_is_refused_in_words(use, folder):
-    (folder / "a.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    """M066"""
+    (folder / "a.txt").write_bytes(b"\x7fELF\0\0\0\0")
     assert await use("read", path="a.txt") == ToolResult.error(
-        "Cannot read a.txt as text: it is a binary file of 16B."
+        "Cannot read a.txt as text: it is a binary file of 8B."
         " Look into it with bash: file, strings or xxd."
     )
+
+
+PICTURES = [
+    (b"\x89PNG\r\n\x1a\n\0\0", "image/png"),
+    (b"\xff\xd8\xff\xe0\0", "image/jpeg"),
+    (b"GIF89a\0", "image/gif"),
+    (b"RIFF\n\0\0\0WEBPVP8 ", "image/webp"),
+]
+
+
+@pytest.mark.parametrize(("data", "kind"), PICTURES)
+async def test_a_picture_is_told_by_its_first_bytes(use, folder, data, kind):
+    """M062 (J.3 4.1)"""
+    (folder / "a.txt").write_bytes(data)
+    assert text_of((await use("read", path="a.txt")).content) == (
+        f"[Picture a.txt: {kind}, {len(data)}B. It can only be shown in a session.]"
+    )
+
+
+async def test_text_named_as_a_picture_is_text(use, folder):
+    """M062 (J.3 4.2)"""
+    (folder / "a.png").write_text("text")
+    assert await use("read", path="a.png") == ToolResult.from_text("text")
+
+
+async def test_a_picture_too_large_is_refused(use, folder):
+    """M063"""
+    (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(5_000_000))
+    assert await use("read", path="a.png") == ToolResult.error(
+        "Cannot show a.png: image/png, 4.8MB: over 4.5MB."
+        " Make it smaller with bash, then read that."
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [
+        ("Shot at 3.42\u202fPM.txt", "Shot at 3.42 PM.txt"),
+        ("cafe\u0301.txt", "caf\u00e9.txt"),
+        ("l\u2019art.txt", "l'art.txt"),
+        ("l\u2019e\u0301cran.txt", "l'\u00e9cran.txt"),
+        ("截图 2026-02-11 下午3.42.10.txt", "截图 2026-02-11 下午3.42.10.txt"),
+    ],
+)
+async def test_a_name_as_macos_writes_it_is_found(use, folder, there, asked):
+    """M061 (J.3 6.1)"""
+    (folder / there).write_text("text")
+    assert await use("read", path=asked) == ToolResult.from_text("text")
+
+
+async def test_utf_16_is_read_as_text(use, folder):
+    """M057"""
+    (folder / "a.txt").write_bytes("\ufeffcaf\u00e9\n".encode("utf-16-le"))
+    assert await use("read", path="a.txt") == ToolResult.from_text("caf\u00e9\n")
+
+
+async def test_a_notebook_is_read_as_its_cells(use, folder):
+    """M066"""
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "words"]},
+        {
+            "cell_type": "code",
+            "source": "1 + 1",
+            "outputs": [{"output_type": "execute_result", "data": {"text/plain": "2"}}],
+        },
+    ]
+    (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    assert text_of((await use("read", path="a.ipynb")).content) == (
+        "# [1] markdown\n# Title\nwords\n\n# [2] code\n1 + 1\n# [2] output\n2\n"
+    )
+
+
+@pytest.mark.parametrize("path", [None, 42, ["a"]])
+async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
+    """M045 (J.3 6.3)"""
+    result = await use("read", path=path)
+    assert result.is_error
+    assert text_of(result.content).startswith("Invalid arguments for tool: read: ")

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -8,8 +9,12 @@ from msgspec import Raw, Struct
 from gong.errors import ConfigurationError
 from gong.tools.builtin import builtin
 from gong.tools.registry import Prepared, Registry
-from gong.tools.tool import Tool, ToolContext, ToolResult
-from tape.blocks import BlobRef, Image, Text, ToolCall, text_of
+from gong.tools.schema import schema_of
+from gong.tools.tool import Diversion, Grammar, Tool, ToolContext, ToolResult, details_of
+from gong.tools.truncation.pipeline import Limits
+from gong.tools.truncation.storage import FolderStorage
+from gong.tools.truncation.values import Options, Override
+from tape.blocks import NO_JSON, BlobRef, Image, Text, ToolCall, text_of
 
 
 class Arguments(Struct):
@@ -21,6 +26,10 @@ class Arguments(Struct):
 
 class Details(Struct):
     truncated: bool
+
+
+class Size(Struct):
+    size: int
 
 
 async def echo(arguments, context):
@@ -41,10 +50,15 @@ def error_of(result):
     return text_of(result.content)
 
 
-async def run(tool, args, env=None):
+async def run(tool, args, env=None, storage=None):
     registry = Registry((tool,))
     prepared = registry.prepare(call(args))
-    return await registry.run(prepared, ToolContext(env, "c1", lambda text: None))
+    return await registry.run(prepared, ToolContext(env, "c1", lambda text: None, storage))
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return FolderStorage(str(tmp_path / "kept"))
 
 
 def test_the_latest_of_a_name_wins_and_keeps_its_place():
@@ -91,8 +105,40 @@ def test_chosen_tools_are_all_a_model_sees_and_may_call():
     assert registry.active == ("a",)
 
 
+SEVEN = ("read", "write", "edit", "bash", "grep", "find", "ls")
+
+
+def test_all_tools_are_active_at_first():
+    """M051 TOOLCFG-001"""
+    registry = Registry(map(tool, SEVEN))
+    assert registry.active == registry.preset("default") == SEVEN
+    assert builtin().active == builtin().preset("default")
+
+
+def test_presets_name_what_is_there():
+    """M051 TOOLCFG-002 TOOLCFG-003"""
+    registry = Registry(map(tool, SEVEN))
+    assert registry.preset("minimal") == ("read", "write", "edit", "bash")
+    assert registry.preset("readonly") == ("read", "grep", "find", "ls")
+    registry.unregister("find")
+    assert registry.preset("readonly") == ("read", "grep", "ls")
+
+
+def test_a_choice_counts_from_the_next_call_on():
+    """M051 TOOLCFG-004"""
+    registry = Registry(map(tool, SEVEN))
+    registry.set_active(registry.preset("readonly"))
+    assert [spec.name for spec in registry.specs()] == ["read", "grep", "find", "ls"]
+    assert registry.prepare(call({"text": "x"}, "bash")).kind == "UnknownTool"
+    registry.set_active(["bash"])
+    assert isinstance(registry.prepare(call({"text": "x"}, "bash")), Prepared)
+
+
 def test_unknown_names_and_an_empty_choice_are_refused():
+    """M051 TOOLCFG-005 TOOLCFG-006"""
     registry = builtin()
+    with pytest.raises(ConfigurationError, match="Unknown tool: nonexistent"):
+        registry.validate(["nonexistent"])
     with pytest.raises(ConfigurationError, match="Unknown tool: nonexistent"):
         registry.set_active(["read", "nonexistent"])
     with pytest.raises(ConfigurationError, match="No tools given"):
@@ -102,24 +148,24 @@ def test_unknown_names_and_an_empty_choice_are_refused():
     assert registry.active == registry.preset("default")
 
 
-def test_presets_name_what_is_there():
-    registry = builtin()
-    assert registry.names == ("read", "write", "edit", "bash", "ls", "apply_patch")
-    assert registry.preset("default") == ("read", "write", "edit", "bash", "ls")
-    assert registry.preset("minimal") == ("read", "write", "edit", "bash")
-    assert registry.preset("readonly") == ("read", "ls")
-
-
-def test_only_tools_that_change_nothing_are_safe_to_run_twice():
+def test_no_tool_that_changes_something_is_safe_to_run_twice():
     registry = builtin()
     safe = {name for name in registry.names if registry.get(name).replay == "safe"}
-    assert safe == {"read", "ls"}
+    assert safe >= {"read", "ls"}
+    assert safe.isdisjoint({"write", "edit", "bash", "apply_patch", "shell", "write_file"})
 
 
 def test_an_unknown_tool_is_named_with_those_there_are():
     """M049"""
-    result = Registry((tool(),)).prepare(call({}, "ehco"))
-    assert error_of(result) == "Unknown tool: ehco: the tools there are: echo"
+    registry = Registry((tool(), tool("list_dir")))
+    for name, meant in (("ehco", "echo"), ("Echo", "echo"), ("list_directory", "list_dir")):
+        result = registry.prepare(call({}, name))
+        assert error_of(result) == (
+            f"Unknown tool: {name}: did you mean {meant}? the tools there are: echo, list_dir"
+        )
+        assert result.kind == "UnknownTool"
+    other = registry.prepare(call({}, "web_search"))
+    assert error_of(other) == "Unknown tool: web_search: the tools there are: echo, list_dir"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +227,56 @@ def test_no_arguments_at_all_are_an_empty_object():
     assert registry.prepare(call(None, "now")).arguments == Nothing()
 
 
+class Patch(Struct):
+    input: str
+
+
+def test_text_for_a_tool_that_takes_text_is_its_input():
+    registry = Registry((Tool("patch", "", Patch, echo, freeform=Grammar("lark", "start: /.*/")),))
+
+    def given(**parts):
+        return registry.prepare(ToolCall(id="c", name="patch", **parts)).arguments.input
+
+    assert given(args_text="*** Begin Patch\n") == "*** Begin Patch\n"
+    assert given(args_text='{"input": "a\nb"}') == "a\nb"
+    assert given(args=Raw(b'{"input": "a"}')) == "a"
+    assert given(args=Raw(b'"a"')) == "a"
+
+
+def test_another_tool_may_be_meant():
+    other = tool("other")
+
+    def divert(arguments):
+        if arguments.text == "no":
+            return ToolResult.error("not so")
+        return Diversion(other, Arguments("b")) if arguments.text == "other" else None
+
+    registry = Registry((replace(tool(), divert=divert),))
+    meant = registry.prepare(call({"text": "other"}))
+    assert (meant.tool, meant.arguments, meant.call.name) == (other, Arguments("b"), "echo")
+    assert error_of(registry.prepare(call({"text": "no"}))) == "not so"
+    assert registry.prepare(call({"text": "a"})).tool.name == "echo"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (FileNotFoundError("a"), "FileNotFound"),
+        (PermissionError("a"), "PermissionDenied"),
+        (ValueError("a"), None),
+    ],
+)
+async def test_errors_have_names_for_programs(error, kind):
+    """M050"""
+
+    async def fail(arguments, context):
+        raise error
+
+    result = await run(tool(run=fail), {"text": ""})
+    assert (error_of(result), result.kind) == ("Tool error (echo): a", kind)
+    assert details_of(result) == (Raw(b'{"error_kind":"%s"}' % kind.encode()) if kind else Raw(b""))
+
+
 async def test_a_tool_that_raises_answers_with_its_error():
     """M049"""
 
@@ -204,29 +300,68 @@ async def test_cancelling_passes_through():
         await running
 
 
-async def test_long_results_are_cut_with_the_whole_beside():
-    result = await run(tool(), {"text": "line\n", "times": 3000})
+async def test_long_results_are_cut_with_the_whole_beside(storage):
+    """M048 M120"""
+    result = await run(tool(), {"text": "line\n", "times": 3000}, storage=storage)
     shown = text_of(result.content)
-    assert shown.startswith("line\n" * 1999 + "line\n\n[Output cut: ")
-    assert shown.endswith(
-        "[Output cut: 9.8KB of 14.6KB, 2000 of 3000 lines. Ask for less to see the rest.]"
-    )
-    assert result.full == "line\n" * 3000
+    assert shown.startswith("line\n" * 1999 + "line\n\n...1000 lines truncated...\n\n")
+    path = result.removed.truncation_path
+    assert f"Full output saved to: {path}\n" in shown
+    assert await storage.read(path) == result.full == "line\n" * 3000
 
 
-async def test_one_endless_line_is_cut_inside_between_characters():
-    result = await run(tool(), {"text": "é", "times": 51_200})
-    assert text_of(result.content).startswith("é" * 25_600 + "\n\n[Output cut: 50.0KB of 100.0KB")
+async def test_one_endless_line_is_cut_inside_between_characters(storage):
+    result = await run(tool(), {"text": "é", "times": 51_200}, storage=storage)
+    assert text_of(result.content).startswith("é" * 25_600 + "\n\n...51200 bytes truncated...")
     assert result.full == "é" * 51_200
 
 
-async def test_a_picture_stays_beside_a_cut_text():
+async def test_a_tool_declares_how_its_results_are_cut(storage):
+    """M121"""
+    declared = replace(tool(), truncation=Override(direction="tail", max_lines=2))
+    result = await run(declared, {"text": "a\nb\nc\nd"}, storage=storage)
+    assert text_of(result.content).startswith("...2 lines truncated...")
+    assert text_of(result.content).endswith("c\nd")
+    at_length = replace(tool(), truncation=Override(enabled=False))
+    assert text_of((await run(at_length, {"text": "a\n" * 3000})).content) == "a\n" * 3000
+
+
+async def test_a_call_is_cut_differently(storage):
+    """M115: one call goes before all else."""
+    registry = Registry((tool(),))
+    prepared = registry.prepare(call({"text": "a\nb\nc"}))
+    context = ToolContext(None, "c1", lambda text: None, storage)
+    cut = await registry.run(prepared, context, Options(max_lines=1))
+    assert cut.removed.truncation_removed_lines == 2
+
+
+async def test_a_tool_of_a_family_is_cut_as_the_family_expects():
+    """M112 C3: one cut, not two."""
+    tool_of_family = replace(tool(), limits=Limits(10, "tail"))
+    result = await run(tool_of_family, {"text": "x", "times": 60_000})
+    assert text_of(result.content).startswith("[WARNING: Tool output was truncated. First 59990 ")
+    assert (result.full, result.removed) == ("x" * 60_000, None)
+    assert (await run(tool_of_family, {"text": "x"})).full is None
+
+
+async def test_a_changed_content_leaves_details(storage):
+    """M054 TOOLRES-006: what transforms a result changes what the model sees."""
+
+    async def long(arguments, context):
+        return ToolResult.from_text("x\n" * 3000, Size(6000))
+
+    result = await run(tool(run=long), {"text": ""}, storage=storage)
+    assert result.details == Size(6000)
+    assert json.loads(bytes(details_of(result)))["size"] == 6000
+
+
+async def test_a_picture_stays_beside_a_cut_text(storage):
     picture = Image(blob=BlobRef("0" * 64, 3), mime="image/png")
 
     async def show(arguments, context):
         return ToolResult((Text("x\n" * 2500), picture))
 
-    result = await run(tool(run=show), {"text": ""})
+    result = await run(tool(run=show), {"text": ""}, storage=storage)
     assert result.content[1:] == (picture,)
 
 
@@ -240,20 +375,37 @@ async def test_a_result_that_speaks_of_its_own_cut_is_left_alone(truncated):
 
 
 def test_results_have_two_channels():
-    """M052"""
+    """M052 M054 TOOLRES-001 TOOLRES-002"""
     details = Details(truncated=False)
     assert ToolResult.from_text("a") == ToolResult((Text("a"),), None, is_error=False)
     assert ToolResult.from_text("a", details).details is details
+    assert details_of(ToolResult.from_text("a")) == NO_JSON
+
+
+def test_an_error_says_so_in_its_text():
+    """M054 TOOLRES-005"""
     assert ToolResult.error("b") == ToolResult((Text("b"),), None, is_error=True)
+
+
+async def test_an_edit_has_its_diff_for_people_only(use, folder):
+    """M054 TOOLRES-003"""
+    (folder / "a").write_text("old\n")
+    result = await use("edit", path="a", oldText="old", newText="new")
+    details = json.loads(bytes(details_of(result)))
+    assert text_of(result.content) == "Successfully replaced text in a."
+    assert (details["old_text"], details["new_text"]) == ("old", "new")
+    assert "+ 1 new" in details["diff_lines"]
 
 
 @pytest.mark.parametrize("name", builtin().active)
 @pytest.mark.parametrize("wrong", [None, 42, ["a"], {"a": 1}])
 async def test_wrong_types_never_reach_a_tool(use, name, wrong):
-    registry = builtin()
-    fields = msgspec.json.schema(registry.get(name).arguments)["$defs"]["Arguments"]["properties"]
-    result = await use(name, **{**dict.fromkeys(fields, "1"), next(iter(fields)): wrong})
-    if name == "ls" and wrong is None:
-        assert not result.is_error
+    """M045"""
+    schema = schema_of(builtin().get(name).arguments)
+    first = next(iter(schema["properties"]))
+    result = await use(name, **{**dict.fromkeys(schema["properties"], "1"), first: wrong})
+    if wrong is None and first not in schema.get("required", ()):
+        assert result.kind != "ValidationError"
     else:
         assert error_of(result).startswith(f"Invalid arguments for tool: {name}: ")
+        assert result.kind == "ValidationError"

@@ -25,6 +25,23 @@ def test_long_output_goes_to_a_file_with_what_came_before(tmp_path):
     assert len(spill._memory) == 0
 
 
+def test_what_is_kept_is_kept_once(tmp_path):
+    spill = Spill(str(tmp_path))
+    spill.take(b"x" * 60_000)
+    assert spill.keep() == spill.keep()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_comes_after_the_limit_is_only_counted(tmp_path, monkeypatch):
+    """M085"""
+    monkeypatch.setattr("gong.tools.spill.KEPT_BYTES", 100_000)
+    spill = Spill(str(tmp_path))
+    for _ in range(3):
+        spill.take(b"x\n" * 30_000)
+    assert (spill.is_whole, spill.total_bytes, spill.total_lines) == (False, 180_000, 90_000)
+    assert Path(spill.keep()).stat().st_size == 100_000
+
+
 def test_lines_are_counted_exactly(tmp_path):
     """M091"""
     spill = Spill(str(tmp_path))

@@ -48,25 +48,25 @@ def result(content, **facts):
     ["", "a", "a\nb\nc", "a\nb\nc\n", lines(2000), "a" * 50_000, "a" * 51_200, "é" * 25_600],
 )
 def test_what_fits_stays_as_it_is(cut, text):
-    """M110"""
+    """M110 J8-1.1 J8-1.5 J8-2.1 J8-2.5"""
     assert cut(text) == result(text)
 
 
 def test_a_head_keeps_whole_lines():
-    """M109 M110"""
+    """M109 M110 J8-1.2"""
     text = lines(2500)
     assert truncate_head(text) == result(lines(2000), of=text, truncated_by="lines")
 
 
 def test_a_tail_keeps_whole_lines():
-    """M109 M110"""
+    """M109 M110 J8-2.2"""
     text = lines(3000)
     kept = text[text.index("line 1001\n") :]
     assert truncate_tail(text) == result(kept, of=text, truncated_by="lines")
 
 
 def test_bytes_cut_before_the_line_that_does_not_fit():
-    """M109 M110"""
+    """M109 M110 J8-1.3 J8-2.3"""
     text = "\n".join(["x" * 1023] * 100)
     kept = "\n".join(["x" * 1023] * 50)
     for cut in (truncate_head, truncate_tail):
@@ -79,7 +79,7 @@ def test_bytes_cut_before_the_line_that_does_not_fit():
 
 
 def test_a_head_whose_first_line_is_too_long_is_empty():
-    """M110"""
+    """M110 J8-1.4"""
     text = "a" * 51_201 + "\nb"
     assert truncate_head(text) == result(
         "", of=text, truncated_by="bytes", output_lines=0, first_line_exceeds_limit=True
@@ -87,7 +87,7 @@ def test_a_head_whose_first_line_is_too_long_is_empty():
 
 
 def test_a_tail_whose_last_line_is_too_long_is_its_end():
-    """M110"""
+    """M110 J8-2.4"""
     text = "short\n" + "a" * 60_000
     assert truncate_tail(text) == result(
         "a" * 51_200, of=text, truncated_by="bytes", last_line_partial=True
@@ -111,7 +111,7 @@ def test_no_limit_of_lines_leaves_bytes_alone_to_cut():
 
 
 def test_a_line_is_cut_by_characters_and_says_so():
-    """M109"""
+    """M109 J8-3.1 J8-3.2"""
     assert truncate_line("z" * 500).content == "z" * 500
     cut = truncate_line("é" * 800)
     assert cut == Result(

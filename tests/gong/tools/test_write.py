@@ -42,7 +42,9 @@ async def test_a_closed_folder_is_eacces(anyone):
     """M068"""
     (anyone / "closed").mkdir(0o555)
     result = await write_in(anyone, "closed/a.txt")
-    assert result == ToolResult.error("EACCES: permission denied: closed/a.txt")
+    assert result == ToolResult.error(
+        "EACCES: permission denied: closed/a.txt", kind="PermissionDenied"
+    )
 
 
 async def test_a_closed_file_stays_though_its_folder_is_open(anyone):
@@ -50,14 +52,15 @@ async def test_a_closed_file_stays_though_its_folder_is_open(anyone):
     (anyone / "a.txt").write_text("old")
     (anyone / "a.txt").chmod(0o444)
     result = await write_in(anyone, "a.txt")
-    assert result == ToolResult.error("EACCES: permission denied: a.txt")
+    assert result == ToolResult.error("EACCES: permission denied: a.txt", kind="PermissionDenied")
     assert [(path.name, path.read_text()) for path in anyone.iterdir()] == [("a.txt", "old")]
 
 
 @pytest.mark.parametrize("path", ["../../etc/crontab", "../a.txt", "sub/../../a.txt", "@../a.txt"])
 async def test_a_path_that_climbs_out_is_refused(use, tmp_path, path):
     assert await use("write", path=path, content="x") == ToolResult.error(
-        f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
+        f'Path leaves the working directory: {path}. Name a file inside it, without "..".',
+        kind="PermissionDenied",
     )
     assert [one.name for one in tmp_path.iterdir()] == ["work"]
 

@@ -1,4 +1,4 @@
-"""Changes of files put on the disk of this machine, all or none; plain blocking functions.
+"""Changes of files below one folder, put on the disk all or none; plain blocking functions.
 
 First every new content is written and synced beside its place; then the places are swapped, old
 files kept aside until the last swap. Whatever fails on the way is undone. Folders are opened one
@@ -13,30 +13,22 @@ import os
 import secrets
 import stat
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from .protocol import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .plan import FileChange
+    from .protocol import FileChange
 
 NEW_FILE_MODE, NEW_FOLDER_MODE = 0o666, 0o777
 """Before the umask takes its share, as with any program."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BELOW = _FOLDER | os.O_NOFOLLOW
-
-
-class Refused(NamedTuple):
-    """Why the changes could not be made."""
-
-    error: OSError
-    path: str
-    """The file it happened at."""
-    left: tuple[str, ...]
-    """Files that could not be put back as they were; hardly ever any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +74,21 @@ class _Folders:
         self._closing = closing
         self._undo = undo
         self._root = root
-        self._opened: dict[tuple[str, ...], int] = {(): self._open(root, _FOLDER, None)}
+        self._opened: dict[tuple[str, ...], int] = {(): _opened(root, _FOLDER, None, closing)}
 
     def at(self, names: tuple[str, ...]) -> int:
         """Return the descriptor of a folder, which is made where it is missing."""
         if names not in self._opened:
             above, name = self.at(names[:-1]), names[-1]
             try:
-                self._opened[names] = self._open(name, _BELOW, above)
+                self._opened[names] = _opened(name, _BELOW, above, self._closing)
             except FileNotFoundError:
                 os.mkdir(name, NEW_FOLDER_MODE, dir_fd=above)
                 self._undo.add(
                     "/".join((self._root, *names)), partial(os.rmdir, name, dir_fd=above)
                 )
-                self._opened[names] = self._open(name, _BELOW, above)
+                self._opened[names] = _opened(name, _BELOW, above, self._closing)
         return self._opened[names]
-
-    def _open(self, path: str, flags: int, above: int | None) -> int:
-        handle = os.open(path, flags, dir_fd=above)
-        self._closing.callback(os.close, handle)
-        return handle
 
 
 def commit(root: str, changes: Sequence[FileChange]) -> Refused | None:
@@ -133,27 +120,84 @@ def commit(root: str, changes: Sequence[FileChange]) -> Refused | None:
     return None
 
 
-def _stage(change: FileChange, folder: int, name: str, undo: _Undo) -> _Staged:
-    token = secrets.token_hex(8)
-    staged = _Staged(change, folder, name, f".gong-{token}.tmp", f".gong-{token}.old")
-    status = _unchanged(staged)
-    if change.after is None:
-        return staged
-    like = status if change.like is None else Path(change.like).lstat()
-    handle = os.open(
-        staged.new,
-        os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
-        NEW_FILE_MODE,
-        dir_fd=folder,
-    )
-    undo.add(change.path, partial(_unlink, staged.new, folder))
+def write_below(root: str, path: str, data: bytes) -> None:
+    """Put `data` at `path`, whole or not at all; both are real paths, `path` below `root`.
+
+    A link on the way raises OSError, so that none put there meanwhile can lead out of `root`.
+    """
+    undo = _Undo()
+    *folders, name = Path(path).relative_to(root).parts
+    with ExitStack() as closing:
+        try:
+            folder = _Folders(root, closing, undo).at(tuple(folders))
+            like = _status(name, folder)
+            temporary = _written(name, folder, data, like, undo)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            undo.run()
+            raise
+
+
+def read_below(root: str, path: str) -> bytes:
+    """Return the bytes of a regular file; both are real paths, `path` below `root`.
+
+    A link on the way raises OSError.
+    """
+    *folders, name = Path(path).relative_to(root).parts
+    with ExitStack() as closing:
+        at = _opened(root, _FOLDER, None, closing)
+        for one in folders:
+            at = _opened(one, _BELOW, at, closing)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=at), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "Not a regular file", path)
+            return file.read()
+
+
+def _opened(path: str, flags: int, above: int | None, closing: ExitStack) -> int:
+    handle = os.open(path, flags, dir_fd=above)
+    closing.callback(os.close, handle)
+    return handle
+
+
+def _status(name: str, folder: int) -> os.stat_result | None:
+    """Return the status of a file that may be written, None where there is none."""
+    try:
+        handle = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(handle)
+    finally:
+        os.close(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file", name)
+    return status
+
+
+def _written(name: str, folder: int, data: bytes, like: os.stat_result | None, undo: _Undo) -> str:
+    """Return the name of a new file in the folder that holds `data`, synced."""
+    new = f".gong-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    handle = os.open(new, flags, NEW_FILE_MODE, dir_fd=folder)
+    undo.add(name, partial(_unlink, new, folder))
     with os.fdopen(handle, "wb") as file:
-        file.write(change.after)
+        file.write(data)
         if like is not None:
             _take_after(handle, like)
         file.flush()
         os.fsync(handle)
-    return staged
+    return new
+
+
+def _stage(change: FileChange, folder: int, name: str, undo: _Undo) -> _Staged:
+    staged = _Staged(change, folder, name, "", f".gong-{secrets.token_hex(8)}.old")
+    status = _unchanged(staged)
+    if change.after is None:
+        return staged
+    like = status if change.like is None else Path(change.like).lstat()
+    return replace(staged, new=_written(change.path, folder, change.after, like, undo))
 
 
 def _unchanged(staged: _Staged) -> os.stat_result | None:

@@ -1,0 +1,66 @@
+"""What .gitignore files leave out, by the rules of gitignore(5); pure.
+
+The last rule that matches decides, and those of a deeper folder come after those above it. What
+stands in a folder that is left out is never asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .globs import translated
+
+
+class Rule(NamedTuple):
+    """One line of a .gitignore file."""
+
+    pattern: re.Pattern[str]
+    """Matches the path below the folder of the file."""
+    folders_only: bool
+    keeps: bool
+    """A line with "!": what it matches stays."""
+
+
+class Ignored(NamedTuple):
+    """The rules that hold in a folder, outermost first."""
+
+    folder: str
+    """Absolute."""
+    rules: tuple[Rule, ...]
+    outer: Ignored | None = None
+
+    def leaves_out(self, path: str, *, is_dir: bool) -> bool:
+        """Whether something absolute below the folder is left out."""
+        below = path[len(self.folder.rstrip("/")) + 1 :]
+        for rule in reversed(self.rules):
+            if (is_dir or not rule.folders_only) and rule.pattern.fullmatch(below):
+                return not rule.keeps
+        return self.outer is not None and self.outer.leaves_out(path, is_dir=is_dir)
+
+
+def rules_of(text: str) -> tuple[Rule, ...]:
+    """Return the rules of a .gitignore file, in order."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    return tuple(rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None)
+
+
+def _rule(line: str) -> Rule | None:
+    if line.startswith("#"):
+        return None
+    keeps = line.startswith("!")
+    glob = _without_blanks(line[keeps:])
+    folders_only = glob.endswith("/")
+    glob = glob.removesuffix("/")
+    if not glob:
+        return None
+    anywhere = "" if "/" in glob else "(?:.*/)?"
+    pattern = re.compile(anywhere + translated(glob.removeprefix("/")), re.DOTALL)
+    return Rule(pattern, folders_only, keeps)
+
+
+def _without_blanks(glob: str) -> str:
+    """Return the pattern without blanks at its end, but for one that is escaped."""
+    bare = glob.rstrip(" ")
+    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2
+    return f"{bare} " if escaped and len(bare) < len(glob) else bare

@@ -1,0 +1,199 @@
+"""Files in memory as an environment: it runs no commands, and nothing it does lasts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from typing import TYPE_CHECKING
+
+from .globs import path_pattern
+from .ignore import Ignored, rules_of
+from .native import expression, matching_lines
+from .paths import absolute
+from .protocol import DirEntry, ExecResult, Listed, Match, Matches, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .protocol import FileChange, Platform, Search
+
+_NOT_FOUND = 127
+
+
+class MemoryEnvironment:
+    """Files by absolute path, below folders that are there as long as something is in them."""
+
+    def __init__(self, files: Mapping[str, bytes] | None = None, folder: str = "/work") -> None:
+        self._folder = folder
+        self.files = {self.resolve(path): data for path, data in (files or {}).items()}
+        """Absolute path → what it holds."""
+        self.commands: list[str] = []
+        """What it was asked to run."""
+
+    @property
+    def working_directory(self) -> str:
+        """The absolute path that relative ones start from."""
+        return self._folder
+
+    @property
+    def temporary_directory(self) -> str:
+        """A folder like any other."""
+        return "/tmp"  # noqa: S108 - a name in memory
+
+    @property
+    def platform(self) -> Platform:
+        """Paths are those of Linux."""
+        return "linux"
+
+    @property
+    def os_version(self) -> str:
+        """What it is."""
+        return "memory"
+
+    async def initialize(self) -> None:
+        """Do nothing: it is always ready."""
+
+    async def cleanup(self) -> None:
+        """Do nothing: it holds no more than its files."""
+
+    def resolve(self, path: str) -> str:
+        """Return the absolute path a model means by `path`."""
+        return absolute(path, self._folder, "/home")
+
+    async def real_path(self, path: str) -> str:
+        """There are no links."""
+        return self.resolve(path)
+
+    async def read_file(self, path: str, root: str | None = None) -> bytes:
+        """Return what a file holds."""
+        place = self._checked(path, root)
+        if place in self.files:
+            return self.files[place]
+        if self._is_folder(place):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
+        """Put `data` at `path`."""
+        place = self._checked(path, root)
+        if self._is_folder(place):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
+        above = posixpath.dirname(place)
+        while above != "/":
+            if above in self.files:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
+            above = posixpath.dirname(above)
+        self.files[place] = data
+
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+        """Make every change, or none of them and return why."""
+        before = dict(self.files)
+        for change in changes:
+            try:
+                self._require_unchanged(change, root)
+                if change.after is None:
+                    del self.files[change.path]
+                else:
+                    await self.write_file(change.path, change.after, root)
+            except OSError as error:
+                self.files = before
+                return Refused(error, change.path, ())
+        return None
+
+    async def file_exists(self, path: str) -> bool:
+        """Whether something is there."""
+        place = self.resolve(path)
+        return place in self.files or self._is_folder(place)
+
+    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+        """Return what a folder holds, by name, `depth` levels deep."""
+        listed = self._below(self.resolve(path))
+        return tuple(
+            DirEntry(name, data is None, None if data is None else len(data))
+            for name, data in listed.items()
+            if name.count("/") < depth
+        )
+
+    async def grep(self, path: str, search: Search) -> Matches:
+        """Search the files; see the protocol."""
+        place, pattern = self.resolve(path), expression(search)
+        wanted = path_pattern(search.glob).fullmatch if search.glob else None
+        whole = {posixpath.basename(place): self.files[place]} if place in self.files else None
+        found = []
+        for name, data in (whole or self._kept(place)).items():
+            if data is None or (wanted is not None and not wanted(name)):
+                continue
+            found += [Match(name, number) for number in matching_lines(data, pattern)]
+        return Matches(tuple(found[: search.limit]), limited=len(found) >= search.limit)
+
+    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+        """Return what matches; see the protocol."""
+        matches = path_pattern(pattern).fullmatch
+        kept = self._kept(self.resolve(path)).items()
+        return tuple(Listed(name, data is None, 0) for name, data in kept if matches(name))
+
+    async def exec_command(
+        self,
+        command: str,
+        timeout_ms: int | None = None,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> ExecResult:
+        """Take note of the command; there is no shell to run it."""
+        _ = timeout_ms, working_dir, env_vars
+        self.commands.append(command)
+        said = b"no commands run in memory\n"
+        if on_output is not None:
+            on_output(said)
+        return ExecResult(said, len(said), _NOT_FOUND, timed_out=False, duration_ms=0)
+
+    def _require_unchanged(self, change: FileChange, root: str) -> None:
+        if self.files.get(self._checked(change.path, root)) != change.before:
+            raise OSError(errno.ESTALE, "the file has changed since it was read")
+
+    def _checked(self, path: str, root: str | None) -> str:
+        place = self.resolve(path)
+        if root is not None and not place.startswith(root.rstrip("/") + "/"):
+            raise OSError(errno.EXDEV, "not below the folder it belongs to", place)
+        return place
+
+    def _is_folder(self, place: str) -> bool:
+        prefix = place.rstrip("/") + "/"
+        return place == self._folder or any(file.startswith(prefix) for file in self.files)
+
+    def _below(self, place: str) -> dict[str, bytes | None]:
+        """Return what is below a folder by relative path; None for a folder."""
+        if place in self.files:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
+        if not self._is_folder(place):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+        prefix, found = place.rstrip("/") + "/", dict[str, bytes | None]()
+        for file, data in self.files.items():
+            if file.startswith(prefix):
+                parts = file[len(prefix) :].split("/")
+                found.update(("/".join(parts[:n]), None) for n in range(1, len(parts)))
+                found["/".join(parts)] = data
+        return dict(sorted(found.items(), key=lambda one: os.fsencode(one[0]).split(b"/")))
+
+    def _kept(self, place: str) -> dict[str, bytes | None]:
+        """Return what is below a folder and not left out by a .gitignore file there."""
+        listed = self._below(place)
+        ignored = {"": self._rules(place, None)}
+        kept = dict[str, bytes | None]()
+        for name, data in listed.items():
+            above = posixpath.dirname(name)
+            if above not in ignored or posixpath.basename(name) == ".git":
+                continue
+            rules, at = ignored[above], f"{place.rstrip('/')}/{name}"
+            if rules and rules.leaves_out(at, is_dir=data is None):
+                continue
+            kept[name] = data
+            if data is None:
+                ignored[name] = self._rules(at, rules)
+        return kept
+
+    def _rules(self, folder: str, outer: Ignored | None) -> Ignored | None:
+        text = self.files.get(f"{folder.rstrip('/')}/.gitignore")
+        return outer if text is None else Ignored(folder, rules_of(text.decode()), outer)

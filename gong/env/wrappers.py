@@ -1,0 +1,197 @@
+"""Environments around another one: what they add is theirs, everything else goes through.
+
+They can be put into one another, and no tool knows of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .protocol import (
+        DirEntry,
+        ExecResult,
+        ExecutionEnvironment,
+        FileChange,
+        Listed,
+        Matches,
+        Platform,
+        Refused,
+        Search,
+    )
+
+
+class Wrapper:
+    """An environment that does what the one inside does."""
+
+    def __init__(self, inner: ExecutionEnvironment) -> None:
+        self.inner = inner
+
+    @property
+    def working_directory(self) -> str:
+        """See the protocol, as for all that follows."""
+        return self.inner.working_directory
+
+    @property
+    def temporary_directory(self) -> str:
+        """As inside."""
+        return self.inner.temporary_directory
+
+    @property
+    def platform(self) -> Platform:
+        """As inside."""
+        return self.inner.platform
+
+    @property
+    def os_version(self) -> str:
+        """As inside."""
+        return self.inner.os_version
+
+    async def initialize(self) -> None:
+        """As inside."""
+        await self.inner.initialize()
+
+    async def cleanup(self) -> None:
+        """As inside."""
+        await self.inner.cleanup()
+
+    def resolve(self, path: str) -> str:
+        """As inside."""
+        return self.inner.resolve(path)
+
+    async def real_path(self, path: str) -> str:
+        """As inside."""
+        return await self.inner.real_path(path)
+
+    async def read_file(self, path: str, root: str | None = None) -> bytes:
+        """As inside."""
+        return await self.inner.read_file(path, root)
+
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
+        """As inside."""
+        await self.inner.write_file(path, data, root)
+
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+        """As inside."""
+        return await self.inner.change_files(changes, root)
+
+    async def grep(self, path: str, search: Search) -> Matches:
+        """As inside."""
+        return await self.inner.grep(path, search)
+
+    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+        """As inside."""
+        return await self.inner.glob(path, pattern)
+
+    async def file_exists(self, path: str) -> bool:
+        """As inside."""
+        return await self.inner.file_exists(path)
+
+    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+        """As inside."""
+        return await self.inner.list_directory(path, depth)
+
+    async def exec_command(
+        self,
+        command: str,
+        timeout_ms: int | None = None,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> ExecResult:
+        """As inside."""
+        return await self.inner.exec_command(command, timeout_ms, working_dir, env_vars, on_output)
+
+
+class Logging(Wrapper):
+    """Says every command before it runs, and its exit code and duration after it."""
+
+    def __init__(self, inner: ExecutionEnvironment, log: Callable[[str], None]) -> None:
+        super().__init__(inner)
+        self._log = log
+
+    async def exec_command(
+        self,
+        command: str,
+        timeout_ms: int | None = None,
+        working_dir: str | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> ExecResult:
+        """Log what runs and how it ended."""
+        self._log(f"exec: {command}")
+        result = await super().exec_command(command, timeout_ms, working_dir, env_vars, on_output)
+        self._log(f"exit: {result.exit_code} in {result.duration_ms}ms")
+        return result
+
+
+class ReadOnly(Wrapper):
+    """Refuses to write files; commands go through, for nobody can tell what they write."""
+
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
+        """Raise PermissionError."""
+        _ = path, data, root
+        raise _disabled()
+
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+        """Raise PermissionError."""
+        _ = changes, root
+        raise _disabled()
+
+
+class Confined(Wrapper):
+    """Keeps files below some folders, through all links and against those put there meanwhile.
+
+    What is outside raises PermissionError. Commands go through.
+    """
+
+    def __init__(self, inner: ExecutionEnvironment, roots: Sequence[str]) -> None:
+        super().__init__(inner)
+        self._roots = tuple(roots)
+
+    async def read_file(self, path: str, root: str | None = None) -> bytes:
+        """Read a file below one of the folders."""
+        real, own = await self._inside(path)
+        return await self.inner.read_file(real, root or own)
+
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
+        """Write a file below one of the folders."""
+        real, own = await self._inside(path)
+        await self.inner.write_file(real, data, root or own)
+
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+        """Change files below one of the folders."""
+        await self._inside(root)
+        return await self.inner.change_files(changes, root)
+
+    async def grep(self, path: str, search: Search) -> Matches:
+        """Search below one of the folders."""
+        return await self.inner.grep((await self._inside(path))[0], search)
+
+    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+        """Look below one of the folders."""
+        return await self.inner.glob((await self._inside(path))[0], pattern)
+
+    async def file_exists(self, path: str) -> bool:
+        """Look below one of the folders."""
+        return await self.inner.file_exists((await self._inside(path))[0])
+
+    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+        """List below one of the folders."""
+        return await self.inner.list_directory((await self._inside(path))[0], depth)
+
+    async def _inside(self, path: str) -> tuple[str, str]:
+        """Return where a path leads and the folder it is below."""
+        real = await self.inner.real_path(path)
+        for root in self._roots:
+            own = await self.inner.real_path(root)
+            if real == own or real.startswith(own.rstrip("/") + "/"):
+                return real, own
+        allowed = ", ".join(self._roots)
+        raise PermissionError(f"Outside of the workspace: {path}. Name a file below {allowed}.")
+
+
+def _disabled() -> PermissionError:
+    return PermissionError("Write operations disabled in read-only mode")

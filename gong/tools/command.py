@@ -1,0 +1,131 @@
+"""A command of a shell tool on its way: output shown as it comes, counted, and kept when long.
+
+Only the newest output stays in memory, with the first characters of it; the rest is in a file.
+"""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from .spill import KEPT_BYTES, Spill
+from .truncate import format_size
+
+if TYPE_CHECKING:
+    from ..env.protocol import ExecResult
+    from .tool import ErrorKind, ToolContext
+    from .truncation.storage import Storage
+
+FULL_BYTES = 5 * 1024 * 1024
+"""Longer output than this stays in its file only."""
+HEAD_CHARS = 100_000
+"""Characters of the beginning that stay in memory."""
+CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+
+
+class Details(Struct, frozen=True):
+    """How the command ended."""
+
+    command: str
+    exit_code: int
+    duration_ms: int
+    truncated: bool
+
+
+class Finished:
+    """A command that has ended, and its output."""
+
+    def __init__(self, spill: Spill, storage: Storage | None) -> None:
+        self.done: ExecResult
+        self.head = ""
+        """The first characters, HEAD_CHARS of them."""
+        self.total_chars = 0
+        self._spill, self._storage = spill, storage
+
+    @property
+    def text(self) -> str:
+        """The newest output, from the first whole character on."""
+        done = self.done
+        whole = len(done.output) == done.total_bytes
+        data = done.output if whole else done.output.lstrip(CONTINUATION_BYTES)
+        return data.decode("utf-8", "replace")
+
+    @property
+    def full(self) -> str | None:
+        """All of the output, when it is not too long to be kept beside the result."""
+        done = self.done
+        if done.total_bytes <= len(done.output):
+            return self.text
+        path = self._spill.keep() if done.total_bytes <= FULL_BYTES else None
+        return Path(path).read_bytes().decode("utf-8", "replace") if path else None
+
+    @property
+    def ends_a_line(self) -> bool:
+        """Whether the last character ends a line."""
+        return self.done.output.endswith(b"\n")
+
+    @property
+    def total_lines(self) -> int:
+        """Lines of the whole output; one without its end counts."""
+        return self._spill.total_lines
+
+    async def keep(self) -> str | None:
+        """Return the path that the whole output has from now on; None when it has none."""
+        path = self._spill.keep()
+        if path is None or self._storage is None:
+            return path
+        try:
+            return await self._storage.adopt(path)
+        except Exception:  # noqa: BLE001 - whatever the storage says, the file stays where it is
+            return path
+
+    def where(self, path: str | None) -> str:
+        """Return in words where the whole output is."""
+        if path is None:
+            return f"Full output not kept: {self._spill.failure}"
+        if self._spill.is_whole:
+            return f"Full output: {path}"
+        return f"First {format_size(KEPT_BYTES)} of it: {path}"
+
+    def drop(self) -> None:
+        """Leave no file behind."""
+        self._spill.drop()
+
+
+async def execute(command: str, timeout_ms: int | None, context: ToolContext) -> Finished:
+    """Run a command to its end, showing what it says; cancelling leaves nothing behind."""
+    spill = Spill(context.env.temporary_directory)
+    finished = Finished(spill, context.storage)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def listen(chunk: bytes, *, final: bool = False) -> None:
+        spill.take(chunk)
+        text = decoder.decode(chunk, final)
+        if not text:
+            return
+        finished.total_chars += len(text)
+        if len(finished.head) < HEAD_CHARS:
+            finished.head += text[: HEAD_CHARS - len(finished.head)]
+        context.update(text)
+
+    try:
+        finished.done = await context.env.exec_command(
+            command, timeout_ms=timeout_ms, on_output=listen
+        )
+    except BaseException:
+        spill.drop()
+        raise
+    listen(b"", final=True)
+    return finished
+
+
+def ending_of(done: ExecResult, late: str | None) -> tuple[str | None, ErrorKind | None]:
+    """Return what went wrong, in words and by name; `late` is said of a command out of time."""
+    if late is not None:
+        return late, "ShellTimeout"
+    if done.exit_code:
+        return f"Command exited with code {done.exit_code}", "ShellExitError"
+    return None, None

@@ -1,0 +1,96 @@
+"""find: files and folders by the pattern of their names."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from .text_files import failure
+from .tool import Tool, ToolResult
+from .truncate import MAX_BYTES, format_size, truncate_head
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..env.protocol import ExecutionEnvironment, Listed
+    from .tool import ToolContext
+
+DEFAULT_LIMIT = 1000
+NOTHING = "No files found matching pattern"
+
+
+class Arguments(Struct, frozen=True):
+    """What to look for, and where."""
+
+    pattern: Annotated[str, Meta(description="Pattern of names, such as *.py or src/**/*.ts")]
+    path: Annotated[str, Meta(description="Folder to look in; here if absent")] = "."
+    limit: Annotated[int, Meta(ge=1, description="Names to show at most")] = DEFAULT_LIMIT
+
+
+class Details(Struct, frozen=True):
+    """What was found."""
+
+    pattern: str
+    result_count: int
+    truncated: bool
+
+
+async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+    """Return the paths, folders with "/", in the order of their names."""
+    found = await matching(context.env, arguments.path, arguments.pattern)
+    if isinstance(found, ToolResult):
+        return found
+    return listed(found, arguments.pattern, arguments.limit)
+
+
+async def matching(
+    env: ExecutionEnvironment, path: str, pattern: str
+) -> tuple[Listed, ...] | ToolResult:
+    """Return what matches below a folder, or what went wrong."""
+    try:
+        return await env.glob(env.resolve(path), pattern)
+    except FileNotFoundError:
+        return ToolResult.error(f"Path not found: {path}", kind="FileNotFound")
+    except OSError as error:
+        return ToolResult.error(failure(error, path))
+    except ValueError as error:
+        return ToolResult.error(str(error), kind="ValidationError")
+
+
+def listed(found: Sequence[Listed], pattern: str, limit: int) -> ToolResult:
+    """Return the first of what was found, and how to see the rest."""
+    if not found:
+        return ToolResult.from_text(NOTHING, Details(pattern, 0, truncated=False))
+    names = "\n".join(_label(one) for one in found[:limit])
+    cut = truncate_head(names, max_lines=None)
+    notices = []
+    if len(found) > limit:
+        notices.append(
+            f"{limit} results limit reached. Use limit={limit * 2} for more, or refine pattern"
+        )
+    if cut.truncated:
+        notices.append(f"{format_size(MAX_BYTES)} limit reached")
+    details = Details(pattern, min(len(found), limit), truncated=bool(notices))
+    notice = f"\n\n[{'. '.join(notices)}]" if notices else ""
+    return ToolResult.from_text(cut.content + notice, details)
+
+
+def _label(one: Listed) -> str:
+    """Return the path on one line, as UTF-8 whatever bytes the folder holds."""
+    name = os.fsencode(one.path).decode("utf-8", "replace").replace("\n", "\\n")
+    return f"{name}/" if one.is_dir else name
+
+
+TOOL = Tool(
+    name="find",
+    description=(
+        "Find files and folders by a pattern of their names, in all folders below. Hidden ones too,"
+        " but not what .gitignore leaves out; links are shown and not followed. At most"
+        f" {DEFAULT_LIMIT} results or 50KB."
+    ),
+    arguments=Arguments,
+    run=run,
+    replay="safe",
+)

@@ -1,0 +1,135 @@
+"""Lines that match, as a model reads them: found, read again with what stands around, and cut."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from .text_files import failure, text_file
+from .tool import ToolResult
+from .truncate import MAX_BYTES, MAX_LINE_CHARS, format_size, truncate_head, truncate_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..env.protocol import ExecutionEnvironment, Match, Matches, Search
+
+
+class Details(Struct, frozen=True):
+    """What was found."""
+
+    pattern: str
+    file_count: int
+    match_count: int
+    truncated: bool
+
+
+class Found(NamedTuple):
+    """Matches and the folder their paths start from."""
+
+    matches: Matches
+    folder: str
+
+
+async def found_in(env: ExecutionEnvironment, path: str, search: Search) -> Found | ToolResult:
+    """Return the matches, or what went wrong."""
+    place = env.resolve(path)
+    try:
+        matches = await env.grep(place, search)
+    except FileNotFoundError:
+        return ToolResult.error(f"Path not found: {path}", kind="FileNotFound")
+    except OSError as error:
+        return ToolResult.error(failure(error, path))
+    except ValueError as error:
+        return ToolResult.error(str(error), kind="ValidationError")
+    names = {match.path for match in matches.found}
+    is_file = names == {posixpath.basename(place)} and not await _is_folder(env, place)
+    return Found(matches, posixpath.dirname(place) if is_file else place)
+
+
+async def shown(
+    env: ExecutionEnvironment, found: Found, search: Search, context: int
+) -> ToolResult:
+    """Return the lines with their files and numbers, `context` lines around each."""
+    matches = found.matches
+    details = Details(
+        search.pattern,
+        len({match.path for match in matches.found}),
+        len(matches.found),
+        truncated=matches.limited,
+    )
+    if not matches.found:
+        return ToolResult.from_text("No matches found", details)
+    lines, shortened = [], False
+    for path in dict.fromkeys(match.path for match in matches.found):
+        content = await _lines(env, posixpath.join(found.folder, path))
+        for text, cut in _of_file(path, content, matches.found, context):
+            lines.append(text)
+            shortened = shortened or cut
+    return _cut("\n".join(lines), matches, search, details, shortened=shortened)
+
+
+def _cut(
+    text: str, matches: Matches, search: Search, details: Details, *, shortened: bool
+) -> ToolResult:
+    cut = truncate_head(text, max_lines=None)
+    notices = []
+    if matches.limited:
+        limit = search.limit
+        notices.append(
+            f"{limit} matches limit reached. Use limit={limit * 2} for more, or refine pattern"
+        )
+    if cut.truncated:
+        notices.append(f"{format_size(MAX_BYTES)} limit reached")
+    if shortened:
+        notices.append(
+            f"Some lines truncated to {MAX_LINE_CHARS} chars. Use read tool to see full lines"
+        )
+    if not notices:
+        return ToolResult.from_text(text, details)
+    said = f"{cut.content}\n\n[{'. '.join(notices)}]"
+    truncated = cut.truncated or matches.limited or shortened
+    kept = Details(details.pattern, details.file_count, details.match_count, truncated)
+    return ToolResult.from_text(said, kept)
+
+
+def _of_file(
+    path: str, lines: Sequence[str], found: Sequence[Match], context: int
+) -> list[tuple[str, bool]]:
+    """Return the lines to show of one file, each once, and whether each was shortened."""
+    numbers = {match.line for match in found if match.path == path}
+    around = {
+        number
+        for line in numbers
+        for number in range(max(1, line - context), min(len(lines), line + context) + 1)
+    }
+    shown_lines = []
+    for number in sorted(around | numbers):
+        line = lines[number - 1] if number <= len(lines) else ""
+        cut = truncate_line(line)
+        text = f":{number}: " if number in numbers else f"-{number}- "
+        shown_lines.append((f"{path}{text}{cut.content}", cut.truncated))
+    return shown_lines
+
+
+async def _lines(env: ExecutionEnvironment, place: str) -> list[str]:
+    try:
+        file = text_file(await env.read_file(place))
+    except OSError:
+        # Gone since it was searched.
+        return []
+    if file is None:
+        return []
+    text = file.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines[:-1] if not lines[-1] else lines
+
+
+async def _is_folder(env: ExecutionEnvironment, place: str) -> bool:
+    try:
+        await env.list_directory(place)
+    except OSError:
+        return False
+    return True

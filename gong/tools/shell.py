@@ -1,0 +1,90 @@
+"""shell: bash as some model families call it: milliseconds, and both ends of a long output."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from tape.blocks import Text
+
+from .bash import meant
+from .command import Details, ending_of, execute
+from .tool import Tool, ToolResult
+from .truncation.pipeline import LIMITS, Limits, joined
+
+if TYPE_CHECKING:
+    from .command import Finished
+    from .tool import ToolContext
+
+DEFAULT_TIMEOUT_MS = 10_000
+MAX_TIMEOUT_MS = 600_000
+
+
+class Arguments(Struct, frozen=True):
+    """What to run."""
+
+    command: Annotated[str, Meta(description="Command for bash")]
+    timeout_ms: (
+        Annotated[int, Meta(ge=1, description="Milliseconds until it is ended, 600000 at most")]
+        | None
+    ) = None
+    description: Annotated[str, Meta(description="What the command does, for people")] = ""
+
+
+async def run(
+    arguments: Arguments, context: ToolContext, *, default_ms: int, limits: Limits
+) -> ToolResult:
+    """Run the command and return its output, exit code and duration."""
+    timeout_ms = min(arguments.timeout_ms or default_ms, MAX_TIMEOUT_MS)
+    finished = await execute(arguments.command, timeout_ms, context)
+    return await _result(arguments.command, finished, timeout_ms, limits)
+
+
+async def _result(command: str, finished: Finished, timeout_ms: int, limits: Limits) -> ToolResult:
+    done, text = finished.done, finished.text.removesuffix("\n")
+    chars = finished.total_chars - finished.ends_a_line
+    shown = joined(finished.head, text, chars, finished.total_lines, limits)
+    cut = shown != text
+    full = finished.full if cut else None
+    facts = [f"exit code {done.exit_code}", f"{done.duration_ms} ms"]
+    if cut:
+        facts.append(finished.where(await finished.keep()))
+    else:
+        finished.drop()
+    late = _late(timeout_ms) if done.timed_out else ""
+    _, kind = ending_of(done, late or None)
+    parts = (shown.rstrip("\n"), f"[{', '.join(facts)}]", late)
+    return ToolResult(
+        (Text("\n\n".join(filter(None, parts))),),
+        Details(command, done.exit_code, done.duration_ms, cut),
+        is_error=kind is not None,
+        full=full,
+        kind=kind,
+    )
+
+
+def _late(timeout_ms: int) -> str:
+    return (
+        f"[ERROR: Command timed out after {timeout_ms}ms. Partial output is shown above.\n"
+        "You can retry with a longer timeout by setting the timeout_ms parameter.]"
+    )
+
+
+def shell(default_ms: int = DEFAULT_TIMEOUT_MS, limits: Limits = LIMITS["shell"]) -> Tool:
+    """Return the tool with the time a command has unless the model says otherwise."""
+    return Tool(
+        name="shell",
+        description=(
+            "Run a command in bash, in the working directory. Returns standard output and error"
+            " as they came, the exit code and the duration; a long output loses its middle."
+            f" Nothing can be typed into it. It is ended after timeout_ms, {default_ms} if absent."
+        ),
+        arguments=Arguments,
+        run=partial(run, default_ms=default_ms, limits=limits),
+        divert=meant,
+    )
+
+
+TOOL = shell()

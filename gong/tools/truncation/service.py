@@ -1,0 +1,119 @@
+"""The truncation service: cut a text that is too long, keep the whole, say so, and tell of it.
+
+A failure on the way never costs the text: it is returned as it came.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
+
+from .storage import FolderStorage, Storage
+from .strategy import ByLinesAndBytes, Kept, Strategy, count_bytes
+from .values import TOOL_DEFAULTS, Cut, Event, Truncation, Whole, with_options, with_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .values import Context, Direction, Override
+
+
+class TruncationService:
+    """Cuts texts by a configuration for all, one for each tool, and one for each call.
+
+    Later ones win: for all, what the tool declares, what was set for the tool, the call's options.
+    """
+
+    def __init__(
+        self,
+        config: Truncation = Truncation(),  # noqa: B008 (a frozen value)
+        tools: Mapping[str, Override] = TOOL_DEFAULTS,
+        *,
+        on_event: Callable[[Event], None] = lambda _: None,
+        storage: Storage | None = None,
+        strategy: Strategy | None = None,
+    ) -> None:
+        self._config = config
+        self._tools = dict(tools)
+        self._on_event = on_event
+        self._storage = storage
+        self._strategy: Strategy = strategy or ByLinesAndBytes()
+
+    async def output(self, content: str, context: Context) -> Whole | Cut:
+        """Return the text, cut when it is over a limit and cutting is on for it."""
+        config = self._effective(context)
+        try:
+            if not config.enabled or not self._strategy.needs_truncation(content, config):
+                self._tell("skipped", content, content, context)
+                return Whole(content)
+            kept = self._strategy.truncate(content, config)
+            path = await (context.storage or self._own_storage()).save(content, context.tool_name)
+        except Exception as error:  # noqa: BLE001 - whatever fails, the text is more than the cut
+            said = str(error) or type(error).__name__
+            self._tell("error", content, content, context, error=said)
+            return Whole(content)
+        shown = _with_notice(kept, path, config.direction)
+        self._tell("truncated", content, shown, context, output_path=path)
+        return Cut(shown, path, kept.removed_lines, kept.removed_bytes)
+
+    async def cleanup(self) -> int:
+        """Delete kept files that are too old; return how many went."""
+        return await self._own_storage().cleanup(self._config.retention_days)
+
+    def update_config(self, **changes: Any) -> None:
+        """Change fields of the configuration for all tools, from the next text on."""
+        self._config = replace(self._config, **changes)
+
+    def set_tool_config(self, tool_name: str, change: Override) -> None:
+        """Put what is set for one tool in the place of what was."""
+        self._tools[tool_name] = change
+
+    def _effective(self, context: Context) -> Truncation:
+        config = with_set(self._config, context.declared)
+        config = with_set(config, self._tools.get(context.tool_name))
+        return with_options(config, context.options)
+
+    def _own_storage(self) -> Storage:
+        if self._storage is not None:
+            return self._storage
+        folder = self._config.storage_dir or temporary_folder(tempfile.gettempdir())
+        return FolderStorage(folder, self._config.retention_days)
+
+    def _tell(
+        self,
+        kind: Literal["truncated", "skipped", "error"],
+        before: str,
+        after: str,
+        context: Context,
+        *,
+        output_path: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        now = time.time_ns() // 1_000_000
+        sizes = count_bytes(before), count_bytes(after)
+        self._on_event(Event(kind, context.tool_name, *sizes, now, output_path, error))
+
+
+def temporary_folder(directory: str) -> str:
+    """Return the folder of kept files of this user among temporary ones."""
+    return str(Path(directory) / f"gong-output-{os.geteuid()}")
+
+
+def _with_notice(kept: Kept, path: str, direction: Direction) -> str:
+    if kept.removed_bytes is None:
+        removed = f"{kept.removed_lines} lines"
+    else:
+        removed = f"{kept.removed_bytes} bytes"
+    notice = (
+        f"...{removed} truncated...\n\n"
+        f"The tool call succeeded but the output was truncated. Full output saved to: {path}\n"
+        "Use Grep to search the full content or Read with offset/limit to view specific sections."
+    )
+    if direction == "head":
+        return f"{kept.content}\n\n{notice}"
+    return f"{notice}\n\n{kept.content}"

@@ -1,0 +1,123 @@
+"""The values of the truncation service: configuration, context, results, events (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ..truncate import MAX_BYTES, MAX_LINES
+from .storage import RETENTION_DAYS, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Direction = Literal["head", "tail"]
+"""Which end of a text stays."""
+
+
+class Truncation(Struct, frozen=True):
+    """How results are cut; all is set."""
+
+    max_lines: int = MAX_LINES
+    max_bytes: int = MAX_BYTES
+    direction: Direction = "head"
+    enabled: bool = True
+    retention_days: float = RETENTION_DAYS
+    """Age at which kept files go, where they do not stand on a tape."""
+    storage_dir: str | None = None
+    """Folder of kept files where there is no tape; None is one among temporary files."""
+
+
+class Override(Struct, frozen=True):
+    """What a tool, or a user for a tool, sets differently; None is as it is for all."""
+
+    max_lines: int | None = None
+    max_bytes: int | None = None
+    direction: Direction | None = None
+    enabled: bool | None = None
+
+
+class Options(Struct, frozen=True):
+    """What one call sets differently; `skip` turns cutting off, or on for a tool without it."""
+
+    max_lines: int | None = None
+    max_bytes: int | None = None
+    direction: Direction | None = None
+    skip: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Whose result it is."""
+
+    tool_name: str
+    session_id: str | None = None
+    message_id: str | None = None
+    options: Options | None = None
+    declared: Override | None = None
+    """What the tool says of itself; the user's word on that tool goes before it."""
+    storage: Storage | None = None
+    """Where to keep the whole instead of in the service's own storage: the session's tape."""
+
+
+class Whole(Struct, frozen=True):
+    """A text that was not cut."""
+
+    content: str
+    truncated: Literal[False] = False
+
+
+class Cut(Struct, frozen=True):
+    """A text that was cut: what is left with a notice, and where the whole is.
+
+    Either lines or bytes are counted, whichever limit was met.
+    """
+
+    content: str
+    output_path: str
+    removed_lines: int | None = None
+    removed_bytes: int | None = None
+    truncated: Literal[True] = True
+
+
+class Event(Struct, frozen=True):
+    """What became of one text; sizes in bytes, the time in milliseconds since 1970."""
+
+    type: Literal["truncated", "skipped", "error"]
+    tool_name: str
+    original_size: int
+    truncated_size: int
+    timestamp: int
+    output_path: str | None = None
+    error: str | None = None
+
+
+TOOL_DEFAULTS: Mapping[str, Override] = {
+    "bash": Override(direction="tail", max_lines=500),
+    "grep": Override(max_lines=3000),
+    "read": Override(enabled=False),
+}
+"""What is cut differently from the start: logs show their end, read pages by itself."""
+
+
+def with_set(base: Truncation, change: Override | None) -> Truncation:
+    """Return the configuration with what `change` sets."""
+    return replace(base, **_set(change)) if change else base
+
+
+def with_options(base: Truncation, options: Options | None) -> Truncation:
+    """Return the configuration with what one call sets."""
+    if options is None:
+        return base
+    given = _set(options)
+    skip = given.pop("skip", None)
+    if skip is not None:
+        given["enabled"] = not skip
+    return replace(base, **given)
+
+
+def _set(change: Override | Options) -> dict[str, Any]:
+    return {name: value for name, value in asdict(change).items() if value is not None}

@@ -1,0 +1,92 @@
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gong.env.globs import path_pattern
+from gong.env.native import glob_below
+
+CORPUS = Path(__file__).parents[4] / "shared/corpus/tools/gitignore.jsonl"
+CASES = CORPUS.read_text("utf-8").split("\n") if CORPUS.exists() else []
+
+
+def kept(folder, files):
+    """Return which of these files are there after a walk that minds .gitignore files."""
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return {one.path for one in glob_below(str(folder), "**") if not one.is_dir} & set(files)
+
+
+def git_keeps(folder, files):
+    """Return which of these files git does not ignore."""
+    asked = "".join(f"{name}\0" for name in files).encode()
+    command = ["git", "-c", "core.excludesFile=", "check-ignore", "--no-index", "-z", "--stdin"]
+    done = subprocess.run(command, cwd=folder, input=asked, capture_output=True, check=False)
+    return set(files) - set(done.stdout.decode().split("\0"))
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("line", [one for one in CASES if one])
+def test_cases_that_git_was_asked_about(tmp_path, line):
+    """M105"""
+    case = json.loads(line)
+    for name, text in case["ignore_files"].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for check in case["checks"]:
+        if not check["is_dir"]:
+            assert (check["path"] in kept(tmp_path, [check["path"]])) != check["ignored"], check
+
+
+FILES = ["a", "b.log", "d/a", "d/b.log", "d/e/a", "d/e/c.txt", "foo bar", "#x", "d/!a", "a]", "d/-"]
+PIECES = st.sampled_from(
+    [
+        *("a", "b", "d", "e", "*", "**", "/", "?", ".log", "!", "#", " ", "\\", "[ab]", "[!a]"),
+        *("\\ ", "[a-", "]", "[[:alpha:]]", "c.txt", "**/", "/**", "foo bar", "[^b]", "-"),
+    ]
+)
+GLUED = re.compile(r"[^/!]\*\*|\*\*[^/]")
+"""Two stars beside a letter: git takes them for one or for two, by what stands before."""
+LINE = st.lists(PIECES, min_size=1, max_size=4).map("".join)
+LINES = st.lists(LINE.filter(lambda line: not GLUED.search(line)), max_size=4)
+
+
+@given(outer=LINES, inner=LINES)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_what_git_ignores_is_left_out(tmp_path_factory, outer, inner):
+    """M105: judged by git itself."""
+    folder = tmp_path_factory.mktemp("work")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    (folder / "d").mkdir()
+    (folder / ".gitignore").write_text("\n".join(outer))
+    (folder / "d/.gitignore").write_text("\n".join(inner))
+    assert kept(folder, FILES) == git_keeps(folder, FILES)
+
+
+@pytest.mark.parametrize(
+    ("glob", "yes", "no"),
+    [
+        ("*.py", ["a.py", "d/e/a.py", ".py"], ["a.pyc", "a.py/b"]),
+        ("src/*.py", ["src/a.py"], ["src/d/a.py", "x/src/a.py"]),
+        ("src/**/a", ["src/a", "src/x/y/a"], ["src/ba"]),
+        ("**/x/**", ["x/a", "b/x/c/d"], ["x", "bx/a"]),
+        ("{a,b{c,d}}.t", ["a.t", "bc.t", "bd.t"], ["b.t"]),
+        ("./a", ["a"], []),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("a[!/]b", ["axb"], ["a/b"]),
+        ("\\*", ["*"], ["a"]),
+        ("[z-a]b", ["zb"], ["ab", "yb"]),
+        ("a**b", ["ab", "axxb"], ["a/b"]),
+    ],
+)
+def test_globs(glob, yes, no):
+    """M106"""
+    pattern = path_pattern(glob)
+    assert [one for one in yes + no if pattern.fullmatch(one)] == yes

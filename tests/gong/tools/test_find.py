@@ -1,0 +1,101 @@
+import shutil
+
+import pytest
+
+from gong.env.local import LocalEnvironment
+from gong.tools import find
+from gong.tools.find import Details
+from gong.tools.tool import ToolContext, ToolResult
+from tape.blocks import text_of
+
+
+@pytest.fixture(params=["fd", "native"])
+def look(request, folder):
+    """Look with fd, where it is installed, and without it."""
+    program = shutil.which("fd") or shutil.which("fdfind")
+    if request.param == "fd" and program is None:
+        pytest.skip("fd is not installed")
+    path = program.rpartition("/")[0] if request.param == "fd" else "/nonexistent"
+
+    async def look(**arguments):
+        env = LocalEnvironment(str(folder), {"PATH": path})
+        return await find.run(find.Arguments(**arguments), ToolContext(env, "c1", print))
+
+    return look
+
+
+def plant(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+
+
+async def test_hidden_files_are_found(look, folder):
+    """M105 (J.6 1.1)"""
+    plant(folder, ".secret/hidden.txt", "visible.txt", "other.md")
+    assert await look(pattern="*.txt") == ToolResult.from_text(
+        ".secret/hidden.txt\nvisible.txt", Details("*.txt", 2, False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("**/*.ex", ["a.ex", "lib/b.ex", "lib/deep/c.ex"]),
+        ("lib/**/*.ex", ["lib/b.ex", "lib/deep/c.ex"]),
+        ("lib/*", ["lib/b.ex", "lib/deep/"]),
+        ("deep", ["lib/deep/"]),
+        ("[ab].ex", ["a.ex", "lib/b.ex"]),
+        ("{a,c}.ex", ["a.ex", "lib/deep/c.ex"]),
+    ],
+)
+async def test_patterns(look, folder, pattern, found):
+    """M106 (J.6 1.2)"""
+    plant(folder, "a.ex", "lib/b.ex", "lib/deep/c.ex")
+    assert text_of((await look(pattern=pattern)).content).split("\n") == found
+
+
+async def test_nothing_found_says_so(look, folder):
+    """M105 (J.6 1.3)"""
+    assert await look(pattern="*.xyz") == ToolResult.from_text(
+        "No files found matching pattern", Details("*.xyz", 0, False)
+    )
+
+
+async def test_what_gitignore_leaves_out_is_left_out(look, folder):
+    """M105 (J.6 2.1)"""
+    plant(folder, "ignored.txt", "kept.txt", "sub/inner.txt", "sub/also.txt", ".git/a.txt")
+    (folder / ".gitignore").write_text("ignored.txt\n")
+    (folder / "sub/.gitignore").write_text("/inner.txt\n")
+    assert text_of((await look(pattern="*.txt")).content) == "kept.txt\nsub/also.txt"
+
+
+async def test_a_limit_is_honoured_and_said(look, folder):
+    """M106 (J.6 2.2)"""
+    plant(folder, *(f"f{n}" for n in range(9)))
+    assert await look(pattern="*", limit=5) == ToolResult.from_text(
+        "f0\nf1\nf2\nf3\nf4\n\n[5 results limit reached. Use limit=10 for more, or refine pattern]",
+        Details("*", 5, True),
+    )
+
+
+async def test_links_are_shown_and_not_followed(look, folder, tmp_path):
+    """M105 (J.6 2.3)"""
+    plant(tmp_path, "outside/a.txt")
+    (folder / "link").symlink_to(tmp_path / "outside")
+    (folder / "dangling.txt").symlink_to("gone")
+    assert text_of((await look(pattern="*")).content) == "dangling.txt\nlink"
+
+
+@pytest.mark.parametrize("pattern", [None, []])
+async def test_a_pattern_that_is_no_text_is_a_validation_error(use, pattern):
+    """M045 (J.6 3.1)"""
+    result = await use("find", pattern=pattern)
+    assert text_of(result.content).startswith("Invalid arguments for tool: find: ")
+
+
+async def test_a_missing_folder_is_named(look):
+    """M105"""
+    assert await look(pattern="*", path="gone") == ToolResult.error(
+        "Path not found: gone", kind="FileNotFound"
+    )

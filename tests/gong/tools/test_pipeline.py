@@ -1,0 +1,92 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gong.tools.truncation.pipeline import LIMITS, Limits, joined, limited, limits_of
+
+AGAIN = (
+    " The full output is available in the event stream. If you need to see specific parts,"
+    " re-run the tool with more targeted parameters.]"
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "limits"),
+    [
+        ("read_file", (50_000, "head_tail", None)),
+        ("shell", (30_000, "head_tail", 256)),
+        ("grep", (20_000, "tail", 200)),
+        ("glob", (20_000, "tail", 500)),
+        ("edit_file", (10_000, "tail", None)),
+        ("apply_patch", (10_000, "tail", None)),
+        ("write_file", (1_000, "tail", None)),
+        ("spawn_agent", (20_000, "head_tail", None)),
+    ],
+)
+def test_each_tool_of_a_family_has_its_limits(tool, limits):
+    """M113"""
+    assert LIMITS[tool] == limits_of(tool) == limits
+
+
+def test_limits_can_be_set_for_each_tool():
+    """M113"""
+    assert limits_of("shell", {"shell": 7}, {"shell": 8}) == (7, "head_tail", 8)
+    assert limits_of("shell", {"grep": 7}, {"grep": 8}) == LIMITS["shell"]
+    assert limits_of("mcp__x") is None
+
+
+def test_the_middle_goes_and_is_counted():
+    """M112 M114"""
+    assert limited("a" * 60 + "b" * 50, Limits(100, "head_tail")) == (
+        "a" * 50 + "\n\n[WARNING: Tool output was truncated. 10 characters were removed from the"
+        f" middle.{AGAIN}\n\n" + "b" * 50
+    )
+
+
+def test_the_beginning_goes_and_is_counted():
+    """M112 M114"""
+    assert limited("a" * 60 + "b" * 50, Limits(100, "tail")) == (
+        f"[WARNING: Tool output was truncated. First 10 characters were removed.{AGAIN}\n\n"
+        + "a" * 50
+        + "b" * 50
+    )
+
+
+@pytest.mark.parametrize("mode", ["head_tail", "tail"])
+def test_what_is_just_long_enough_stays(mode):
+    """M112"""
+    assert limited("é" * 100, Limits(100, mode, 1)) == "é" * 100
+
+
+def test_half_of_the_lines_stay_at_each_end():
+    """M112 M114: head is the smaller half."""
+    text = "\n".join(map(str, range(10)))
+    assert limited(text, Limits(1000, "tail", 5)) == ("0\n1\n[... 5 lines omitted ...]\n7\n8\n9")
+    assert limited(text, Limits(1000, "tail", 10)) == text
+
+
+def test_characters_go_before_lines():
+    """M112: two lines of ten megabytes are few lines and far too long."""
+    cut = limited("x" * 10_000_000 + "\n" + "y" * 10_000_000, LIMITS["shell"])
+    assert len(cut) < 31_000
+    assert "19970001 characters were removed from the middle" in cut
+    assert "lines omitted" not in cut
+
+
+def test_a_cut_that_takes_the_first_notice_with_it_counts_all_lines():
+    """C3 M114: one notice is left, and its number is that of the text as it came."""
+    text = "\n".join(f"line {n:04}" for n in range(10_000))
+    cut = limited(text, LIMITS["shell"]).split("\n")
+    assert len(cut) == 257
+    assert cut[128] == "[... 9744 lines omitted ...]"
+    assert (cut[127], cut[129]) == ("line 0127", "line 9872")
+
+
+@given(st.text(st.sampled_from("ab\né😀"), max_size=300), st.integers(2, 60), st.integers(1, 20))
+def test_both_ends_are_enough_to_cut_the_whole(text, chars, lines):
+    """M112"""
+    for mode in ("head_tail", "tail"):
+        limits = Limits(chars, mode, lines)
+        whole = limited(text, limits)
+        count = text.count("\n") + 1
+        assert joined(text[:chars], text[-chars:], len(text), count, limits) == whole

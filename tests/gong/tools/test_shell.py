@@ -1,0 +1,88 @@
+import asyncio
+import json
+import re
+
+import pytest
+from msgspec import Raw
+
+from gong.tools import shell
+from gong.tools.registry import Registry
+from gong.tools.tool import ToolContext
+from gong.tools.truncation.pipeline import Limits
+from tape.blocks import ToolCall, text_of
+
+
+@pytest.fixture
+def run(env):
+    async def run(tool=shell.TOOL, **arguments):
+        registry = Registry((tool,))
+        call = ToolCall(id="c1", name="shell", args=Raw(json.dumps(arguments).encode()))
+        result = await registry.run(registry.prepare(call), ToolContext(env, "c1", lambda _: None))
+        return result, re.sub(r"\d+ ms", "N ms", text_of(result.content))
+
+    return run
+
+
+async def test_output_exit_code_and_duration_are_returned(run):
+    """M093"""
+    result, said = await run(command="echo out; echo err >&2; exit 3", description="both")
+    assert said == "out\nerr\n\n[exit code 3, N ms]"
+    assert (result.is_error, result.kind, result.details.exit_code) == (True, "ShellExitError", 3)
+    assert (await run(command="true"))[1] == "[exit code 0, N ms]"
+
+
+async def test_a_command_out_of_time_says_how_to_get_more(run):
+    """M094"""
+    result, said = await run(command="echo a; sleep 30", timeout_ms=300)
+    assert said == (
+        "a\n\n[exit code 143, N ms]\n\n"
+        "[ERROR: Command timed out after 300ms. Partial output is shown above.\n"
+        "You can retry with a longer timeout by setting the timeout_ms parameter.]"
+    )
+    assert (result.is_error, result.kind) == (True, "ShellTimeout")
+
+
+@pytest.mark.parametrize(
+    ("default", "asked", "used"),
+    [(10_000, None, 10_000), (120_000, None, 120_000), (10_000, 5, 5), (10_000, 10**9, 600_000)],
+)
+async def test_time_is_the_default_unless_asked_and_never_above_the_limit(default, asked, used):
+    """M093 C1"""
+    given = []
+
+    class Remembers:
+        temporary_directory = "/tmp"
+
+        async def exec_command(self, command, timeout_ms, on_output):
+            given.append(timeout_ms)
+            raise asyncio.CancelledError
+
+    tool = shell.shell(default_ms=default)
+    with pytest.raises(asyncio.CancelledError):
+        await tool.run(shell.Arguments("true", asked), ToolContext(Remembers(), "c1", print))
+    assert given == [used]
+
+
+async def test_many_lines_lose_their_middle(run):
+    """M112 M113"""
+    result, said = await run(command="seq 1 1000")
+    shown = said.split("\n")
+    assert shown[127:130] == ["128", "[... 744 lines omitted ...]", "873"]
+    path = re.search(r"\[exit code 0, N ms, Full output: (.+)\]$", said)[1]
+    assert path.endswith(".log")
+    assert result.full == "".join(f"{n}\n" for n in range(1, 1001))
+    assert result.details.truncated
+
+
+async def test_ends_of_a_huge_output_are_right_though_it_never_was_in_memory(run):
+    """M112 M114"""
+    tool = shell.shell(limits=Limits(1000, "head_tail"))
+    _, said = await run(tool, command="printf é; head -c 2000000 /dev/zero | tr '\\0' x; printf ü")
+    assert said.startswith("é" + "x" * 499 + "\n\n[WARNING: Tool output was truncated. 1999002 ")
+    assert "x" * 499 + "ü\n\n[exit code 0" in said
+
+
+async def test_a_patch_is_applied_as_one(run, folder):
+    patch = "apply_patch <<'E'\n*** Begin Patch\n*** Add File: a\n+b\n*** End Patch\nE"
+    assert not (await run(command=patch))[0].is_error
+    assert (folder / "a").read_text() == "b\n"
