@@ -46,7 +46,15 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
         out, err = await chat(place, server, "-p", "what is in a.txt?")
         first, second = (seen.body for seen in server.requests)
     assert (out, err) == ("It is alpha.\n", "")
-    assert {tool["name"] for tool in first["tools"]} == {"read", "write", "edit", "bash", "ls"}
+    assert {tool["name"] for tool in first["tools"]} == {
+        "read",
+        "write",
+        "edit",
+        "bash",
+        "ls",
+        "grep",
+        "find",
+    }
     assert "Working directory" in first["system"][0]["text"]
     user, assistant, result = second["messages"]
     assert user["content"][0]["text"] == "what is in a.txt?"

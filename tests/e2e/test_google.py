@@ -40,7 +40,7 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
-    assert names == {"read", "write", "edit", "bash", "ls"}
+    assert names == {"read", "write", "edit", "bash", "ls", "grep", "find"}
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
     assert asked["parts"][0]["text"] == "what is in a.txt?"
