@@ -29,6 +29,8 @@ HEAD = 2_000
 
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
+NAMED = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
+"""Where a line, or what is left of one, names a blob."""
 
 
 class Blobs:

@@ -32,3 +32,8 @@ def _second(seconds: int) -> str:
 def micros(time: str) -> int:
     """Return a tape's time text as microseconds since 1970."""
     return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(time: str) -> str:
+    """Return a time of a tape as people read it, in UTC, to the second."""
+    return f"{time[:10]} {time[11:19]}"

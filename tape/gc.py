@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
+from .blobs import NAMED
 from .disk import Folder
 from .errors import Busy, NotFound, TapeError
 from .locks import hold
@@ -35,7 +36,6 @@ OLD = 3_600_000_000
 _HALF = re.compile(r"\.(new-.*|store\..*)\Z")
 _TEMPORARY = re.compile(r"\.([0-9a-f]{64}\.[0-9a-f]+|(refs|tape)\.new|new-origin)\Z")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_BLOB = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
 _CHUNK = 1 << 20
 _OVERLAP = 80  # bytes that a name of a blob may stretch over
 
@@ -234,7 +234,7 @@ def _shelves(tape: Tape) -> Iterator[Folder]:
 def _named(tape: Tape) -> Iterator[str]:
     """Yield the hashes of the blobs that lines name, and torn ones in quarantine."""
     for _, _, line in tape.own_lines():
-        for digest in _BLOB.findall(line):
+        for digest in NAMED.findall(line):
             yield digest.decode()
     with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
         for name in quarantine.names():
@@ -247,7 +247,7 @@ def _named_in(folder: Folder, name: str) -> Iterator[str]:
         rest = b""
         while part := file.read(_CHUNK):
             rest += part
-            for digest in _BLOB.findall(rest):
+            for digest in NAMED.findall(rest):
                 yield digest.decode()
             rest = rest[-_OVERLAP:]
 

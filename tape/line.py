@@ -60,6 +60,8 @@ _TODAYS = re.compile(
 """The same of a line of today's format; that hashes are hex digits is looked at apart, and faster.
 """
 _HEX = b"0123456789abcdef"
+_KIND = re.compile(rb'Z","type":"([a-z][a-z0-9._-]{0,63})","dh":"')
+_HEAD = 400  # bytes in which the type of a line stands
 _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 _REDACTED = re.compile(rb"null *\Z")
 _GONE = b"null"
@@ -186,6 +188,12 @@ def _type_today(kind: str, upcasts: list[Upcast]) -> str:
     for upcast in upcasts:
         kind = upcast.types.get(kind, kind)
     return kind
+
+
+def kind_of(line: bytes) -> str:
+    """Return the type a line says it has, unchecked; empty where it says none."""
+    found = _KIND.search(line, 0, _HEAD)
+    return found[1].decode() if found else ""
 
 
 def data_holds(line: bytes, header: Header) -> bool:

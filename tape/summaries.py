@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .clock import moment
+
 if TYPE_CHECKING:
     from .entries import Anchor, Summary
 
@@ -39,6 +41,6 @@ def summary_text(summary: Summary | str) -> str:
 
 def page(anchor: Anchor, time: str) -> bytes:
     """Return what ANCHOR.md says of an anchor set at `time`, as that stands on the tape."""
-    heading = f"# {anchor.kind} on {anchor.branch}, {time[:10]} {time[11:19]} UTC"
+    heading = f"# {anchor.kind} on {anchor.branch}, {moment(time)} UTC"
     said = summary_text(anchor.summary)
     return f"{heading}\n\n{said}".rstrip().encode("utf-8", "replace") + b"\n"

@@ -16,11 +16,12 @@ from .blocks import Text
 from .clock import now
 from .entries import Kept, Place, User
 from .errors import Damaged, NewerFormat, NotFound, TapeError
-from .line import FORMAT, decode, read_header
+from .line import FORMAT, decode, kind_of, read_header
 from .locks import hold
 from .path import Segment, Source, line_end, segments
 from .phase import ORIGIN, Phases
 from .refs import Journal, Refs, checked_name
+from .text import title_of
 from .writer import Durability, Projection, Writer
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from .refs import Moves
 
 INFO = "tape.json"
-TITLE = 80
-"""Characters of a prompt that stand for a title."""
-_USER, _HEAD = b'Z","type":"user","dh":"', 400
 
 
 class Info(Struct, frozen=True, gc=False):
@@ -308,15 +306,15 @@ class Tape:
 
     def _prompt(self, found: tuple[str, int, bytes]) -> str:
         """Return the beginning of the first words of a prompt; empty for any other line."""
-        if _USER not in found[2][:_HEAD]:
+        if kind_of(found[2]) != User.entry_type:
             return ""
         try:
             data = decode(found[2], self.blobs.text).data
         except Damaged:
             return ""
         said = data.content if isinstance(data, User) else ()
-        lines = (" ".join(block.text.split()) for block in said if isinstance(block, Text))
-        return next(filter(None, lines), "")[:TITLE]
+        texts = [block.text for block in said if isinstance(block, Text)]
+        return title_of("\n".join(texts)) or ""
 
     def label(self, name: str, entry: str | None) -> None:
         """Give an entry a name, or take the name away with None."""

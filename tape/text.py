@@ -10,6 +10,7 @@ import unicodedata
 
 SHORT = 8
 """Digits of an id that stand for it on a screen."""
+_TITLE = 80
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -68,3 +69,8 @@ def fitted(text: str, columns: int) -> str:
             break
         kept.append(char)
     return "".join(kept).rstrip() + "…"
+
+
+def title_of(said: str) -> str | None:
+    """Return the beginning of a prompt in one line, to call a tape by; None without words."""
+    return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None

@@ -7,13 +7,13 @@ that only the lost bytes lead to. Cut short anywhere, the same call again comple
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import disk
+from .blobs import NAMED
 from .branches import sync_base
 from .entries import Meta, Redact
 from .errors import Ambiguous, Damaged, NotFound, UsageError
@@ -34,7 +34,6 @@ _GONE = b"null"
 _DATA = b',"data":'
 _REDACT = b'"type":"redact","dh":"'
 _HEAD = 400  # bytes in which the type of a line stands
-_BLOB = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
 _NEW_ORIGIN = ".new-origin"
 _CHUNK = 1 << 20
 
@@ -214,11 +213,11 @@ def _begins(entry: str) -> bytes:
 
 def _doomed(tape: Tape, targets: list[Target]) -> list[str]:
     """Return the hashes of the blobs that no entry but the targets names."""
-    found = {digest for target in targets for digest in _BLOB.findall(target.data)}
+    found = {digest for target in targets for digest in NAMED.findall(target.data)}
     begins = tuple(_begins(target.entry) for target in targets)
     for _, _, line in tape.own_lines() if found else ():
         if not line.startswith(begins):
-            found.difference_update(_BLOB.findall(line))
+            found.difference_update(NAMED.findall(line))
     return sorted(digest.decode() for digest in found)
 
 
@@ -282,7 +281,7 @@ def _copy(segment: Segment, fd: int) -> None:
 
 
 def _copy_blobs(copy: PhaseFile, shelves: list[Blobs], tape: Tape) -> None:
-    digests = {digest for _, line in copy.lines() for digest in _BLOB.findall(line)}
+    digests = {digest for _, line in copy.lines() for digest in NAMED.findall(line)}
     for digest in sorted(digests):
         for blobs in dict.fromkeys(shelves):
             _copy_blob(digest.decode(), blobs, tape.blobs)

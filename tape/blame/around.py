@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +9,7 @@ from ..blocks import text_of
 from ..branches import at
 from ..entries import Context, Meta, Start, User
 from ..errors import TapeError
-from ..line import decode
+from ..line import decode, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from ..line import Entry
     from ..tape import Tape
 
-_KIND = re.compile(rb'Z","type":"([a-z][a-z0-9._-]{0,63})","dh":"')
-_HEAD = 400  # bytes in which the type of a line stands
 _MOVES = frozenset({"start", "meta"})
 _ASKS = frozenset({"user", "context"})
 _TYPED = frozenset({"steering", "follow_up"})
@@ -116,12 +113,6 @@ class Around:
         if kind in _ASKS and past.prompt is None:
             return past._replace(prompt=asked(self.entry(line)))
         return past
-
-
-def kind_of(line: bytes) -> str:
-    """Return the type of an entry line, empty when it cannot be told."""
-    found = _KIND.search(line, 0, _HEAD)
-    return found[1].decode() if found else ""
 
 
 def cwd_of(entry: Entry | None) -> str | None:

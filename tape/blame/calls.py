@@ -17,8 +17,9 @@ from ..blocks import NO_JSON, ToolCall, tool_calls
 from ..entries import Assistant, Checkpoint, ToolResult, ToolStart
 from ..errors import NotFound, TapeError
 from ..filecalls import FileCall, Read, Write, file_calls
+from ..line import kind_of
 from ..phase import ORIGIN
-from .around import Around, Phase, kind_of
+from .around import Around, Phase
 from .attribute import Seen
 from .places import places
 from .seen import seen_text

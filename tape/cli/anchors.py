@@ -8,6 +8,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..clock import moment
 from ..entries import Anchor, Branch, By, Covers, Kept, Place, Tokens
 from ..errors import TapeError
 from ..path import base_of
@@ -16,7 +17,6 @@ from ..render import SHORT, single, visible
 from ..summaries import summary_text
 from .call import found
 from .out import as_json, counted, document, examples, ref, say, style
-from .summary import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import Struct
 
-from ..clock import micros
+from ..clock import micros, moment
 from ..entries import Assistant, Meta, Start, ToolResult, ToolStart, User
-from ..line import decode
+from ..line import decode, kind_of
 from ..reference import parse, render
 from ..render import SHORT, beginning, fitted, oneline, single
 from ..tree.deeds import Deeds, deeds
 from ..tree.parting import parting, way
 from .call import entry
 from .out import as_json, counted, document, examples, places, say, table, warn
-from .summary import moment
 from .terminal import columns, style
-from .walk import Line, kind_of, legible
+from .walk import Line, legible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from ..line import read_header
+from ..line import kind_of, read_header
 from ..render import SHORT, beginning, oneline, single, width
 from ..tree.lanes import Lanes
 from ..tree.shape import newest_first, shape, stretches
 from .out import warn
 from .terminal import coloured, columns, style
-from .walk import Line, kind_of, legible
+from .walk import Line, legible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,10 +42,10 @@ class Choice(NamedTuple):
     fold: bool = False
     """Only prompts and what begins a phase, unless types are given, and a count of the others."""
 
-    def lists(self, kind: str | None) -> bool:
-        """Tell whether entries of a type are listed; None is a type that cannot be read."""
+    def lists(self, kind: str) -> bool:
+        """Tell whether entries of a type are listed; empty is a type that cannot be read."""
         types = self.types or (_TOLD if self.fold else None)
-        return types is None or kind is None or kind in types
+        return types is None or not kind or kind in types
 
 
 class Drawn(NamedTuple):
@@ -217,7 +217,7 @@ def _stretch(stretch: Stretch, lanes: Lanes, column: int, listing: _Listing) -> 
     for line in _back(stretch):
         kind, names = kind_of(line.line), listing.names.get(_id(line.line), [])
         if not names and not listing.choice.lists(kind):
-            passed[kind or ""] += 1
+            passed[kind] += 1
             continue
         for step in legible([line], beginning):
             yield from _folded(passed, counted, listing.choice, undone)

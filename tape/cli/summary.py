@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ..branches import head_of
+from ..clock import moment
 from ..entries import Place, Start
 from ..errors import TapeError
 from ..line import read_header
@@ -173,8 +174,3 @@ def phase_lines(rows: tuple[PhaseRow, ...]) -> list[str]:
         ],
         right=(1, 2),
     )
-
-
-def moment(time: str) -> str:
-    """Return a time of a tape as people read it, in UTC."""
-    return f"{time[:10]} {time[11:19]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import index, upkeep
+from ..clock import moment
 from ..errors import UsageError
 from ..index import rows
 from ..render import SHORT, single
@@ -16,7 +17,6 @@ from .call import entry, folder, found, library
 from .consent import How, asking
 from .out import as_json, counted, document, examples, places, progress, ref, say, size, table, warn
 from .record import clean
-from .summary import moment
 
 if TYPE_CHECKING:
     from ..tape import Tape

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..blocks import BlobRef
 from ..errors import Damaged
-from ..line import decode
+from ..line import decode, kind_of
 from .out import warn
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from ..line import Entry
     from ..path import Source
     from ..tape import Tape
-
-
-_KIND = re.compile(rb'Z","type":"([a-z][a-z0-9._-]{0,63})","dh":"')
-_HEAD = 400  # bytes in which the type of a line stands
 
 
 class Step(NamedTuple):
@@ -87,7 +82,7 @@ def legible(
 ) -> Iterator[Step]:
     """Yield the lines that can be read, only those of these `types` if given; warn of the rest."""
     for line in found:
-        kind = kind_of(line.line) if types else None
+        kind = kind_of(line.line) if types else ""
         if kind and kind not in types:
             continue
         try:
@@ -97,12 +92,6 @@ def legible(
             continue
         if not types or step.entry.type in types:
             yield step
-
-
-def kind_of(line: bytes) -> str | None:
-    """Return the type a line says it is of, None where it says none."""
-    kind = _KIND.search(line, 0, _HEAD)
-    return kind[1].decode() if kind else None
 
 
 def _read(line: Line, expand: Expand | None) -> Step:

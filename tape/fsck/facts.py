@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..disk import Folder
 from ..entries import Anchor, Branch, Place, Start
 from ..errors import InvalidName, TapeError
+from ..gc import OLD
 from ..line import read_header, verify
 from ..path import base_of
 from ..payload import missing_blob
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from ..store import Store
     from ..tape import Tape
     from ..verify import Finding
-
-OLD = 3_600_000_000
-"""Microseconds after which what is half made is no longer being made."""
 
 _TEMPORARY = re.compile(r"\.([0-9a-f]{64}\.[0-9a-f]+|(refs|tape)\.new)\Z")
 _HALF = re.compile(r"\.(new-.*|store\..*)\Z")

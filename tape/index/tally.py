@@ -14,6 +14,7 @@ from ..branches import at
 from ..errors import TapeError
 from ..phase import ORIGIN
 from ..reference import is_prefix
+from ..text import title_of
 
 if TYPE_CHECKING:
     from ..line import Header
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ..tape import Tape
     from .contents import Contents, Spent
 
-_TITLE = 80
 _ID = 40
 COLUMNS = (
     'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
@@ -90,7 +90,7 @@ class Tally(Struct, gc=False):
         self.entries += 1
         match header.type:
             case "user" if self.prompt is None and told.words:
-                self.prompt = _prompt(told.words.said)
+                self.prompt = title_of(told.words.said)
             case "assistant" | "usage" if told.spent:
                 self._bill(header, told.spent)
             case "start" | "meta" | "branch" | "anchor":
@@ -134,11 +134,6 @@ class BranchRow(NamedTuple):
 
 def _is_id(text: str) -> bool:
     return len(text) == _ID and is_prefix(text)
-
-
-def _prompt(said: str) -> str | None:
-    """Return the beginning of a prompt in one line, None when it holds no text."""
-    return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None
 
 
 def known(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> Known:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..blocks import ToolCall
+from ..clock import moment
 from ..entries import Assistant, SideUsage, ToolResult
 from ..errors import Damaged
 from ..line import decode, read_header
@@ -107,16 +108,12 @@ def _header(tape: Tape, head: Head, facts: _Facts, masks: Masks | None) -> Itera
     yield f"# {escape(fitted(masked(title).text if masks else title, 200), quote=False)}"
     yield ""
     yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"
-    yield f"- {_moment(facts.first)} to {_moment(facts.last)} UTC"
+    yield f"- {moment(facts.first)} to {moment(facts.last)} UTC"
     if facts.models:
         yield f"- Models: {', '.join(f'`{model}`' for model in facts.models)}"
     if facts.cost is not None:
         yield f"- Cost: ${facts.cost:.2f}"
     yield ""
-
-
-def _moment(time: str) -> str:
-    return f"{time[:10]} {time[11:19]}"
 
 
 def _shown(entry: Entry) -> Iterator[str]:
