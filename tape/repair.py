@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .blocks import (
@@ -52,7 +53,11 @@ _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 
 
 class Target(Struct, frozen=True):
-    """Who the messages are for; `wire` data goes only where all three first fields are equal."""
+    """Who the messages are for; `wire` data goes only where all three first fields are equal.
+
+    Without an endpoint they are for nobody yet, but written in the form of `api`: then what people
+    and tools said keeps the data that names this API as its own (`$api`, see `formats.wire`).
+    """
 
     endpoint: str
     api: str
@@ -65,6 +70,16 @@ class Repaired(Struct, frozen=True):
 
     messages: tuple[Message, ...]
     repair: Repair | None
+
+
+class _Mark(Struct, frozen=True):
+    """What tells whose `wire` data is that no model wrote; `text` holds it where it is packed."""
+
+    api: str | None = field(name="$api", default=None)
+    text: str | None = field(name="$json", default=None)
+
+
+_MARK = msgspec.json.Decoder(_Mark)
 
 
 class _Fold:
@@ -142,7 +157,7 @@ class _Fold:
         if place is None or isinstance(self.messages[place], Message):
             self.dropped.append(entry.id)
             return
-        content = sendable(result.content, self.target, foreign=True) or _SILENT
+        content = _answered(result.content, self.target)
         self.messages[place] = Message(
             "tool", content, result.call_id, result.name, result.is_error
         )
@@ -202,7 +217,7 @@ def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:  # noqa: C9
             waiting.pop()
             content = data.content
             if not _is_words(content):
-                content = sendable(content, target, foreign=True) or _SILENT
+                content = _answered(content, target)
             messages.append(Message("tool", content, data.call_id, data.name, data.is_error))
         elif type(data) is Assistant:
             content, calls = data.content, _calls_beside_words(data.content)
@@ -365,7 +380,29 @@ def sendable(content: Content, target: Target, *, foreign: bool) -> Content:
     return tuple(block for block in blocks if block is not None)
 
 
+def _answered(content: Content, target: Target) -> Content:
+    """Return what a tool said, or words that say it said nothing."""
+    found = sendable(content, target, foreign=True)
+    if found:
+        return found
+    return tuple(block for block in content if _returns(block, target)) or _SILENT
+
+
+def _returns(block: Block, target: Target) -> bool:
+    """Tell whether data that no model wrote goes back to the API it names, as that API has it."""
+    if block.wire is NO_JSON or target.endpoint or not target.api:
+        return False
+    try:
+        mark = _MARK.decode(block.wire)
+        if mark.text is not None:
+            mark = _MARK.decode(mark.text)
+    except ValueError:  # another program's, of another shape
+        return False
+    return mark.api == target.api
+
+
 def _sendable(block: Block, target: Target, *, foreign: bool) -> Block | None:
+    foreign = foreign and not _returns(block, target)
     match block:
         case Unknown():
             return None

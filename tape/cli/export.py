@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import WriteFailed
+from ..errors import UsageError, WriteFailed
+from ..formats.arrays import FORMATS
 from ..render import SHORT
-from ..transfer import Masks, markdown
+from ..transfer import Masks, array_of, markdown
 from ..transfer import export as export_tape
 from .call import found
 from .out import counted, examples, raw, ref, warn
@@ -31,16 +32,17 @@ if TYPE_CHECKING:
         "tape export 3f2a -o session.jsonl",
         "tape export 3f2a:try-redis --to md -o session.md",
         "tape export 3f2a --no-redact | ssh host tape import -",
+        "tape export 3f2a --to openai-chat --request -o request.json",
     )
 )
 @ref
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["jsonl", "md"]),
+    type=click.Choice(["jsonl", "md", *FORMATS]),
     default="jsonl",
     show_default=True,
-    help="A file that `tape import` reads, or a page of Markdown.",
+    help="A file that `tape import` reads, a page of Markdown, or an API's array of messages.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here.")
 @click.option(
@@ -49,17 +51,29 @@ if TYPE_CHECKING:
     show_default=True,
     help="Mask what looks like a secret, or copy exactly.",
 )
+@click.option(
+    "--request", is_flag=True, help="The array inside its request, with the system prompt."
+)
 @click.pass_obj
-def export(options: Options, ref: str, form: str, output: Path | None, redact: bool) -> None:
+def export(
+    options: Options, ref: str, form: str, output: Path | None, redact: bool, request: bool
+) -> None:
     """Write a tape as one file that stands alone: JSON lines, or Markdown for people.
 
     A REF that names a tape means all of it, one that names a branch or an entry only the path to
     it; a page always shows one path. Secrets of known shapes are masked as [redacted:KIND]. A tape
     in which some were found is written anew under another id, because an entry's id covers what it
     says; without any the copy is exact.
+
+    --to and an API's name writes the messages of the next request to it: the repaired view, as the
+    API takes it. Repairs are told; a system prompt that has its own place is in --request only.
     """
+    if request and form not in FORMATS:
+        raise UsageError(f"--request goes with --to and the name of an API: {', '.join(FORMATS)}")
     with found(options, ref) as place, _target(output) as write:
-        if form == "md":
+        if form in FORMATS:
+            _array(place, form, write, redact=redact, request=request)
+        elif form == "md":
             _page(place, write, redact=redact)
         else:
             _file(place, write, redact=redact)
@@ -105,6 +119,18 @@ def _page(place: Found, write: Write, *, redact: bool) -> None:
         write(f"{line}\n".encode("utf-8", "replace"))
     if masks is not None:
         _tell(masks.secrets, masks.entries)
+
+
+def _array(place: Found, form: str, write: Write, *, redact: bool, request: bool) -> None:
+    head = place.head or place.tape.head(place.branch)
+    made = array_of(place.tape, head, form, redact=redact, skipped=_warn_left_out)
+    write((made.request if request else made.array) + b"\n")
+    if made.repair is not None:
+        warn(f"repaired: {made.repair.why}; `tape context` says more")
+    if not request and made.beside.keys() - {"model"}:
+        warn("the system prompt stands beside the array: --request writes both")
+    if made.secrets:
+        warn(f"{counted(made.secrets, 'secret')} masked; --no-redact writes what was said")
 
 
 def _warn_left_out(text: str) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from ..errors import NotFound, UsageError
+from ..formats.arrays import FORMATS
 from ..render import SHORT
 from ..store import Beginning
-from ..transfer import import_file
+from ..transfer import ImportedArray, import_array, import_file
 from .call import folder, library
 from .out import as_json, counted, document, examples, say, warn
 from .record import PROGRAM, clean
@@ -33,30 +34,43 @@ STDIN = "-"
         "tape import session.jsonl",
         "tape log 3f2a --json | tape --store /backup import -",
         "tape import notes.jsonl --json",
+        "tape export 3f2a --to gemini | tape import --from gemini -",
     ),
 )
 @click.argument("file", metavar="FILE")
 @click.option(
     "--from",
     "form",
-    type=click.Choice(["jsonl"]),
+    type=click.Choice(["jsonl", *FORMATS]),
     default="jsonl",
     show_default=True,
     help="What wrote the file.",
 )
 @as_json
 @click.pass_obj
-def import_(options: Options, file: str, form: str, as_json: bool) -> None:  # noqa: ARG001 (one form so far)
+def import_(options: Options, file: str, form: str, as_json: bool) -> None:
     """Make a tape from FILE, or from standard input with `-`.
 
     FILE is what `tape export` wrote, the entries of one path as `tape log --json` prints them, or
     lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and the tape is
     made whole or not at all. Importing again adds nothing. --json prints {id, path, added, entries,
     lost}: entries added, entries in the file, and blobs that it names and does not have.
+
+    With --from and an API's name FILE is the array of messages that a request to it carries, or the
+    whole request: calls without results, results without calls and whatever else is wrong with it
+    stand on the tape as they came, and `tape export --to` mends them. --json adds {unsent}: what
+    in it is no message, which is kept and not sent.
     """
-    place = clean(folder())
+    beginning = Beginning(clean(folder()), PROGRAM)
     with _opened(file) as source, library(options) as (store, _):
-        done = import_file(store, source, Beginning(place, PROGRAM))
+        done = (
+            import_array(store, source.read(), form, beginning)
+            if form in FORMATS
+            else import_file(store, source, beginning)
+        )
+    if isinstance(done, ImportedArray) and done.unsent:
+        are = "is no message" if done.unsent == 1 else "are no messages"
+        warn(f"{counted(done.unsent, 'part')} of it {are} of {form}: kept, and never sent")
     if done.lost:
         are = "is" if done.lost == 1 else "are"
         warn(f"{counted(done.lost, 'blob')} that its entries name {are} not in the file")

@@ -36,6 +36,7 @@ from .wire import (
     argument_object,
     base64_of,
     bytes_of,
+    form_of,
     is_of,
     outer_fields,
     provider_fields,
@@ -56,6 +57,7 @@ IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 _USER, _ASSISTANT, _SYSTEM = (Turn(role, "content") for role in ("user", "assistant", "system"))
 _TURNS = {"assistant": _ASSISTANT, "system": _SYSTEM}
+_EMPTY: WireObject = {"string": "", "list": [], "null": None}
 _BEGINNING = Part({"type": "text", "text": "(The conversation goes on.)"}, _USER)
 
 
@@ -115,7 +117,10 @@ class _Form:
         content = message.content
         if message.role == "assistant":
             content = self._not_ending_in_thought(content)
-        return [Part(block, turn) for block in self._blocks(content, ids)]
+        blocks = [*self._blocks(content, ids)]
+        if self.options.verbatim and len(blocks) == 1 and form_of(content, API) == "string":
+            return [Part(blocks[0], turn, short=_plain(blocks[0]))]
+        return [Part(block, turn) for block in blocks]
 
     def placed(self, before: str, part: Part) -> Iterable[Part]:
         if before:
@@ -132,6 +137,8 @@ class _Form:
         if not element.startswith(b'{"role":"assistant"'):
             return element
         turn = msgspec.json.decode(element, type=WireObject)
+        if isinstance(turn["content"], str):
+            return msgspec.json.encode({**turn, "content": turn["content"].rstrip()})
         last = turn["content"][-1]
         if last.get("type") != "text" or last["text"] == last["text"].rstrip():
             return element
@@ -145,8 +152,13 @@ class _Form:
             "type": "tool_result",
             "tool_use_id": ids.result(message.call_id).id,
         }
-        if content := list(self._blocks(message.content, ids)):
-            result["content"] = content
+        content = [*self._blocks(message.content, ids)]
+        form = form_of(message.content, API) if self.options.verbatim else ""
+        if content:
+            short = _plain(content[0]) if form == "string" and len(content) == 1 else None
+            result["content"] = content if short is None else short
+        elif form in _EMPTY:
+            result["content"] = _EMPTY[form]
         if message.is_error:
             result["is_error"] = True
         return result
@@ -225,6 +237,12 @@ class _Form:
             return {"type": "text", "text": told(block)}
         source = {"type": "text", "media_type": "text/plain", "data": text}
         return {"type": "document", "source": source, **_title(block), **wire}
+
+
+def _plain(block: WireObject) -> str | None:
+    """Return the words of a block that is nothing else."""
+    is_plain = block.get("type") == "text" and len(block) == 2  # noqa: PLR2004 (type and text)
+    return str(block["text"]) if is_plain else None
 
 
 def _text(text: str, wire: WireObject) -> WireObject | None:

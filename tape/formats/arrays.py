@@ -31,12 +31,22 @@ class Format(NamedTuple):
     """Name of the wire, as `Assistant.api` and `Target.api` have it."""
     field: str
     """Name of the array in the API's request."""
+    signs: tuple[str, ...]
+    """Fields of which every element has one."""
     encoder: Callable[[Load | None], Encoder]
     """Makes an encoder that gives back ids as their provider wrote them, where they are known."""
     system: Callable[[Sequence[Message]], WireObject]
     """Returns the request's field for system messages that do not stand in the array, if any."""
     parse: Callable[[bytes | str | Sequence[Any], Put], list[Payload]]
     check: Callable[[Sequence[Any]], list[Violation]]
+    names_model: bool = True
+    """The request says which model is asked; otherwise its address does."""
+
+    def message(self, role: str, content: Any) -> WireObject:
+        """Return a message as the array may hold it."""
+        if "parts" not in self.signs:
+            return {"role": role, "content": content}
+        return {"role": role, "parts": [content] if isinstance(content, str | dict) else content}
 
 
 _ANTHROPIC = anthropic.Options(verbatim=True, system_in_place=True)
@@ -56,6 +66,7 @@ FORMATS = {
     "anthropic": Format(
         anthropic.API,
         "messages",
+        ("content",),
         lambda load: anthropic.encoder(_ANTHROPIC, load),
         _anthropic_system,
         parse_anthropic.parse,
@@ -64,6 +75,7 @@ FORMATS = {
     "openai-chat": Format(
         openai_chat.API,
         "messages",
+        ("content", "tool_calls", "function_call"),
         lambda load: openai_chat.encoder(openai_chat.Options(verbatim=True), load),
         lambda _: {},
         parse_openai_chat.parse,
@@ -72,6 +84,7 @@ FORMATS = {
     "openai-responses": Format(
         openai_responses.API,
         "input",
+        ("content", "type"),
         lambda load: openai_responses.encoder(
             openai_responses.Options(verbatim=True, stored=True, system_role="system"), load
         ),
@@ -82,10 +95,12 @@ FORMATS = {
     "gemini": Format(
         gemini.API,
         "contents",
+        ("parts",),
         lambda load: gemini.encoder(gemini.Options(verbatim=True, media_in_results=True), load),
         _gemini_system,
         parse_gemini.parse,
         rules_gemini.check,
+        names_model=False,
     ),
 }
 """Every format by the name people give it."""

@@ -24,6 +24,7 @@ from .wire import (
     WireObject,
     argument_object,
     base64_of,
+    form_of,
     is_of,
     outer_fields,
     provider_fields,
@@ -103,6 +104,8 @@ class _Form:
             case "user":
                 parts = self._said(message.content)
                 outer = outer_fields(message.content, API)
+                if self.options.verbatim and form_of(message.content, API) == "joined":
+                    return [Part(part, _RESULTS) for part in parts]
                 return [Part({"role": "user", "parts": parts, **outer})] if parts else []
             case "system":
                 return []
@@ -153,11 +156,14 @@ class _Form:
 
     def _call(self, call: ToolCall, ids: Ids) -> WireObject:
         wire = provider_fields(call, API)
-        wanted = wire.pop("id", None) if self.options.verbatim else None
-        wire.pop("id", None)
+        known = wire.pop("id", None)
+        wanted = known if self.options.verbatim and isinstance(known, str) and known else None
         name = tool_name(call.name)
         given = ids.call(call.id, wanted, kind=name)
-        function = {"name": name, "args": argument_object(call)}
+        function: WireObject = {"name": name, "args": argument_object(call)}
+        is_bare = bytes(call.args) == b"{}" and form_of([call], API) == "absent"
+        if self.options.verbatim and is_bare:
+            del function["args"]
         return {"functionCall": {**({"id": given} if wanted else {}), **function}, **wire}
 
     def _result(self, message: Message, ids: Ids) -> Iterable[Part]:
@@ -165,6 +171,7 @@ class _Form:
         bound = ids.result(message.call_id)
         response = outer_fields(message.content, API)
         beside = response.pop(BESIDE, {})
+        response.pop("id", None)
         if bound.is_wanted:
             response["id"] = bound.id
         response["name"] = bound.kind or tool_name(message.name or "")

@@ -63,14 +63,16 @@ class Ids:
     def __init__(self, rule: IdRule) -> None:
         self.rule = rule
         self._taken: set[str] = set()
+        self._items: set[str] = set()
         self._open: defaultdict[str, deque[Bound]] = defaultdict(deque)
 
     def begin_answer(self) -> None:
         """Forget the calls of the answer before: what follows answers the new one's."""
         self._open.clear()
 
-    def call(self, call_id: str, wanted: str | None = None, kind: str = "") -> str:
+    def call(self, call_id: str, wanted: object = None, kind: str = "") -> str:
         """Return the id a call is sent with: `wanted`, or else its own, where that can be had."""
+        wanted = wanted if isinstance(wanted, str) else None
         given = next(name for name in self._names(wanted or call_id) if name not in self._taken)
         self._taken.add(given)
         self._open[call_id].append(Bound(given, kind, wanted is not None))
@@ -80,6 +82,13 @@ class Ids:
         """Return what was given to the call that a result answers; calls go in order."""
         waiting = self._open.get(call_id)
         return waiting.popleft() if waiting else Bound(next(self._names(call_id)))
+
+    def is_first(self, item_id: str) -> bool:
+        """Tell whether an item's id is asked about for the first time: providers take it once."""
+        if item_id in self._items:
+            return False
+        self._items.add(item_id)
+        return True
 
     def _names(self, call_id: str) -> Iterator[str]:
         plain = re.sub(f"[^{self.rule.characters[1:]}", "_", call_id)

@@ -15,15 +15,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
 from .ids import OPENAI_CHAT_IDS, IdRule, Ids, tool_name
 from .turns import Encoder, Part, Turn
 from .wire import (
     WireObject,
+    argument_object,
     argument_text,
     base64_of,
+    decoded,
+    form_of,
     is_of,
     outer_fields,
     provider_fields,
@@ -109,7 +112,8 @@ class _Form:
         if not content:
             return []
         role = self.options.system_role if message.role == "system" else "user"
-        said = {"role": role, "content": self._content(content)}
+        form = form_of(message.content, API) if self.options.verbatim else ""
+        said = {"role": role, "content": self._content(content, form)}
         return [Part({**said, **outer_fields(message.content, API)})]
 
     def placed(self, before: str, part: Part) -> Iterable[Part]:
@@ -119,9 +123,9 @@ class _Form:
     def ending(self, element: bytes) -> bytes:
         return element
 
-    def _content(self, parts: list[WireObject]) -> str | list[WireObject]:
+    def _content(self, parts: list[WireObject], form: str = "") -> str | list[WireObject]:
         plain = all(part.keys() == {"type", "text"} for part in parts)
-        if self.options.content == "list" or not plain:
+        if self.options.content == "list" or form == "list" or not plain:
             return parts
         if len(parts) == 1:
             return str(parts[0]["text"])
@@ -135,6 +139,9 @@ class _Form:
         others = [block for block in message.content if not isinstance(block, Text)]
         attached = [wire for block in others if (wire := self._part(block))]
         parts = [wire for block in texts if (wire := self._part(block))]
+        form = form_of(message.content, API) if self.options.verbatim else ""
+        if not parts and not attached and form == "string":
+            parts = [{"type": "text", "text": ""}]
         if not parts:
             words = "(see the attachment)" if attached else "(no output)"
             parts = [{"type": "text", "text": words}]
@@ -142,7 +149,7 @@ class _Form:
             **outer_fields(message.content, API),
             "role": "tool",
             "tool_call_id": ids.result(message.call_id).id,
-            "content": self._content(parts),
+            "content": self._content(parts, form),
         }
         if self.options.tool_result_name and message.name:
             result["name"] = tool_name(message.name)
@@ -156,6 +163,8 @@ class _Form:
         answer: WireObject = {"role": "assistant", "content": said or None}
         if refusals:
             answer["refusal"] = "".join(refusals)
+        if self.options.verbatim:
+            _as_written(answer, form_of(content, API))
         answer |= self._reasoning(content) | outer_fields(content, API)
         if calls:
             answer["tool_calls"] = calls
@@ -202,7 +211,7 @@ class _Form:
         given = {"id": ids.call(call.id, wanted), **extra}
         name = tool_name(call.name)
         if custom:
-            text = call.args_text if call.args_text is not None else argument_text(call)
+            text = input_text(call, is_own=wire.get("type") == "custom")
             return {**given, "type": "custom", "custom": {"name": name, "input": text}}
         text = argument_text(call, verbatim=self.options.verbatim and bool(wire))
         return {**given, "type": "function", "function": {"name": name, "arguments": text}}
@@ -233,6 +242,31 @@ class _Form:
             case Document():
                 file = {"filename": block.name or "file", "file_data": url}
                 return {"type": "file", "file": {**file, **wire}}
+
+
+def input_text(call: ToolCall, *, is_own: bool) -> str:
+    """Return what a call says to a tool of free text.
+
+    Unless it was such a call itself (`is_own`), the one text in its JSON object is meant.
+    """
+    if call.args_text is not None:
+        return call.args_text
+    given = argument_object(call)
+    fields = decoded(bytes(given)) if isinstance(given, Raw) else given
+    values = [*fields.values()] if isinstance(fields, dict) and not is_own else []
+    only = values[0] if len(values) == 1 else None
+    return only if isinstance(only, str) else argument_text(call)
+
+
+def _as_written(answer: WireObject, form: str) -> None:
+    """Give an answer's content the form it came in."""
+    said = answer["content"]
+    if form == "list" and isinstance(said, str):
+        answer["content"] = [{"type": "text", "text": said}]
+    elif form == "string" and said is None:
+        answer["content"] = ""
+    elif form == "absent" and said is None:
+        del answer["content"]
 
 
 def _refusal(block: Block) -> str:

@@ -22,12 +22,13 @@ from msgspec import Struct
 
 from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
 from .ids import OPENAI_RESPONSES_IDS, Ids, tool_name
-from .openai_chat import AUDIO
+from .openai_chat import AUDIO, input_text
 from .turns import Encoder, Part
 from .wire import (
     WireObject,
     argument_text,
     base64_of,
+    form_of,
     is_of,
     outer_fields,
     provider_fields,
@@ -110,18 +111,24 @@ class _Form:
         own = [block for block in content if isinstance(block, Opaque) and _is_item(block)]
         parts = [wire for block in content if block not in own and (wire := self._part(block))]
         if parts:
-            yield {"role": role, "content": _short(parts), **outer_fields(content, API)}
+            is_list = self.options.verbatim and form_of(content, API) == "list"
+            said = parts if is_list else _short(parts)
+            yield {"role": role, "content": said, **outer_fields(content, API)}
         yield from (unpacked(block.raw) for block in own if is_of(block, API))
 
     def _output(self, message: Message, ids: Ids) -> WireObject:
         assert message.call_id is not None, "a tool message answers a call"
         bound = ids.result(message.call_id)
         parts = [wire for block in message.content if (wire := self._part(block))]
+        form = form_of(message.content, API) if self.options.verbatim else ""
+        said: str | list[WireObject] = parts
+        if form != "list" or not parts:
+            said = _short(parts) if parts else "" if form == "string" else "(no output)"
         return {
             **outer_fields(message.content, API),
             "type": f"{bound.kind or _FUNCTION}_output",
             "call_id": bound.id,
-            "output": _short(parts) if parts else "(no output)",
+            "output": said,
         }
 
     def _part(self, block: Block) -> WireObject | None:
@@ -152,12 +159,12 @@ class _Form:
                 return {"type": "input_file", "filename": name, "file_data": url, **wire}
 
     def _answer(self, content: Content, ids: Ids) -> Iterable[WireObject]:
-        sent = self._without_idle_thoughts(content)
+        sent = self._without_idle_thoughts(content, ids)
         whole = sum(_is_thought(block) for block in sent) == sum(map(_is_thought, content))
         for _, placed in groupby(enumerate(sent), key=_message_of):
             run = [block for _, block in placed]
             item_id = provider_fields(run[0], API).get("id")
-            named = whole and _is_item_id(item_id)
+            named = whole and _is_item_id(item_id) and ids.is_first(str(item_id))
             match run[0]:
                 case Text() if named:
                     yield _message(run)
@@ -171,9 +178,9 @@ class _Form:
                 case Opaque(raw=raw):
                     yield unpacked(raw)
 
-    def _without_idle_thoughts(self, content: Content) -> Content:
-        """Return what can be sent, without reasoning that nothing follows."""
-        sent = [block for block in content if self._goes(block)]
+    def _without_idle_thoughts(self, content: Content, ids: Ids) -> Content:
+        """Return what can be sent, without reasoning that nothing follows, each item once."""
+        sent = [block for block in content if self._goes(block) and _is_first(block, ids)]
         while sent and _is_thought(sent[-1]):
             sent.pop()
         return tuple(sent)
@@ -204,8 +211,7 @@ class _Form:
         item = {**wire, "type": kind, "name": tool_name(call.name)}
         item["call_id"] = ids.call(call.id, wanted, kind)
         if custom:
-            given = call.args_text
-            return {**item, "input": argument_text(call) if given is None else given}
+            return {**item, "input": input_text(call, is_own=wire.get("type") == _CUSTOM)}
         return {
             **item,
             "arguments": argument_text(call, verbatim=self.options.verbatim and bool(wire)),
@@ -257,6 +263,18 @@ def _is_thought(block: Block) -> bool:
 
 def _is_item(block: Opaque) -> bool:
     return not str(unpacked(block.raw).get("type", "")).startswith("input_")
+
+
+def _is_first(block: Block, ids: Ids) -> bool:
+    """Tell whether a whole item of the provider's was not sent before."""
+    match block:
+        case Thinking():
+            item_id = provider_fields(block, API).get("id")
+        case Opaque(raw=raw):
+            item_id = unpacked(raw).get("id")
+        case _:
+            return True
+    return not isinstance(item_id, str) or ids.is_first(item_id)
 
 
 def _is_item_id(item_id: Any) -> bool:

@@ -35,6 +35,8 @@ class Part(NamedTuple):
     """None for an element of its own."""
     late: bool = False
     """Waits until all results of its batch stand."""
+    short: str | None = None
+    """What stands under the turn's key when this part is the only one."""
 
     @property
     def role(self) -> str:
@@ -72,6 +74,7 @@ class _Rows:
     role: str = ""
     turn: Turn | None = None
     gathered: list[bytes] = field(default_factory=list)
+    short: str | None = None
     late: list[Part] = field(default_factory=list)
 
     def take(self, parts: Iterable[Part], *, is_result: bool) -> None:
@@ -100,22 +103,30 @@ class _Rows:
         if part.turn is None:
             self.elements.append(encoded(part.value))
         else:
-            self.turn = part.turn
+            self.turn, self.short = part.turn, None if self.gathered else part.short
             self.gathered.append(encoded(part.value))
         self.role = part.role
 
     def close(self) -> None:
         """End the turn that gathers."""
         if self.turn is not None:
-            content = b",".join(self.gathered)
+            content = b"[%b]" % b",".join(self.gathered)
+            if self.short is not None:
+                content = encoded(self.short)
             role, key = self.turn.role.encode(), self.turn.key.encode()
-            self.elements.append(b'{"role":"%b","%b":[%b]}' % (role, key, content))
-        self.turn, self.gathered = None, []
+            self.elements.append(b'{"role":"%b","%b":%b}' % (role, key, content))
+        self.turn, self.gathered, self.short = None, [], None
 
     def ended(self) -> list[bytes]:
         """Return the elements as they stand if nothing follows; this one can still go on."""
         end = _Rows(
-            self.form, [*self.elements], self.role, self.turn, [*self.gathered], [*self.late]
+            self.form,
+            [*self.elements],
+            self.role,
+            self.turn,
+            [*self.gathered],
+            self.short,
+            [*self.late],
         )
         end.flush()
         end.close()

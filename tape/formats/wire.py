@@ -2,8 +2,9 @@
 
 Keys of ours inside `wire` begin with `$`, and never go to a provider: `$api` names the API that
 data comes from in what no model wrote, `$outer` holds fields of the message or result around the
-block, `$strange` those of other programs that look like ours, and `$json` holds as text what a
-tape could not hold as it is.
+block, `$form` a word for how that was written where there are several ways, `$text` arguments of a
+call as their model wrote them, `$strange` fields of other programs that look like ours, and `$json`
+holds as text what a tape could not hold as it is.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ WireObject = dict[str, Any]
 
 API = "$api"
 OUTER = "$outer"
+FORM = "$form"
+TEXT = "$text"
 STRANGE = "$strange"
 _JSON = "$json"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -111,6 +114,16 @@ def outer_fields(content: Iterable[Block], api: str) -> WireObject:
     return found
 
 
+def form_of(content: Iterable[Block], api: str) -> str:
+    """Return the word that says how a message or result was written; empty for the usual way."""
+    for block in content:
+        if block.wire is not NO_JSON:
+            wire = unpacked(block.wire)
+            if FORM in wire and wire.get(API, api) == api:
+                return str(wire[FORM])
+    return ""
+
+
 def is_of(block: Block, api: str) -> bool:
     """Tell whether a provider's own block may go to `api`."""
     return block.wire is NO_JSON or unpacked(block.wire).get(API, api) == api
@@ -138,7 +151,10 @@ def told(block: Image | Document | Audio) -> str:
 
 
 def argument_object(call: ToolCall) -> Raw | WireObject:
-    """Return the arguments as the object APIs insist on, whatever the model wrote."""
+    """Return the arguments as the object APIs insist on, whatever the model wrote.
+
+    What is no object is its `input`, as a tool that takes plain text has it.
+    """
     if call.args_text is None:
         return call.args if call.args != NO_JSON else {}
     if not call.args_text.strip():
@@ -147,12 +163,14 @@ def argument_object(call: ToolCall) -> Raw | WireObject:
         written = decoded(call.args_text)
     except UNREADABLE:
         written = None
-    return written if isinstance(written, dict) else {"text": call.args_text}
+    return written if isinstance(written, dict) else {"input": call.args_text}
 
 
 def argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
     """Return the arguments as text: a JSON object, or with `verbatim` what the model wrote."""
     if verbatim and call.args_text and call.args_text.strip():
         return call.args_text
+    if verbatim and isinstance(text := unpacked(call.wire).get(TEXT), str):
+        return text
     given = argument_object(call)
     return bytes(given).decode() if isinstance(given, Raw) else encoded(given).decode()

@@ -1,4 +1,4 @@
-"""Export and import: a tape as one file of JSON lines that stands alone, or as Markdown.
+"""Export and import: a tape as one file of JSON lines, as Markdown, or as a message array.
 
 The file of an export, line by line (docs/export.md says it for people):
 
@@ -14,16 +14,23 @@ have a member `type`.
 
 from __future__ import annotations
 
-from .incoming import Imported, import_file
+from .array_in import ImportedArray, import_array
+from .array_out import ArrayOf, array_of
+from .incoming import import_file
 from .markdown import Masks, markdown
 from .masking import masked, masked_json
 from .outgoing import Exported, export
+from .recording import Imported
 
 __all__ = [
+    "ArrayOf",
     "Exported",
     "Imported",
+    "ImportedArray",
     "Masks",
+    "array_of",
     "export",
+    "import_array",
     "import_file",
     "markdown",
     "masked",

@@ -6,65 +6,40 @@ leaves nothing; a process that is killed leaves a folder `.new-…`, which nothi
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from ..blocks import text_of
 from ..entries import Redact, User
-from ..errors import Busy, Damaged, TapeError, WriteFailed
+from ..errors import Damaged, TapeError
 from ..given import given
 from ..line import decode, is_redacted, read_header
 from ..payload import missing_blob, read_data
 from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS
-from ..store import Store, slug
+from ..store import slug
 from ..tape import Tape
 from ..verify import Counts, Kind, verify
 from .building import Building
 from .compare import lacking
 from .one_path import path_of, read_path
 from .reading import at_line, form_of, header_of, items, read_export
+from .recording import Imported, Wanted, new_folder, placed, recorded, there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..disk import Folder
-    from ..store import Beginning
+    from ..store import Beginning, Store
     from ..verify import Finding
+    from ..writer import Writer
 
-_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 _GONE = b',"data":null'
 _REDACT = b'"type":"redact","dh":"'
 _WHY = "redacted before it was imported"
-
-
-class Imported(Struct, frozen=True):
-    """What an import did."""
-
-    id: str
-    path: str
-    """The tape's folder."""
-    added: int
-    """Entries that are new in the store: all of them, or none."""
-    entries: int
-    """Entries in the file."""
-    lost: int
-    """Blobs that entries name and the file does not have."""
-
-
-class _Wanted(NamedTuple):
-    """The tape that a file makes."""
-
-    id: str
-    folder: str
-    is_path: bool
-    """It holds one path only, so what names a redacted entry may stand elsewhere."""
 
 
 def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> Imported:
@@ -78,14 +53,14 @@ def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> Importe
     form = form_of(source)
     if form == "export":
         header, info = header_of(source)
-        wanted = _Wanted(info.id, header.folder, header.path is not None)
-        with _new(store, info.id) as (tapes, name), _building(tapes, name) as building:
+        wanted = Wanted(info.id, header.folder, header.path is not None)
+        with new_folder(store, info.id) as (tapes, name), _building(tapes, name) as building:
             read_export(source, header, building)
             return _finished(store, tapes, building, wanted)
     if form == "entries":
         path = path_of(source)
-        wanted = _Wanted(path.info.id, _folder(path.info.created, path.prompt, path.info.id), True)
-        with _new(store, path.info.id) as (tapes, name), _building(tapes, name) as building:
+        wanted = Wanted(path.info.id, _folder(path.info.created, path.prompt, path.info.id), True)
+        with new_folder(store, path.info.id) as (tapes, name), _building(tapes, name) as building:
             read_path(source, path, building)
             return _finished(store, tapes, building, wanted)
     return _recorded(store, source, beginning)
@@ -93,18 +68,6 @@ def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> Importe
 
 def _folder(created: str, words: str, identity: str) -> str:
     return f"{created[:10]}-{slug(words)}-{identity[:8]}"
-
-
-@contextmanager
-def _new(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
-    """Hold `tapes/` and a new name in it; whatever bears that name at the end is removed."""
-    with store.hold_tapes() as tapes:
-        name = f".new-{identity}.{store.random(4)}"
-        tapes.make(name).close()
-        try:
-            yield tapes, name
-        finally:
-            shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
 
 
 @contextmanager
@@ -117,7 +80,7 @@ def _building(tapes: Folder, name: str) -> Iterator[Building]:
             building.close()
 
 
-def _finished(store: Store, tapes: Folder, building: Building, wanted: _Wanted) -> Imported:
+def _finished(store: Store, tapes: Folder, building: Building, wanted: Wanted) -> Imported:
     """Verify what was built, and put it among the tapes unless it is there."""
     building.end()
     name = building.folder.name
@@ -125,11 +88,11 @@ def _finished(store: Store, tapes: Folder, building: Building, wanted: _Wanted) 
         made = _name_redacted(tape, everywhere=wanted.is_path)
         for finding in verify(tape, Counts()):
             _refuse(finding, building)
-        there = _there(store, wanted.id)
-        if there is not None:
-            _demand_all(store, there, tape, made)
-    added = 0 if there is not None else building.entries
-    folder = there or _placed(store, tapes, tapes, name, wanted)
+        known = there(store, wanted.id)
+        if known is not None:
+            _demand_all(store, known, tape, made)
+    added = 0 if known is not None else building.entries
+    folder = known or placed(store, tapes, tapes, name, wanted)
     return Imported(
         wanted.id,
         str(store.tapes.absolute() / folder),
@@ -181,11 +144,6 @@ def _name_redacted(tape: Tape, *, everywhere: bool) -> str | None:
         return writer.append(Redact(unnamed, _WHY)).id
 
 
-def _there(store: Store, identity: str) -> str | None:
-    """Return the folder of the tape with this id, None where the store has none."""
-    return next((name for name in store.folders() if store.id_of(name) == identity), None)
-
-
 def _demand_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
     """Raise TapeError when the tape in the store lacks something of the one in the file."""
     with store.open_folder(folder) as there:
@@ -196,23 +154,6 @@ def _demand_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
             f"{lacks.moves} moves of branches, titles and labels that this file has: joining them "
             "is what `tape pull` does; nothing was imported"
         )
-
-
-def _placed(store: Store, tapes: Folder, source: Folder, name: str, wanted: _Wanted) -> str:
-    """Rename what was built into the store, and return its name there."""
-    free, k = wanted.folder, 2
-    while True:
-        try:
-            os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
-        except OSError as error:
-            if error.errno not in _TAKEN:
-                raise WriteFailed(f"{free} cannot be made: {error.strerror}") from error
-        else:
-            tapes.sync()
-            return free
-        if store.id_of(free) == wanted.id:
-            raise Busy(f"tape {wanted.id[:8]} was imported by another process just now")
-        free, k = f"{wanted.folder}.{k}", k + 1
 
 
 class _Given(NamedTuple):
@@ -243,25 +184,11 @@ def _looked_at(source: BinaryIO) -> _Given:
 def _recorded(store: Store, source: BinaryIO, beginning: Beginning) -> Imported:
     """Record bare lines in a tape of their own."""
     found = _looked_at(source)
-    there = _there(store, found.id)
-    folder = there or _record(store, source, beginning, found)
-    path = str(store.tapes.absolute() / folder)
-    return Imported(found.id, path, 0 if there else found.entries, found.entries, 0)
 
+    def fill(_: Tape, writer: Writer) -> None:
+        for number, line in items(source):
+            with at_line(number):
+                writer.append_data(*given(line))
 
-def _record(store: Store, source: BinaryIO, beginning: Beginning, found: _Given) -> str:
-    """Record them in a store inside the new folder, as any tape is recorded, and move the tape."""
-    with _new(store, found.id) as (tapes, name):
-        inner = Store(
-            store.tapes / name,
-            clock=store.clock,
-            random=lambda _: found.id,
-            durable=store.durable,
-        )
-        with inner.create(beginning._replace(slug=found.prompt)) as tape, tape.writer() as writer:
-            for number, line in items(source):
-                with at_line(number):
-                    writer.append_data(*given(line))
-            folder = tape.folder.name
-        with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
-            return _placed(store, tapes, made, folder, _Wanted(found.id, folder, is_path=False))
+    made = recorded(store, found.id, beginning._replace(slug=found.prompt), fill)
+    return Imported(found.id, made.path, found.entries * made.is_new, found.entries, 0)

@@ -74,8 +74,18 @@ def _masking(pattern: Pattern) -> Callable[[re.Match[str]], str]:
     return mask
 
 
-def masked_json(data: bytes) -> MaskedJson:
-    """Return compact JSON with the secrets in its strings masked, names of members included."""
+def _is_structure(name: bytes, _: bytes) -> bool:
+    return name in _STRUCTURE
+
+
+def masked_json(
+    data: bytes, is_sealed: Callable[[bytes, bytes], bool] = _is_structure
+) -> MaskedJson:
+    """Return compact JSON with the secrets in its strings masked, names of members included.
+
+    What is sealed stays: `is_sealed` is given a member's name, with its colon, and its value, both
+    as JSON.
+    """
     if any(escape in data for escape in _ESCAPED):
         patterns = list(PATTERNS)
     else:
@@ -87,7 +97,7 @@ def masked_json(data: bytes) -> MaskedJson:
     def mask(found: re.Match[bytes]) -> bytes:
         nonlocal secrets
         name, value = found.groups(b"")
-        if name in _STRUCTURE:
+        if is_sealed(name, value):
             return found[0]
         new_name, in_name = _token(name[:-1], patterns) if name else (b"", 0)
         new_value, in_value = _token(value, patterns, b"" if in_name else name)

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
+from itertools import cycle
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,7 @@ from tape.refs import Pin
 from tape.store import Beginning
 from tape.upkeep import detach, redact
 from tests.tape.contents_of import contents_of
+from tests.tape.making import BUDGET
 
 START = 1_795_305_600_000_000  # 2026-11-22
 
@@ -594,6 +596,9 @@ with open_store(Path(sys.argv[1])) as library:
 """
 
 
+QUERIES = ("hi", "登录", "a.py", "wrote OR yes")
+
+
 class Histories(RuleBasedStateMachine):
     """Whatever happens to tapes and to the index, it answers as the files do."""
 
@@ -605,6 +610,8 @@ class Histories(RuleBasedStateMachine):
         self.library.store.durable = False
         self.stack.callback(self.library.close)
         self.open = {}
+        # Searching the files again is slow: one query after each step, all of them at the end.
+        self.queries = cycle(QUERIES)
 
     @initialize()
     def begin(self):
@@ -728,10 +735,12 @@ class Histories(RuleBasedStateMachine):
         listed(self.library)
         listed(self.library, cwd="/x", limit=1)
         held(self.library)
-        for query in ("hi", "登录", "a.py", "wrote OR yes"):
-            found = search(*self.library, query)
-            assert found == search(self.library.store, None, query)
-            assert len({match.entry for match in found}) == len(found)
+        self.found(next(self.queries))
+
+    def found(self, query):
+        found = search(*self.library, query)
+        assert found == search(self.library.store, None, query)
+        assert len({match.entry for match in found}) == len(found)
 
     @rule()
     def rebuild(self):
@@ -739,11 +748,13 @@ class Histories(RuleBasedStateMachine):
         rebuild(self.library.store)
 
     def teardown(self):
-        self.stack.close()
+        with self.stack:
+            for query in QUERIES:
+                self.found(query)
 
 
 Histories.TestCase.settings = settings(
-    max_examples=20,
+    max_examples=12 * BUDGET,
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=list(HealthCheck),

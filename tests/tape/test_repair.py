@@ -229,6 +229,43 @@ class TestWhatATargetMaySee:
         )
         assert found.repair is None
 
+    @pytest.mark.parametrize(
+        ("target", "stays"),
+        [
+            (Target("", "api", ""), True),
+            (Target("", "api", "model"), True),
+            (Target("", "other", ""), False),
+            (Target("", "", ""), False),
+            (Target("https://one", "api", ""), False),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "wire", [b'{"n":1,"$api":"api"}', b'{"$json":"{\\"$blob\\":1,\\"$api\\":\\"api\\"}"}']
+    )
+    def test_what_an_array_brought_stays_in_arrays_of_its_api(self, wire, target, stays):
+        said = (Text(text="go", wire=Raw(wire)), Opaque(raw=WIRE, wire=Raw(wire)))
+        plain = (Text(text="go"),)
+        messages = mended(
+            User(said), answer("a"), ToolResult("a", "bash", said), target=target
+        ).messages
+        assert [messages[0].content, messages[2].content] == [said if stays else plain] * 2
+
+    @pytest.mark.parametrize("wire", [b"3", b"[]", b'{"$api":3}', b'{"$json":"{"}', b'{"n":1}'])
+    def test_what_names_no_api_goes_to_none(self, wire):
+        found = mended(User((Text(text="go", wire=Raw(wire)),)), target=Target("", "api", ""))
+        assert found.messages == (user("go"),)
+
+    def test_a_result_of_nothing_stays_so_where_its_api_wrote_it_so(self):
+        nothing = (Text(text="", wire=Raw(b'{"$form":"string","$api":"api"}')),)
+        silent = ToolResult("a", "bash", nothing)
+        for target, content in (
+            (Target("", "api", ""), nothing),
+            (TARGET, (Text(text="(no output)"),)),
+        ):
+            assert mended(answer("a"), silent, target=target).messages[1].content == content
+            late = mended(answer("a"), say("and?"), silent, target=target)
+            assert late.messages[1].content == content
+
     def test_pictures_only_go_to_models_that_see(self):
         image = Image(blob=BlobRef("0" * 64, 3), mime="image/png")
         seen = (Text(text="look"), image)

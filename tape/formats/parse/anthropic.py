@@ -8,11 +8,13 @@ from ...blocks import Document, Text, Thinking, ToolCall, Unknown
 from ...entries import Assistant, ToolResult, User
 from ..anthropic import API
 from ..wire import WireObject, encoded, packed, without
-from .binding import Calls
+from .binding import Calls, answered_ids
 from .blocks import (
+    answered,
     custom,
     elements,
     file,
+    form_of,
     instruction,
     listed,
     marked,
@@ -43,38 +45,43 @@ def parse(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
 
     Raises ValueError when it is no JSON array.
     """
-    reading = _Reading(put)
-    return [payload for element in elements(array) for payload in reading.payloads(element)]
+    found = elements(array)
+    reading = _Reading(put, Calls(answered_ids(found)))
+    return [payload for element in found for payload in reading.payloads(element)]
 
 
 class _Reading:
-    def __init__(self, put: Put) -> None:
-        self.put, self.calls = put, Calls()
+    def __init__(self, put: Put, calls: Calls) -> None:
+        self.put, self.calls = put, calls
 
     def payloads(self, element: Any) -> Iterator[Payload]:
         message: WireObject = element if isinstance(element, dict) else {}
         content = listed(message.get("content"))
         outer = without(message, "role", "content")
+        form = "string" if form_of(message) == "string" else ""
         match message.get("role"):
             case _ if content is None:
                 yield custom(API, element)
             case "assistant":
-                yield self._answer(element, [p for p in content if _kind(p) not in _SAID], outer)
+                said = [piece for piece in content if _kind(piece) not in _SAID]
+                yield self._answer(message, said, outer, form)
                 yield from (custom(API, piece) for piece in content if _kind(piece) in _SAID)
             case "user":
-                yield from self._said(content, outer)
+                yield from self._said(content, outer, form)
             case "system" | "developer":
-                yield instruction(self._content(content, outer))
+                yield instruction(self._content(content, outer, form))
             case _:
                 yield custom(API, element)
 
-    def _answer(self, element: WireObject, content: list[Any], outer: WireObject) -> Assistant:
-        self.calls.begin_answer(encoded(element))
-        blocks = with_outer(map(self._block, content), outer)
+    def _answer(
+        self, message: WireObject, content: list[Any], outer: WireObject, form: str
+    ) -> Assistant:
+        self.calls.begin_answer(encoded(message))
+        blocks = with_outer(map(self._block, content), outer, form)
         called = any(isinstance(block, ToolCall) for block in blocks)
         return Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
 
-    def _said(self, content: list[Any], outer: WireObject) -> Iterator[Payload]:
+    def _said(self, content: list[Any], outer: WireObject, form: str) -> Iterator[Payload]:
         """Yield results and what a person said, in order; a message of nothing stays one."""
         run: list[Any] = []
         for piece in content:
@@ -87,24 +94,25 @@ class _Reading:
             else:
                 run.append(piece)
         if run or outer or not content:
-            yield User(self._content(run, outer))
+            yield User(self._content(run, outer, form))
 
-    def _content(self, content: list[Any], outer: WireObject) -> Content:
-        return marked(with_outer(map(self._block, content), outer), API)
+    def _content(self, content: list[Any], outer: WireObject, form: str = "") -> Content:
+        return marked(with_outer(map(self._block, content), outer, form), API)
 
     def _result(self, piece: WireObject) -> Payload:
-        content = listed(piece.get("content"))
-        if content is None:
-            return custom(API, piece)
+        content = answered(piece.get("content"))
         outer = without(piece, "type", "content")
         is_error = outer.get("is_error") is True
-        if isinstance(outer.get("is_error"), bool | None):
-            outer.pop("is_error", None)
+        if is_error:
+            del outer["is_error"]
+        form = form_of(piece)
+        if form == "list" and content:  # the usual way
+            form = ""
         provider_id = taken(outer, "tool_use_id")
         call = self.calls.result(provider_id)
         if provider_id is not None and not call.is_known:
             outer["tool_use_id"] = provider_id
-        return ToolResult(call.id, call.name, self._content(content, outer), is_error)
+        return ToolResult(call.id, call.name, self._content(content, outer, form), is_error)
 
     def _block(self, piece: Any) -> Block:
         match piece:

@@ -5,13 +5,13 @@ Invariant: the same array always gives the same ids, and no two calls of it shar
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _PREFIX = 8
 
@@ -20,8 +20,34 @@ _PREFIX = 8
 class _Call:
     id: str
     name: str
-    provider_id: str | None
     answered: bool = False
+
+
+class _Open:
+    """Calls in the order results are bound to them: newest answer first, its calls in order.
+
+    Answered ones go when they come to the front, so that all calls together cost what they are.
+    """
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[int, deque[_Call]]] = []
+
+    def add(self, answer: int, call: _Call) -> None:
+        """Take a call of the answer with this number; numbers only grow."""
+        if not self._answers or self._answers[-1][0] != answer:
+            self._answers.append((answer, deque()))
+        self._answers[-1][1].append(call)
+
+    def first(self) -> _Call | None:
+        """Return the call whose turn it is, None when all are answered."""
+        while self._answers:
+            calls = self._answers[-1][1]
+            while calls and calls[0].answered:
+                calls.popleft()
+            if calls:
+                return calls[0]
+            self._answers.pop()
+        return None
 
 
 class Answered(NamedTuple):
@@ -32,35 +58,64 @@ class Answered(NamedTuple):
     is_known: bool
 
 
-class Calls:
-    """The calls of one array so far. Ids are `c_<8 hex>_<i>`, made from what came before them."""
+def answered_ids(array: Iterable[Any]) -> frozenset[str]:
+    """Return the ids of calls that results of an array name, in the way of any API."""
+    ids = (one for element in array for piece in _pieces(element) for one in _named(piece))
+    return frozenset(one for one in ids if isinstance(one, str))
 
-    def __init__(self) -> None:
+
+def _pieces(element: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(element, dict):
+        yield element
+        for inside in (element.get("content"), element.get("parts")):
+            pieces = inside if isinstance(inside, list) else [inside]
+            yield from (piece for piece in pieces if isinstance(piece, dict))
+
+
+def _named(piece: dict[str, Any]) -> Iterator[Any]:
+    yield from (piece.get("tool_use_id"), piece.get("tool_call_id"))
+    if "output" in piece:
+        yield piece.get("call_id")
+    for response in (piece.get("functionResponse"), piece.get("function_response")):
+        if isinstance(response, dict):
+            yield response.get("id")
+
+
+class Calls:
+    """The calls of one array so far. Ids are `c_<8 hex>_<i>`, made from what came before them.
+
+    What results name by `answered` ids waits for those, and no result without an id takes it.
+    """
+
+    def __init__(self, answered: frozenset[str] = frozenset()) -> None:
+        self._answered = answered
         self._seen = sha256()
         self._prefixes: set[str] = set()
-        self._prefix, self._index = "", 0
-        self._answer_ids: set[str] = set()
-        self._newest: dict[str, list[_Call]] = {}
-        """Calls of the newest answer that used a provider's id."""
-        self._open: deque[list[_Call]] = deque()
-        """Unanswered calls, one list for each answer, newest first."""
+        self._prefix, self._index, self._answer = "", 0, 0
+        self._newest: dict[str, tuple[int, _Open, _Call]] = {}
+        """Of a provider's id: the newest answer that used it, its calls, and the last of them."""
+        self._open: defaultdict[tuple[bool, str | None], _Open] = defaultdict(_Open)
+        """All calls, or those without a provider's id; of all names (None), or of one."""
 
     def begin_answer(self, raw: bytes) -> None:
         """Tell that an answer begins; `raw` are the bytes it was read from."""
         self._prefix, self._index = self._new_prefix(raw), 0
-        self._answer_ids = set()
-        self._open.appendleft([])
+        self._answer += 1
 
     def call(self, provider_id: str | None, name: str) -> str:
         """Return our id for a call of the answer that began last."""
-        call = _Call(f"c_{self._prefix}_{self._index}", name, provider_id)
+        call = _Call(f"c_{self._prefix}_{self._index}", name)
         self._index += 1
-        self._open[0].append(call)
+        ways = () if provider_id in self._answered else (True,)
+        for any_id in ways if provider_id is not None else (True, False):
+            for named in (None, name):
+                self._open[any_id, named].add(self._answer, call)
         if provider_id is not None:
-            if provider_id not in self._answer_ids:
-                self._answer_ids.add(provider_id)
-                self._newest[provider_id] = []
-            self._newest[provider_id].append(call)
+            answer, calls, _ = self._newest.get(provider_id, (0, _Open(), call))
+            if answer != self._answer:
+                calls = _Open()
+            calls.add(self._answer, call)
+            self._newest[provider_id] = self._answer, calls, call
         return call.id
 
     def result(self, provider_id: str | None, name: str | None = None) -> Answered:
@@ -69,33 +124,14 @@ class Calls:
         if call is None:
             prefix = self._new_prefix((provider_id or name or "").encode())
             return Answered(f"c_{prefix}_0", name or "", is_known=False)
-        self._answer(call)
+        call.answered = True
         return Answered(call.id, call.name, is_known=True)
 
     def _found(self, provider_id: str | None, name: str | None) -> _Call | None:
         if provider_id is not None and provider_id in self._newest:
-            calls = self._newest[provider_id]
-            return next((call for call in calls if not call.answered), calls[-1])
-        return next(self._nameless(provider_id, name), None)
-
-    def _nameless(self, provider_id: str | None, name: str | None) -> Iterator[_Call]:
-        """Yield open calls a result may mean when their ids do not tell, newest answer first."""
-        for calls in self._open:
-            for call in calls:
-                if provider_id is not None and call.provider_id is not None:
-                    continue
-                if name is None or call.name == name:
-                    yield call
-
-    def _answer(self, call: _Call) -> None:
-        if call.answered:
-            return
-        call.answered = True
-        for calls in self._open:
-            if call in calls:
-                calls.remove(call)
-                break
-        self._open = deque(calls for calls in self._open if calls)
+            _, calls, last = self._newest[provider_id]
+            return calls.first() or last
+        return self._open[provider_id is None, name].first()
 
     def _new_prefix(self, raw: bytes) -> str:
         """Return 8 hex digits that stand for everything up to here, and for nothing else yet."""

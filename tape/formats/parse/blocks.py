@@ -7,13 +7,26 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
 from ...blocks import NO_JSON, Audio, Document, Image, Opaque, Text, ToolCall, Unknown
 from ...entries import Context, Custom
 from ...payload import BLOB, UNREADABLE
-from ..wire import API, OUTER, STRANGE, WireObject, decoded, encoded, packed, unpacked, without
+from ..wire import (
+    API,
+    FORM,
+    OUTER,
+    STRANGE,
+    TEXT,
+    WireObject,
+    decoded,
+    encoded,
+    packed,
+    unpacked,
+    without,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +51,15 @@ def listed(content: Any) -> list[Any] | None:
         return []
     if isinstance(content, str):
         return [content] if content else []
+    if isinstance(content, dict) and "type" in content:  # one piece without its list
+        return [content]
     return content if isinstance(content, list) else None
+
+
+def answered(content: Any) -> list[Any]:
+    """Return what a tool answered as a list; what is no content at all is said as JSON."""
+    pieces = listed(content)
+    return [words(content)] if pieces is None else pieces
 
 
 def taken(fields: WireObject, name: str) -> str | None:
@@ -93,9 +114,12 @@ def tool_call(call_id: str, name: Any, given: Any, fields: WireObject) -> ToolCa
     if not text.strip():
         text = "{}"
     kept = wire(fields)
-    if _is_plain_object(text):
-        return ToolCall(id=call_id, name=words(name), args=Raw(text.encode()), wire=kept)
-    return ToolCall(id=call_id, name=words(name), args_text=text, wire=kept)
+    if not _is_plain_object(text):
+        return ToolCall(id=call_id, name=words(name), args_text=text, wire=kept)
+    args = Raw(text.encode())
+    if given == text and msgspec.json.format(args, indent=-1) != bytes(args):
+        kept = packed({**unpacked(kept), TEXT: text})  # a tape keeps the object without its blanks
+    return ToolCall(id=call_id, name=words(name), args=args, wire=kept)
 
 
 def _is_plain_object(text: str) -> bool:
@@ -136,13 +160,31 @@ def file_of_url(
     return file(found[3], found[1], put, fields, name)
 
 
-def with_outer(content: Iterable[Block], fields: WireObject) -> Content:
-    """Return content that carries the fields that stood beside it, on an empty text if need be."""
+def with_outer(content: Iterable[Block], fields: WireObject, form: str = "") -> Content:
+    """Return content that carries the fields that stood beside it, on an empty text if need be.
+
+    `form` is the word for the way it was written, empty for the usual one.
+    """
     blocks = tuple(content)
-    if not fields:
+    beside: WireObject = {OUTER: fields} if fields else {}
+    if form:
+        beside[FORM] = form
+    if not beside:
         return blocks
     first, *rest = blocks or (Text(""),)
-    return (replace(first, wire=packed({**unpacked(first.wire), OUTER: fields})), *rest)
+    return (replace(first, wire=packed({**unpacked(first.wire), **beside})), *rest)
+
+
+def form_of(holder: WireObject, key: str = "content") -> str:
+    """Return the word for the way content is written: list, string, null or absent."""
+    match holder.get(key, holder):
+        case str():
+            return "string"
+        case list():
+            return "list"
+        case None:
+            return "null"
+    return "absent"
 
 
 def marked(content: Content, api: str) -> Content:

@@ -8,7 +8,7 @@ from ...blocks import Text, Thinking, ToolCall, Unknown
 from ...entries import Assistant, ToolResult, User
 from ..gemini import API, BESIDE
 from ..wire import WireObject, encoded, packed, without
-from .binding import Calls
+from .binding import Calls, answered_ids
 from .blocks import (
     custom,
     elements,
@@ -45,18 +45,19 @@ def parse(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
 
     Raises ValueError when it is no JSON array.
     """
-    reading = _Reading(put)
-    return [payload for element in elements(array) for payload in reading.payloads(element)]
+    found = elements(array)
+    reading = _Reading(put, Calls(answered_ids(found)))
+    return [payload for element in found for payload in reading.payloads(element)]
 
 
 class _Reading:
-    def __init__(self, put: Put) -> None:
-        self.put, self.calls = put, Calls()
+    def __init__(self, put: Put, calls: Calls) -> None:
+        self.put, self.calls = put, calls
 
     def payloads(self, element: Any) -> Iterator[Payload]:
         turn: WireObject = element if isinstance(element, dict) else {}
-        found = turn.get("parts")
-        parts = [_camel(part) for part in ([] if found is None else found)] if _ok(found) else None
+        found = _listed(turn.get("parts"))
+        parts = None if found is None else [_camel(part) for part in found]
         outer = without(turn, "role", "parts")
         match turn.get("role"):
             case _ if parts is None or not turn:
@@ -90,10 +91,11 @@ class _Reading:
             else:
                 run.append(part)
         if run or outer or not parts:
-            yield User(self._content(run, outer))
+            is_joined = any(map(_is_result, parts))
+            yield User(self._content(run, outer, "joined" if is_joined else ""))
 
-    def _content(self, parts: list[Any], outer: WireObject) -> Content:
-        return marked(with_outer(map(self._block, parts), outer), API)
+    def _content(self, parts: list[Any], outer: WireObject, form: str = "") -> Content:
+        return marked(with_outer(map(self._block, parts), outer, form), API)
 
     def _result(self, part: WireObject) -> Payload:
         given = part["functionResponse"]
@@ -105,8 +107,11 @@ class _Reading:
         if name is not None and name != call.name:
             outer["name"] = name
         text, is_error = _answered(given.get("response"))
-        if text is None:
-            text, outer["response"] = words(given.get("response")), given.get("response")
+        response = given.get("response")
+        if not text:
+            text = words(response) if text is None and response is not None else ""
+            if isinstance(response, dict):
+                outer["response"] = response
         files = outer.pop("parts") if isinstance(outer.get("parts"), list) else []
         beside = without(part, "functionResponse")
         if beside:
@@ -124,7 +129,9 @@ class _Reading:
                 provider_id = function.get("id")
                 known = provider_id if isinstance(provider_id, str) else None
                 rest = without(part, "functionCall") | without(function, "name", "args")
-                return tool_call(self.calls.call(known, name), name, function.get("args"), rest)
+                call = tool_call(self.calls.call(known, name), name, function.get("args"), rest)
+                (block,) = with_outer([call], {}, "" if "args" in function else "absent")
+                return block
             case {"text": str(text), "thought": True}:
                 return Thinking(text, wire=wire(without(part, "text")))
             case {"text": str(text)} if text.strip() or part.keys() == {"text"}:
@@ -135,8 +142,13 @@ class _Reading:
         return _piece(part)
 
 
-def _ok(parts: Any) -> bool:
-    return parts is None or isinstance(parts, list)
+def _listed(parts: Any) -> list[Any] | None:
+    """Return parts as a list: null is nothing, one may stand alone; None for anything else."""
+    if parts is None:
+        return []
+    if isinstance(parts, str | dict):
+        return [parts]
+    return parts if isinstance(parts, list) else None
 
 
 def _is_result(part: Any) -> bool:

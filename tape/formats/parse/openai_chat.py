@@ -11,12 +11,14 @@ from ...blocks import Audio, Text, Thinking, ToolCall
 from ...entries import Assistant, ToolResult, User
 from ..openai_chat import API, AUDIO
 from ..wire import WireObject, encoded, without
-from .binding import Calls
+from .binding import Calls, answered_ids
 from .blocks import (
+    answered,
     custom,
     elements,
     file,
     file_of_url,
+    form_of,
     instruction,
     listed,
     marked,
@@ -47,36 +49,39 @@ def parse(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
 
     Raises ValueError when it is no JSON array.
     """
-    reading = _Reading(put)
-    return [payload for element in elements(array) for payload in reading.payloads(element)]
+    found = elements(array)
+    reading = _Reading(put, Calls(answered_ids(found)))
+    return [payload for element in found for payload in reading.payloads(element)]
 
 
 class _Reading:
-    def __init__(self, put: Put) -> None:
-        self.put, self.calls = put, Calls()
+    def __init__(self, put: Put, calls: Calls) -> None:
+        self.put, self.calls = put, calls
 
     def payloads(self, element: Any) -> Iterator[Payload]:
         message: WireObject = element if isinstance(element, dict) else {}
         content = listed(message.get("content"))
         match message.get("role"):
+            case "tool" | "function":
+                yield self._result(message, answered(message.get("content")))
             case _ if content is None:
                 yield custom(API, element)
             case "assistant":
                 yield from self._answer(message, content)
             case "user":
-                yield User(self._content(content, without(message, "role", "content")))
+                outer = without(message, "role", "content")
+                yield User(self._content(content, outer, _form(message)))
             case "system":
                 outer = without(message, "role", "content")
-                yield instruction(self._content(content, outer))
+                yield instruction(self._content(content, outer, _form(message)))
             case "developer":
-                yield instruction(self._content(content, without(message, "content")))
-            case "tool" | "function":
-                yield self._result(message, content)
+                outer = without(message, "content")
+                yield instruction(self._content(content, outer, _form(message)))
             case _:
                 yield custom(API, element)
 
-    def _content(self, content: list[Any], outer: WireObject) -> Content:
-        return marked(with_outer(map(self._block, content), outer), API)
+    def _content(self, content: list[Any], outer: WireObject, form: str) -> Content:
+        return marked(with_outer(map(self._block, content), outer, form), API)
 
     def _result(self, message: WireObject, content: list[Any]) -> ToolResult:
         outer = without(message, "role", "content")
@@ -86,7 +91,8 @@ class _Reading:
             outer["tool_call_id"] = provider_id
         if name is not None and message["role"] == "tool":
             outer["name"] = name
-        return ToolResult(call.id, call.name, self._content(content, outer))
+        form = "string" if message.get("content") == "" else _form(message)
+        return ToolResult(call.id, call.name, self._content(content, outer, form))
 
     def _answer(self, message: WireObject, content: list[Any]) -> Iterator[Payload]:
         self.calls.begin_answer(encoded(message))
@@ -97,7 +103,10 @@ class _Reading:
             said.append(Text(refusal, wire=wire({"refusal": True})))
         rest.pop("refusal", None)
         called, strange = self._called(rest)
-        blocks = with_outer([*thoughts, *said, *called], rest)
+        form = form_of(message)
+        if form == "null" or message.get("content"):  # the usual ways
+            form = "list" if form == "list" else ""
+        blocks = with_outer([*thoughts, *said, *called], rest, form)
         yield Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
         yield from (custom(API, piece) for piece in strange)
 
@@ -151,6 +160,12 @@ class _Reading:
                 )
                 return file_of_url(url, self.put, rest, name if isinstance(name, str) else None)
         return None
+
+
+def _form(message: WireObject) -> str:
+    """Return how content is written where a string would do."""
+    content = message.get("content")
+    return "list" if isinstance(content, list) and len(content) == 1 else ""
 
 
 def _thoughts(rest: WireObject) -> list[Thinking]:

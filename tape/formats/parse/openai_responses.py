@@ -13,8 +13,9 @@ from ...entries import Assistant, ToolResult, User
 from ..openai_chat import AUDIO
 from ..openai_responses import API
 from ..wire import WireObject, encoded, without
-from .binding import Calls
+from .binding import Calls, answered_ids
 from .blocks import (
+    answered,
     custom,
     elements,
     file,
@@ -50,13 +51,14 @@ def parse(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
 
     Raises ValueError when it is no JSON array.
     """
-    reading = _Reading(put)
-    return [*reading.payloads(elements(array))]
+    items = elements(array)
+    reading = _Reading(put, Calls(answered_ids(items)))
+    return [*reading.payloads(items)]
 
 
 class _Reading:
-    def __init__(self, put: Put) -> None:
-        self.put, self.calls = put, Calls()
+    def __init__(self, put: Put, calls: Calls) -> None:
+        self.put, self.calls = put, calls
 
     def payloads(self, items: list[Any]) -> Iterator[Payload]:
         run: list[WireObject] = []
@@ -88,25 +90,22 @@ class _Reading:
             outer = without(item, "content", "role") | {name: item[name] for name in kept}
             if role == "user":
                 outer.pop("role")
-            if outer.get("type") == "message":
-                outer.pop("type")
-            said = self._content(content, outer)
+            said = self._content(content, outer, _form(item["content"]))
         return User(said) if role == "user" else instruction(said)
 
-    def _content(self, content: list[Any], outer: WireObject) -> Content:
-        return marked(with_outer(map(self._block, content), outer), API)
+    def _content(self, content: list[Any], outer: WireObject, form: str) -> Content:
+        return marked(with_outer(map(self._block, content), outer, form), API)
 
     def _result(self, item: WireObject) -> Payload:
         output = item.get("output")
-        content = listed(output)
-        if content is None:
-            content = [words(output)]
+        content = answered(output)
         outer = without(item, "type", "output")
         provider_id, name = taken(outer, "call_id"), item.get("name")
         call = self.calls.result(provider_id, name if isinstance(name, str) else None)
         if provider_id is not None and not call.is_known:
             outer["call_id"] = provider_id
-        return ToolResult(call.id, call.name, self._content(content, outer))
+        form = "string" if output == "" else _form(output)
+        return ToolResult(call.id, call.name, self._content(content, outer, form))
 
     def _answer(self, run: list[WireObject]) -> Iterator[Assistant]:
         if not run:
@@ -162,6 +161,11 @@ class _Reading:
         return None
 
 
+def _form(content: Any) -> str:
+    """Return how content is written where a string would do."""
+    return "list" if isinstance(content, list) and len(content) == 1 else ""
+
+
 def _is_of_model(item: Any) -> bool:
     """Tell whether an item belongs to an answer: what no person and no tool of ours said does."""
     if not isinstance(item, dict) or str(item.get("type")) in _OUTPUTS:
@@ -187,9 +191,9 @@ def _thought(item: WireObject) -> str:
 def _message(item: WireObject) -> Content:
     """Return the texts of a message; each names the message they were one of."""
     beside = {name: item[name] for name in _MESSAGE_FIELDS if item.get(name) is not None}
-    outer = without(item, "type", "role", "content", *_MESSAGE_FIELDS)
+    outer = without(item, "role", "content", *_MESSAGE_FIELDS)
     blocks = [_said_by_model(piece, beside) for piece in listed(item.get("content")) or []]
-    return with_outer(blocks, outer)
+    return with_outer(blocks, outer, "" if "id" in beside else _form(item.get("content")))
 
 
 def _said_by_model(piece: Any, beside: WireObject) -> Block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import stat
 
@@ -140,3 +141,43 @@ def test_what_cannot_be_imported_is_told_in_a_line(there, data, code, said):
 
 def test_a_missing_file_and_a_terminal_are_told(there):
     assert there.refused("import", "none.jsonl", code=3) == "no file 'none.jsonl'"
+
+
+ASKS = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+ARRAY = [{"role": "user", "content": "Read a."}, {"role": "assistant", "tool_calls": [ASKS]}]
+
+
+def test_an_array_of_messages_comes_in_broken_and_leaves_whole(tape, tmp_path):
+    """M153: what a provider refused can be sent again, and what was mended is told."""
+    body = {"model": "gpt", "messages": [{"role": "system", "content": "Hm."}, *ARRAY]}
+    done = tape("import", "--from", "openai-chat", "-", "--json", stdin=json.dumps(body).encode())
+    made = done.json
+    assert made["path"] == str(tape.folder(made["id"]))
+    assert (made["entries"], made["unsent"], done.err) == (5, 0, "")
+    sent = tape("export", made["id"], "--to", "openai-chat")
+    assert sent.err == "tape: repaired: 1 call had no result; `tape context` says more\n"
+    result = sent.json[-1]
+    assert (result["role"], result["tool_call_id"]) == ("tool", "call_1")
+    assert sent.json[1:-1] == ARRAY
+    assert f"made up: {result['content']}" in tape("context", made["id"]).text
+    target = tmp_path / "request.json"
+    tape("export", made["id"], "--to", "openai-chat", "--request", "-o", target)
+    assert json.loads(target.read_bytes()) == {"model": "gpt", "messages": sent.json}
+    other = tape("export", made["id"], "--to", "gemini")
+    assert "the system prompt stands beside the array: --request writes both" in other.err
+    again = tape("import", "--from", "gemini", "-", "--json", stdin=other.out).json
+    assert tape("export", again["id"], "--to", "gemini").json == other.json
+
+
+def test_what_is_no_message_is_told(tape):
+    strange = json.dumps([*ARRAY, {"role": "stranger"}]).encode()
+    done = tape("import", "--from", "openai-chat", "-", stdin=strange)
+    assert done.err == "tape: 1 part of it is no message of openai-chat: kept, and never sent\n"
+
+
+def test_what_is_no_array_is_refused_in_one_line(tape):
+    for text in (b"", b"{", b"3", b'{"type":"user","data":{}}', b"\xff\n\n"):
+        said = tape.refused("import", "--from", "anthropic", "-", stdin=text, code=2)
+        assert said.endswith("nothing was imported")
+    assert tape("ls", "--all", "--json").json == []
+    assert "--request goes with --to" in tape.refused("export", "--request", code=2)

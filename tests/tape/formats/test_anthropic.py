@@ -122,8 +122,8 @@ def test_empty_text_and_empty_messages_are_left_out_and_neighbours_merged():
 @pytest.mark.parametrize(
     ("args_text", "given"),
     [
-        ('{"path": "a', {"text": '{"path": "a'}),
-        ("[1]", {"text": "[1]"}),
+        ('{"path": "a', {"input": '{"path": "a'}),
+        ("[1]", {"input": "[1]"}),
         ('{"$blob": "x"}', {"$blob": "x"}),
     ],
 )

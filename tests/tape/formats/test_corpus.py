@@ -8,6 +8,7 @@ import pytest
 from tape.formats.arrays import FORMATS
 from tape.repair import Target
 from tests.tape.formats.histories import as_messages, emitted, put, repaired
+from tests.tape.formats.judge import faults, pairs
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "repair"
 NAMES = {
@@ -45,29 +46,13 @@ def texts(value):
     return said + [text for part in inside for text in texts(part)]
 
 
-def plain(value):
-    """Return a value without what means the same when it is left out or written shorter."""
-    if isinstance(value, list):
-        return [plain(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    found = {key: plain(part) for key, part in value.items() if part is not None}
-    found.pop("is_error", None) if found.get("is_error") is False else None
-    content = found.get("content")
-    if isinstance(content, list) and len(content) == 1 and content[0].keys() == {"type", "text"}:
-        found["content"] = content[0]["text"]
-    return found
-
-
 @pytest.mark.parametrize(("name", "array"), cases("valid_histories.jsonl"))
 def test_what_was_accepted_is_read_and_written_unchanged(name, array):
     form = FORMATS[name]
     assert form.check(array) == []
     read = form.parse(array, put)
-    assert plain(emitted(name, as_messages(read))) == plain(array)
-    sent = emitted(name, repaired(read, Target("", form.api, "")))
-    assert form.check(sent) == []
-    assert texts(sent) == texts(array)
+    assert emitted(name, as_messages(read)) == array
+    assert emitted(name, repaired(read, Target("", form.api, ""))) == array
 
 
 @pytest.mark.parametrize(("name", "array"), cases("broken_histories.jsonl"))
@@ -76,6 +61,9 @@ def test_what_is_refused_can_be_sent_after_repair(name, array):
     assert form.check(array)
     sent = emitted(name, repaired(form.parse(array, put), Target("", form.api, "")))
     assert form.check(sent) == []
+    assert faults(name, sent) == []
+    after = pairs(name, sent)
+    assert {one: after.get(one) for one in pairs(name, array)} == pairs(name, array)
     assert [text for text in texts(sent) if "conversation goes on" not in text] == texts(array)
 
 
@@ -85,3 +73,13 @@ def test_what_one_provider_refused_another_can_go_on_with(name, array, other):
     read = FORMATS[name].parse(array, put)
     sent = emitted(other, repaired(read, Target("", FORMATS[other].api, "")))
     assert FORMATS[other].check(sent) == []
+
+
+@pytest.mark.parametrize(("name", "array"), cases("accepted_unusual.jsonl"))
+def test_what_was_accepted_though_it_is_unusual_keeps_all_that_was_said(name, array):
+    form = FORMATS[name]
+    sent = emitted(name, repaired(form.parse(array, put), Target("", form.api, "")))
+    assert form.check(sent) == []
+    assert faults(name, sent) == []
+    assert texts(sent) == texts(array)
+    assert pairs(name, sent) == pairs(name, array)

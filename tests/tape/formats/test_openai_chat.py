@@ -155,7 +155,7 @@ def test_arguments_are_always_an_object_and_freeform_input_is_text():
     patch = ToolCall(id="c_1_1", name="apply_patch", args_text="*** Begin")
     (sent,) = messages([answer(broken, patch)], Options(freeform=frozenset({"apply_patch"})))
     assert [one[one["type"]] for one in sent["tool_calls"]] == [
-        {"name": "read", "arguments": '{"text":"{\\"path"}'},
+        {"name": "read", "arguments": '{"input":"{\\"path"}'},
         {"name": "apply_patch", "input": "*** Begin"},
     ]
 
@@ -168,7 +168,7 @@ def test_verbatim_gives_back_only_what_this_host_wrote():
     (sent,) = messages([answer(own, foreign)], Options(verbatim=True))
     assert [(one["id"], one["function"]["arguments"]) for one in sent["tool_calls"]] == [
         ("functions.read:0", "{bad"),
-        ("c_1_1", '{"text":"{bad"}'),
+        ("c_1_1", '{"input":"{bad"}'),
     ]
 
 

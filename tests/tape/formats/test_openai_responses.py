@@ -113,3 +113,21 @@ def test_items_of_its_own_go_back_in_their_place():
         search,
         {"role": "assistant", "content": "a"},
     ]
+
+
+def test_an_item_of_the_provider_goes_back_once_and_what_came_with_it_without_its_name():
+    thought = Thinking("hm", wire=raw(REASONING))
+    said = Text("again", wire=raw({"id": "msg_1"}))
+    search = Opaque(raw=raw({"type": "web_search_call", "id": "ws_1"}))
+    once = answer(thought, search, said)
+    assert messages([once, once]) == [
+        REASONING,
+        {"type": "web_search_call", "id": "ws_1"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "again", "annotations": []}],
+            "id": "msg_1",
+        },
+        {"role": "assistant", "content": "again"},
+    ]

@@ -1,11 +1,13 @@
 """Arrays of the four APIs, read into entries (M149, M153)."""
 
+import pytest
 from msgspec import Raw, json
 
 from tape.blocks import Image, Opaque, Text, Thinking, ToolCall, Unknown, tool_calls
 from tape.entries import Assistant, Context, Custom, ToolResult, User
 from tape.formats.parse import anthropic, gemini, openai_chat, openai_responses
-from tests.tape.formats.histories import blob, put
+from tape.repair import Target
+from tests.tape.formats.histories import blob, emitted, put, repaired
 
 
 def calls(read):
@@ -32,8 +34,9 @@ def test_a_conversation_of_the_messages_api():
         put,
     )
     (call,) = calls(read)
+    string = Raw(b'{"$form":"string","$api":"anthropic-messages"}')
     assert read == [
-        User((Text("go"),)),
+        User((Text("go", wire=string),)),
         Assistant(
             (
                 Thinking("hm", wire=Raw(b'{"signature":"s"}')),
@@ -48,7 +51,7 @@ def test_a_conversation_of_the_messages_api():
             api="anthropic-messages",
             stop_reason="tool_calls",
         ),
-        ToolResult(call.id, "read", (Text("A"),), is_error=True),
+        ToolResult(call.id, "read", (Text("A", wire=string),), is_error=True),
         User((Text("and?"),)),
     ]
 
@@ -129,6 +132,7 @@ def test_a_conversation_of_the_chat_api():
         put,
     )
     (asked,) = calls(read)
+    listed = Raw(b'{"$outer":{"name":"bob"},"$form":"list","$api":"openai-chat"}')
     assert read == [
         Context(
             "system",
@@ -140,7 +144,7 @@ def test_a_conversation_of_the_chat_api():
                 ),
             ),
         ),
-        User((Text("go", wire=Raw(b'{"$outer":{"name":"bob"},"$api":"openai-chat"}')),)),
+        User((Text("go", wire=listed),)),
         Assistant(
             (
                 Thinking("", wire=Raw(b'{"field":"reasoning_content"}')),
@@ -251,7 +255,7 @@ def test_contents_of_gemini_in_either_spelling():
                     args=Raw(b"{}"),
                     wire=Raw(b'{"thoughtSignature":"c2ln"}'),
                 ),
-                ToolCall(id=second.id, name="ls", args=Raw(b"{}")),
+                ToolCall(id=second.id, name="ls", args=Raw(b"{}"), wire=Raw(b'{"$form":"absent"}')),
                 Opaque(raw=Raw(b'{"text":"","thoughtSignature":"c2ln"}')),
             ),
             api="google-generate",
@@ -272,3 +276,45 @@ def test_what_a_tape_could_not_hold_is_kept_as_text():
 def test_half_a_surrogate_pair_becomes_a_mark():
     (read,) = openai_chat.parse(b'[{"role":"user","content":"a\\ud800"}]', put)
     assert read == User((Text("a\ufffd"),))
+
+
+def test_a_result_without_an_id_leaves_a_call_to_the_result_that_names_it():
+    read = gemini.parse(
+        [
+            {"role": "model", "parts": [{"functionCall": {"id": "x", "name": "read"}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"id": "x", "name": "read", "response": {}}}],
+            },
+        ],
+        put,
+    )
+    (call,) = calls(read)
+    nameless, named = [one.call_id for one in read if isinstance(one, ToolResult)]
+    assert named == call.id != nameless
+
+
+@pytest.mark.parametrize("strange", [5, None, ["a"], {"x": 1}, True, ""])
+def test_a_call_whose_id_is_no_word_is_still_answered(strange):
+    asked = {"id": strange, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    read = openai_chat.parse(
+        [
+            {"role": "assistant", "tool_calls": [asked]},
+            {"role": "tool", "tool_call_id": strange, "content": "A"},
+        ],
+        put,
+    )
+    (call,) = calls(read)
+    assert read[1].call_id == call.id
+    sent = emitted("openai-chat", repaired(read, Target("", "openai-chat", "")))
+    assert sent[1] == {"role": "tool", "tool_call_id": call.id, "content": "A"}
+
+
+def test_content_without_its_list_is_read_and_an_answer_of_any_shape_is_said():
+    (said,) = anthropic.parse([{"role": "user", "content": {"type": "text", "text": "go"}}], put)
+    assert said == User((Text("go"),))
+    (said,) = gemini.parse([{"role": "user", "parts": {"text": "go"}}], put)
+    assert said == User((Text("go"),))
+    (result,) = openai_chat.parse([{"role": "tool", "content": {"n": 1}}], put)
+    assert result.content == (Text('{"n":1}'),)
