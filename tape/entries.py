@@ -248,7 +248,16 @@ class ToolResult(Payload, frozen=True, gc=False):
     is_error: bool = written(False)
     details: Raw = NO_JSON
     duration_ms: int = written(0)
-    full: str | None = None
+    full: str | BlobRef | None = None
+    """A reference when written names a blob that is there already; when read, one too long."""
+
+    @property
+    def whole(self) -> str | None:
+        """What the model did not see as text; of a blob that was not read, its beginning."""
+        full = self.full
+        if not isinstance(full, BlobRef):
+            return full
+        return f"{full.head}\n[{full.bytes} bytes in all, in the blob {full.hash}]"
 
 
 class Context(Payload, frozen=True, gc=False):

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct, defstruct
 from msgspec.structs import force_setattr
 
-from .blocks import NO_JSON, Text, ToolCall
+from .blocks import NO_JSON, BlobRef, Text, ToolCall
 from .entries import PAYLOADS, Anchor, Assistant, Context, Payload, ToolResult, ToolStart, User
 from .errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
 from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_data
@@ -25,7 +25,7 @@ from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_da
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .blocks import BlobRef, Content
+    from .blocks import Content
 
 FORMAT = 1
 """The version of the entry line that this code writes."""
@@ -294,6 +294,8 @@ def _stand_alone(entries: list[Entry]) -> bool:
         data = entry.data
         kind = type(data)
         if kind in _SPOKEN and not _own_content(data.content):  # type: ignore[attr-defined]
+            return False
+        if kind is ToolResult and type(data.full) is BlobRef:  # type: ignore[attr-defined]
             return False
         if kind in _RAWLESS or (kind is ToolStart and data.args is NO_JSON):  # type: ignore[attr-defined]
             continue

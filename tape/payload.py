@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BLOB = b'"$blob"'
 """The key that says a payload stands in a blob."""
+READ_BYTES = 5 * 1024 * 1024
+"""What a tool said is read together with its entry when it is no longer."""
 UNREADABLE = (ValueError, RecursionError)
 """Raised by what is not JSON, not UTF-8, of another shape, or nested too deep."""
 
@@ -122,6 +124,8 @@ def _refuse_blobs(data: dict[str, Any]) -> None:
     for block in data.get("content", ()):
         if block["type"] in _MEDIA:
             del block["blob"]
+    if isinstance(data.get("full"), dict):  # typed: only a reference is written so
+        del data["full"]
     if _names_blob(data):
         raise InvalidEntry("the key $blob is the store's own and may not be written")
 
@@ -168,10 +172,19 @@ def _whole(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str])
     """Return data with texts in the place of their blobs; all else stays as it was written."""
     content = members.pop("content", None)
     if kind not in _HOLD_BLOBS:
-        members = {key: _expanded(value, expand) for key, value in members.items()}
+        members = {
+            key: value if key == "full" and _is_huge(value) else _expanded(value, expand)
+            for key, value in members.items()
+        }
     if content is not None:
         members["content"] = Raw(msgspec.json.encode(_blocks(content, expand)))
     return msgspec.json.encode(members)
+
+
+def _is_huge(raw: Raw) -> bool:
+    """Tell whether this names a blob that is too long to be read with its entry."""
+    found = _BLOB_REF.fullmatch(raw)
+    return found is not None and int(found[2]) > READ_BYTES
 
 
 def _expanded(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:

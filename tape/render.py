@@ -158,9 +158,9 @@ def _body(data: Payload) -> Iterator[str]:
             yield from _lines(_stopped(data))
         case ToolResult():
             yield from content_lines(data.content)
-            if data.full is not None:
+            if data.whole is not None:
                 yield "in full:"
-                yield from _lines(data.full)
+                yield from _lines(data.whole)
         case Anchor():
             yield from _lines(summary_text(data.summary))
         case _:

@@ -22,7 +22,7 @@ def seen_text(answer: ToolResult) -> str | None:
 
     Lines may have numbers before them; then a remark may follow.
     """
-    text = answer.full if answer.full is not None else text_of(answer.content)
+    text = answer.whole if answer.whole is not None else text_of(answer.content)
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     numbered = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
     if not numbered:

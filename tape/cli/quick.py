@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .plain import silence
+from .plain import silence, warn
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -21,12 +21,18 @@ def at_once(verb: str, arguments: Sequence[str]) -> int | None:
 
     That is when the index has to catch up first, or there is none: then answering is work.
     """
+    if sys.stdout is None:
+        return None
     try:
         done = _done(verb, arguments, home_in(os.environ))
         sys.stdout.flush()
     except BrokenPipeError:
         silence()
         return 0
+    except OSError as error:
+        silence()
+        warn(error.strerror or str(error), "tape")
+        return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
     return 0 if done else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool])
 
     An error says its own exit code in an attribute `exit_code`.
     """
+    if sys.stdout is None:  # closed by whoever started us: nobody listens
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (as long as the process)
     try:
         try:
             return command()
@@ -58,7 +61,12 @@ def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool])
 
 def _told(program: str, error: Exception) -> int:
     """Say what went wrong and return the exit code for it."""
-    sys.stdout.flush()  # what was found before it comes first
+    try:
+        sys.stdout.flush()  # what was found before it comes first
+    except BrokenPipeError:
+        raise
+    except OSError:
+        silence()  # a full disk, say: what is left is not tried again at the end
     match error:
         case click.exceptions.NoArgsIsHelpError():
             error.show()
