@@ -34,13 +34,10 @@ WORD = "needle"
 class Hand:
     """Tools in one folder, called by name."""
 
-    def __init__(self, folder: Path, runner: asyncio.Runner) -> None:
-        self._env = LocalEnvironment(str(folder), os.environ)
+    def __init__(self, folder: Path, runner: asyncio.Runner, path: str | None = None) -> None:
+        environ = os.environ if path is None else {**os.environ, "PATH": path}
+        self._env = LocalEnvironment(str(folder), environ)
         self._tools, self._runner = builtin(), runner
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self._tools.names
 
     def use(self, name: str, **arguments: object) -> None:
         """Run one call; an error stops the benchmark."""
@@ -56,8 +53,9 @@ def tools_rows(path: Path, scale: Scale) -> list[Row]:
     """Return a row for each tool and each thing it is held against."""
     folder = _project(path / "tools", scale)
     with asyncio.Runner() as runner:
-        hand = Hand(folder, runner)
-        return [row for one in _pairs(hand, folder) if (row := _row(*one, scale.rounds))]
+        hand, alone = Hand(folder, runner), Hand(folder, runner, "/nonexistent")
+        pairs = [*_pairs(hand, folder), *_searches(hand, alone, folder)]
+        return [row for one in pairs if (row := _row(*one, scale.rounds))]
 
 
 Pair = tuple[str, "Callable[[], object]", str, "Callable[[], object] | list[str]", float | None]
@@ -65,19 +63,32 @@ Pair = tuple[str, "Callable[[], object]", str, "Callable[[], object] | list[str]
 
 def _pairs(hand: Hand, folder: Path) -> list[Pair]:
     file = folder / "d0/f0.txt"
-    pairs: list[Pair] = [
+    return [
         ("read", lambda: hand.use("read", path=str(file)), "read_bytes", file.read_bytes, None),
         ("read", lambda: hand.use("read", path=str(file)), "cat", ["cat", str(file)], 1.0),
         ("ls", lambda: hand.use("ls", path=str(folder)), "ls", ["ls", "-A", str(folder)], 1.0),
         ("bash", lambda: hand.use("bash", command="true"), "bash -c", ["bash", "-c", "true"], 2.0),
     ]
-    if "grep" in hand.names:
-        search = ["rg", "--json", WORD, str(folder)]
-        pairs.append(("grep", lambda: hand.use("grep", pattern=WORD), "rg", search, 1.5))
-    if "find" in hand.names:
-        names = [shutil.which("fd") or "fdfind", "--glob", "*7.txt", str(folder)]
-        pairs.append(("find", lambda: hand.use("find", pattern="*7.txt"), "fd", names, 1.5))
-    return pairs
+
+
+def _searches(hand: Hand, alone: Hand, folder: Path) -> list[Pair]:
+    """Return the searches as they are, and those that find no other program."""
+    rg = ["rg", "--json", WORD, str(folder)]
+    fd = [shutil.which("fd") or "fdfind", "--glob", "*7.txt", str(folder)]
+    pattern = f"{WORD[:-1]}[{WORD[-1]}]$"
+    return [
+        ("grep", lambda: hand.use("grep", pattern=WORD), "rg", rg, 1.5),
+        ("grep of a text without rg", lambda: alone.use("grep", pattern=WORD), "rg", rg, None),
+        (
+            "grep of a pattern without rg",
+            lambda: alone.use("grep", pattern=pattern),
+            "rg",
+            rg,
+            None,
+        ),
+        ("find", lambda: hand.use("find", pattern="*7.txt"), "fd", fd, 1.5),
+        ("find without fd", lambda: alone.use("find", pattern="*7.txt"), "fd", fd, None),
+    ]
 
 
 def _row(
@@ -88,6 +99,7 @@ def _row(
     target: float | None,
     rounds: int,
 ) -> Row | None:
+    note = "" if isinstance(floor, list) else "a call against the one system call in it"
     if isinstance(floor, list):
         if shutil.which(floor[0]) is None:
             return None
@@ -95,12 +107,12 @@ def _row(
         floor = lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: E731
     ours()
     pair = by_turns(rounds, lambda: seconds(ours), lambda: seconds(floor))
-    note = "" if target else "a call against the one system call in it"
     return Row(f"tool {name} against {against}", against, pair.ratio, "×", target, note=note)
 
 
 def _project(folder: Path, scale: Scale) -> Path:
-    """Make a folder of text files, a few lines of which hold the word."""
+    """Make a repository of text files, a few lines of which hold the word."""
+    (folder / ".git").mkdir(parents=True)
     count = max(FILES * scale.rounds // 200, 50)
     text = "".join(f"line {number} of a file\n" for number in range(LINES))
     for number in range(count):

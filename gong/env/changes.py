@@ -126,7 +126,7 @@ def write_below(root: str, path: str, data: bytes) -> None:
     A link on the way raises OSError, so that none put there meanwhile can lead out of `root`.
     """
     undo = _Undo()
-    *folders, name = Path(path).relative_to(root).parts
+    *folders, name = _parts(root, path)
     with ExitStack() as closing:
         try:
             folder = _Folders(root, closing, undo).at(tuple(folders))
@@ -143,7 +143,7 @@ def read_below(root: str, path: str) -> bytes:
 
     A link on the way raises OSError.
     """
-    *folders, name = Path(path).relative_to(root).parts
+    *folders, name = _parts(root, path)
     with ExitStack() as closing:
         at = _opened(root, _FOLDER, None, closing)
         for one in folders:
@@ -153,6 +153,14 @@ def read_below(root: str, path: str) -> bytes:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "Not a regular file", path)
             return file.read()
+
+
+def _parts(root: str, path: str) -> tuple[str, ...]:
+    """Return the names from `root` to `path`; `root` itself is a folder, and no file."""
+    parts = Path(path).relative_to(root).parts
+    if not parts:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return parts
 
 
 def _opened(path: str, flags: int, above: int | None, closing: ExitStack) -> int:

@@ -56,10 +56,11 @@ def _stars(glob: str, place: int) -> tuple[str, int]:
     end = place
     while end < len(glob) and glob[end] == "*":
         end += 1
-    alone = (place == 0 or glob[place - 1] == "/") and glob[end : end + 1] in {"", "/"}
-    if end - place != 2 or not alone:  # noqa: PLR2004 - two stars between slashes are another sign
+    after = glob[end : end + 1]
+    alone = (place == 0 or glob[place - 1] == "/") and after in {"", "/"}
+    if end - place == 1 or not alone:
         return "[^/]*", end
-    return (".+", end) if end == len(glob) else ("(?:.*/)?", end + 1)
+    return ("(?:.*/)?", end + 1) if after else (".*", end)
 
 
 def _set(glob: str, place: int) -> tuple[str, int]:

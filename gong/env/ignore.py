@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from .globs import translated
 
+_WILD = re.compile(r"[*?\[\\]")
+
 
 class Rule(NamedTuple):
     """One line of a .gitignore file."""
@@ -54,9 +56,15 @@ def _rule(line: str) -> Rule | None:
     glob = glob.removesuffix("/")
     if not glob:
         return None
-    anywhere = "" if "/" in glob else "(?:.*/)?"
-    pattern = re.compile(anywhere + translated(glob.removeprefix("/")), re.DOTALL)
-    return Rule(pattern, folders_only, keeps)
+    source = _below(glob.removeprefix("/")) if "/" in glob else f"(?:.*/)?{translated(glob)}"
+    return Rule(re.compile(source, re.DOTALL), folders_only, keeps)
+
+
+def _below(glob: str) -> str:
+    """Return the source for a path; as in git, two stars after plain text begin a pattern anew."""
+    wild = _WILD.search(glob)
+    start = wild.start() if wild else len(glob)
+    return re.escape(glob[:start]) + translated(glob[start:])
 
 
 def _without_blanks(glob: str) -> str:

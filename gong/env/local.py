@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
 from .changes import commit, read_below, write_below
-from .engines import fd_list, rg_search
+from .engines import fd_list, rg_search, scanned
 from .files import list_entries, read_regular, write_atomic
-from .native import glob_below, grep_below
+from .native import glob_below, grep_below, is_plain
 from .paths import absolute
 from .processes import Command, Output
 from .protocol import DirEntry, ExecResult, Platform
@@ -116,7 +116,11 @@ class LocalEnvironment:
         place = self._at(path)
         program = self._program("rg")
         found = await rg_search(program, place, search) if program else None
-        return await asyncio.to_thread(grep_below, place, search) if found is None else found
+        if found is not None:
+            return found
+        if is_plain(search):
+            return await asyncio.to_thread(grep_below, place, search)
+        return await scanned(place, search)
 
     async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
         """Look with fd where it is installed; see the protocol."""
@@ -146,9 +150,7 @@ class LocalEnvironment:
         _require_folder(folder)
         variables = child_variables(self._environ, self._policy, env_vars)
         started = time.monotonic()
-        running = await Command.start(
-            (self._found_shell(), "-c", command), folder, variables, on_output
-        )
+        running = Command.start((self._found_shell(), "-c", command), folder, variables, on_output)
         try:
             in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
             duration_ms = round((time.monotonic() - started) * 1000)

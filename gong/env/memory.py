@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from .globs import path_pattern
 from .ignore import Ignored, rules_of
-from .native import expression, matching_lines
+from .native import line_test
 from .paths import absolute
 from .protocol import DirEntry, ExecResult, Listed, Match, Matches, Refused
+from .scanner import numbers, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,14 +118,14 @@ class MemoryEnvironment:
 
     async def grep(self, path: str, search: Search) -> Matches:
         """Search the files; see the protocol."""
-        place, pattern = self.resolve(path), expression(search)
+        place, matches = self.resolve(path), line_test(search)
         wanted = path_pattern(search.glob).fullmatch if search.glob else None
         whole = {posixpath.basename(place): self.files[place]} if place in self.files else None
         found = []
         for name, data in (whole or self._kept(place)).items():
             if data is None or (wanted is not None and not wanted(name)):
                 continue
-            found += [Match(name, number) for number in matching_lines(data, pattern)]
+            found += [Match(name, number) for number in numbers(text_lines(data), matches)]
         return Matches(tuple(found[: search.limit]), limited=len(found) >= search.limit)
 
     async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:

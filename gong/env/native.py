@@ -1,29 +1,34 @@
 """Searching files without other programs: the walk, the names and the lines; blocking functions.
 
 What a .gitignore file leaves out is not entered, nor is a folder .git; links are not followed.
-Everything comes in the order of names, folder by folder.
+Everything comes in the order of names, folder by folder. A pattern that is more than plain text is
+`scanned` by another process, which can be ended.
 """
 
 from __future__ import annotations
 
-import codecs
+import errno
 import os
 import re
+import stat
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .globs import path_pattern
 from .ignore import Ignored, rules_of
 from .protocol import Listed, Match, Matches
+from .scanner import file_lines, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .protocol import Search
 
 GIT = ".git"
 _IGNORE_FILE = ".gitignore"
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_EXCLUDE_FILE = "info/exclude"
+_PLAIN = re.compile(r"[^\\.^$*+?{}\[\]|()]*")
 
 
 def glob_below(folder: str, pattern: str) -> tuple[Listed, ...]:
@@ -38,17 +43,20 @@ def glob_below(folder: str, pattern: str) -> tuple[Listed, ...]:
 
 def grep_below(place: str, search: Search) -> Matches:
     """Return the lines that match, in the files below a folder or in one file."""
-    pattern = expression(search)
-    wanted = path_pattern(search.glob).fullmatch if search.glob else None
+    matches = line_test(search)
     found: list[Match] = []
-    for path, name in _files(place):
-        if wanted is not None and not wanted(name):
-            continue
-        for number in matching_lines(_content(path), pattern):
+    for path, name in files_below(place, search.glob):
+        for number in numbers(file_lines(path), matches):
             found.append(Match(name, number))
             if len(found) == search.limit:
                 return Matches(tuple(found), limited=True)
     return Matches(tuple(found), limited=False)
+
+
+def files_below(place: str, glob: str | None) -> Iterator[tuple[str, str]]:
+    """Yield path and name of each file to be searched; the name starts from the folder."""
+    wanted = path_pattern(glob).fullmatch if glob else None
+    return ((path, name) for path, name in _files(place) if wanted is None or wanted(name))
 
 
 def changed_ns(path: str) -> int:
@@ -61,7 +69,9 @@ def changed_ns(path: str) -> int:
 
 def _files(place: str) -> Iterator[tuple[str, str]]:
     if not Path(place).is_dir():
-        Path(place).stat()
+        if not stat.S_ISREG(Path(place).stat().st_mode):
+            # A pipe or a device may have no end.
+            raise OSError(errno.EINVAL, "Not a regular file", place)
         yield place, Path(place).name
         return
     for path, entry in _walk(place):
@@ -85,7 +95,9 @@ def _entries(
             raise
         # A folder that may not be opened is passed over, as other programs do.
         return
-    ignored = _with_file(folder, outer)
+    names = {entry.name for entry in entries}
+    ignored = _excluded(folder) if GIT in names else outer
+    ignored = _with_file(folder, ignored) if _IGNORE_FILE in names else ignored
     for entry in entries:
         is_dir = entry.is_dir(follow_symlinks=False)
         if entry.name == GIT or (ignored and ignored.leaves_out(entry.path, is_dir=is_dir)):
@@ -97,55 +109,52 @@ def _entries(
 
 def _above(folder: str) -> Ignored | None:
     """Return the rules of the folders around this one, up to the top of its repository."""
-    around = []
+    around: list[str] = []
     at = Path(folder)
     while not (at / GIT).exists() and at.parent != at:
         at = at.parent
         around.append(str(at))
-    ignored = None
+    ignored = _excluded(str(at))
     for one in reversed(around):
         ignored = _with_file(one, ignored)
     return ignored
 
 
+def _excluded(folder: str) -> Ignored | None:
+    """Return the rules that stand in a repository, beside the files it holds."""
+    return _with_rules(folder, f"{GIT}/{_EXCLUDE_FILE}", None)
+
+
 def _with_file(folder: str, outer: Ignored | None) -> Ignored | None:
+    return _with_rules(folder, _IGNORE_FILE, outer)
+
+
+def _with_rules(folder: str, name: str, outer: Ignored | None) -> Ignored | None:
     try:
-        text = Path(folder, _IGNORE_FILE).read_bytes().decode("utf-8", "surrogateescape")
+        text = Path(folder, name).read_bytes().decode("utf-8", "surrogateescape")
     except OSError:
         return outer
     rules = rules_of(text)
     return Ignored(folder, rules, outer) if rules else outer
 
 
-def expression(search: Search) -> re.Pattern[bytes]:
+def is_plain(search: Search) -> bool:
+    """Whether a text is looked for: then no line takes long."""
+    return search.literal or _PLAIN.fullmatch(search.pattern) is not None
+
+
+def line_test(search: Search) -> Callable[[str], object]:
+    """Return what says whether a line matches; ValueError for no regular expression."""
+    if is_plain(search) and not search.ignore_case:
+        return lambda line: search.pattern in line
+    return expression(search).search
+
+
+def expression(search: Search) -> re.Pattern[str]:
     """Return what to look for; ValueError for a pattern that is no regular expression."""
     source = re.escape(search.pattern) if search.literal else search.pattern
-    flags = re.IGNORECASE if search.ignore_case else re.NOFLAG
     try:
-        # Checked as text, so that what is said of it names characters, not bytes.
-        re.compile(source, flags)
-        return re.compile(source.encode("utf-8", "surrogateescape"), flags)
-    except re.error as error:
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(source, re.IGNORECASE if search.ignore_case else re.NOFLAG)
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"Invalid regular expression: {search.pattern}: {error}") from error
-
-
-def matching_lines(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[int]:
-    """Yield the numbers of the lines that match; none of a binary file."""
-    if data.startswith(_UTF_16):
-        data = data.decode("utf-16", "replace").encode()
-    if b"\0" in data:
-        return
-    lines = data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    for number, line in enumerate(lines, 1):
-        if pattern.search(line.removesuffix(b"\r")):
-            yield number
-
-
-def _content(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        # What cannot be read is passed over.
-        return b""

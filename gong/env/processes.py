@@ -13,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .children import Child
+
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 NEWEST_BYTES = 102_400
@@ -81,12 +82,12 @@ class Output:
 class Command:
     """A running command and its output."""
 
-    def __init__(self, process: Process, output: Output) -> None:
+    def __init__(self, process: Child, output: Output) -> None:
         self.output = output
         self._process = process
 
     @classmethod
-    async def start(
+    def start(
         cls,
         argv: Sequence[str],
         folder: str,
@@ -98,14 +99,8 @@ class Command:
         output = Output(reading, on_output)
         output.follow()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=writing,
-                stderr=writing,
-                cwd=folder,
-                env=dict(variables),
-                start_new_session=True,
+            process = Child.start(
+                argv, folder, stdout=writing, stderr=writing, variables=variables, new_session=True
             )
         except BaseException:
             output.close()

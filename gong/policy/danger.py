@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from . import Verdict
 from .expansion import State
+from .grammar import ParserMissing
 from .judge import Judge
 from .level import Judgement, Level, judgement
 from .places import Places
-from .shell import ParserMissing
 
 __all__ = ["REFUSAL", "Judgement", "Level", "classify", "floor"]
 

@@ -133,7 +133,7 @@ def _fed_shell(use: Use) -> str | None:
     runs = use.name in words.shells or use.name in _SOURCES
     reads = _reads_script(use)
     if _is_interpreter(use.name):
-        runs = not any(one.known for one in operands(use.arguments))
+        runs = not any(one.known and not one.inside for one in operands(use.arguments))
     inside = use.inside if runs or not use.name else ()
     sources = (*(use.before if reads else ()), *inside)
     for one in sources:

@@ -5,6 +5,8 @@ A judge is used for one command line; what it finds gathers in `found`, and noth
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from .effects import (
     remember,
 )
 from .expansion import State, complete, readings, texts
+from .handing import NAME, lists, only_hands, without_harmless
 from .hazards import Use, dangers, embedded
 from .level import Judgement, Level, judgement
 from .matching import only_reads
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 _DEEPEST = 8  # so many commands inside of commands are looked at
 _SYSTEM_FOLDERS = {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"}
 _SYSTEM_FOLDERS |= {"/opt/homebrew/bin"}
+_SHREDS = re.compile(r"[;&|\n(){}`]+")
+_MOST_SHREDS = 64
 _READ_SCRIPTS = {"source", ".", "ssh", "su"}
 
 
@@ -70,6 +75,7 @@ class Judge:
         self.functions |= view.functions
         if not view.whole:
             self._add(Level.ASK, "cannot be taken apart", text)
+            self._shreds(text, state)
         for bomb in view.bombs:
             self._add(Level.DANGEROUS, "starts itself without end", bomb)
         self.loose |= {
@@ -84,6 +90,24 @@ class Judge:
             last = state.folders
             state.folders = tuple(dict.fromkeys((*first, *last)))
             self._commands(view, state, feeders)  # a loop's start sees what its end has set
+
+    def _shreds(self, text: str, state: State) -> None:
+        """Look for danger in the shreds of a text that cannot be taken apart."""
+        shreds = [one for one in _SHREDS.split(text) if one.strip() and one != text]
+        if self.depth >= _DEEPEST or len(shreds) > _MOST_SHREDS:
+            return
+        self.depth += 1
+        for one in shreds:
+            with self._only_dangers():
+                self.text(one, state.copy(), ())
+        self.depth -= 1
+
+    @contextmanager
+    def _only_dangers(self) -> Iterator[None]:
+        """Forget what is found meanwhile, but for dangers."""
+        before = len(self.found)
+        yield
+        self.found[before:] = [one for one in self.found[before:] if one.level > Level.ASK]
 
     def _commands(self, view: Parsed, state: State, feeders: tuple[Command, ...]) -> None:
         states: dict[tuple[int, ...], State] = {(): state}
@@ -126,10 +150,15 @@ class Judge:
             self._add(Level.ASK, "may stand for too many commands", command.source)
 
     def _resolved(self, word: Word, state: State) -> Word:
-        """Return the word with `$(echo …)` and `$(pwd)` as variables that hold what they print."""
+        """Return the word with `$(echo …)` and `$(pwd)` as variables that hold what they print.
+
+        `<(…)` is the name of a pipe.
+        """
         return tuple(self._output(piece, state) for piece in word)
 
     def _output(self, piece: Piece, state: State) -> Piece:
+        if piece.kind == "unknown" and piece.text[:2] == "<(":
+            return piece._replace(kind="quoted", text="/dev/fd/63")
         ran = [use for one in piece.inside for use in self.uses.get(one, ())]
         if (
             piece.kind != "unknown"
@@ -163,10 +192,11 @@ class Judge:
             before = at.state.values(name[:-1]) if name.endswith("+") else ()
             added = [_added(one, other) for one in before for other in given]
             values.setdefault(name.rstrip("+"), []).extend((*added, *given))
+        first = "".join(piece.text for word in at.command.words[:1] for piece in word)
         for name, possible in values.items():
-            self._assigned(name, possible, at.command.source)
-        first = at.command.words[:1]
-        if not first or "".join(piece.text for piece in first[0]) in DECLARE:
+            if (name, first) != ("IFS", "read"):  # there it parts what is read and nothing else
+                self._assigned(name, possible, at.command.source)
+        if not first or first in DECLARE:
             for name, possible in values.items():
                 loose = name in self.loose and name in at.state.variables
                 before = () if at.command.certain and not loose else at.state.values(name)
@@ -180,7 +210,9 @@ class Judge:
     def _arguments(self, arguments: Arguments, at: _At) -> None:
         """Judge one program with its arguments, and what it runs."""
         use = self._use(arguments, at)
-        self.uses.setdefault(at.command, []).append(use)
+        uses = self.uses.setdefault(at.command, [])
+        if use not in uses:  # what may or may not run is judged for both
+            uses.append(use)
         reasons = list(dangers(use))
         for reason in reasons:
             self._add(Level.DANGEROUS, reason, at.command.source)
@@ -222,6 +254,10 @@ class Judge:
             return False
         if name in SETTERS:
             return only_sets(name, use.arguments)
+        if name == "xargs":
+            return only_hands(use)
+        if name == "find":
+            return only_reads(name, without_harmless(use.arguments, use.places), use.places)
         return only_reads(name, use.arguments, use.places)
 
     def _inner(self, use: Use, at: _At) -> bool:
@@ -240,6 +276,7 @@ class Judge:
             self._add(Level.ASK, "runs commands inside of too many others", at.command.source)
         elif one.text is None:
             extra = appended(use) if use.name in {"xargs", "parallel"} else ()
+            extra = (NAME,) if use.name == "xargs" and lists(use) else extra
             self.depth += 1
             self._arguments((*one.arguments, *extra), at)
             self.depth -= 1
@@ -271,18 +308,16 @@ class Judge:
             for text in use.given:
                 self._script(text, (), at)
         for text in embedded(use):
-            before = len(self.found)
-            self._script(text, (), at)
-            self.found[before:] = [one for one in self.found[before:] if one.level > Level.ASK]
+            with self._only_dangers():
+                self._script(text, (), at)
 
     def _dangers_of_call(self, arguments: Arguments, at: _At) -> None:
         """Look at the arguments of a function as if it ran them."""
-        before = len(self.found)
         if arguments[0].text.lower() not in self.functions and self.depth < _DEEPEST:
             self.depth += 1
-            self._arguments(arguments, at)
+            with self._only_dangers():
+                self._arguments(arguments, at)
             self.depth -= 1
-        self.found[before:] = [one for one in self.found[before:] if one.level > Level.ASK]
 
 
 def _added(before: str | None, text: str | None) -> str | None:
@@ -298,7 +333,7 @@ def _unknown(use: Use) -> str:
 
 
 def _read(at: _At) -> Iterator[Argument]:
-    for redirect in at.command.redirects:
+    for redirect in (each for one in (at.command, *at.feeders) for each in one.redirects):
         if redirect.operator == "<":
             for arguments in readings((redirect.target,), at.state):
                 yield from arguments

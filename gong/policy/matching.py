@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from .scripts import files_read, has_scripts
 from .tables import table
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 _EXPLICIT = ["-e", "-f", "--regexp", "--file", "--files"]  # then no operand is a pattern
 _SHORT = 2  # characters of an option such as -f
 _LEAST = 3  # characters of an abbreviated option such as --f
-_SED = re.compile(
-    r"\s*(?:(?:\d+|\$|/[^/\n;]*/)(?:\s*,\s*(?:\+?\d+|\$|/[^/\n;]*/))?)?\s*!?\s*"
-    r"(?:[pdq=lnNgGhHxD]|s([/|,#])(?:(?!\1)[^\\\n;]|\\[^\n])*\1(?:(?!\1)[^\\\n;]|\\[^\n])*\1[gpiI\d]*)?\s*"
-)
 
 
 def options(arguments: Arguments) -> Arguments:
@@ -125,11 +121,12 @@ def only_reads(name: str, arguments: Arguments, places: Places) -> bool:
     texts = [one.text for one in arguments]
     if len(texts) == 1 and texts[0] in words.version_options and name in words.version:
         return True
+    if has_scripts(name):
+        files = files_read(name, arguments)
+        return files is not None and all(_open(one, places) for one in files)
     name, arguments = _subcommand(name, arguments, places)
     reader = table().reader(name)
     if reader is None or not _within(reader, arguments):
-        return False
-    if name == "sed" and not _only_prints(arguments):
         return False
     return not reader.opens or _opens_readable(name, reader, arguments, places)
 
@@ -147,6 +144,9 @@ def _subcommand(name: str, arguments: Arguments, places: Places) -> tuple[str, A
             break
     if not arguments or not arguments[0].known:
         return name, arguments
+    two = f"{name} {' '.join(one.text for one in arguments[:2])}"
+    if two in table().readers and arguments[1:2] and arguments[1].known:
+        return two, arguments[2:]
     return f"{name} {arguments[0].text}", arguments[1:]
 
 
@@ -194,9 +194,9 @@ def _opens_readable(name: str, reader: Reader, arguments: Arguments, places: Pla
     ]
     if any(not one.known for one in arguments):
         return False
-    return all(places.readable(one) and not places.sensitive(one) for one in (*given, *glued))
+    return all(_open(one, places) for one in (*given, *glued))
 
 
-def _only_prints(arguments: Arguments) -> bool:
-    script = operands(arguments)[:1]
-    return bool(script) and all(_SED.fullmatch(one) for one in re.split(r"[;\n]", script[0].text))
+def _open(argument: Argument, places: Places) -> bool:
+    """Whether a file may be read unasked."""
+    return places.readable(argument) and not places.sensitive(argument)

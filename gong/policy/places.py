@@ -18,6 +18,8 @@ _WILD = re.compile(r"[*?\[]")
 _ONLY_WILD = re.compile(r"(?:[*?.]|\[[^\]]*\])*[*?\]]+(?:[*?.]|\[[^\]]*\])*")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
 
+_STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
+"""What a command reads that was opened for it, or nothing."""
 _HOMES = {"/home", "/Users"}
 
 
@@ -124,6 +126,8 @@ class Places:
     def readable(self, argument: Argument) -> bool:
         """Whether it is known and names nothing outside the folders that may be read."""
         paths = self.paths(argument)
+        if argument.known and any(fnmatchcase(argument.text, one) for one in _STREAMS):
+            return True
         if not argument.known or len(paths) != (
             1 if argument.text[:1] == "/" else len(self.folders)
         ):

@@ -1,23 +1,23 @@
 """A shell command as values: every simple command in it, wherever it stands.
 
-The grammar is tree-sitter's; this module only reads its tree. Nothing is left out in silence:
-where the text does not parse, or runs something the view cannot show, `whole` is False.
+The grammar is tree-sitter's (`grammar`); this module only reads its tree. Nothing is left out in
+silence: where the text does not parse, or runs something the view cannot show, `whole` is False.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from .command import Command, Parsed, Piece, Redirect, Word
+from .grammar import DOLLAR, expands, gap, lines, mended, odd, tree
 from .quoting import ansi_c, double_quoted, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
 _CONDITIONAL = {"if_statement", "while_statement", "case_statement", "c_style_for_statement"}
 _NAMED_COMMANDS = {"command", "declaration_command", "unset_command"}
@@ -25,48 +25,21 @@ _REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 _ARITHMETIC = {"arithmetic_expansion", "c_style_for_statement", "subscript"}
 _EXPANDED = {"simple_expansion", "expansion", "command_substitution", "process_substitution"}
 _COMPARED = re.compile(rb"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
-_EXPANDS = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[A-Za-z_{(@*#?$!0-9-]|`)")
 _QUOTED = re.compile(r"[\\'\"]")
-_ODD = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff]"
-)
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _DIGITS = re.compile(r"[\d\s+*/%()-]*")
-
-
-_DOLLAR = Piece("text", "$")
-_PLAIN_BYTES = bytes(byte if byte and chr(byte).isascii() else ord("%") for byte in range(256))
-"""What the grammar is shown: its scanner, at 0.25.1, crashes on some characters beyond ASCII.
-
-A percent sign stands in a word as they do, and no name goes on through it.
-"""
-
-
-class ParserMissing(Exception):
-    """The grammar is not installed."""
 
 
 def parsed(text: str) -> Parsed:
     """Return the view of a command line; ParserMissing when there is no grammar for it."""
     source = text.encode("utf-8", "replace")
-    tree = _parser().parse(source.translate(_PLAIN_BYTES))
+    root = tree(source)
     reader = _Reader(source)
     try:
-        reader.walk(tree.root_node, _Place())
+        reader.walk(root, _Place())
     except RecursionError:
         reader.whole = False
-    whole = reader.whole and not tree.root_node.has_error and not _ODD.search(text)
+    whole = reader.whole and not root.has_error and not odd(text)
     return Parsed(tuple(reader.commands), frozenset(reader.functions), tuple(reader.bombs), whole)
-
-
-@cache
-def _parser() -> Parser:
-    try:
-        import tree_sitter  # noqa: PLC0415 (only where a command is looked at)
-        import tree_sitter_bash  # noqa: PLC0415 (as above)
-    except ImportError as error:
-        raise ParserMissing(str(error)) from error
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +135,12 @@ class _Reader:
         own = [one for one in parts if one.type in _REDIRECTS]
         others = [one for one in parts if one not in assignments and one not in own]
         given = tuple(self._assignment(one, place) for one in assignments)
-        *before, last = self._lines(others)
+        *before, last = lines(self._source, others)
+        self.whole &= not before
         for line in before:
             self._add(node, place, (), self._words(line, place))
         words = self._words(last, place)
         self._add(node, place, given, words, (*self._redirects(own, place), *redirects))
-
-    def _lines(self, nodes: list[Node]) -> list[list[Node]]:
-        """Return the words line by line: the grammar may take two commands for one."""
-        lines: list[list[Node]] = [[]]
-        for node in nodes:
-            end = lines[-1][-1].end_byte if lines[-1] else node.start_byte
-            gap = self._source[end : node.start_byte].replace(b"\\\n", b"")
-            if b"\n" in gap:
-                self.whole = False
-                lines.append([])
-            lines[-1].append(node)
-        return lines
 
     def _words(self, nodes: list[Node], place: _Place) -> tuple[Word, ...]:
         """Return the words; what only a broken line parts is one word."""
@@ -186,17 +148,16 @@ class _Reader:
         before: Node | None = None
         for node in nodes:
             pieces = tuple(self._pieces(node, place))
-            if before is not None and before == node.prev_sibling and self._touch(before, node):
-                words[-1] += pieces
-            else:
+            between = b" "
+            if before is not None and before == node.prev_sibling:
+                between = gap(self._source, before, node)
+                self.whole &= not between.strip()
+            if between:
                 words.append(pieces)
+            else:
+                words[-1] += pieces
             before = node
-        return tuple(tuple(_mended(word)) for word in words)
-
-    def _touch(self, left: Node, right: Node) -> bool:
-        gap = self._source[left.end_byte : right.start_byte].replace(b"\\\n", b"")
-        self.whole &= not gap.strip()
-        return not gap
+        return tuple(tuple(mended(word)) for word in words)
 
     def _assignment(self, node: Node, place: _Place) -> tuple[str, Word]:
         """Return name and value of an assignment; a test has no name, only what it expands."""
@@ -260,9 +221,7 @@ class _Reader:
             return ()
         if not body.children:
             start = next(one for one in node.children if one.type == "heredoc_start")
-            self.whole &= bool(_QUOTED.search(self._text(start))) or not _EXPANDS.search(
-                self._text(body)
-            )
+            self.whole &= bool(_QUOTED.search(self._text(start))) or not expands(self._text(body))
             return (Piece("quoted", self._text(body)),)
         return tuple(self._spread(body, place, body.start_byte, body.end_byte))
 
@@ -314,7 +273,7 @@ class _Reader:
             case "command_substitution" | "process_substitution" | "arithmetic_expansion" | "array":
                 yield self._unknown(node, place, in_quotes=False)
             case _:
-                self.whole &= not _EXPANDS.search(text)
+                self.whole &= not expands(text)
                 yield from _bare(text)
                 self._hidden(node, place)
 
@@ -323,7 +282,7 @@ class _Reader:
             if child.is_named:
                 yield from self._pieces(child, place)
             elif child.type == "$" and node.type == "concatenation":
-                yield _DOLLAR
+                yield DOLLAR
 
     def _hidden(self, node: Node, place: _Place) -> None:
         """Gather what a part that counts as text runs all the same."""
@@ -348,7 +307,7 @@ class _Reader:
 
     def _literal(self, start: int, end: int) -> Piece:
         text = self._source[start:end].decode("utf-8", "replace")
-        self.whole &= not _EXPANDS.search(text)
+        self.whole &= not expands(text)
         return Piece("quoted", double_quoted(text))
 
     def _unknown(self, node: Node, place: _Place, *, in_quotes: bool) -> Piece:
@@ -383,30 +342,13 @@ class _Reader:
         return Piece("unknown", self._text(node), in_quotes, inside=tuple(self.commands[before:]))
 
 
+def _plain(text: str) -> Word:
+    return (Piece("text", text),)
+
+
 def _counts(node: Node) -> bool:
     return bool(node.children) and node.children[0].type == "(("
 
 
 def _bare(text: str) -> Iterator[Piece]:
     return (Piece("quoted" if quoted else "text", run) for run, quoted in unquoted(text))
-
-
-def _mended(word: Word) -> Iterator[Piece]:
-    """Yield the pieces; a dollar that the grammar left alone begins the variable after it."""
-    dollar = False
-    for piece in word:
-        name = _NAME.match(piece.text) if dollar and piece.kind == "text" else None
-        if dollar and name is None:
-            yield _DOLLAR
-        dollar = piece == _DOLLAR
-        if name is not None:
-            yield Piece("variable", name[0])
-            yield Piece("text", piece.text[name.end() :])
-        elif not dollar:
-            yield piece
-    if dollar:
-        yield _DOLLAR
-
-
-def _plain(text: str) -> Word:
-    return (Piece("text", text),)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from .match import Replacement
 
 CONTEXT_LINES = 4
 COMPARED_LINES = 4_000
-"""Beyond it a span is shown as all removed and all added: comparing costs its square."""
+"""Beyond it a span is compared change by change: comparing it whole costs its square."""
+AGREEING_LINES = 3
+"""As many lines the same in both end a change, in a long span."""
+LOOKED_AHEAD = (16, 256, 4_096)
+"""How far behind the start of a change its end is looked for, in lines, a little first."""
 Opcode = tuple[str, int, int, int, int]
 
 
@@ -72,24 +75,52 @@ def _lines(data: bytes) -> list[bytes]:
 
 def _opcodes(window: _Window) -> list[Opcode]:
     if len(window.old) + len(window.new) > COMPARED_LINES:
-        return _ends_compared(window.old, window.new)
+        return list(_change_by_change(window.old, window.new))
     return list(SequenceMatcher(None, window.old, window.new, autojunk=False).get_opcodes())
 
 
-def _ends_compared(old: Sequence[bytes], new: Sequence[bytes]) -> list[Opcode]:
-    top = _alike(old, new)
-    bottom = _alike(reversed(old[top:]), reversed(new[top:]))
-    old_end, new_end = len(old) - bottom, len(new) - bottom
-    return [
-        ("equal", 0, top, 0, top),
-        ("replace", top, old_end, top, new_end),
-        ("equal", old_end, len(old), new_end, len(new)),
-    ]
+def _change_by_change(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Opcode]:
+    i = j = 0
+    while True:
+        same = _alike(old, new, i, j)
+        if same:
+            yield "equal", i, i + same, j, j + same
+            i, j = i + same, j + same
+        if i == len(old) and j == len(new):
+            return
+        old_end, new_end = _end_of_change(old, new, i, j)
+        yield "replace", i, old_end, j, new_end
+        i, j = old_end, new_end
 
 
-def _alike(one: Iterable[bytes], other: Iterable[bytes]) -> int:
-    """Return how many lines at the start are the same in both."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _alike(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> int:
+    """Return how many lines from `i` and `j` on are the same in both."""
+    most, same, step = min(len(old) - i, len(new) - j), 0, 1
+    while same < most:
+        step = min(step, most - same)
+        if old[i + same : i + same + step] == new[j + same : j + same + step]:
+            same, step = same + step, step * 2
+        elif step == 1:
+            break
+        else:
+            step = max(1, step // 4)
+    return same
+
+
+def _end_of_change(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> tuple[int, int]:
+    """Return where lines agree again behind `i` and `j`; both ends where that is too far."""
+    for ahead in LOOKED_AHEAD:
+        places: dict[tuple[bytes, ...], int] = {}
+        for place in range(j, min(j + ahead, len(new)) + 1):
+            places.setdefault(tuple(new[place : place + AGREEING_LINES]), place)
+        found = [
+            (old_end, new_end)
+            for old_end in range(i, min(i + ahead, len(old)) + 1)
+            if (new_end := places.get(tuple(old[old_end : old_end + AGREEING_LINES]))) is not None
+        ]
+        if found:
+            return min(found, key=sum)
+    return len(old), len(new)
 
 
 def _numbered(window: _Window, opcodes: Sequence[Opcode]) -> Iterator[tuple[str, int, str]]:

@@ -1,10 +1,9 @@
 import json
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gong.env.globs import path_pattern
@@ -43,19 +42,34 @@ def test_cases_that_git_was_asked_about(tmp_path, line):
             assert (check["path"] in kept(tmp_path, [check["path"]])) != check["ignored"], check
 
 
-FILES = ["a", "b.log", "d/a", "d/b.log", "d/e/a", "d/e/c.txt", "foo bar", "#x", "d/!a", "a]", "d/-"]
+FILES = [
+    "da/a",
+    "ab/c/a",
+    "aa",
+    "d/ea/b",
+    "a",
+    "b.log",
+    "d/a",
+    "d/b.log",
+    "d/e/a",
+    "d/e/c.txt",
+    "foo bar",
+    "#x",
+    "d/!a",
+    "a]",
+    "d/-",
+]
 PIECES = st.sampled_from(
     [
         *("a", "b", "d", "e", "*", "**", "/", "?", ".log", "!", "#", " ", "\\", "[ab]", "[!a]"),
-        *("\\ ", "[a-", "]", "[[:alpha:]]", "c.txt", "**/", "/**", "foo bar", "[^b]", "-"),
+        *("\\ ", "***", "[a-", "]", "[[:alpha:]]", "c.txt", "**/", "/**", "foo bar", "[^b]", "-"),
     ]
 )
-GLUED = re.compile(r"[^/!]\*\*|\*\*[^/]")
-"""Two stars beside a letter: git takes them for one or for two, by what stands before."""
-LINE = st.lists(PIECES, min_size=1, max_size=4).map("".join)
-LINES = st.lists(LINE.filter(lambda line: not GLUED.search(line)), max_size=4)
+LINES = st.lists(st.lists(PIECES, min_size=1, max_size=5).map("".join), max_size=4)
 
 
+@example(outer=["a**/*", "da/**"], inner=["**/e**"])
+@example(outer=["d/e***", "!d/e**/c*"], inner=["a**", "***"])
 @given(outer=LINES, inner=LINES)
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -65,6 +79,7 @@ def test_what_git_ignores_is_left_out(tmp_path_factory, outer, inner):
     folder = tmp_path_factory.mktemp("work")
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     (folder / "d").mkdir()
+    (folder / ".git/info/exclude").write_text("*.txt\n/aa\n")
     (folder / ".gitignore").write_text("\n".join(outer))
     (folder / "d/.gitignore").write_text("\n".join(inner))
     assert kept(folder, FILES) == git_keeps(folder, FILES)

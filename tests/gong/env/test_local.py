@@ -45,6 +45,7 @@ TREE = "sleep 100 & echo $! >>pids; (sleep 100 & echo $! >>pids; wait) & echo $!
 
 
 async def test_output_and_errors_come_merged_in_order(env):
+    """M084 M123"""
     result = await env.exec_command("echo one; echo two >&2; echo three")
     assert (result.output, result.total_bytes, result.exit_code) == (b"one\ntwo\nthree\n", 14, 0)
     assert not result.timed_out
@@ -90,7 +91,27 @@ async def test_commands_see_a_quiet_environment_without_secrets(tmp_path):
     assert result.output == b"|/home/me|true|0|1\n"
 
 
+async def test_a_command_runs_in_a_group_of_its_own_by_the_wall(env):
+    """M123: bash, a new process group, and the time that passed."""
+    result = await env.exec_command("ps -o pgid= -p $$; echo $$; echo $0; sleep 0.2")
+    group, pid, shell = result.output.decode().split()
+    assert group == pid
+    assert int(pid) != os.getpgrp()
+    assert shell.endswith("bash")
+    assert 200 <= result.duration_ms < 5_000
+
+
+async def test_a_command_that_takes_too_long_leaves_its_time_and_no_zombie(env):
+    """M089 M123"""
+    result = await env.exec_command("echo $$; sleep 30", timeout_ms=200)
+    assert (result.timed_out, result.exit_code) == (True, 143)
+    assert 200 <= result.duration_ms < 2_000
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(result.output), 0)
+
+
 async def test_a_command_runs_in_the_folder_it_is_given(env, tmp_path):
+    """M123"""
     (tmp_path / "sub").mkdir()
     result = await env.exec_command("pwd", working_dir="sub")
     assert result.output.decode() == f"{tmp_path}/sub\n"
@@ -127,9 +148,12 @@ async def test_a_time_out_ends_the_whole_tree(env, tmp_path):
 
 
 async def test_what_ignores_a_request_to_end_is_killed(env, tmp_path):
+    """M089 M093 C2: asked, and two seconds later killed."""
     command = "trap '' TERM; echo $$ >pids; while :; do sleep 0.05; done"
+    started = time.monotonic()
     result = await env.exec_command(command, timeout_ms=200)
     assert (result.timed_out, result.exit_code) == (True, 137)
+    assert 2.0 <= time.monotonic() - started < 8
     assert not alive(*pids(tmp_path))
 
 
@@ -203,6 +227,17 @@ async def test_endless_output_takes_bounded_memory(env):
     assert result.total_bytes > 10_000_000
     assert len(result.output) == NEWEST_BYTES
     assert grown < 8_000, "kilobytes"
+
+
+async def test_counts_of_a_long_output_are_exact_and_memory_stays_flat(env):
+    """M085 M091"""
+    await env.exec_command("seq 100000")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = await env.exec_command("yes 0123456789abcde | head -c 200000000")
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert (result.total_bytes, result.exit_code) == (200_000_000, 0)
+    assert result.output == b"0123456789abcde\n" * (NEWEST_BYTES // 16)
+    assert grown < 4_000, "kilobytes"
 
 
 async def test_the_newest_output_is_kept_and_all_of_it_counted(env):

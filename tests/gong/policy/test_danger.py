@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from gong.policy.danger import REFUSAL, Judgement, Level, classify, floor
 from gong.policy.shell import parsed
 from gong.policy.tables import table
-from tests.gong.policy.cases import ASK, DANGEROUS, SAFE
+from tests.gong.policy import cases, more_cases
 
+SAFE = [*cases.SAFE, *more_cases.SAFE]
+ASK = [*cases.ASK, *more_cases.ASK]
+DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS]
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 
@@ -172,7 +175,10 @@ ALONE = [one for one in ALL if _alone(one) and not one.startswith("read ")]
     st.sampled_from(["; ", " && ", " || ", "\n", " & "]),
 )
 def test_a_list_is_as_dangerous_as_its_worst_command(commands, joint):
-    assert judged(joint.join(commands)).level is max(judged(one).level for one in commands)
+    worst, whole = max(judged(one).level for one in commands), joint.join(commands)
+    if not parsed(whole).whole:  # the grammar takes some line ends for blanks: then it asks
+        worst = max(worst, Level.ASK)
+    assert judged(whole).level is worst
 
 
 PARTS = st.sampled_from(

@@ -1,0 +1,92 @@
+"""What tree-sitter's grammar of bash gets wrong, found or set right; pure.
+
+It takes two lines for one command, parts a word at a broken line, leaves a dollar alone, takes what
+the shell expands for text, and its scanner crashes on some characters.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from .command import Piece, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node, Parser
+
+_EXPANDS = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[A-Za-z_{(@*#?$!0-9-]|`)")
+_ODD = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff]"
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_BROKEN_LINE = b"\\\n"
+DOLLAR = Piece("text", "$")
+_PLAIN_BYTES = bytes(byte if byte and chr(byte).isascii() else ord("%") for byte in range(256))
+"""What the grammar is shown: its scanner, at 0.25.1, crashes on some characters beyond ASCII.
+
+A percent sign stands in a word as they do, and no name goes on through it.
+"""
+
+
+class ParserMissing(Exception):
+    """The grammar is not installed."""
+
+
+def tree(source: bytes) -> Node:
+    """Return the root of a text's tree; ParserMissing when there is no grammar for it."""
+    return _parser().parse(source.translate(_PLAIN_BYTES)).root_node
+
+
+@cache
+def _parser() -> Parser:
+    try:
+        import tree_sitter  # noqa: PLC0415 (only where a command is looked at)
+        import tree_sitter_bash  # noqa: PLC0415 (as above)
+    except ImportError as error:
+        raise ParserMissing(str(error)) from error
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def odd(text: str) -> bool:
+    """Whether characters are in it that the grammar, or a reader's eye, takes for others."""
+    return _ODD.search(text) is not None
+
+
+def expands(text: str) -> bool:
+    """Whether the shell expands something in what the grammar takes for text."""
+    return _EXPANDS.search(text) is not None
+
+
+def gap(source: bytes, left: Node, right: Node) -> bytes:
+    """Return what stands between two words, broken lines taken away."""
+    return source[left.end_byte : right.start_byte].replace(_BROKEN_LINE, b"")
+
+
+def lines(source: bytes, nodes: list[Node]) -> list[list[Node]]:
+    """Return the words line by line: the grammar may take two commands for one."""
+    found: list[list[Node]] = [[]]
+    for node in nodes:
+        if found[-1] and b"\n" in gap(source, found[-1][-1], node):
+            found.append([])
+        found[-1].append(node)
+    return found
+
+
+def mended(word: Word) -> Iterator[Piece]:
+    """Yield the pieces; a dollar that the grammar left alone begins the variable after it."""
+    dollar = False
+    for piece in word:
+        name = _NAME.match(piece.text) if dollar and piece.kind == "text" else None
+        if dollar and name is None:
+            yield DOLLAR
+        dollar = piece == DOLLAR
+        if name is not None:
+            yield Piece("variable", name[0])
+            yield Piece("text", piece.text[name.end() :])
+        elif not dollar:
+            yield piece
+    if dollar:
+        yield DOLLAR

@@ -1,0 +1,69 @@
+"""Programs of sed and awk: which do no more than to print what they read; pure.
+
+What is not known to be harmless is not: files written, commands run, other files opened.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .expansion import Argument
+
+if TYPE_CHECKING:
+    from .expansion import Arguments
+
+_SED = re.compile(
+    r"\s*(?:(?:\d+|\$|/[^/\n;]*/)(?:\s*,\s*(?:\+?\d+|\$|/[^/\n;]*/))?)?\s*!?\s*"
+    r"(?:[pdq=lnNgGhHxD]|s([/|,#])(?:(?!\1)[^\\\n;]|\\[^\n])*\1(?:(?!\1)[^\\\n;]|\\[^\n])*\1[gpiI\d]*)?\s*"
+)
+_SED_LETTERS = set("nErsuz")
+_SED_OPTIONS = {"--quiet", "--silent", "--regexp-extended", "--null-data", "--separate"}
+_AWK = {"awk", "gawk", "mawk", "nawk"}
+_AWK_DOES_MORE = re.compile(
+    r"(?<!\|)\|(?!\|)|>(?!=)|@|\\\n|\b(?:system|getline|close|ENVIRON|ARG\w*|PROCINFO|SYMTAB|FUNCTAB)\b"
+)
+_AWK_VALUED = ("-F", "-v")
+
+
+def has_scripts(name: str) -> bool:
+    """Whether `files_read` knows the program."""
+    return name == "sed" or name in _AWK
+
+
+def files_read(name: str, arguments: Arguments) -> Arguments | None:
+    """Return the files a use of sed or awk reads, None when it may do more than to print."""
+    if any(not one.known or (one.glob and one.text[:1] in "*?[") for one in arguments):
+        return None
+    return _sed_files(arguments) if name == "sed" else _awk_files(arguments)
+
+
+def _sed_files(arguments: Arguments) -> Arguments | None:
+    scripts: list[Argument] = []
+    others: list[Argument] = []
+    left = iter(arguments)
+    for one in left:
+        if one.text in _SED_OPTIONS:
+            continue
+        if one.text[:1] != "-" or one.text == "-":
+            others.append(one)
+            continue
+        letters, mark, glued = one.text[1:].partition("e")
+        if not set(letters) <= _SED_LETTERS:
+            return None
+        if mark:
+            scripts.append(Argument(glued) if glued else next(left, Argument("", known=False)))
+    if not scripts:
+        scripts, others = others[:1], others[1:]
+    parts = [part for one in scripts for part in re.split(r"[;\n]", one.text)]
+    return tuple(others) if scripts and all(map(_SED.fullmatch, parts)) else None
+
+
+def _awk_files(arguments: Arguments) -> Arguments | None:
+    left = list(arguments)
+    while left and left[0].text[:2] in _AWK_VALUED:
+        del left[: 2 if left[0].text in _AWK_VALUED else 1]
+    if not left or left[0].text[:1] == "-" or _AWK_DOES_MORE.search(left[0].text):
+        return None
+    files = left[1:]
+    return None if any(one.text[:1] == "-" != one.text for one in files) else tuple(files)

@@ -1,0 +1,189 @@
+"""ripgrep and fd, where they are installed, find what the search without them finds."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gong.env.engines import fd_list, rg_search, scanned
+from gong.env.local import LocalEnvironment
+from gong.env.native import glob_below, grep_below
+from gong.env.protocol import Match, Matches, Search
+
+RG, FD = shutil.which("rg"), shutil.which("fd") or shutil.which("fdfind")
+NAMES = st.sampled_from(
+    ["a", "b.py", ".c", "d e", "é.txt", "f.log", "-x", "[g]", "new\nline", "caf\udce9", "out", "#h"]
+)
+LINES = st.sampled_from(
+    [
+        *("def main", "", "  Needle", "needle needle\r", "é", "ÉTÉ", "x1y", "a.b", "\udcff needle"),
+        *("tab\there", "naïve 日本", "needle\0", "(needle)"),
+    ]
+)
+CONTENTS = st.lists(LINES, max_size=4).map("\n".join)
+RULES = st.lists(
+    st.sampled_from(["*.log", "out/", "/a", "!f.log", "d e", ".c", "out/*", "**/b.py", "*.txt"]),
+    max_size=3,
+).map("\n".join)
+FILES = st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map("/".join), CONTENTS, max_size=8)
+FOLDERS = st.sampled_from(["", "out", "a", "d e", "a/out"])
+# None is about all that is not ASCII: a byte that is no UTF-8 is a character to Python alone.
+PATTERNS = st.sampled_from(
+    [
+        *(
+            "needle",
+            "^needle",
+            "needle$",
+            "é",
+            "(?i)é",
+            r"\w+\d\w",
+            "^$",
+            r"a\.b",
+            ".",
+            "n{1,2}e+d",
+        ),
+        *(r"\bmain\b", "^.$", r"\(needle\)|def"),
+    ]
+)
+GLOBS = st.sampled_from(["*.py", "a", "**/out/*", "{a,b.py}", "*.t?t", "out/**"])
+SETTINGS = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def plant(folder, files, rules, *, repository):
+    """Make what fits: a name that is taken for a folder is no file, and the other way round."""
+    if repository:
+        subprocess.run(["git", "init", "-q", "."], cwd=folder, check=True)
+        (folder / ".git/info/exclude").write_text("#h\n")
+    for name, text in [*files.items(), *((f"{one}/.gitignore", two) for one, two in rules.items())]:
+        place = folder / name.lstrip("/")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            continue
+    (folder / "link").symlink_to("a")
+    (folder / "dangling.py").symlink_to("gone")
+
+
+def children():
+    command = ["ps", "--ppid", str(os.getpid()), "-o", "args="]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
+@given(
+    files=FILES,
+    rules=st.dictionaries(FOLDERS, RULES, max_size=2),
+    search=st.builds(
+        Search,
+        PATTERNS,
+        glob=st.none() | GLOBS,
+        ignore_case=st.booleans(),
+        literal=st.booleans(),
+        limit=st.sampled_from([1, 2, 100]),
+    ),
+    repository=st.booleans(),
+)
+@SETTINGS
+def test_ripgrep_and_the_native_search_agree(tmp_path_factory, files, rules, search, repository):
+    """M099 M103: the same lines in the same order."""
+    folder = tmp_path_factory.mktemp("work")
+    plant(folder, files, rules, repository=repository)
+    expected = grep_below(str(folder), search)
+    assert asyncio.run(rg_search(RG, str(folder), search)) == expected
+
+
+@given(
+    files=FILES,
+    search=st.builds(Search, PATTERNS, glob=st.none() | GLOBS, ignore_case=st.booleans()),
+)
+@settings(SETTINGS, max_examples=15)
+def test_the_scanner_and_the_native_search_agree(tmp_path_factory, files, search):
+    """M103"""
+    folder = tmp_path_factory.mktemp("work")
+    plant(folder, files, {}, repository=False)
+    assert asyncio.run(scanned(str(folder), search)) == grep_below(str(folder), search)
+
+
+@pytest.mark.skipif(FD is None, reason="fd is not installed")
+@given(
+    files=FILES,
+    rules=st.dictionaries(FOLDERS, RULES, max_size=2),
+    pattern=GLOBS | st.just("**"),
+)
+@SETTINGS
+def test_fd_and_the_native_walk_agree(tmp_path_factory, files, rules, pattern):
+    """M105 M106: in a repository every fd can say."""
+    folder = tmp_path_factory.mktemp("work")
+    plant(folder, files, rules, repository=True)
+    found = asyncio.run(fd_list(FD, str(folder), pattern))
+    assert found == glob_below(str(folder), pattern)
+
+
+@pytest.mark.skipif(FD is None, reason="fd is not installed")
+async def test_what_only_fd_minds_makes_it_give_up(tmp_path):
+    """M105"""
+    plant(tmp_path, {}, {}, repository=True)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a").touch()
+    assert len(await fd_list(FD, str(tmp_path / "sub"), "*")) == 1
+    (tmp_path / ".ignore").write_text("a")
+    assert await fd_list(FD, str(tmp_path), "*") is None
+    assert await fd_list(FD, str(tmp_path / "sub"), "*") is None
+
+
+async def test_a_repository_inside_has_its_own_rules(tmp_path):
+    """M105"""
+    (tmp_path / "inner/.git").mkdir(parents=True)
+    for name in ("a.log", "inner/a.log", "inner/b.tmp"):
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("*.log")
+    (tmp_path / "inner/.gitignore").write_text("*.tmp")
+    env = LocalEnvironment(str(tmp_path), dict(os.environ))
+    found = [one.path for one in await env.glob(".", "[ab].*")]
+    assert found == [one.path for one in glob_below(str(tmp_path), "[ab].*")] == ["inner/a.log"]
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", r"(a|a)*b\1"])
+async def test_a_pattern_that_takes_for_ever_is_ended(tmp_path, pattern):
+    """M103: and nothing else has to wait for it."""
+    (tmp_path / "a.txt").write_text("fine\n" + "a" * 40 + "!\n")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    longest, last = 0.0, time.monotonic()
+    searching = asyncio.create_task(env.grep(".", Search(pattern)))
+    while not searching.done():
+        await asyncio.sleep(0.01)
+        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+    with pytest.raises(ValueError, match="The pattern took too long: "):
+        await searching
+    assert longest < 1.0
+
+
+async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path):
+    """M103"""
+    (tmp_path / "a.txt").write_text("a" * 40 + "!\n")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    searching = asyncio.create_task(env.grep(".", Search("(a+)+$")))
+    await asyncio.sleep(0.3)
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert "scanner" not in children()
+
+
+async def test_odd_patterns_are_looked_for_as_they_are(tmp_path):
+    (tmp_path / "a.txt").write_bytes("x\\n[日] \t\nabc\n".encode() + b"\xff\n")
+    env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
+    for pattern, lines in [(r"\[日\]\s\t", [1]), ("\udcff?$", [1, 2, 3]), (r"\x5cn", [1])]:
+        expected = Matches(tuple(Match("a.txt", one) for one in lines), limited=False)
+        assert await env.grep(".", Search(pattern)) == expected
+    for wrong in ("a{99999999999}", "(" * 3000, "[", r"\8"):
+        with pytest.raises(ValueError, match="Invalid regular expression"):
+            await env.grep(".", Search(wrong))
