@@ -6,13 +6,17 @@ GongError                      1
 ├── FolderGone                 1  the folder the session works in is no longer there
 ├── SessionBusy                5  a prompt while another one is being answered
 ├── SessionClosed              1  a prompt to a session that has ended
+├── NothingToCompact           1  what a compaction would leave out is too little, or nothing
+├── NothingToUndo              1  no compaction or handoff that could be taken back
+├── SummaryUnusable            1  what a model gave as a summary is none
 ├── NoObject                   1  an answer is not an object of the shape that was asked for
 └── ModelError                 1  a model call failed; `provider`, `status`, `retryable` say how
     ├── AuthenticationError    6  the key is missing or refused
     ├── AccessDenied           6  the key may not do this
     ├── ModelNotFound          3  the provider does not know the model
     ├── InvalidRequest         1  the provider refused the request as malformed
-    │   └── MalformedHistory   1  it is the order or pairing of the messages that was refused
+    │   ├── MalformedHistory   1  it is the order or pairing of the messages that was refused
+    │   └── UnsupportedToolChoice  1  it cannot be told that a tool must, or must not, be called
     ├── ContextLengthExceeded  1  the request does not fit the window
     ├── ContentFiltered        1  the provider's filter stopped it
     ├── QuotaExceeded          1  no money or quota left: waiting does not help
@@ -21,6 +25,7 @@ GongError                      1
     ├── NetworkError          75  no connection, or it broke
     ├── RequestTimeout        75  no answer in time
     ├── StreamError           75  the answer stopped or made no sense on the way
+    ├── Aborted              130  the caller stopped the answer
     └── ScriptEnded            1  a scripted model was asked for more answers than it has
 """
 
@@ -55,6 +60,14 @@ class SessionBusy(GongError):
 
 class SessionClosed(GongError):
     """A prompt to a session that has ended."""
+
+
+class NothingToCompact(GongError):
+    """What a compaction would leave out is too little, or nothing."""
+
+
+class NothingToUndo(GongError):
+    """No compaction or handoff on the branch that could be taken back."""
 
 
 class NoObject(GongError):
@@ -110,6 +123,10 @@ class MalformedHistory(InvalidRequest):
     """The order or pairing of the messages was refused: mended, they may be sent once more."""
 
 
+class UnsupportedToolChoice(InvalidRequest):
+    """The provider cannot be told that a tool must, or must not, be called."""
+
+
 class ContextLengthExceeded(ModelError):
     """The request does not fit the model's window."""
 
@@ -154,6 +171,12 @@ class StreamError(ModelError):
 
     exit_code = 75
     retryable = True
+
+
+class Aborted(ModelError):
+    """The caller stopped the answer with its `abort_signal`; the connection is closed."""
+
+    exit_code = 130
 
 
 class ScriptEnded(ModelError):

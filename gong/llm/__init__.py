@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tape.entries import Usage
 
+    from ..errors import Aborted, UnsupportedToolChoice
     from .accumulate import StreamAccumulator
     from .catalogue import Catalogue, ModelInfo, cost
     from .client import Client
@@ -22,32 +23,50 @@ if TYPE_CHECKING:
         stream_object,
         stream_text,
     )
+    from .pictures import Pictures
     from .presets import Preset, Timeouts
     from .results import GenerateResult, StepFinish, StepResult, StreamResult
     from .retry import RetryPolicy
-    from .types import Request, Response, StreamEvent, ToolChoice, ToolSpec
+    from .types import (
+        Grammar,
+        RateLimit,
+        Request,
+        Response,
+        StreamEvent,
+        ToolChoice,
+        ToolSpec,
+    )
 
 _HOMES = {
     "accumulate": ("StreamAccumulator",),
     "catalogue": ("Catalogue", "ModelInfo", "cost"),
     "client": ("Client",),
+    ".errors": ("Aborted", "UnsupportedToolChoice"),
     "functions": ("Tool",),
     "generation": (
         *("generate", "generate_object", "set_default_client", "stream_object", "stream_text"),
     ),
+    "pictures": ("Pictures",),
     "presets": ("Preset", "Timeouts"),
     "results": ("GenerateResult", "StepFinish", "StepResult", "StreamResult"),
     "retry": ("RetryPolicy",),
-    "types": ("Request", "Response", "StreamEvent", "ToolChoice", "ToolSpec", "Usage"),
+    "types": (
+        *("Grammar", "RateLimit", "Request", "Response"),
+        *("StreamEvent", "ToolChoice", "ToolSpec", "Usage"),
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Aborted",
     "Catalogue",
     "Client",
     "GenerateResult",
+    "Grammar",
     "ModelInfo",
+    "Pictures",
     "Preset",
+    "RateLimit",
     "Request",
     "Response",
     "RetryPolicy",
@@ -60,6 +79,7 @@ __all__ = [
     "Tool",
     "ToolChoice",
     "ToolSpec",
+    "UnsupportedToolChoice",
     "Usage",
     "cost",
     "generate",

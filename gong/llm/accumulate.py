@@ -153,6 +153,9 @@ class StreamAccumulator:
             model=self.model,
             raw_stop=self.finish.raw_stop,
             response_id=self.response_id,
+            warnings=self.finish.warnings,
+            rate_limit=self.finish.rate_limit,
+            raw=self.finish.raw,
         )
 
     def _call(self, name: str) -> _CallDraft:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError, UnknownModel
+from ..errors import ConfigurationError, UnknownModel, UnsupportedToolChoice
 from .accumulate import StreamAccumulator
-from .maker import is_at_hand, make
+from .maker import is_at_hand, make, neutral, written
 from .presets import merged
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ class Client:
         *,
         default: str | None = None,
         middleware: Sequence[Middleware] = (),
+        presets: Mapping[str, Preset] | None = None,
     ) -> None:
+        self._presets = presets or {}
         self.default = default
         self._known = dict(providers)
         self._middleware = tuple(middleware)
@@ -84,6 +86,7 @@ class Client:
             {**served, "offline": _offline, "scripted": _scripted},
             default=first.name if first else None,
             middleware=middleware,
+            presets=presets,
         )
 
     def resolve(self, name: str) -> tuple[Provider, str]:
@@ -95,7 +98,7 @@ class Client:
         kind, _, model = name.partition("/")
         known = self._known.get(kind)
         if known is None or not model:
-            raise UnknownModel(f"unknown model {name!r}: known are {_KNOWN}; set one with -m")
+            raise _unknown(name)
         if not callable(known):
             self._made[kind] = known
             return known, model
@@ -109,14 +112,28 @@ class Client:
         """Return the answer as stream events, to be consumed under `aclosing`.
 
         Without `provider` the request says who answers, or the default does; ConfigurationError
-        when there is neither.
+        when there is neither. Raises UnsupportedToolChoice for a choice it cannot be told.
         """
         if provider is None:
             provider, request = self._routed(request)
+        _check_choice(provider, request)
         call: Call = provider.stream
         for wrap in reversed(self._middleware):
             call = partial(_wrapped, wrap, call)
         return call(request)
+
+    def body(self, name: str, request: Request) -> bytes:
+        """Return the body a call to `name`, `provider/model`, has; needs no key, SDK or network.
+
+        Of providers without a wire it is the request as neutral JSON. What middleware would change
+        is not in it. Raises UnknownModel, and InvalidRequest for what the api has no place for.
+        """
+        kind, _, model = name.partition("/")
+        if kind not in self._known or not model:
+            raise _unknown(name)
+        asked = replace(request, model=model)
+        preset = self._presets.get(kind)
+        return neutral(asked) if preset is None else written(preset, asked)
 
     async def complete(
         self, request: Request, provider: Provider | None = None, *, prefix: str = _CALLS
@@ -164,6 +181,21 @@ def default_model(
         if preset.default_model:
             return f"{preset.name}/{preset.default_model}"
     return OFFLINE_MODEL
+
+
+def _unknown(name: str) -> UnknownModel:
+    return UnknownModel(f"unknown model {name!r}: known are {_KNOWN}; set one with -m")
+
+
+def _check_choice(provider: Provider, request: Request) -> None:
+    mode = request.tool_choice.mode
+    supports = getattr(provider, "supports_tool_choice", None)
+    if request.tools and mode != "auto" and supports is not None and not supports(mode):
+        raise UnsupportedToolChoice(
+            f'{provider.name} takes no tool choice "{mode}": leave it at "auto", or say in words '
+            "which tool is to be called",
+            provider=provider.name,
+        )
 
 
 def _at_hand(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from tape.blocks import Text
 from tape.view import Message
@@ -22,9 +23,12 @@ from .objects import schema_of
 from .types import ToolSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tape.blocks import ToolCall
+
+    Repair = Callable[[ToolCall, str], ToolCall | Awaitable[ToolCall | None] | None]
+    """From a call that cannot run, and why, to a better one."""
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
 
@@ -34,8 +38,8 @@ class Tool:
     """A tool a model may call; without `execute` the caller runs it.
 
     `parameters` is a Struct, dataclass or TypedDict, whose value `execute` is given, or a JSON
-    Schema of an object, for a dict. `execute` may be async, may also ask for `call_id` or
-    `messages` by name, and returns a text or anything with a JSON form.
+    Schema of an object, for a dict. `execute` may be async, may also ask for `call_id`, `messages`
+    or `abort_signal` by name, and returns a text or anything with a JSON form.
     """
 
     name: str
@@ -74,30 +78,66 @@ class Result(NamedTuple):
         return Message("tool", (Text(self.output),), self.call_id, self.name, self.is_error)
 
 
+async def repaired(
+    tools: Sequence[Tool], calls: Sequence[ToolCall], repair: Repair | None
+) -> tuple[ToolCall, ...]:
+    """Return the calls, those that cannot run as `repair` has them; each keeps its id."""
+    if repair is None:
+        return tuple(calls)
+    return tuple([await _repaired(tools, call, repair) for call in calls])
+
+
+async def _repaired(tools: Sequence[Tool], call: ToolCall, repair: Repair) -> ToolCall:
+    try:
+        _given(tools, call)
+    except _Unfit as error:
+        better = repair(call, str(error))
+        if inspect.isawaitable(better):
+            better = await better
+        return call if better is None else replace(better, id=call.id, wire=call.wire)
+    return call
+
+
 async def run_calls(
-    tools: Sequence[Tool], calls: Sequence[ToolCall], messages: Sequence[Message]
+    tools: Sequence[Tool],
+    calls: Sequence[ToolCall],
+    messages: Sequence[Message],
+    abort_signal: asyncio.Event | None = None,
 ) -> tuple[Result, ...]:
     """Run all calls at once and return their results in the order of the calls."""
-    named = {tool.name: tool for tool in tools}
+    offered = {"messages": messages, "abort_signal": abort_signal}
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run(named.get(call.name), call, messages)) for call in calls]
+        tasks = [group.create_task(_run(tools, call, offered)) for call in calls]
     return tuple(task.result() for task in tasks)
 
 
-async def _run(tool: Tool | None, call: ToolCall, messages: Sequence[Message]) -> Result:
-    if tool is None or tool.execute is None:
-        return Result(call.id, call.name, f"there is no tool {call.name}", is_error=True)
+async def _run(tools: Sequence[Tool], call: ToolCall, offered: dict[str, Any]) -> Result:
     try:
-        given = _arguments(tool, call)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return Result(call.id, call.name, f"wrong arguments: {error}", is_error=True)
+        execute, given = _given(tools, call)
+    except _Unfit as error:
+        return Result(call.id, call.name, str(error), is_error=True)
     try:
-        output = tool.execute(given, **_wanted(tool.execute, call, messages))
+        output = execute(given, **_wanted(execute, call, offered))
         if inspect.isawaitable(output):
             output = await output
         return Result(call.id, call.name, _text(output))
     except Exception as error:  # noqa: BLE001 (a tool's failure is the model's to read)
         return Result(call.id, call.name, f"{type(error).__name__}: {error}", is_error=True)
+
+
+class _Unfit(Exception):
+    """A call cannot run; the text says why."""
+
+
+def _given(tools: Sequence[Tool], call: ToolCall) -> tuple[Callable[..., Any], Any]:
+    """Return what runs and what it is given; raises _Unfit."""
+    tool = next((one for one in tools if one.name == call.name), None)
+    if tool is None or tool.execute is None:
+        raise _Unfit(f"there is no tool {call.name}")
+    try:
+        return tool.execute, _arguments(tool, call)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _Unfit(f"wrong arguments: {error}") from error
 
 
 def _arguments(tool: Tool, call: ToolCall) -> Any:
@@ -106,10 +146,8 @@ def _arguments(tool: Tool, call: ToolCall) -> Any:
     return msgspec.json.decode(data, type=kind)
 
 
-def _wanted(
-    execute: Callable[..., Any], call: ToolCall, messages: Sequence[Message]
-) -> dict[str, Any]:
-    offered = {"call_id": call.id, "messages": messages}
+def _wanted(execute: Callable[..., Any], call: ToolCall, offered: dict[str, Any]) -> dict[str, Any]:
+    offered = {"call_id": call.id, "tool_call_id": call.id, **offered}
     asked = list(inspect.signature(execute).parameters)[1:]
     return {name: value for name, value in offered.items() if name in asked}
 

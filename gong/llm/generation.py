@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from functools import partial
 from random import random
 from secrets import token_hex
@@ -18,12 +19,14 @@ from msgspec.structs import replace
 from tape.blocks import Text, ToolCall
 from tape.view import Message
 
-from ..errors import ConfigurationError, RequestTimeout
+from ..errors import ConfigurationError
 from .accumulate import StreamAccumulator
+from .bounds import Bounds
 from .client import Client
-from .functions import Tool, run_calls
+from .functions import Tool, repaired, run_calls
 from .objects import checked, response_format
 from .partial_json import arguments
+from .pictures import Pictures
 from .results import GenerateResult, StepFinish, StepResult, StreamResult
 from .retry import RetryPolicy, persistent
 from .types import (
@@ -37,7 +40,11 @@ from .types import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
+    from pathlib import Path
 
+    from tape.blocks import Content
+
+    from .functions import Repair, Result
     from .types import Provider, StreamEvent
 
 _default: list[Client] = []
@@ -60,49 +67,62 @@ def stream_text(
     model: str,
     *,
     prompt: str | None = None,
+    pictures: Sequence[str | Path | bytes] = (),
     messages: Sequence[Message] | None = None,
     tools: Sequence[Tool] = (),
     max_tool_rounds: int = 1,
     stop_when: Callable[[Sequence[StepResult]], bool] | None = None,
+    repair_tool_call: Repair | None = None,
     max_retries: int = 2,
+    timeout: float | None = None,
+    step_timeout: float | None = None,
+    abort_signal: asyncio.Event | None = None,
     client: Client | None = None,
     **request: Any,
 ) -> StreamResult:
     """Begin an answer of `provider/model` to a prompt or to messages, one of the two.
 
-    Calls of tools with `execute` are run and sent back, at most `max_tool_rounds` times; 0 leaves
-    them to the caller, as one call of a tool without `execute` does. `request` takes the other
-    fields of Request: system, tool_choice, max_tokens, temperature, reasoning_effort, options, …
-    Iterating raises ModelError. Cancelling or closing it closes the connection.
+    `pictures` go with the prompt, each as `Pictures.image` takes it. Calls of tools with `execute`
+    are run and sent back, at most `max_tool_rounds` times; 0 leaves them to the caller, as one call
+    of a tool without `execute` does. `repair_tool_call` is given a call that cannot run, and why,
+    and returns a better one or None. `request` takes the other fields of Request: system,
+    tool_choice, max_tokens, temperature, top_p, reasoning_effort, metadata, options, …
+
+    Seconds are limited by `timeout`, tools and all, and by `step_timeout` for each model call with
+    its tools; `abort_signal` stops when it is set. Iterating raises ModelError: RequestTimeout,
+    Aborted and the rest. Whatever stops it, cancelling and closing too, closes the connection.
     """
     client = client or default_client()
     provider, name = client.resolve(model)
+    if pictures:
+        shown = Pictures()
+        messages = _shown(prompt, messages, tuple(map(shown.image, pictures)))
+        prompt, request = None, {"load": shown.load, **request}
     wanted = Request(
         model=name,
         messages=_messages(prompt, messages),
         tools=tuple(tool.spec() for tool in tools),
         **request,
     )
-    call = partial(_persistently, client, provider, RetryPolicy(max_retries=max_retries))
-    return StreamResult(_rounds(call, wanted, tools, max_tool_rounds, stop_when))
+    rounds = _Rounds(
+        call=partial(_persistently, client, provider, RetryPolicy(max_retries=max_retries)),
+        tools=tools,
+        most=max_tool_rounds,
+        stop_when=stop_when,
+        repair=repair_tool_call,
+        bounds=Bounds(model, timeout, step_timeout, abort_signal),
+    )
+    return StreamResult(rounds.events(wanted), rounds.answers)
 
 
-async def generate(
-    model: str,
-    *,
-    timeout: float | None = None,  # noqa: ASYNC109 (of the whole, tools and all)
-    **how: Any,
-) -> GenerateResult:
-    """Return the whole answer; `how` is what `stream_text` takes, `timeout` in seconds.
+async def generate(model: str, **how: Any) -> GenerateResult:
+    """Return the whole answer; `how` is what `stream_text` takes.
 
-    Raises ModelError, RequestTimeout for one that took longer.
+    Raises ModelError, as iterating a stream does.
     """
     stream = stream_text(model, **how)
     try:
-        async with asyncio.timeout(timeout):
-            return await stream.result()
-    except TimeoutError:
-        raise RequestTimeout(f"{model} was not done within {timeout:g} s") from None
+        return await stream.result()
     finally:
         await stream.close()
 
@@ -145,12 +165,24 @@ def _messages(prompt: str | None, messages: Sequence[Message] | None) -> tuple[M
     return tuple(messages) if messages is not None else (Message("user", (Text(prompt or ""),)),)
 
 
+def _shown(
+    prompt: str | None, messages: Sequence[Message] | None, images: Content
+) -> tuple[Message, ...]:
+    """Return the messages with pictures behind the words of the prompt."""
+    if prompt is None or messages is not None:
+        raise ConfigurationError("pictures go with a prompt; in messages they are blocks")
+    return (Message("user", (Text(prompt), *images)),)
+
+
 def _asked_for(provider: Provider, kind: type) -> dict[str, Any]:
     """Return the part of a request that asks for an object in the provider's own way."""
     shape = response_format(kind)
     if getattr(provider, "native_objects", False):
         return {"response_format": shape}
     tool = Tool("answer", "Give the answer in this form.", kind)
+    supports = getattr(provider, "supports_tool_choice", None)
+    if supports is not None and not supports("named"):
+        return {"tools": (tool,)}
     return {"tools": (tool,), "tool_choice": ToolChoice("named", "answer")}
 
 
@@ -160,35 +192,72 @@ def _object_text(response: Response) -> str:
     return response.text
 
 
-async def _rounds(
-    call: Callable[[Request], AsyncGenerator[StreamEvent, None]],
-    request: Request,
-    tools: Sequence[Tool],
-    max_tool_rounds: int,
-    stop_when: Callable[[Sequence[StepResult]], bool] | None,
-) -> AsyncGenerator[StreamEvent | StepFinish, None]:
-    steps: list[StepResult] = []
-    while True:
+@dataclass(slots=True)
+class _Rounds:
+    """Model calls and the tools between them, until one answer asks for none."""
+
+    call: Callable[[Request], AsyncGenerator[StreamEvent, None]]
+    tools: Sequence[Tool]
+    most: int
+    stop_when: Callable[[Sequence[StepResult]], bool] | None
+    repair: Repair | None
+    bounds: Bounds
+    answers: list[StreamAccumulator] = field(default_factory=list)
+    """Of each step, the newest last."""
+
+    async def events(self, request: Request) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+        """Yield the events of all steps; raises ModelError."""
+        self.bounds.begin()
+        try:
+            async with aclosing(self._steps(request)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.bounds.close()
+
+    async def _steps(self, request: Request) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+        steps: list[StepResult] = []
+        while True:
+            self.bounds.begin_step()
+            async with aclosing(self._answer(request)) as events:
+                async for event in events:
+                    yield event
+            response = self.answers[-1].response()
+            runs = len(steps) < self.most and _runs_here(self.tools, response.tool_calls)
+            said: Content = response.content
+            results: tuple[Result, ...] = ()
+            if runs:
+                run = partial(self._run, response, request.messages)
+                said, results = await self.bounds.wait(run)
+            goes_on = runs or (response.is_paused and not response.tool_calls)
+            steps.append(StepResult(response, results))
+            yield StepFinish(steps[-1])
+            if not goes_on or (self.stop_when is not None and self.stop_when(steps)):
+                return
+            told = (Message("assistant", said), *(result.message() for result in results))
+            request = replace(request, messages=(*request.messages, *told))
+
+    async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         answer = StreamAccumulator(f"c_{token_hex(4)}")
-        async with aclosing(call(request)) as events:
-            async for event in events:
+        self.answers.append(answer)
+        async with aclosing(self.call(request)) as events:
+            following = partial(anext, events, None)
+            while (event := await self.bounds.wait(following)) is not None:
                 if isinstance(event, Failed):
                     raise event.error
                 answer.process(event)
                 yield event
-        response = answer.response()
-        runs = len(steps) < max_tool_rounds and _runs_here(tools, response.tool_calls)
-        results = await run_calls(tools, response.tool_calls, request.messages) if runs else ()
-        goes_on = runs or (response.is_paused and not response.tool_calls)
-        steps.append(StepResult(response, results))
-        yield StepFinish(steps[-1])
-        if not goes_on or (stop_when is not None and stop_when(steps)):
-            return
-        said = Message("assistant", response.content)
-        request = replace(
-            request,
-            messages=(*request.messages, said, *(result.message() for result in results)),
+
+    async def _run(
+        self, response: Response, messages: Sequence[Message]
+    ) -> tuple[Content, tuple[Result, ...]]:
+        """Return what was said, its calls repaired, and what came of them."""
+        calls = await repaired(self.tools, response.tool_calls, self.repair)
+        following = iter(calls)
+        said = tuple(
+            next(following) if isinstance(block, ToolCall) else block for block in response.content
         )
+        return said, await run_calls(self.tools, calls, messages, self.bounds.abort)
 
 
 def _runs_here(tools: Sequence[Tool], calls: Sequence[ToolCall]) -> bool:

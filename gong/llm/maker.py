@@ -8,19 +8,24 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
-from ..errors import AuthenticationError, ConfigurationError
+from tape.formats.wire import decoded, encoded
+
+from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
 from .presets import NO_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from msgspec import Raw
+
     from .presets import Api, Preset
-    from .types import Provider
+    from .types import Provider, Request
 
     FindKey = Callable[[str, Sequence[str]], str]
     """From a provider's name and the variables of its key to the key, "" for none."""
@@ -76,6 +81,30 @@ def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> R
     return Ready(replace(preset, headers={**preset.headers, **set_}), key, endpoint)
 
 
+def written(preset: Preset, request: Request) -> bytes:
+    """Return the body a call to the preset's provider has, as JSON: no key, SDK or network needed.
+
+    Raises InvalidRequest for what its api has no place for.
+    """
+    module = import_module(f".providers.{_ADAPTERS[preset.api].module}_request", __package__)
+    try:
+        body: bytes = module.Writer(preset).call(request).body
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"the request is no JSON: {error}", provider=preset.name) from error
+    return body
+
+
+def neutral(request: Request) -> bytes:
+    """Return what stands before a model as JSON of our own, for providers without a wire."""
+    told = {
+        "model": request.model,
+        "system": request.system,
+        "messages": request.messages,
+        "tools": request.tools,
+    }
+    return encoded(msgspec.to_builtins(told, enc_hook=_json_of))
+
+
 def address(preset: Preset, environ: Mapping[str, str]) -> str:
     """Return where the provider is, without a slash at the end; raises ConfigurationError."""
     for variable in preset.base_url_variables:
@@ -111,6 +140,10 @@ def is_loopback(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _json_of(raw: Raw) -> Any:
+    return decoded(bytes(raw))
 
 
 def _http(url: str, where: str) -> str:

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec.structs import replace
+
 from ..errors import UnknownModel
 from .catalogue import FREE, Catalogue, ModelInfo, cost
 from .presets import merged
@@ -65,7 +67,9 @@ class Names:
         found = self.catalogue.models.get(name)
         if not self._is_free(name.partition("/")[0]):
             return found
-        return found if found and found.price else ModelInfo(id=name, price=FREE)
+        if found is None:
+            return ModelInfo(id=name, price=FREE)
+        return found if found.price else replace(found, price=FREE)
 
     def cost(self, provider: str, model: str, usage: Usage) -> Cost | None:
         """Return what a call cost; None where the price is not known."""

@@ -68,6 +68,12 @@ class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Images may be sent."""
     json_schema: bool = True
     """An answer may be held to a JSON Schema."""
+    freeform: bool = False
+    """Tools may take free text; the newer models of the host know how to use them."""
+    tool_choices: tuple[Literal["auto", "none", "required", "named"], ...] = (
+        *("auto", "none", "required", "named"),
+    )
+    """What a model may be told about calling tools."""
     cache_marks: bool = False
     """`cache_control` marks pass through to models that know them."""
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from tape.blocks import Thinking, ToolCall
 from tape.entries import Usage
 
 from .types import Response, TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
+    from tape.blocks import Content, ToolCall
+
+    from .accumulate import StreamAccumulator
     from .functions import Result
     from .types import StreamEvent
 
@@ -32,7 +34,7 @@ class StepResult(NamedTuple):
     @property
     def reasoning(self) -> str:
         """The thoughts before it."""
-        return "".join(one.text for one in self.response.content if isinstance(one, Thinking))
+        return self.response.reasoning
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -102,8 +104,12 @@ class GenerateResult(NamedTuple):
 class StreamResult:
     """An answer on its way: iterate it, or its `text_stream`; afterwards it has the whole."""
 
-    def __init__(self, events: AsyncGenerator[StreamEvent | StepFinish, None]) -> None:
-        self._events = events
+    def __init__(
+        self,
+        events: AsyncGenerator[StreamEvent | StepFinish, None],
+        answers: Sequence[StreamAccumulator] = (),
+    ) -> None:
+        self._events, self._answers = events, answers
         self._steps: list[StepResult] = []
 
     def __aiter__(self) -> AsyncIterator[StreamEvent | StepFinish]:
@@ -114,6 +120,11 @@ class StreamResult:
         async for event in self:
             if isinstance(event, TextDelta):
                 yield event.delta
+
+    @property
+    def partial(self) -> Content:
+        """What is there so far of the newest step's answer, also of one that failed."""
+        return self._answers[-1].partial() if self._answers else ()
 
     async def result(self) -> GenerateResult:
         """Return the whole, reading what is left of the stream."""

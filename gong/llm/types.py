@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Raw, Struct, field
 
-from tape.blocks import NO_JSON, BlobRef, Content, ToolCall, text_of, tool_calls
+from tape.blocks import NO_JSON, BlobRef, Content, Thinking, ToolCall, text_of, tool_calls
 from tape.entries import Usage
 from tape.view import Message
 
@@ -23,20 +23,30 @@ if TYPE_CHECKING:
 PAUSED = "pause_turn"
 """The `raw_stop` of an answer that is to be sent back as it is."""
 StopReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "aborted"]
+ChoiceMode = Literal["auto", "none", "required", "named"]
 
 
-class ToolSpec(Struct, frozen=True):
+class Grammar(Struct, frozen=True):
+    """What free text must look like."""
+
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+class ToolSpec(Struct, frozen=True, omit_defaults=True):
     """A tool as the model is told of it; `parameters` is a JSON Schema of an object."""
 
     name: str
     description: str
     parameters: Raw
+    freeform: Grammar | None = None
+    """Takes free text where a provider has tools that do; elsewhere JSON by `parameters`."""
 
 
 class ToolChoice(Struct, frozen=True):
     """Whether the model may, must not or must call a tool; `name` only with mode "named"."""
 
-    mode: Literal["auto", "none", "required", "named"] = "auto"
+    mode: ChoiceMode = "auto"
     name: str | None = None
 
 
@@ -59,10 +69,13 @@ class Request(Struct, frozen=True, kw_only=True):
     tool_choice: ToolChoice = ToolChoice()
     max_tokens: int | None = None
     temperature: float | None = None
+    top_p: float | None = None
     stop_sequences: tuple[str, ...] = ()
     reasoning_effort: Literal["low", "medium", "high", "xhigh"] | None = None
     session: str | None = None
     """Tape id: providers that cache by key are given it."""
+    metadata: dict[str, str] | None = None
+    """What the provider keeps beside the call; Anthropic takes only a `user_id`."""
     options: Raw = NO_JSON
     """A provider's own options, a JSON object merged into the request body."""
     provider: str | None = None
@@ -71,6 +84,24 @@ class Request(Struct, frozen=True, kw_only=True):
     """Only for providers that have `native_objects`."""
     load: Callable[[BlobRef], bytes] | None = None
     """Returns the bytes of a picture or file, or raises NotFound; without it they are not sent."""
+    raw: bool = False
+    """Keep what the provider sent, for the response's `raw`."""
+
+
+class Allowance(Struct, frozen=True):
+    """What a limit in time still allows."""
+
+    limit: int | None = None
+    remaining: int | None = None
+    reset: float | None = None
+    """Seconds from the answer's beginning until nothing of it is used up."""
+
+
+class RateLimit(Struct, frozen=True):
+    """What a provider says of its limits in an answer's headers; None where it says nothing."""
+
+    requests: Allowance | None = None
+    tokens: Allowance | None = None
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -82,6 +113,11 @@ class Response(Struct, frozen=True, kw_only=True):
     model: str
     raw_stop: str | None = None
     response_id: str | None = None
+    warnings: tuple[str, ...] = ()
+    """What of the request was left out, because the provider has no place for it."""
+    rate_limit: RateLimit | None = None
+    raw: tuple[Raw, ...] = ()
+    """The events as the provider sent them, where the request asked for them."""
 
     @property
     def is_paused(self) -> bool:
@@ -92,6 +128,11 @@ class Response(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The text blocks joined with nothing."""
         return text_of(self.content)
+
+    @property
+    def reasoning(self) -> str:
+        """The thoughts joined with nothing."""
+        return "".join(block.text for block in self.content if isinstance(block, Thinking))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -188,6 +229,10 @@ class Finish(_Event, frozen=True, tag="finish"):
     raw_stop: str | None = None
     why: str | None = None
     """What the provider says of a refusal."""
+    warnings: tuple[str, ...] = ()
+    rate_limit: RateLimit | None = None
+    raw: tuple[Raw, ...] = ()
+    """These three as in Response."""
 
 
 class Failed(Struct, frozen=True):
@@ -217,7 +262,8 @@ StreamEvent = (
 class Provider(Protocol):
     """Anything that answers a request: the seam between the agent and every model.
 
-    One that takes a `response_format` has an attribute `native_objects` that is True.
+    One that takes a `response_format` has an attribute `native_objects` that is True. One that
+    cannot be told everything about tools has a method `supports_tool_choice` from a mode to bool.
     """
 
     name: str

@@ -17,9 +17,10 @@ import msgspec
 
 from tape.formats import anthropic
 
-from .body import options, with_array
+from .body import left_out, options, with_array
 from .connection import Call
 from .histories import Histories
+from .pictures import showing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +49,8 @@ _TAKES_NO_TEMPERATURE = re.compile(r"(?:.*/)?claude-(?:opus-(?:4[-.][7-9]|[5-9])
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BETA = "anthropic-beta"
 _OWN_HOST = "anthropic"
+_USER_ID = "user_id"
+_FIXED = "with thinking, and for the newest models, it is fixed"
 
 
 class _Unmarked:
@@ -78,7 +81,9 @@ class Writer:
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._form = anthropic.Options(thinking_as_text=preset.quirks.thinking_as_text)
-        self._histories = Histories(lambda form, load: _Unmarked(anthropic.encoder(form, load)))
+        self._histories = Histories(
+            lambda form, load: _Unmarked(showing(anthropic.encoder(form, load), _by_address))
+        )
 
     def call(self, request: Request) -> Call:
         """Return the call; its options have the last word. Raises MsgspecError for bad options."""
@@ -90,7 +95,8 @@ class Writer:
         messages = self._histories.elements(request, self._form)
         messages = _marked(messages, _MARKED_MESSAGES if cached else 0)
         body = with_array({**wire, **self.preset.body, **own}, b"messages", messages)
-        return Call(_PATH, body, self._headers(wire, betas))
+        warnings = _warnings(request, self.preset, wire)
+        return Call(_PATH, body, self._headers(wire, betas), warnings)
 
     def _headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
         """Return the beta header: what the preset, the call and the way of thinking ask for."""
@@ -103,6 +109,10 @@ class Writer:
         return {_BETA: said} if said else {}
 
 
+def _by_address(url: str, _mime: str) -> WireObject:
+    return {"type": "image", "source": {"type": "url", "url": url}}
+
+
 def envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its messages and options."""
     return {
@@ -113,6 +123,7 @@ def envelope(request: Request, preset: Preset) -> WireObject:
         **_system(request),
         **_thinking(request, preset),
         **_sampling(request, preset),
+        **_metadata(request),
     }
 
 
@@ -214,4 +225,31 @@ def _sampling(request: Request, preset: Preset) -> WireObject:
     fixed = _TAKES_NO_TEMPERATURE.match(request.model) or _thinking(request, preset)
     if request.temperature is not None and not fixed:
         sampling["temperature"] = request.temperature
+    both = "temperature" in sampling and _CLAUDE.match(request.model)
+    if request.top_p is not None and not fixed and not both:
+        sampling["top_p"] = request.top_p
     return sampling
+
+
+def _metadata(request: Request) -> WireObject:
+    user = (request.metadata or {}).get(_USER_ID)
+    return {} if user is None else {"metadata": {_USER_ID: user}}
+
+
+def _warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[str, ...]:
+    forced = request.tool_choice.mode in {"required", "named"}
+    kept = {*(request.metadata or ())} <= {_USER_ID}
+    return left_out(
+        preset,
+        request,
+        temperature=("temperature" in wire, _FIXED),
+        top_p=(
+            "top_p" in wire,
+            "it goes beside temperature on older models only" if "temperature" in wire else _FIXED,
+        ),
+        metadata=(kept, "it takes nothing but a user_id"),
+        reasoning_effort=(
+            "thinking" in wire,
+            "a tool call that is forced excludes thinking" if forced else "there is no room for it",
+        ),
+    )

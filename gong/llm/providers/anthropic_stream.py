@@ -34,7 +34,7 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .values import WireObject, wire_object, words
+from .values import WireObject, wire_object, wire_objects, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ _STOPS: dict[str, StopReason] = {
 class _WireEvent(Struct, frozen=True):
     """Every event of the stream; which fields are there depends on its type."""
 
-    type: str = ""
+    type: str | None = None
     index: int | None = 0
     message: WireObject | None = None
     content_block: WireObject | None = None
@@ -178,7 +178,7 @@ class StreamDecoder:
         self._stop = message.get("stop_reason")
         self._count(message.get("usage"))
         yield StreamStart(str(message.get("model") or ""), message.get("id"))
-        for index, block in enumerate(message.get("content") or ()):
+        for index, block in enumerate(wire_objects(message.get("content"), "text")):
             yield from self._begin(index, block)
             yield from self._end(index)
 
@@ -238,6 +238,8 @@ class StreamDecoder:
 
 
 def _decoded(data: bytes) -> _WireEvent:
+    if data == b"null":
+        return _WireEvent()
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse

@@ -10,6 +10,7 @@ from tape.blocks import NO_JSON
 from tape.formats.wire import encoded
 
 if TYPE_CHECKING:
+    from ..presets import Preset
     from ..types import Request
     from .values import WireObject
 
@@ -26,6 +27,18 @@ def with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
     pieces = [b'%b"%b":[%b' % (before, name, first), *others]
     pieces[-1] += b"]}"
     return b",".join(pieces)
+
+
+def left_out(preset: Preset, request: Request, **sent: tuple[bool, str]) -> tuple[str, ...]:
+    """Return a warning for each field of the request that has a value and was not sent.
+
+    `sent` gives for a field's name whether it was, and why it is not.
+    """
+    return tuple(
+        f"{preset.name} was not sent {name}: {why}"
+        for name, (is_sent, why) in sent.items()
+        if not is_sent and getattr(request, name) not in (None, {})
+    )
 
 
 def options(request: Request) -> WireObject:

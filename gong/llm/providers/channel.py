@@ -10,14 +10,18 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
 
 from ...errors import InvalidRequest, ModelError
+from ..types import Finish
 from .connection import Connection, Route
 from .failures import Failures
+from .limits import rate_limit
 from .sse import Events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 
     from ..presets import Preset
     from ..types import StreamEvent
@@ -46,6 +50,27 @@ class Decoder(Protocol):
         ...
 
 
+class _Beside:
+    """What is known of an answer beside its events, for the last of them."""
+
+    def __init__(self) -> None:
+        self.warnings: tuple[str, ...] = ()
+        self.headers: Mapping[str, str] = {}
+        self._raw: list[Raw] = []
+
+    def take(self, data: bytes) -> None:
+        """Keep the data of an event, which is JSON but for the mark of the end."""
+        if data.startswith((b"{", b"[{")):
+            self._raw.append(Raw(data))
+
+    def told(self, event: StreamEvent) -> StreamEvent:
+        """Return the event, a Finish with what stands here."""
+        if not isinstance(event, Finish):
+            return event
+        raw, limits = tuple(self._raw), rate_limit(self.headers)
+        return replace(event, warnings=self.warnings, rate_limit=limits, raw=raw)
+
+
 class Channel:
     """The way to one provider."""
 
@@ -55,23 +80,32 @@ class Channel:
         self._connection = Connection(sdk, Route(preset, key, endpoint), self.failures)
 
     async def answer(
-        self, write: Callable[[], Call], decoder: Decoder
+        self, write: Callable[[], Call], decoder: Decoder, *, keep: bool = False
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the answer to a call; closing it closes the connection."""
+        """Yield the events of the answer to a call; closing it closes the connection.
+
+        With `keep` the last event holds what the provider sent.
+        """
+        beside = _Beside()
         try:
-            async with self._connection.reply(self._written(write)) as reply:
+            call = self._written(write)
+            beside.warnings = call.warnings
+            async with self._connection.reply(call) as reply:
+                beside.headers = reply.headers
                 async with aclosing(self._data(reply)) as found:
                     async for data in found:
+                        if keep:
+                            beside.take(data)
                         for event in decoder.feed(data):
                             yield event
                         if decoder.finished:
                             break
                 for event in decoder.finish():
-                    yield event
+                    yield beside.told(event)
                 await reply.drain()
         except ModelError as error:
             for event in decoder.ending(error):
-                yield event
+                yield beside.told(event)
 
     async def close(self) -> None:
         """Let go of connections."""

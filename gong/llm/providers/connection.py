@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from .patience import Patience
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from httpx2 import Response
 
@@ -38,6 +38,8 @@ class Call(NamedTuple):
     path: str
     body: bytes
     headers: dict[str, str]
+    warnings: tuple[str, ...] = ()
+    """What of the request has no place in it."""
 
 
 class Modules(NamedTuple):
@@ -91,6 +93,7 @@ class Reply:
     ) -> None:
         self._chunks = response.aiter_bytes()
         self._response, self._patience, self._failures = response, patience, failures
+        self.headers: Mapping[str, str] = response.headers
         self._broken = (http.HTTPError, http.StreamError)
 
     async def next(self, seconds: float, *, begun: bool) -> bytes | None:

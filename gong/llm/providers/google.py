@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
     from ..presets import Preset
-    from ..types import Request, StreamEvent
+    from ..types import ChoiceMode, Request, StreamEvent
     from .connection import Call, Limits, Modules, Route
 
 
@@ -61,7 +61,11 @@ class GoogleProvider:
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
         decoder = StreamDecoder(self._channel.failures)
-        return self._channel.answer(partial(self._writer.call, request), decoder)
+        return self._channel.answer(partial(self._writer.call, request), decoder, keep=request.raw)
+
+    def supports_tool_choice(self, mode: ChoiceMode) -> bool:
+        """Return whether the provider can be told so."""
+        return mode in self._writer.preset.quirks.tool_choices
 
     async def close(self) -> None:
         """Let go of connections."""

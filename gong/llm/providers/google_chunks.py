@@ -66,6 +66,8 @@ _CALL = msgspec.json.Decoder(_Call)
 
 def chunk_of(data: bytes) -> Chunk:
     """Return the chunk in an event's data; raises ValueError, for wrong types too."""
+    if data == b"null":
+        return Chunk()
     try:
         return _CHUNK.decode(data)
     except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse

@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from tape.formats import gemini
 
-from .body import options, with_array
+from .body import left_out, options, with_array
 from .connection import Call
 from .histories import Histories
+from .pictures import showing
 
 if TYPE_CHECKING:
     from ..presets import Preset
@@ -47,7 +48,9 @@ class Writer:
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
-        self._histories = Histories(gemini.encoder)
+        self._histories = Histories(
+            lambda form, load: showing(gemini.encoder(form, load), _by_address)
+        )
 
     def call(self, request: Request) -> Call:
         """Return the call; the request's options have the last word.
@@ -59,7 +62,17 @@ class Writer:
         for more in (self.preset.body, options(request)):
             settings = {**wire.get(_SETTINGS, {}), **more.get(_SETTINGS, {})}
             wire = {**wire, **more, **({_SETTINGS: settings} if settings else {})}
-        return Call(path(request.model), with_array(wire, b"contents", contents), {})
+        warnings = left_out(
+            self.preset,
+            request,
+            metadata=(False, "its API has no place for it"),
+            reasoning_effort=(
+                _thinking(request, self.preset) is not None,
+                f"{request.model} is not known to think",
+            ),
+        )
+        body = with_array(wire, b"contents", contents)
+        return Call(path(request.model), body, {}, warnings)
 
     def _form(self, model: str) -> gemini.Options:
         is_new = _generation(model) >= _FIRST_WITH_LEVEL
@@ -68,6 +81,10 @@ class Writer:
             media_in_results=is_new,
             thinking_as_text=self.preset.quirks.thinking_as_text,
         )
+
+
+def _by_address(url: str, mime: str) -> WireObject:
+    return {"fileData": {"mimeType": mime, "fileUri": url}}
 
 
 def envelope(request: Request, preset: Preset) -> WireObject:
@@ -113,6 +130,7 @@ def _settings(request: Request, preset: Preset) -> WireObject:
     shape = request.response_format
     settings = {
         "temperature": request.temperature,
+        "topP": request.top_p,
         "maxOutputTokens": request.max_tokens,
         "stopSequences": list(request.stop_sequences) or None,
         "responseMimeType": "application/json" if shape else None,

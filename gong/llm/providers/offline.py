@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tape.blocks import Text
+from tape.blocks import Text, tool_calls
+from tape.summaries import summary_text
 
+from ..digest import LIMIT, SUMMARISER, Piece, digest, focus_of, length_of, read
 from ..types import Finish, StreamEvent, StreamStart
-from .plan import next_move, report
+from .memory import HELP_BEGINS, recalled, said_before, summary_in
+from .plan import Call, left, next_move, report
 from .rules import parse
+from .steps import Summarised
 from .words import call_events, text_events, thinking_events, usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
+    from tape.blocks import ToolCall
     from tape.view import Message
 
     from ..types import Request
-    from .rules import Think
+    from .steps import Step, Think
 
 
 class OfflineProvider:
@@ -47,7 +52,12 @@ class OfflineProvider:
 
 def _answer(request: Request) -> Iterator[StreamEvent]:
     prompt, results = _newest_request(request.messages)
-    steps, tools = parse(prompt), _tools(request)
+    if request.system.startswith(SUMMARISER):
+        pieces = map(_without_help, read(prompt))
+        summary = digest(pieces, focus_of(prompt), length_of(prompt) or LIMIT)
+        yield from _said(request, summary_text(summary))
+        return
+    steps, tools = _steps(request, prompt), _tools(request)
     thoughts, call = next_move(steps, tools, len(results))
     thinking = [_thought(thought) for thought in thoughts]
     yield StreamStart(request.model)
@@ -60,6 +70,35 @@ def _answer(request: Request) -> Iterator[StreamEvent]:
         said = report(steps, tools, results)
         yield from text_events(len(thinking), said)
     yield Finish("tool_calls" if call else "stop", usage(request, [*thinking, said]))
+
+
+def _without_help(piece: Piece) -> Piece:
+    """Return a piece of a transcript; of the help, only that there was nothing to answer."""
+    is_help = piece.role == "assistant" and piece.text.startswith(HELP_BEGINS)
+    return Piece("assistant", "I did not understand that.") if is_help else piece
+
+
+def _said(request: Request, text: str) -> Iterator[StreamEvent]:
+    yield StreamStart(request.model)
+    yield from text_events(0, text)
+    yield Finish("stop", usage(request, [text]))
+
+
+def _steps(request: Request, prompt: str) -> tuple[Step, ...]:
+    """Return what the newest request asks for; what is left of it, where a summary replaced it."""
+    summary, tools = summary_in(prompt), _tools(request)
+    if summary is None:
+        return recalled(parse(prompt), prompt, said_before(request.messages, prompt), tools)
+    steps = parse(summary.requests[-1]) if summary.requests else ()
+    made = [_call(call) for message in request.messages for call in tool_calls(message.content)]
+    return left(steps, tools, made) or (Summarised(),)
+
+
+def _call(call: ToolCall) -> Call:
+    try:
+        return Call(call.name, msgspec.json.decode(bytes(call.args) or b"{}", type=dict[str, str]))
+    except msgspec.DecodeError:
+        return Call(call.name, {})
 
 
 def _newest_request(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:

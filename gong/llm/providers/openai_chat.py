@@ -5,11 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tape.formats.openai_chat import encoder
-
 from .channel import Channel
-from .histories import Histories
-from .openai_chat_request import call
+from .openai_chat_request import Writer
 from .openai_chat_stream import StreamDecoder
 from .openai_sdk import OpenAISdk
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from ..presets import Preset
-    from ..types import Request, StreamEvent
+    from ..types import ChoiceMode, Request, StreamEvent
 
 
 class OpenAIChatProvider:
@@ -26,14 +23,17 @@ class OpenAIChatProvider:
     def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
         self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
         self.native_objects = preset.quirks.json_schema
-        self._preset = preset
         self._channel = Channel(OpenAISdk(), preset, key, endpoint)
-        self._histories = Histories(encoder)
+        self._writer = Writer(preset)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        write = partial(call, request, self._preset, self._histories)
-        return self._channel.answer(write, StreamDecoder(self._channel.failures))
+        decoder = StreamDecoder(self._channel.failures)
+        return self._channel.answer(partial(self._writer.call, request), decoder, keep=request.raw)
+
+    def supports_tool_choice(self, mode: ChoiceMode) -> bool:
+        """Return whether the provider can be told so."""
+        return mode in self._writer.preset.quirks.tool_choices
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -24,13 +24,14 @@ from tape.formats.ids import (
 from tape.formats.wire import encoded
 from tape.view import Message
 
-from .body import options, with_array
+from .body import left_out, options, with_array
 from .connection import Call
+from .histories import Histories
+from .pictures import showing
 
 if TYPE_CHECKING:
     from ..presets import Preset, Quirks
     from ..types import Request, ToolChoice, ToolSpec
-    from .histories import Histories
     from .values import WireObject
 
 _IDS = {
@@ -44,26 +45,53 @@ _IDS = {
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _KNOWS_MARKS = re.compile(r"claude|anthropic/", re.IGNORECASE)
 _MARKED_MESSAGES = 2
+_TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
+"""Names of models that know tools of free text: GPT-5 and newer."""
 
 
-def call(request: Request, preset: Preset, histories: Histories) -> Call:
-    """Return what is sent; raises MsgspecError for options that are no JSON object."""
-    quirks = preset.quirks
-    stream: WireObject = {"stream_options": {"include_usage": True}}
-    fields = {
-        "model": request.model,
-        "stream": True,
-        **(stream if quirks.usage_in_stream else {}),
-        **_kept(request, quirks),
-        **_tools(request, quirks),
-        **_thinking(request, quirks),
-        **_sampling(request, quirks),
-        **_format(request),
-        **preset.body,
-        **options(request),
-    }
-    body = with_array(fields, b"messages", _messages(request, quirks, histories))
-    return Call("/chat/completions", body, {})
+class Writer:
+    """Writes the calls of a growing history, each message encoded once."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._histories = Histories(
+            lambda form, load: showing(openai_chat.encoder(form, load), _by_address, detail=True)
+        )
+
+    def call(self, request: Request) -> Call:
+        """Return what is sent; raises MsgspecError for options that are no JSON object."""
+        quirks = self.preset.quirks
+        stream: WireObject = {"stream_options": {"include_usage": True}}
+        fields = {
+            "model": request.model,
+            "stream": True,
+            **(stream if quirks.usage_in_stream else {}),
+            **_kept(request, quirks),
+            **_tools(request, quirks),
+            **_thinking(request, quirks),
+            **_sampling(request, quirks),
+            **_format(request),
+            **self.preset.body,
+            **options(request),
+        }
+        is_kept = fields.get("store") is True
+        if request.metadata and is_kept:
+            fields = {"metadata": request.metadata, **fields}
+        warnings = left_out(
+            self.preset,
+            request,
+            metadata=(is_kept, 'it goes with the option "store": true only'),
+            reasoning_effort=(
+                bool(_thinking(request, quirks)),
+                "its models are not asked to think",
+            ),
+        )
+        body = with_array(fields, b"messages", _messages(request, quirks, self._histories))
+        return Call("/chat/completions", body, {}, warnings)
+
+
+def _by_address(url: str, _mime: str) -> WireObject:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def effort(request: Request, quirks: Quirks) -> str | None:
@@ -72,16 +100,23 @@ def effort(request: Request, quirks: Quirks) -> str | None:
     return None if wanted is None else quirks.effort_names.get(wanted, wanted)
 
 
+def freeform(request: Request, quirks: Quirks) -> frozenset[str]:
+    """Return the names of the tools that take free text, where host and model have such tools."""
+    if not quirks.freeform or not _TAKES_TEXT.match(request.model):
+        return frozenset()
+    return frozenset(tool.name for tool in request.tools if tool.freeform is not None)
+
+
 def _messages(request: Request, quirks: Quirks, histories: Histories) -> list[bytes]:
     prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
     told = replace(request, messages=(*prompt, *request.messages))
-    elements = histories.elements(told, _form(quirks))
+    elements = histories.elements(told, _form(request, quirks))
     if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
         elements = _marked(elements)
     return elements
 
 
-def _form(quirks: Quirks) -> openai_chat.Options:
+def _form(request: Request, quirks: Quirks) -> openai_chat.Options:
     """Return how a host with these quirks takes messages."""
     return openai_chat.Options(
         ids=_IDS[quirks.call_ids],
@@ -90,6 +125,7 @@ def _form(quirks: Quirks) -> openai_chat.Options:
         replay_reasoning=quirks.replay_reasoning,
         tool_result_name=quirks.tool_result_name,
         filler_after_tools=quirks.filler_after_tools,
+        freeform=freeform(request, quirks),
     )
 
 
@@ -130,11 +166,16 @@ def _tools(request: Request, quirks: Quirks) -> WireObject:
             tool_calls(message.content) for message in request.messages
         )
         return {"tools": []} if had_calls else {}
-    tools = [_tool(tool, quirks) for tool in request.tools]
-    return {"tools": tools, **_choice(request.tool_choice)}
+    texts = freeform(request, quirks)
+    tools = [_tool(tool, quirks, texts) for tool in request.tools]
+    return {"tools": tools, **_choice(request.tool_choice, texts)}
 
 
-def _tool(tool: ToolSpec, quirks: Quirks) -> WireObject:
+def _tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
+    if tool.name in texts and tool.freeform is not None:
+        shape = {"type": "grammar", "grammar": tool.freeform}
+        custom = {"name": tool.name, "description": tool.description, "format": shape}
+        return {"type": "custom", "custom": custom}
     strict = {"strict": False} if quirks.strict_tools else {}
     function = {
         "name": tool.name,
@@ -145,14 +186,15 @@ def _tool(tool: ToolSpec, quirks: Quirks) -> WireObject:
     return {"type": "function", "function": function}
 
 
-def _choice(choice: ToolChoice) -> WireObject:
+def _choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
     match choice.mode:
         case "auto":
             return {}
         case "none" | "required":
             return {"tool_choice": choice.mode}
         case "named":
-            return {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
+            kind = "custom" if choice.name in texts else "function"
+            return {"tool_choice": {"type": kind, kind: {"name": choice.name}}}
     assert_never(choice.mode)
 
 
@@ -176,6 +218,8 @@ def _sampling(request: Request, quirks: Quirks) -> WireObject:
         sampling[quirks.max_tokens_field] = request.max_tokens
     if request.temperature is not None:
         sampling["temperature"] = request.temperature
+    if request.top_p is not None:
+        sampling["top_p"] = request.top_p
     if request.stop_sequences:
         sampling["stop"] = request.stop_sequences
     return sampling

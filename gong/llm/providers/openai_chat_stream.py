@@ -161,7 +161,7 @@ class StreamDecoder:
             self._started = True
             yield StreamStart(words(chunk.get("model")), words(chunk.get("id")) or None)
         for choice in choices:
-            if not choice.get("index"):
+            if choice is not None and not choice.get("index"):
                 self._count(choice.get("usage"))
                 yield from self._delta(choice.get("delta") or choice.get("message") or {})
                 self._stop = words(choice.get("finish_reason")) or self._stop
@@ -185,7 +185,8 @@ class StreamDecoder:
             yield from self._write("refusal", words(refusal))
         pieces = delta.get("tool_calls") or ()
         for piece in [pieces] if isinstance(pieces, dict) else pieces:
-            yield from self._call_piece(piece)
+            if piece is not None:
+                yield from self._call_piece(piece)
         if function := delta.get("function_call"):
             yield from self._call_piece({"index": 0, "function": function})
 

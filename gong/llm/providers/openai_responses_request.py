@@ -9,43 +9,66 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, assert_never
 
+import msgspec
+
 from tape.formats import openai_responses
 
 from ...errors import InvalidRequest
-from .body import options, with_array
+from .body import left_out, options, with_array
 from .connection import Call
-from .openai_chat_request import effort
+from .histories import Histories
+from .openai_chat_request import effort, freeform
+from .pictures import showing
 
 if TYPE_CHECKING:
     from ..presets import Preset, Quirks
     from ..types import Request, ToolChoice, ToolSpec
-    from .histories import Histories
     from .values import WireObject
 
 _DOES_NOT_REASON = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-|gpt-[\d.]+-chat)")
 """Names of models that refuse to be asked for encrypted reasoning."""
 
 
-def call(request: Request, preset: Preset, histories: Histories) -> Call:
-    """Return what is sent; raises MsgspecError for options that are no JSON object."""
-    quirks = preset.quirks
-    fields = {
-        "model": request.model,
-        "stream": True,
-        **_kept(request, quirks),
-        **({"instructions": request.system} if request.system.strip() else {}),
-        **_tools(request, quirks),
-        **_thinking(request, quirks),
-        **_sampling(request, preset),
-        **_format(request),
-        **preset.body,
-        **options(request),
-    }
-    form = openai_responses.Options(
-        system_role=quirks.system_role, thinking_as_text=quirks.thinking_as_text
-    )
-    body = with_array(fields, b"input", histories.elements(request, form))
-    return Call("/responses", body, {})
+class Writer:
+    """Writes the calls of a growing history, each message encoded once."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._histories = Histories(
+            lambda form, load: showing(
+                openai_responses.encoder(form, load), _by_address, detail=True
+            )
+        )
+
+    def call(self, request: Request) -> Call:
+        """Return what is sent; raises MsgspecError for options that are no JSON object."""
+        quirks = self.preset.quirks
+        fields = {
+            "model": request.model,
+            "stream": True,
+            **_kept(request, quirks),
+            **({"instructions": request.system} if request.system.strip() else {}),
+            **_tools(request, quirks),
+            **_thinking(request, quirks),
+            **_sampling(request, self.preset),
+            **_format(request),
+            **self.preset.body,
+            **options(request),
+        }
+        form = openai_responses.Options(
+            system_role=quirks.system_role,
+            thinking_as_text=quirks.thinking_as_text,
+            freeform=freeform(request, quirks),
+        )
+        body = with_array(fields, b"input", self._histories.elements(request, form))
+        asked = bool(_thinking(request, quirks))
+        why = "its models are not asked to think"
+        warnings = left_out(self.preset, request, reasoning_effort=(asked, why))
+        return Call("/responses", body, {}, warnings)
+
+
+def _by_address(url: str, _mime: str) -> WireObject:
+    return {"type": "input_image", "detail": "auto", "image_url": url}
 
 
 def _kept(request: Request, quirks: Quirks) -> WireObject:
@@ -63,12 +86,17 @@ def _kept(request: Request, quirks: Quirks) -> WireObject:
 def _tools(request: Request, quirks: Quirks) -> WireObject:
     if not request.tools:
         return {}
-    tools = [_tool(tool, quirks) for tool in request.tools]
-    return {"tools": tools, **_choice(request.tool_choice)}
+    texts = freeform(request, quirks)
+    tools = [_tool(tool, quirks, texts) for tool in request.tools]
+    return {"tools": tools, **_choice(request.tool_choice, texts)}
 
 
-def _tool(tool: ToolSpec, quirks: Quirks) -> WireObject:
+def _tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
     """Return a tool; where strictness is known, it is the default and must be declined."""
+    if tool.name in texts and tool.freeform is not None:
+        shape = {"type": "grammar", **msgspec.structs.asdict(tool.freeform)}
+        told = {"name": tool.name, "description": tool.description, "format": shape}
+        return {"type": "custom", **told}
     strict = {"strict": False} if quirks.strict_tools else {}
     return {
         "type": "function",
@@ -79,14 +107,15 @@ def _tool(tool: ToolSpec, quirks: Quirks) -> WireObject:
     }
 
 
-def _choice(choice: ToolChoice) -> WireObject:
+def _choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
     match choice.mode:
         case "auto":
             return {}
         case "none" | "required":
             return {"tool_choice": choice.mode}
         case "named":
-            return {"tool_choice": {"type": "function", "name": choice.name}}
+            kind = "custom" if choice.name in texts else "function"
+            return {"tool_choice": {"type": kind, "name": choice.name}}
     assert_never(choice.mode)
 
 
@@ -108,6 +137,10 @@ def _sampling(request: Request, preset: Preset) -> WireObject:
         sampling["max_output_tokens"] = request.max_tokens
     if request.temperature is not None:
         sampling["temperature"] = request.temperature
+    if request.top_p is not None:
+        sampling["top_p"] = request.top_p
+    if request.metadata:
+        sampling["metadata"] = request.metadata
     return sampling
 
 

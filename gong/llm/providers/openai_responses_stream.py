@@ -31,7 +31,7 @@ from ..types import (
     ToolCallStart,
 )
 from .openai_usage import responses_usage
-from .values import wire_object, words
+from .values import wire_object, wire_objects, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,10 +154,10 @@ class StreamDecoder:
                 yield from self._fill(event, event.get(_WHOLES[kind]))
             case "response.created" | "response.in_progress" | "response.queued":
                 yield from self._start(wire_object(event.get("response")))
-            case "response.output_item.added":
-                yield from self._begin(_key(event), event["item"])
+            case "response.output_item.added" if item := event["item"]:
+                yield from self._begin(_key(event), item)
             case "response.output_item.done":
-                yield from self._end(_key(event), event["item"])
+                yield from self._end_as_told(_key(event), event["item"])
             case "response.completed" | "response.incomplete":
                 yield from self._complete(wire_object(event.get("response")))
             case "response.failed" | "response.cancelled":
@@ -243,6 +243,14 @@ class StreamDecoder:
         item.parts[kind, number] = part
         return part, opening
 
+    def _end_as_told(self, key: Any, wire: WireObject | None) -> Iterator[StreamEvent]:
+        """Yield the end of an item, as it was so far where there is nothing in its place."""
+        known = self._open.get(key)
+        if wire:
+            yield from self._end(key, wire)
+        elif known is not None:
+            yield from self._end(key, known.wire)
+
     def _end(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
         if key not in self._open:
             yield from self._begin(key, wire)
@@ -268,7 +276,7 @@ class StreamDecoder:
                 yield OpaqueBlock(item.index, packed(wire))
 
     def _end_message(self, item: _Item) -> Iterator[StreamEvent]:
-        content = item.wire.get("content") or []
+        content = wire_objects(item.wire.get("content"), "output_text")
         for number, piece in enumerate(content):
             if name := _PARTS.get(str(piece.get("type"))):
                 yield from self._fill_part(item, (name, number), piece.get(name))
@@ -313,7 +321,7 @@ def _delta(item: _Item, index: int, text: str) -> StreamEvent:
 def _thoughts(wire: WireObject) -> Iterator[tuple[tuple[str, int], Any]]:
     """Yield the parts of a whole reasoning item, each with its place."""
     for name in ("summary", "content"):
-        for number, piece in enumerate(wire.get(name) or ()):
+        for number, piece in enumerate(wire_objects(wire.get(name), f"{name}_text")):
             yield (name, number), piece.get("text")
 
 

@@ -14,7 +14,21 @@ from msgspec import Struct
 
 from tape.blocks import text_of
 
-from .rules import List, Puzzle, Read, Replace, Run, Search, Step, Think, Write
+from .memory import HELP_BEGINS, SEARCHER, from_search, nothing
+from .steps import (
+    List,
+    Puzzle,
+    Read,
+    Recall,
+    Remember,
+    Replace,
+    Run,
+    Search,
+    Step,
+    Summarised,
+    Think,
+    Write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +36,7 @@ if TYPE_CHECKING:
     from tape.view import Message
 
 HELP = (
-    "I am the offline model: I follow rules and need no network and no key. I understand:\n"
+    f"{HELP_BEGINS}: I follow rules and need no network and no key. I understand:\n"
     "- read FILE\n"
     "- list DIR\n"
     "- search TEXT in DIR\n"
@@ -30,6 +44,7 @@ HELP = (
     "- write FILE with TEXT, or with a fenced block\n"
     "- replace A with B in FILE\n"
     "- think about TEXT\n"
+    "- remember that TEXT, and later a question about it\n"
     "and several of them joined by “then”, one step each.\n"
     "For a real model set ANTHROPIC_API_KEY and start "
     "`gong chat -m anthropic/claude-sonnet-5-5`."
@@ -84,6 +99,19 @@ def next_move(
     return thoughts, None
 
 
+def left(steps: Sequence[Step], tools: frozenset[str], made: Sequence[Call]) -> tuple[Step, ...]:
+    """Return the steps from the first of the calls that were made on; none where they do not fit.
+
+    So a request is gone on with whose first results a summary has replaced.
+    """
+    calls = [(place, call_for(step, tools)) for place, step in enumerate(steps)]
+    wanted = [(place, call) for place, call in calls if call]
+    for begin, (place, _) in enumerate(wanted):
+        if made and [call for _, call in wanted[begin : begin + len(made)]] == [*made]:
+            return tuple(steps[place:])
+    return ()
+
+
 def report(steps: Sequence[Step], tools: frozenset[str], results: Iterable[Message]) -> str:
     """Return what came back, a sentence or two for each step; HELP when nothing was understood."""
     if all(isinstance(step, Puzzle) for step in steps):
@@ -107,7 +135,9 @@ def _wanted(step: Step, tools: frozenset[str]) -> Call | None:
         case Replace():
             args = {"path": step.path, "oldText": step.old, "newText": step.new}
             call = Call("edit", args)
-        case Think() | Puzzle():
+        case Recall(answer=None):
+            call = Call(SEARCHER, {"query": step.words})
+        case Think() | Puzzle() | Remember() | Recall() | Summarised():
             call = None
         case _:
             assert_never(step)
@@ -127,6 +157,12 @@ def _sentences(
     for step in steps:
         if isinstance(step, Think):
             yield f"I thought about {step.about}." if step.about else "I thought."
+        elif isinstance(step, Summarised):
+            yield "I go on from the summary: what is left of the request is to be asked anew."
+        elif isinstance(step, Remember):
+            yield f"Noted: {_clipped(step.fact, _LONG)}"
+        elif isinstance(step, Recall) and not (SEARCHER in tools and step.answer is None):
+            yield step.answer or nothing(step.question)
         elif isinstance(step, Puzzle):
             yield f"I did not understand “{_clipped(step.text, _SHORT)}”."
         elif call := call_for(step, tools):
@@ -171,7 +207,9 @@ def _success(step: Step, text: str) -> str:
             said = f"{step.path} is written."
         case Replace():
             said = f"{step.path} is changed: {_quoted(step.old)} is now {_quoted(step.new)}."
-        case Think() | Puzzle():
+        case Recall():
+            said = from_search(step.question, text)
+        case Think() | Puzzle() | Remember() | Summarised():
             pass
         case _:
             assert_never(step)

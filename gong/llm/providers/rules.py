@@ -9,65 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from ..passages import is_question, remembered, sentences
+from .steps import List, Puzzle, Read, Remember, Replace, Run, Search, Step, Think, Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-class Read(Struct, frozen=True, tag="read"):
-    """Read a file."""
-
-    path: str
-
-
-class List(Struct, frozen=True, tag="list"):
-    """List a folder."""
-
-    path: str
-
-
-class Search(Struct, frozen=True, tag="search"):
-    """Search a folder's files for a pattern."""
-
-    pattern: str
-    path: str
-
-
-class Run(Struct, frozen=True, tag="run"):
-    """Run a shell command."""
-
-    command: str
-
-
-class Write(Struct, frozen=True, tag="write"):
-    """Write a file anew."""
-
-    path: str
-    content: str
-
-
-class Replace(Struct, frozen=True, tag="replace"):
-    """Put one text in the place of another in a file."""
-
-    path: str
-    old: str
-    new: str
-
-
-class Think(Struct, frozen=True, tag="think"):
-    """Think aloud; `about` may be empty."""
-
-    about: str
-
-
-class Puzzle(Struct, frozen=True, tag="puzzle"):
-    """Words that were not understood."""
-
-    text: str
-
-
-Step = Read | List | Search | Run | Write | Replace | Think | Puzzle
 
 _FENCE = r"```[^\n]*\n(?:.*?\n)??[ \t]*```"
 _QUOTED = r'"[^"]*"|(?<!\w)\'[^\'\n]*\'(?!\w)|`[^`\n]+`|“[^”]*”'
@@ -114,18 +60,34 @@ def _next_clause(prompt: str, start: int) -> tuple[str, int]:
 
 
 def _joined_puzzles(steps: Iterator[Step]) -> Iterator[Step]:
-    """Yield the steps, with puzzles that follow one another as one: prose has many lines."""
-    puzzle: Puzzle | None = None
+    """Yield the steps, with puzzles that follow one another as one: prose has many lines.
+
+    A fact goes on in a puzzle behind it, unless that asks something.
+    """
+    last: Puzzle | Remember | None = None
     for step in steps:
-        if isinstance(step, Puzzle):
-            puzzle = Puzzle(f"{puzzle.text}\n{step.text}") if puzzle else step
+        if isinstance(step, Puzzle) and last is not None and not _is_new(last, step):
+            last = _longer(last, step.text)
             continue
-        if puzzle:
-            yield puzzle
-            puzzle = None
-        yield step
-    if puzzle:
-        yield puzzle
+        if last is not None:
+            yield last
+            last = None
+        if isinstance(step, Puzzle | Remember):
+            last = step
+        else:
+            yield step
+    if last is not None:
+        yield last
+
+
+def _is_new(last: Puzzle | Remember, puzzle: Puzzle) -> bool:
+    return isinstance(last, Remember) and any(map(is_question, sentences(puzzle.text)))
+
+
+def _longer(last: Puzzle | Remember, text: str) -> Puzzle | Remember:
+    if isinstance(last, Puzzle):
+        return Puzzle(f"{last.text}\n{text}")
+    return Remember(f"{last.fact}; {text}")
 
 
 def _step(clause: str) -> Step:
@@ -287,6 +249,11 @@ def _think(clause: str) -> Step | None:
     return Think(found["about"] or "") if found else None
 
 
+def _remember(clause: str) -> Step | None:
+    fact = remembered(clause)
+    return Remember(fact) if fact else None
+
+
 _RULES: tuple[Callable[[str], Step | None], ...] = (
     _think,
     _run,
@@ -295,10 +262,11 @@ _RULES: tuple[Callable[[str], Step | None], ...] = (
     _search,
     _list,
     _read,
+    _remember,
 )
 
 
-_RULES_FOR_LONG_TEXT = (_think, _run, _write)
+_RULES_FOR_LONG_TEXT = (_think, _run, _write, _remember)
 
 
 def _named_path(words: str) -> str | None:

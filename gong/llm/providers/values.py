@@ -13,6 +13,13 @@ def wire_object(value: Any) -> WireObject:
     return value if isinstance(value, dict) else {}
 
 
+def wire_objects(value: Any, kind: str) -> list[WireObject]:
+    """Return the objects of an array; a text in its place, or in it, is one of this type."""
+    given = value if isinstance(value, list) else [value]
+    texts = ({"type": kind, "text": one} if isinstance(one, str) else one for one in given)
+    return [one for one in texts if isinstance(one, dict)]
+
+
 def words(value: Any) -> str:
     """Return a text, an empty one for null; raise TypeError for anything else."""
     if value is None:

@@ -4,17 +4,25 @@ import sys
 from contextlib import aclosing
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
-from gong.errors import AuthenticationError, ConfigurationError, ScriptEnded, UnknownModel
+from gong.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    InvalidRequest,
+    ScriptEnded,
+    UnknownModel,
+)
 from gong.llm.client import Client, default_model
 from gong.llm.presets import merged
 from gong.llm.providers.anthropic import AnthropicProvider
 from gong.llm.providers.offline import OfflineProvider
-from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, TextStart
-from tape.blocks import Text
+from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, TextStart, ToolSpec
+from tape.blocks import Text, ToolCall
 from tape.entries import Usage
 from tape.view import Message
+from tests.gong.llm.wire_server import Reply, WireServer
 
 LOCAL = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
 
@@ -153,6 +161,50 @@ def test_from_env_makes_the_first_provider_with_a_key_the_default():
     assert Client.from_env({}).default is None
     assert Client.from_env({"OPENAI_API_KEY": "k"}).default == "openai"
     assert Client.from_env({"GROQ_API_KEY": "k", "GEMINI_API_KEY": "k"}).default == "google"
+
+
+ASKED_ALL = Request(
+    model="m",
+    system="Be \ud83d brief.",
+    messages=(
+        Message("user", (Text("list"),)),
+        Message("assistant", (ToolCall(id="c1", name="ls", args=Raw(b'{"path":"."}')),)),
+        Message("tool", (Text("a.py"),), "c1", "ls"),
+    ),
+    tools=(ToolSpec("ls", "List a folder.", Raw(b'{"type":"object","properties":{}}')),),
+    max_tokens=99,
+)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai", "openai-chat", "google", "groq"])
+async def test_the_body_of_a_call_is_known_without_calling(name):
+    """Byte for byte what the provider is sent, and no key is needed for it."""
+    async with WireServer(Reply(status=401)) as server:
+        environ = {f"{name.upper().replace('-', '_')}_BASE_URL": server.url}
+        async with Client.from_env(environ) as client:
+            with pytest.raises(AuthenticationError):
+                await client.complete(replace(ASKED_ALL, provider=name))
+        (seen,) = server.requests
+    assert Client.from_env({}).body(f"{name}/m", ASKED_ALL) == seen.sent
+
+
+@pytest.mark.parametrize("name", ["offline/rules", "scripted/no/such/file.json"])
+def test_the_body_of_a_call_without_a_wire_is_the_request_as_json(name):
+    told = json.loads(Client.from_env({}).body(name, ASKED_ALL))
+    assert told["model"] == name.partition("/")[2]
+    assert told["system"] == "Be \ufffd brief."
+    assert told["messages"][1]["content"] == [
+        {"type": "tool_call", "id": "c1", "name": "ls", "args": {"path": "."}}
+    ]
+    assert [tool["name"] for tool in told["tools"]] == ["ls"]
+
+
+def test_the_body_of_a_call_that_cannot_be_written_says_why():
+    client = Client.from_env({})
+    with pytest.raises(UnknownModel, match="nope/x"):
+        client.body("nope/x", ASKED_ALL)
+    with pytest.raises(InvalidRequest, match="no JSON"):
+        client.body("groq/x", replace(ASKED_ALL, options=Raw(b"[]")))
 
 
 async def test_middleware_is_an_onion_around_whole_answers_and_streams():

@@ -2,6 +2,7 @@ import asyncio
 import json
 from contextlib import aclosing
 
+import msgspec
 import pytest
 from msgspec import Struct
 
@@ -154,6 +155,52 @@ async def test_wrong_arguments_are_a_result_and_a_body_gets_what_it_asks_for(scr
     assert first.output == "1 c_ 1"
     assert second.is_error
     assert second.output.startswith("wrong arguments: Expected `str`, got `int`")
+
+
+async def test_a_call_that_cannot_run_may_be_repaired(scripted):
+    """M152: repair_tool_call, for wrong arguments and names; what is repaired is what goes on."""
+    seen, asked = [], []
+
+    async def watch(request, call):
+        seen.append(request)
+        async for event in call(request):
+            yield event
+
+    async def repair(call, why):
+        asked.append((call.name, why))
+        if call.name == "wether":
+            return msgspec.structs.replace(call, name="weather", id="another")
+        return None
+
+    calls = calling(("wether", {"city": "Rome"}), ("weather", {}), ("weather", {"city": "Oslo"}))
+    how = scripted(calls, {"text": "sunny"}, middleware=[watch])
+    result = await generate(prompt="x", tools=[WEATHER], repair_tool_call=repair, **how)
+    first, second, third = result.steps[0].tool_results
+    assert (first.output, first.is_error) == ('{"city":"Rome","sun":true}', False)
+    assert (second.output[:16], third.is_error) == ("wrong arguments:", False)
+    assert [name for name, _ in asked] == ["wether", "weather"]
+    assert asked[0][1] == "there is no tool wether"
+    _, answer, *results = seen[1].messages
+    assert [call.name for call in answer.content] == ["weather"] * 3
+    ids = [call.id for call in result.steps[0].tool_calls]
+    assert [message.call_id for message in results] == ids == [one.id for one in answer.content]
+    assert result.steps[0].tool_calls[0].name == "wether"
+
+
+async def test_a_repair_may_give_other_arguments_and_be_no_coroutine(scripted):
+    def repair(call, _):
+        return msgspec.structs.replace(call, args=msgspec.Raw(b'{"city":"Rome"}'), args_text=None)
+
+    how = scripted(calling(("weather", {"town": "Rome"})), {"text": "ok"})
+    result = await generate(prompt="x", tools=[WEATHER], repair_tool_call=repair, **how)
+    assert result.steps[0].tool_results[0].output == '{"city":"Rome","sun":true}'
+
+
+async def test_an_object_is_asked_for_in_words_where_no_call_can_be_forced(scripted):
+    how = scripted(calling(("answer", {"name": "Rome"})))
+    provider, _ = how["client"].resolve(how["model"])
+    provider.supports_tool_choice = lambda mode: mode == "auto"
+    assert (await generate_object(kind=City, prompt="x", **how)).output == City("Rome")
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a" * 65])

@@ -8,9 +8,7 @@ from msgspec import Raw
 
 from gong.llm.presets import merged
 from gong.llm.providers import openai_chat_request, openai_responses_request
-from gong.llm.providers.histories import Histories
 from gong.llm.types import Request, ToolSpec
-from tape.formats import openai_chat, openai_responses
 from tape.formats.ids import MISTRAL_IDS
 from tape.formats.rules import openai_chat as chat_rules
 from tape.formats.rules import openai_responses as responses_rules
@@ -40,8 +38,7 @@ def test_chat_completions(name, data):
     preset = PRESETS[name]
     history = data.draw(histories(data.draw(st.sampled_from(FORMATS))))
     messages = repaired(history, TARGETS["openai-chat"])
-    known = Histories(openai_chat.encoder)
-    body = msgspec.json.decode(openai_chat_request.call(made(messages), preset, known).body)
+    body = msgspec.json.decode(openai_chat_request.Writer(preset).call(made(messages)).body)
     ids = {"ids": MISTRAL_IDS} if name == "mistral" else {}
     assert chat_rules.check(body["messages"], strict=True, **ids) == []
     assert body["messages"][0]["role"] == preset.quirks.system_role
@@ -54,7 +51,6 @@ def test_responses(data):
     preset = PRESETS["openai"]
     history = data.draw(histories(data.draw(st.sampled_from(FORMATS))))
     messages = repaired(history, TARGETS["openai-responses"])
-    known = Histories(openai_responses.encoder)
-    body = msgspec.json.decode(openai_responses_request.call(made(messages), preset, known).body)
+    body = msgspec.json.decode(openai_responses_request.Writer(preset).call(made(messages)).body)
     assert responses_rules.check(body["input"], strict=True) == []
     assert (body["store"], body["instructions"]) == (False, "Be \ufffd brief.")

@@ -23,7 +23,9 @@ def data_of(pieces):
 
 
 @given(
-    st.lists(st.text(st.characters(exclude_characters="\r\n"), min_size=1), max_size=5),
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5
+    ),
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.lists(st.integers(0, 300), max_size=6),
 )

@@ -39,6 +39,8 @@ class Seen:
     path: str
     headers: dict[str, str]
     body: dict
+    sent: bytes
+    """The body as it came."""
 
 
 def sse(*events, crlf=False):
@@ -143,7 +145,7 @@ async def _read_request(reader):
     request_line, *lines = head.strip().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Seen(request_line.split()[1], headers, json.loads(body or b"{}"))
+    return Seen(request_line.split()[1], headers, json.loads(body or b"{}"), body)
 
 
 async def _write_head(writer, reply):

@@ -1,0 +1,117 @@
+"""Pictures for requests: bytes, a file here, or an address that the provider fetches itself.
+
+A picture by address is an Image whose `wire` says `$url`; it is for requests, as a tape holds the
+bytes of everything it shows.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from tape.blocks import NO_JSON, BlobRef, Image
+from tape.errors import NotFound
+from tape.formats.wire import packed
+
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+URL = "$url"
+"""Where a picture is that its provider fetches."""
+DETAIL = "$detail"
+"""How closely it is looked at, where a provider can be told."""
+
+_BY_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_BY_SUFFIX = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".heic": "image/heic",
+    ".heif": "image/heif",
+}
+_DEFAULT = "image/png"
+_A_FILE = ("/", "./", "../", "~")
+
+
+class Pictures:
+    """Makes blocks for the messages of a request, whose `load` is the one here."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, bytes] = {}
+
+    def image(
+        self,
+        source: str | Path | bytes,
+        mime: str | None = None,
+        *,
+        detail: Literal["auto", "low", "high"] | None = None,
+    ) -> Image:
+        """Return the block of a picture.
+
+        A text is an address, or a file where it begins with `/`, `./`, `../` or `~`. The kind is
+        told by `mime`, else by the bytes, else by the name. Raises ConfigurationError for a file
+        that cannot be read, and for a text that is neither.
+        """
+        notes: dict[str, str] = {DETAIL: detail} if detail else {}
+        name = ""
+        if isinstance(source, str) and source.startswith("data:"):
+            mime, source = _of_data_url(source, mime)
+        if isinstance(source, str) and urlsplit(source).scheme in {"http", "https"}:
+            blob = BlobRef(sha256(source.encode()).hexdigest(), 0, source)
+            path = urlsplit(source).path
+            kind = mime or _BY_SUFFIX.get(Path(path).suffix.lower(), _DEFAULT)
+            return Image(blob=blob, mime=kind, wire=packed({**notes, URL: source}))
+        if not isinstance(source, bytes):
+            name, source = str(source), _read(source)
+        kind = mime or _by_magic(source) or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT)
+        blob = BlobRef(sha256(source).hexdigest(), len(source))
+        self._data[blob.hash] = source
+        return Image(blob=blob, mime=kind, wire=_wire(notes))
+
+    def load(self, blob: BlobRef) -> bytes:
+        """Return the bytes of a picture; raises NotFound for one that is not from here."""
+        if blob.hash not in self._data:
+            raise NotFound(f"no picture {blob.hash[:12]} was given")
+        return self._data[blob.hash]
+
+
+def _wire(notes: dict[str, str]) -> Raw:
+    return packed(notes) if notes else NO_JSON
+
+
+def _read(source: str | Path) -> bytes:
+    if isinstance(source, str) and not source.startswith(_A_FILE):
+        raise ConfigurationError(
+            f"{source!r} is no picture: give an http(s) address, or a file as ./{source}"
+        )
+    try:
+        return Path(source).expanduser().read_bytes()
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"cannot read the picture {source}: {why}") from error
+
+
+def _by_magic(data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _BY_MAGIC if data.startswith(magic)), None)
+
+
+def _of_data_url(source: str, mime: str | None) -> tuple[str | None, bytes]:
+    head, _, data = source[5:].partition(",")
+    try:
+        return mime or head.partition(";")[0] or None, b64decode(data, validate=True)
+    except ValueError as error:
+        raise ConfigurationError(f"a data: address of a picture is base64: {error}") from error

@@ -1,0 +1,203 @@
+"""Markdown to the fields of a summary, read kindly: models write headings in many ways. Pure.
+
+What `tape.summaries.summary_text` writes comes back as it was; whatever stands under no heading or
+under an unknown one is taken for context, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tape.entries import Summary
+
+_TITLES = {
+    "goal": "goal|goals|objective|main goal|user requests and intent|primary request and intent"
+    "|目标|任务目标|用户目标|用户请求意图",
+    "constraints": "constraints and preferences|constraints|preferences|约束偏好|约束|偏好|限制",
+    "progress": "progress|status|进展|进度|当前进展",
+    "done": "done|completed|completed work|已完成|完成|已完成工作",
+    "in_progress": "in progress|current work|current state|进行中|正在进行|当前工作|当前工作状态",
+    "blocked": "blocked|blockers|open problems|受阻|阻塞|阻碍|被阻塞",
+    "decisions": "key decisions|decisions|关键决策|关键决定|决策|决定",
+    "next_steps": "next steps|next step|open tasks|pending tasks|todo|to do"
+    "|下一步|后续步骤|下一步计划|待办|待办任务|待办事项",
+    "critical_context": "critical context|context|technical context|key technical context"
+    "|errors and fixes|notes|关键上下文|关键技术上下文|上下文|错误修复|背景",
+    "files_read": "files read|read files|已读文件|读取文件",
+    "files_changed": "files changed|changed files|modified files|已修改文件|修改文件",
+    "requests": "the user's own requests word for word|user's own requests|用户原话",
+}
+_FIELDS = {title: name for name, titles in _TITLES.items() for title in titles.split("|")}
+_ELSEWHERE = "critical_context"
+_LOWEST = 7
+"""Level of a heading without `#`: below all those with it."""
+
+_HASHES = re.compile(r" {0,3}(#{1,6})\s+(?P<title>\S.*?)[\s#]*\Z")
+_BOLD = re.compile(
+    r"\s{0,3}(?:\d{1,2}[.)、]\s*)?(?:\*\*|__)(?P<title>[^*_]{1,60}?)(?:\*\*|__)"
+    r"\s*[:：]?(?P<rest>.*)\Z"
+)
+_PLAIN = re.compile(
+    r" {0,3}(?:\d{1,2}[.)、]\s*)?(?P<title>[^:：]{1,60}?)\s*(?:[:：](?P<rest>.*))?\Z"
+)
+_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*•‣+–]|\d{1,3}[.)、])\s+(?P<text>\S.*)\Z")
+_RULE = re.compile(r"\s*(?:[-=*_]\s*){3,}\Z|\s*[-*•+–]\s*\Z")
+_BOX = re.compile(r"\[(?P<mark>[ xX✓✔])\]\s+")
+_NOTHING = re.compile(
+    r"[(\[（*_]*(?:none|nothing|n/a|empty|无|暂无|没有)[^\w]*(?:yet|so far|at the moment)?[^\w]*\Z",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+
+
+def parse(markdown: str) -> Summary:
+    """Return what a summary in Markdown says, field by field; a goal is empty where it has none."""
+    reader = _Reader()
+    lines = _unfenced(markdown)
+    fenced = _fenced(lines)
+    for number, line in enumerate(lines):
+        reader.read(line, literal=number in fenced)
+    return reader.summary()
+
+
+def is_heading(line: str) -> bool:
+    """Tell whether a line would begin a section, or a part of one."""
+    return _heading(line) is not None
+
+
+class _Heading(NamedTuple):
+    """A heading: the field it begins, None when it is not known, its level, and words behind."""
+
+    name: str | None
+    level: int
+    rest: str = ""
+
+
+def _heading(line: str) -> _Heading | None:
+    if found := _HASHES.match(line):
+        return _Heading(_field(found["title"]), len(found[1]))
+    if found := _BOLD.match(line):
+        name = _field(found["title"])
+        return _Heading(name, _LOWEST, found["rest"].strip()) if name else None
+    bullet = _BULLET.match(line)
+    found = _PLAIN.match(line) if bullet is None or line.lstrip()[0].isdigit() else None
+    name = _field(found["title"]) if found else None
+    return _Heading(name, _LOWEST, ((found and found["rest"]) or "").strip()) if name else None
+
+
+def _field(title: str) -> str | None:
+    """Return the field a title stands for, however it is numbered, marked or spelt."""
+    plain = re.sub(r"\A\W*\d{1,2}[.)、]\s*", "", title.lower())
+    plain = re.sub(r"[’']", "'", plain).replace("&", " and ")
+    whole = _known(plain)
+    return whole or _known(re.split(r"[:：/–—-]", plain.rstrip(":： *_"))[-1])
+
+
+def _known(title: str) -> str | None:
+    words = " ".join(re.sub(r"[^\w']|_", " ", title).split())
+    return _FIELDS.get(words) or _FIELDS.get(re.sub(r"[与和及的\s]", "", words))
+
+
+def _unfenced(markdown: str) -> list[str]:
+    """Return the lines without a code fence that stands round all of them."""
+    lines = markdown.strip().replace("\r\n", "\n").split("\n")
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    headings = [number for number, line in enumerate(lines) if _heading(line)]
+    if len(fences) > 1 and headings and fences[0] < headings[0] and fences[-1] > headings[-1]:
+        return lines[fences[0] + 1 : fences[-1]]
+    return [line for n, line in enumerate(lines) if not _announces(line, n, headings)]
+
+
+def _announces(line: str, number: int, headings: list[int]) -> bool:
+    """Tell whether a line before the first heading only says that a summary follows."""
+    return bool(headings) and number < headings[0] and line.rstrip().endswith((":", "："))
+
+
+def _fenced(lines: list[str]) -> set[int]:
+    """Return the numbers of the lines of code blocks, fences included."""
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    return {number for begin, end in pairs for number in range(begin, end + 1)}
+
+
+class _Reader:
+    """Reads line by line; `field` is where items go."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, list[str]] = {name: [] for name in {*_FIELDS.values()}}
+        self.field = _ELSEWHERE
+        self.level = 0
+        self.indent: int | None = None
+        """Of the first bullet in this section: deeper ones belong to the item above."""
+        self.parted = False
+        """Bullets may name parts of the progress."""
+        self.open = False
+        """The next line may go on with the newest item."""
+
+    def read(self, line: str, *, literal: bool) -> None:
+        if literal:
+            self._continue(line.rstrip())
+        elif not line.strip():
+            self.open = self.open and self.field == "goal"
+        elif heading := _heading(line):
+            self._begin(heading)
+        elif _RULE.match(line):
+            self.open = False
+        elif self.field == "goal":
+            self._continue(line.strip())
+        elif found := _BULLET.match(line):
+            self._bullet(line, len(found["indent"]), found["text"].strip())
+        elif self.open or (line[:1].isspace() and self.items[self.field]):
+            self._continue(line.strip())
+        else:
+            self._add(line.strip())
+
+    def _begin(self, heading: _Heading) -> None:
+        if heading.name is None and heading.level > self.level > 0:
+            self.open = False
+            return  # a heading inside a section
+        self.field = heading.name or _ELSEWHERE
+        self.level, self.indent, self.open = heading.level, None, False
+        self.parted = self.field == "progress"
+        if heading.rest:
+            self._add(heading.rest)
+
+    def _bullet(self, line: str, indent: int, text: str) -> None:
+        inner = _heading(text) if self.parted else None
+        if inner is not None and inner.name:
+            self.field, self.indent, self.open = inner.name, None, False
+            if inner.rest:
+                self._add(inner.rest)
+            return
+        if self.indent is None:
+            self.indent = indent
+        if indent > self.indent + 1 and self.items[self.field]:
+            self._continue(line.strip())
+        else:
+            self._add(text)
+
+    def _continue(self, line: str) -> None:
+        items = self.items[self.field]
+        if items:
+            items[-1] += f"\n{line}"
+        else:
+            self._add(line)
+
+    def _add(self, text: str) -> None:
+        self.open = True
+        name = self.field
+        if name == "progress":
+            box = _BOX.match(text)
+            name = "in_progress" if box and box["mark"] == " " else "done"
+            text = text[box.end() :] if box else text
+        self.items[name].append(text)
+
+    def summary(self) -> Summary:
+        kept = {
+            name: tuple(item.rstrip() for item in items if not _NOTHING.match(item.strip()))
+            for name, items in self.items.items()
+            if name != "progress"
+        }
+        goal = "\n".join(kept.pop("goal")).strip()
+        return Summary(goal=goal, **kept)

@@ -1,0 +1,92 @@
+"""The transcript a summariser is shown, as text and back: pure.
+
+`written` and `read` are each other's inverse, whatever is said in between.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SUMMARISER = "You write the summary from which a conversation goes on."
+"""The first sentence of every summariser's system prompt: by it the offline model knows one."""
+FOCUS = "Pay special attention to: "
+"""How the line of a summariser's request begins that names what to look at most."""
+LENGTH = "Characters the summary may have at most: "
+"""How the line of a summariser's request begins that bounds its answer."""
+FAILED = "[error] "
+"""How the text of a tool's piece begins when the call failed."""
+
+_MARK = "=== "
+_LAST = "=== end"
+_HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re.DOTALL)
+_ESCAPED = re.compile(r"\\*=== ")
+
+
+class Piece(Struct, frozen=True):
+    """One message of a transcript; `name` is the tool's."""
+
+    role: Literal["user", "assistant", "tool", "summary"]
+    text: str
+    name: str = ""
+
+
+def written(pieces: Iterable[Piece]) -> str:
+    """Return pieces as text that `read` takes apart again, whatever they say.
+
+    A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
+    a text that looks like one has a backslash before it.
+    """
+    return "\n".join([*map(_written, pieces), _LAST])
+
+
+def _written(piece: Piece) -> str:
+    name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
+    header = f"{_MARK}{piece.role}: {name}" if name else f"{_MARK}{piece.role}"
+    lines = piece.text.split("\n")
+    return "\n".join([header, *(f"\\{line}" if _ESCAPED.match(line) else line for line in lines)])
+
+
+def read(text: str) -> tuple[Piece, ...]:
+    """Return the pieces of a transcript; what stands before and behind it is passed over."""
+    found: list[tuple[re.Match[str], list[str]]] = []
+    for line in text.split("\n"):
+        if line == _LAST:
+            break
+        header = _HEADER.match(line)
+        if header:
+            found.append((header, []))
+        elif found:
+            found[-1][1].append(line[1:] if line[:1] == "\\" and _ESCAPED.match(line) else line)
+    return tuple(_piece(header, "\n".join(lines)) for header, lines in found)
+
+
+def _piece(header: re.Match[str], text: str) -> Piece:
+    name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
+    return Piece(header[1], text, name)  # type: ignore[arg-type]  # the pattern names the roles
+
+
+def focus_of(text: str) -> str:
+    """Return what a summariser's request wants looked at most; empty when it does not say."""
+    return _line(text, FOCUS)
+
+
+def length_of(text: str) -> int | None:
+    """Return how many characters a summariser's request allows; None when it does not say."""
+    said = _line(text, LENGTH)
+    return int(said) if said.isdecimal() else None
+
+
+def _line(text: str, begin: str) -> str:
+    """Return the rest of the first line before the transcript that begins so."""
+    for line in text.split("\n"):
+        if line.startswith(begin):
+            return line.removeprefix(begin).strip()
+        if line.startswith(_MARK):
+            break
+    return ""
