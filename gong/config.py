@@ -7,16 +7,34 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError
+from .tools.settings import MAX_TIMEOUT_MS, Count, Truncation, Tuning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [compaction]: when older messages become a summary. All numbers are tokens."""
+
+    auto: bool = True
+    """Compact by itself when the window is nearly full."""
+    reserve: int = 16_384
+    """What must stay free of the window; never more than a quarter of it."""
+    keep: int = 20_000
+    """How much of the newest messages stays as it is."""
+    limit: int | None = None
+    """Compact above this, also where the window would take more."""
+    high_water: float = 0.6
+    """Share of the window from which on older tool results are put aside."""
+    model: str | None = None
+    """Who writes summaries; None is who answers."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,6 +48,24 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """When entries must be on the medium."""
     max_turns: int = 0
     """Most model calls for one prompt; 0 is no limit."""
+    max_cost: float = 0.0
+    """Most USD that one session may spend; 0 is no limit."""
+    compaction: Compaction = Compaction()
+    """When and how the window is made free."""
+    title_model: str | None = None
+    """A cheap model that names new sessions; None keeps the first words of the first prompt."""
+    command_prefix: str = ""
+    """Lines that bash reads before every command."""
+    default_command_timeout_ms: Count | None = None
+    """Time of a command that asks for none; None is what its tool is used to."""
+    max_command_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = MAX_TIMEOUT_MS
+    """Most time of a command, whatever it asks for."""
+    tool_output_limits: dict[str, Count] = field(default_factory=dict)
+    """Characters of a result, by tool; bytes for read, bash, grep, find and ls."""
+    tool_line_limits: dict[str, Count] = field(default_factory=dict)
+    """Lines of a result, by tool."""
+    truncation: Truncation = Truncation()
+    """Where results are cut that no tool cuts itself; [truncation.tools.NAME] for one tool."""
     tools: tuple[str, ...] | None = None
     """Names of tools, or of one preset; None is all of them."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
@@ -40,6 +76,18 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of a model, by provider/id: see gong.llm.catalogue.ModelInfo."""
     aliases: dict[str, str] = field(default_factory=dict)
     """Own short names for models, each for a provider/id."""
+
+    @property
+    def tuning(self) -> Tuning:
+        """How the tools that come with the agent are made."""
+        return Tuning(
+            command_prefix=self.command_prefix,
+            default_timeout_ms=self.default_command_timeout_ms,
+            max_timeout_ms=self.max_command_timeout_ms,
+            output_limits=self.tool_output_limits,
+            line_limits=self.tool_line_limits,
+            truncation=self.truncation,
+        )
 
 
 def config_file(environ: Mapping[str, str]) -> Path:

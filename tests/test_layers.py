@@ -30,7 +30,7 @@ ORDER = {
         *("__init__", "cli", "__main__"),
     ],
     "gong": [
-        *("errors", "llm.presets", "llm.catalogue", "config", "credentials"),
+        *("errors", "llm.presets", "llm.catalogue", "tools.settings", "config", "credentials"),
         *("llm", "llm.providers", "env", "tools", "policy", "profiles"),
         *("context", "agent", "repl", "rpc", "acp"),
         *("__init__", "cli", "__main__"),

@@ -11,7 +11,7 @@ import pytest
 from tape import glance
 
 HEAVY = {
-    *("anthropic", "openai", "pydantic", "httpx2", "tiktoken"),
+    *("anthropic", "openai", "pydantic", "httpx2", "tiktoken", "PIL", "pypdf"),
     *("prompt_toolkit", "sqlite_utils", "tree_sitter", "tree_sitter_bash"),
 }
 """Packages that cost a tenth of a second or more to import: loaded when used, never before."""

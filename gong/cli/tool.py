@@ -18,7 +18,7 @@ import click
 import msgspec
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON, Text, ToolCall, text_of
+from tape.blocks import NO_JSON, Block, Image, Text, ToolCall, text_of
 from tape.cli.out import document, examples, raw, say, table
 
 from .. import config
@@ -72,7 +72,7 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
             answer, code = runner.run(hand.use(name, given))
             raw(answer + b"\n")
         runner.run(hand.env.cleanup())
-    sys.exit(code)
+    raise click.exceptions.Exit(code)
 
 
 class Answer(Struct, frozen=True):
@@ -103,15 +103,15 @@ class Hand:
         """Run one call; return its answer as a JSON line, and an exit code."""
         result = await self._run(_call(name, given))
         code = _CODES.get(result.kind or "", _FAILED) if result.is_error else 0
-        return _encoded(result), code
+        return self._encoded(result), code
 
     async def answer(self, line: bytes) -> tuple[bytes, int]:
         """Run the call that a line asks for; a line that asks for none is an error."""
         try:
             asked = msgspec.json.decode(line, type=_Line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             wanted = 'Give {"tool": NAME, "args": {…}}.'
-            return _encoded(ToolResult.error(f"Not a call: {error}. {wanted}")), _USAGE
+            return self._encoded(ToolResult.error(f"Not a call: {error}. {wanted}")), _USAGE
         return await self.use(asked.tool, bytes(asked.args))
 
     async def _run(self, call: ToolCall) -> ToolResult:
@@ -124,6 +124,21 @@ class Hand:
         context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
         return await self.tools.run(prepared, context)
 
+    def _encoded(self, result: ToolResult) -> bytes:
+        plain = all(isinstance(block, Text) for block in result.content)
+        blocks = [self._shown(block) for block in result.content]
+        content = text_of(result.content) if plain else blocks
+        details = details_of(result)
+        shown = Raw(b"null") if details == NO_JSON else details
+        return msgspec.json.encode(Answer(content, shown, result.is_error))
+
+    def _shown(self, block: Block) -> Any:
+        """Return a block as it is printed: of a picture its bytes, in base64."""
+        if not isinstance(block, Image):
+            return block
+        data = Path(self.storage.directory, block.blob.hash).read_bytes()
+        return {"type": "image", "mime": block.mime, "data": data}
+
 
 async def _hand() -> Hand:
     settings = config.load(os.environ, {})
@@ -134,12 +149,14 @@ async def _hand() -> Hand:
     env = LocalEnvironment(folder, os.environ, policy=settings.environment)
     await env.initialize()
     floor = Floor(allow_all, folder, os.environ.get("HOME", "/"))
-    storage = FolderStorage(temporary_folder(env.temporary_directory))
-    return Hand(_all_tools(), env, floor, storage)
+    kept = settings.truncation
+    place = kept.storage_dir or temporary_folder(env.temporary_directory)
+    storage = FolderStorage(place, kept.retention_days)
+    return Hand(_all_tools(settings), env, floor, storage)
 
 
-def _all_tools() -> Registry:
-    tools = builtin()
+def _all_tools(settings: config.Settings) -> Registry:
+    tools = builtin(settings.tuning)
     tools.set_active(tools.names)
     return tools
 
@@ -148,21 +165,13 @@ def _call(name: str, given: bytes) -> ToolCall:
     """Return the call; what is no JSON goes as text, for the tool to read or to refuse."""
     try:
         msgspec.json.decode(given)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ToolCall(id="c1", name=name, args_text=given.decode("utf-8", "replace"))
     return ToolCall(id="c1", name=name, args=Raw(given))
 
 
-def _encoded(result: ToolResult) -> bytes:
-    plain = all(isinstance(block, Text) for block in result.content)
-    content = text_of(result.content) if plain else result.content
-    details = details_of(result)
-    shown = Raw(b"null") if details == NO_JSON else details
-    return msgspec.json.encode(Answer(content, shown, result.is_error))
-
-
 def _list(*, as_json: bool) -> None:
-    tools = _all_tools()
+    tools = _all_tools(config.load(os.environ, {}))
     specs, usual = tools.specs(), builtin().active
     if as_json:
         document(specs)

@@ -11,6 +11,7 @@ from .diff import diff_of
 from .locks import held
 from .match import Replacement
 from .patch.command import Invocation, patch_of_command
+from .patch.grammar import GRAMMAR
 from .patch.hunks import Invalid
 from .patch.parse import parse
 from .patch.places import places
@@ -195,4 +196,5 @@ TOOL = Tool(
     ),
     arguments=Arguments,
     run=run,
+    freeform=GRAMMAR,
 )

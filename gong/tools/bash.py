@@ -10,17 +10,20 @@ from msgspec import Meta, Struct
 from tape.blocks import Text
 
 from . import apply_patch
-from .command import Details, ending_of, execute
+from .command import STOPPED, Details, ending_of, execute
 from .patch.command import patch_of_command
 from .patch.hunks import Invalid
+from .settings import Tuning
 from .tool import Diversion, Tool, ToolResult
-from .truncate import MAX_BYTES, Result, format_size, truncate_tail
+from .truncate import Result, format_size, in_short, truncate_tail
 
 if TYPE_CHECKING:
     from .command import Finished
+    from .settings import Caps
     from .tool import ToolContext
 
-MAX_TIMEOUT_SECONDS = 600
+MOST_BYTES = 100_000
+"""What can be shown at most: so much of the end of an output is always in memory."""
 PATCH_BEGINS = "*** Begin Patch"
 
 
@@ -34,22 +37,41 @@ class Arguments(Struct, frozen=True):
     ) = None
 
 
-async def run(arguments: Arguments, context: ToolContext, *, prefix: str = "") -> ToolResult:
-    """Run the command, after `prefix`, and return the end of what both said."""
-    seconds = min(arguments.timeout, MAX_TIMEOUT_SECONDS) if arguments.timeout else None
-    command = f"{prefix}\n{arguments.command}" if prefix else arguments.command
-    finished = await execute(command, None if seconds is None else round(seconds * 1000), context)
-    late = f"Command timed out after {seconds:g} seconds" if finished.done.timed_out else None
-    return await _result(arguments.command, finished, late)
+async def run(
+    arguments: Arguments,
+    context: ToolContext,
+    *,
+    tuning: Tuning = Tuning(),  # noqa: B008 (a frozen value)
+) -> ToolResult:
+    """Run the command, after what is set to come first, and return the end of what both said."""
+    timeout_ms = _timeout_ms(arguments.timeout, tuning)
+    command = prefixed(arguments.command, tuning.command_prefix)
+    finished = await execute(command, timeout_ms, context)
+    late = None
+    if finished.done.timed_out and timeout_ms is not None:
+        late = f"Command timed out after {timeout_ms / 1000:g} seconds"
+    return await _result(arguments.command, finished, late, tuning.caps("bash"))
 
 
-async def _result(command: str, finished: Finished, late: str | None) -> ToolResult:
+def prefixed(command: str, prefix: str) -> str:
+    """Return a command with the lines that bash reads before it."""
+    return f"{prefix}\n{command}" if prefix else command
+
+
+def _timeout_ms(seconds: float | None, tuning: Tuning) -> int | None:
+    """Return the time a command has, None for all it wants."""
+    if not seconds:
+        return tuning.default_timeout_ms
+    return min(round(seconds * 1000), tuning.max_timeout_ms)
+
+
+async def _result(command: str, finished: Finished, late: str | None, caps: Caps) -> ToolResult:
     done = finished.done
-    text, full = finished.text, None
-    cut = truncate_tail(text.removesuffix("\n"))
+    text, full, blob = finished.text, None, None
+    cut = truncate_tail(text.removesuffix("\n"), *caps)
     if cut.truncated:
         full = finished.full
-        path = await finished.keep()
+        path, blob = await finished.keep()
         text = f"{cut.content}\n\n[{_shown(cut, finished)}. {finished.where(path)}]"
     else:
         finished.drop()
@@ -61,12 +83,13 @@ async def _result(command: str, finished: Finished, late: str | None) -> ToolRes
         Details(command, done.exit_code, done.duration_ms, cut.truncated),
         is_error=ending is not None,
         full=full,
+        kept=blob,
         kind=kind,
     )
 
 
 def _shown(cut: Result, finished: Finished) -> str:
-    limit, size = format_size(MAX_BYTES), format_size(finished.done.total_bytes)
+    limit, size = format_size(cut.max_bytes or 0), format_size(finished.done.total_bytes)
     total = finished.total_lines
     if cut.last_line_partial:
         return f"Showing last {limit} of line {total}, {size} in all"
@@ -92,17 +115,31 @@ def meant(arguments: Struct) -> Diversion | ToolResult | None:
 
 def with_prefix(prefix: str) -> Tool:
     """Return the tool with lines that bash reads before every command, "" for none."""
+    return bash(Tuning(command_prefix=prefix))
+
+
+def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+    """Return the tool with what is set: lines before commands, their time, where output is cut."""
+    caps = tuning.caps("bash")
     return Tool(
         name="bash",
         description=(
             "Run a command in bash, in the working directory. Returns standard output and error"
-            " as they came; of long output the last 2000 lines or 50KB, with the path of the"
-            " whole. Nothing can be typed into it. timeout is in seconds."
+            f" as they came; of long output the last {caps.max_lines} lines or"
+            f" {in_short(caps.max_bytes)}, with the path of the whole. Nothing can be typed into"
+            f" it. timeout is in seconds{_unasked(tuning)}."
         ),
         arguments=Arguments,
-        run=partial(run, prefix=prefix),
+        run=partial(run, tuning=tuning),
+        stopped=STOPPED,
         divert=meant,
     )
 
 
-TOOL = with_prefix("")
+def _unasked(tuning: Tuning) -> str:
+    """Return in words how long a command has that asks for no time."""
+    usual = tuning.default_timeout_ms
+    return "" if usual is None else f", {usual / 1000:g} if absent"
+
+
+TOOL = bash()

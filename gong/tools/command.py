@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from .spill import KEPT_BYTES, Spill
 from .truncate import format_size
+from .truncation.storage import blob_at
 
 if TYPE_CHECKING:
+    from tape.blocks import BlobRef
+
     from ..env.protocol import ExecResult
     from .tool import ErrorKind, ToolContext
     from .truncation.storage import Storage
@@ -23,6 +26,8 @@ FULL_BYTES = 5 * 1024 * 1024
 """Longer output than this stays in its file only."""
 HEAD_CHARS = 100_000
 """Characters of the beginning that stay in memory."""
+STOPPED = "Command aborted"
+"""What the result of a cancelled command says after its output."""
 CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
@@ -33,6 +38,15 @@ class Details(Struct, frozen=True):
     exit_code: int
     duration_ms: int
     truncated: bool
+
+
+class Kept(NamedTuple):
+    """Where the whole output of a command stands."""
+
+    path: str | None
+    """None when nothing could hold it."""
+    blob: BlobRef | None = None
+    """The same as a blob of the tape, where there is one."""
 
 
 class Finished:
@@ -72,15 +86,16 @@ class Finished:
         """Lines of the whole output; one without its end counts."""
         return self._spill.total_lines
 
-    async def keep(self) -> str | None:
-        """Return the path that the whole output has from now on; None when it has none."""
+    async def keep(self) -> Kept:
+        """Return where the whole output stands from now on."""
         path = self._spill.keep()
         if path is None or self._storage is None:
-            return path
+            return Kept(path)
         try:
-            return await self._storage.adopt(path)
+            moved = await self._storage.adopt(path)
+            return Kept(moved, await blob_at(self._storage, moved))
         except Exception:  # noqa: BLE001 - whatever the storage says, the file stays where it is
-            return path
+            return Kept(path)
 
     def where(self, path: str | None) -> str:
         """Return in words where the whole output is."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from .searching import cap_reached, limit_reached, noted
+from .settings import Caps, Tuning
 from .text_files import failure
 from .tool import Tool, ToolResult
-from .truncate import MAX_BYTES, format_size, truncate_head
+from .truncate import in_short, truncate_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +40,18 @@ class Details(Struct, frozen=True):
     truncated: bool
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run(
+    arguments: Arguments,
+    context: ToolContext,
+    *,
+    caps: Caps = Caps(None),  # noqa: B008 (a frozen value)
+) -> ToolResult:
     """Return the paths, folders with "/", in the order of their names."""
     found = await matching(context.env, arguments.path, arguments.pattern)
     if isinstance(found, ToolResult):
         return found
-    return listed(found, arguments.pattern, arguments.limit)
+    more = limit_reached(arguments.limit, "results", "limit")
+    return listed(found, arguments.pattern, caps, arguments.limit, more)
 
 
 async def matching(
@@ -59,22 +68,16 @@ async def matching(
         return ToolResult.error(str(error), kind="ValidationError")
 
 
-def listed(found: Sequence[Listed], pattern: str, limit: int) -> ToolResult:
-    """Return the first of what was found, and how to see the rest."""
+def listed(found: Sequence[Listed], pattern: str, caps: Caps, limit: int, more: str) -> ToolResult:
+    """Return the first of what was found; `more` is said where the limit leaves some out."""
     if not found:
         return ToolResult.from_text(NOTHING, Details(pattern, 0, truncated=False))
-    names = "\n".join(_label(one) for one in found[:limit])
-    cut = truncate_head(names, max_lines=None)
-    notices = []
-    if len(found) > limit:
-        notices.append(
-            f"{limit} results limit reached. Use limit={limit * 2} for more, or refine pattern"
-        )
+    cut = truncate_head("\n".join(_label(one) for one in found[:limit]), *caps)
+    notices = [more] if len(found) > limit else []
     if cut.truncated:
-        notices.append(f"{format_size(MAX_BYTES)} limit reached")
+        notices.append(cap_reached(cut))
     details = Details(pattern, min(len(found), limit), truncated=bool(notices))
-    notice = f"\n\n[{'. '.join(notices)}]" if notices else ""
-    return ToolResult.from_text(cut.content + notice, details)
+    return ToolResult.from_text(noted(cut.content, notices), details)
 
 
 def _label(one: Listed) -> str:
@@ -83,14 +86,20 @@ def _label(one: Listed) -> str:
     return f"{name}/" if one.is_dir else name
 
 
-TOOL = Tool(
-    name="find",
-    description=(
-        "Find files and folders by a pattern of their names, in all folders below. Hidden ones too,"
-        " but not what .gitignore leaves out; links are shown and not followed. At most"
-        f" {DEFAULT_LIMIT} results or 50KB."
-    ),
-    arguments=Arguments,
-    run=run,
-    replay="safe",
-)
+def find(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+    """Return the tool as it is set."""
+    caps = tuning.caps("find", by_lines=False)
+    return Tool(
+        name="find",
+        description=(
+            "Find files and folders by a pattern of their names, in all folders below. Hidden ones"
+            " too, but not what .gitignore leaves out; links are shown and not followed. At most"
+            f" {DEFAULT_LIMIT} results or {in_short(caps.max_bytes)}."
+        ),
+        arguments=Arguments,
+        run=partial(run, caps=caps),
+        replay="safe",
+    )
+
+
+TOOL = find()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct, field
 
 from ..env.protocol import Search
-from .searching import Found, found_in, shown
+from .searching import Found, Manner, found_in, shown
+from .settings import Caps, Tuning
 from .tool import Tool
+from .truncate import in_short
 
 if TYPE_CHECKING:
     from .tool import ToolContext, ToolResult
@@ -30,7 +33,12 @@ class Arguments(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, description="Matches to show at most")] = DEFAULT_LIMIT
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run(
+    arguments: Arguments,
+    context: ToolContext,
+    *,
+    caps: Caps = Caps(None),  # noqa: B008 (a frozen value)
+) -> ToolResult:
     """Return the matching lines, by file and number."""
     search = Search(
         pattern=arguments.pattern,
@@ -42,17 +50,23 @@ async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
     found = await found_in(context.env, arguments.path, search)
     if not isinstance(found, Found):
         return found
-    return await shown(context.env, found, search, arguments.context)
+    return await shown(context.env, found, search, Manner(arguments.context, caps))
 
 
-TOOL = Tool(
-    name="grep",
-    description=(
-        "Search the content of files for a pattern. Shows file, line number and line; hidden files"
-        " are searched too, binary ones and those .gitignore leaves out are not. At most"
-        f" {DEFAULT_LIMIT} matches or 50KB."
-    ),
-    arguments=Arguments,
-    run=run,
-    replay="safe",
-)
+def grep(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+    """Return the tool as it is set."""
+    caps = tuning.caps("grep", by_lines=False)
+    return Tool(
+        name="grep",
+        description=(
+            "Search the content of files for a pattern. Shows file, line number and line; hidden"
+            " files are searched too, binary ones and those .gitignore leaves out are not. At most"
+            f" {DEFAULT_LIMIT} matches or {in_short(caps.max_bytes)}."
+        ),
+        arguments=Arguments,
+        run=partial(run, caps=caps),
+        replay="safe",
+    )
+
+
+TOOL = grep()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from .searching import cap_reached
+from .settings import Caps, Tuning
 from .text_files import failure
 from .tool import Tool, ToolResult
-from .truncate import MAX_BYTES, format_size, truncate_head
+from .truncate import truncate_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,23 +40,30 @@ class Details(Struct, frozen=True):
     truncated: bool
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run(
+    arguments: Arguments,
+    context: ToolContext,
+    *,
+    caps: Caps = Caps(None),  # noqa: B008 (a frozen value)
+) -> ToolResult:
     """Return the names, folders with "/", in alphabetical order whatever their case."""
     try:
         entries = await context.env.list_directory(context.env.resolve(arguments.path))
     except FileNotFoundError:
-        return ToolResult.error(f"Path not found: {arguments.path}")
+        return ToolResult.error(f"Path not found: {arguments.path}", kind="FileNotFound")
+    except PermissionError as error:
+        return ToolResult.error(failure(error, arguments.path), kind="PermissionDenied")
     except OSError as error:
         return ToolResult.error(failure(error, arguments.path))
     if not entries:
         return ToolResult.from_text("(empty directory)", Details(arguments.path, 0, 0, False))
     ordered = sorted(entries, key=lambda entry: (entry.name.lower(), entry.name))
-    return _shown(ordered, arguments)
+    return _shown(ordered, arguments, caps)
 
 
-def _shown(entries: Sequence[DirEntry], arguments: Arguments) -> ToolResult:
-    names = "\n".join(_label(entry) for entry in entries[: arguments.limit])
-    cut = truncate_head(names, max_lines=None)
+def _shown(entries: Sequence[DirEntry], arguments: Arguments, caps: Caps) -> ToolResult:
+    names = "\n".join(label(entry) for entry in entries[: arguments.limit])
+    cut = truncate_head(names, *caps)
     rest = len(entries) - cut.output_lines
     details = Details(
         arguments.path, len(entries), sum(entry.size or 0 for entry in entries), rest > 0
@@ -61,7 +71,7 @@ def _shown(entries: Sequence[DirEntry], arguments: Arguments) -> ToolResult:
     if not rest:
         return ToolResult.from_text(names, details)
     if cut.truncated:
-        notice = f"[{format_size(MAX_BYTES)} limit reached, {rest} more entries. List a subfolder.]"
+        notice = f"[{cap_reached(cut)}, {rest} more entries. List a subfolder.]"
     else:
         notice = (
             f"[{arguments.limit} entries limit reached, {rest} more entries."
@@ -70,19 +80,24 @@ def _shown(entries: Sequence[DirEntry], arguments: Arguments) -> ToolResult:
     return ToolResult.from_text(f"{cut.content}\n\n{notice}", details)
 
 
-def _label(entry: DirEntry) -> str:
+def label(entry: DirEntry) -> str:
     """Return the name on one line, as UTF-8 whatever bytes the folder holds."""
     name = os.fsencode(entry.name).decode("utf-8", "replace").replace("\n", "\\n")
     return f"{name}/" if entry.is_dir else name
 
 
-TOOL = Tool(
-    name="ls",
-    description=(
-        "List a folder: names in alphabetical order, folders with a trailing slash, hidden ones"
-        f" too; at most {DEFAULT_LIMIT} entries unless limit says otherwise."
-    ),
-    arguments=Arguments,
-    run=run,
-    replay="safe",
-)
+def ls(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+    """Return the tool as it is set."""
+    return Tool(
+        name="ls",
+        description=(
+            "List a folder: names in alphabetical order, folders with a trailing slash, hidden ones"
+            f" too; at most {DEFAULT_LIMIT} entries unless limit says otherwise."
+        ),
+        arguments=Arguments,
+        run=partial(run, caps=tuning.caps("ls", by_lines=False)),
+        replay="safe",
+    )
+
+
+TOOL = ls()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 4100
 """Bytes at the start of a file that tell what it is."""
+_PDF = re.compile(rb"%PDF-[0-9]\.[0-9]")
+_BEFORE_PDF = 1024
 _HALF_OF_DAY = re.compile(r" (AM|PM)\b", re.IGNORECASE)
 _PICTURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -44,15 +45,9 @@ def picture_type(data: bytes) -> str | None:
     return next((kind for pattern, kind in _PICTURES if pattern.match(head)), None)
 
 
-def notebook_text(data: bytes) -> str | None:
-    """Return the cells of a Jupyter notebook as text; None for anything else."""
-    try:
-        notebook = json.loads(data)
-        cells = notebook["cells"]
-        return "\n".join(_cell(number, cell) for number, cell in enumerate(cells, 1))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        # A file that only has the name of one: its text is shown.
-        return None
+def is_pdf(data: bytes) -> bool:
+    """Whether this is a PDF, whatever its name; a few bytes may stand before its mark."""
+    return _PDF.search(data, 0, _BEFORE_PDF) is not None
 
 
 def _other_spellings(path: str) -> Iterator[str]:
@@ -68,18 +63,3 @@ def _other_spellings(path: str) -> Iterator[str]:
         if other not in seen:
             seen.add(other)
             yield other
-
-
-def _cell(number: int, cell: dict[str, Any]) -> str:
-    parts = [f"# [{number}] {cell['cell_type']}", _joined(cell["source"])]
-    for output in cell.get("outputs", ()):
-        text = output.get("text") or output.get("data", {}).get("text/plain") or ""
-        if output.get("output_type") == "error":
-            text = f"{output.get('ename', '')}: {output.get('evalue', '')}"
-        if text:
-            parts += [f"# [{number}] output", _joined(text)]
-    return "\n".join(parts) + "\n"
-
-
-def _joined(lines: str | list[str]) -> str:
-    return lines if isinstance(lines, str) else "".join(lines)

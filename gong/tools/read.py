@@ -1,20 +1,26 @@
-"""read: a text file page by page, a notebook as its cells, a picture as a picture."""
+"""read: a text file page by page, a notebook as its cells, a PDF as its text, a picture as one."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from .opening import notebook_text, opened, picture_type
+from .notebook import notebook_text
+from .opening import is_pdf, opened, picture_type
+from .pdf import Unreadable, pdf_text
 from .pictures import shown_picture
+from .settings import Caps, Tuning
 from .text_files import failure, text_file
 from .tool import Tool, ToolResult
-from .truncate import MAX_BYTES, Result, encoded, format_size, truncate_head
+from .truncate import Result, encoded, format_size, in_short, truncate_head
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .tool import ToolContext
 
 
@@ -38,6 +44,8 @@ class Details(Struct, frozen=True):
     total_lines: int
     """Lines asked for."""
     output_lines: int
+    first_line_exceeds_limit: bool = False
+    """Nothing is shown, because the first line asked for is too long alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +68,10 @@ class _Page:
         return self.line_count - (self.first - 1) - self.count
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run(arguments: Arguments, context: ToolContext, *, caps: Caps = Caps()) -> ToolResult:  # noqa: B008 (a frozen value)
     """Return the lines asked for; a cut page says how to go on."""
     content = await readable(arguments.path, context)
-    return content if isinstance(content, ToolResult) else _shown(content, arguments)
+    return content if isinstance(content, ToolResult) else _shown(content, arguments, caps)
 
 
 class Content(NamedTuple):
@@ -71,6 +79,7 @@ class Content(NamedTuple):
 
     text: str
     encoding: str
+    """utf-8, utf-16, or pdf."""
 
 
 async def readable(path: str, context: ToolContext) -> Content | ToolResult:
@@ -90,8 +99,21 @@ async def _of_bytes(
     kind = picture_type(data)
     if kind is not None:
         return await shown_picture(path, data, kind, context)
+    if is_pdf(data):
+        return await _of_pdf(path, data)
     if found.endswith(".ipynb") and (cells := notebook_text(data)) is not None:
         return Content(cells, "utf-8")
+    return _of_text(path, data)
+
+
+async def _of_pdf(path: str, data: bytes) -> Content | ToolResult:
+    try:
+        return Content(await pdf_text(path, data), "pdf")
+    except Unreadable as error:
+        return ToolResult.error(str(error))
+
+
+def _of_text(path: str, data: bytes) -> Content | ToolResult:
     file = text_file(data)
     if file is None:
         return ToolResult.error(
@@ -114,18 +136,21 @@ def _failed(error: OSError, path: str) -> ToolResult:
     return ToolResult.error(failure(error, path))
 
 
-def _shown(content: Content, arguments: Arguments) -> ToolResult:
+def _shown(content: Content, arguments: Arguments, caps: Caps) -> ToolResult:
     lines = lines_of(content.text)
     start = max((arguments.offset or 1) - 1, 0)
     if start and start >= len(lines):
-        return ToolResult.error(
-            f"Offset {arguments.offset} is beyond end of file ({len(lines)} lines total)"
-        )
+        return beyond_the_end(start + 1, lines)
     chosen = lines[start:] if arguments.limit is None else lines[start : start + arguments.limit]
     page = _Page(
         arguments.path, "".join(chosen), start + 1, len(chosen), len(lines), content.encoding
     )
-    return _cut(page)
+    return _cut(page, caps)
+
+
+def beyond_the_end(offset: int, lines: Sequence[str]) -> ToolResult:
+    """Return what is said of a line that the file does not have."""
+    return ToolResult.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
 
 
 def lines_of(text: str) -> list[str]:
@@ -134,29 +159,32 @@ def lines_of(text: str) -> list[str]:
     return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
-def _cut(page: _Page) -> ToolResult:
+def _cut(page: _Page, caps: Caps) -> ToolResult:
     body = page.text.removesuffix("\n")
     # The line feed taken off counts too, so that what is shown whole stays within the limit.
-    cut = truncate_head(body, max_bytes=MAX_BYTES - (len(page.text) - len(body)))
+    cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(page.text) - len(body)))
     if cut.truncated:
-        return ToolResult.from_text(_joined(cut.content, _notice(page, cut)), _details(page, cut))
+        return ToolResult.from_text(
+            _joined(cut.content, _notice(page, cut, caps)), _details(page, cut)
+        )
     if not page.rest:
         return ToolResult.from_text(page.text)
     more = f"[{page.rest} more lines in file. Use offset={page.first + page.count} to continue.]"
     return ToolResult.from_text(_joined(body, more), _details(page, cut))
 
 
-def _notice(page: _Page, cut: Result) -> str:
+def _notice(page: _Page, cut: Result, caps: Caps) -> str:
+    limit = format_size(caps.max_bytes)
     if cut.first_line_exceeds_limit:
         size = format_size(len(encoded(page.text.partition("\n")[0])))
         return (
-            f"[Line {page.first} is {size}, exceeds {format_size(MAX_BYTES)} limit. Use bash:"
-            f" sed -n '{page.first}p' {shlex.quote(page.path)} | head -c {MAX_BYTES}]"
+            f"[Line {page.first} is {size}, exceeds {limit} limit. Use bash:"
+            f" sed -n '{page.first}p' {shlex.quote(page.path)} | head -c {caps.max_bytes}]"
         )
     last = page.first + cut.output_lines - 1
-    limit = f" ({format_size(MAX_BYTES)} limit)" if cut.truncated_by == "bytes" else ""
+    by_bytes = f" ({limit} limit)" if cut.truncated_by == "bytes" else ""
     return (
-        f"[Showing lines {page.first}-{last} of {page.line_count}{limit}."
+        f"[Showing lines {page.first}-{last} of {page.line_count}{by_bytes}."
         f" Use offset={last + 1} to continue.]"
     )
 
@@ -174,16 +202,24 @@ def _details(page: _Page, cut: Result) -> Details:
         truncated_by=cut.truncated_by,
         total_lines=page.count,
         output_lines=cut.output_lines,
+        first_line_exceeds_limit=cut.first_line_exceeds_limit,
     )
 
 
-TOOL = Tool(
-    name="read",
-    description=(
-        "Read a text file, a notebook or a picture. Shows up to 2000 lines or 50KB; use offset and"
-        " limit to page through longer files."
-    ),
-    arguments=Arguments,
-    run=run,
-    replay="safe",
-)
+def read(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+    """Return the tool as it is set."""
+    caps = tuning.caps("read")
+    return Tool(
+        name="read",
+        description=(
+            "Read a text file, a notebook, the text of a PDF, or a picture. Shows up to"
+            f" {caps.max_lines} lines or {in_short(caps.max_bytes)}; use offset and limit to page"
+            " through longer files."
+        ),
+        arguments=Arguments,
+        run=partial(run, caps=caps),
+        replay="safe",
+    )
+
+
+TOOL = read()

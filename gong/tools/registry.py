@@ -167,7 +167,7 @@ class Registry:
 
 def _spec(tool: Tool) -> ToolSpec:
     parameters = msgspec.Raw(msgspec.json.encode(schema_of(tool.arguments)))
-    return ToolSpec(tool.name, tool.description, parameters)
+    return ToolSpec(tool.name, tool.description, parameters, tool.freeform)
 
 
 def _unknown(name: str, active: tuple[str, ...]) -> str:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from .settings import Caps
 from .text_files import failure, text_file
 from .tool import ToolResult
-from .truncate import MAX_BYTES, MAX_LINE_CHARS, format_size, truncate_head, truncate_line
+from .truncate import MAX_LINE_CHARS, format_size, truncate_head, truncate_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..env.protocol import ExecutionEnvironment, Match, Matches, Search
+    from .truncate import Result
 
 
 class Details(Struct, frozen=True):
@@ -49,10 +51,22 @@ async def found_in(env: ExecutionEnvironment, path: str, search: Search) -> Foun
     return Found(matches, posixpath.dirname(place) if is_file else place)
 
 
+class Manner(NamedTuple):
+    """How matches are shown."""
+
+    context: int = 0
+    """Lines around each."""
+    caps: Caps = Caps(None)
+    limit_name: str = "limit"
+    """What the model calls the most matches it wants."""
+    read_name: str = "read"
+    """The tool that shows whole lines."""
+
+
 async def shown(
-    env: ExecutionEnvironment, found: Found, search: Search, context: int
+    env: ExecutionEnvironment, found: Found, search: Search, manner: Manner
 ) -> ToolResult:
-    """Return the lines with their files and numbers, `context` lines around each."""
+    """Return the lines with their files and numbers, and others around each."""
     matches = found.matches
     details = Details(
         search.pattern,
@@ -65,34 +79,54 @@ async def shown(
     lines, shortened = [], False
     for path in dict.fromkeys(match.path for match in matches.found):
         content = await _lines(env, posixpath.join(found.folder, path))
-        for text, cut in _of_file(path, content, matches.found, context):
+        for text, cut in _of_file(path, content, matches.found, manner.context):
             lines.append(text)
             shortened = shortened or cut
-    return _cut("\n".join(lines), matches, search, details, shortened=shortened)
+    return _cut("\n".join(lines), matches, search, details, manner, shortened=shortened)
 
 
 def _cut(
-    text: str, matches: Matches, search: Search, details: Details, *, shortened: bool
+    text: str,
+    matches: Matches,
+    search: Search,
+    details: Details,
+    manner: Manner,
+    *,
+    shortened: bool,
 ) -> ToolResult:
-    cut = truncate_head(text, max_lines=None)
+    cut = truncate_head(text, *manner.caps)
     notices = []
     if matches.limited:
-        limit = search.limit
-        notices.append(
-            f"{limit} matches limit reached. Use limit={limit * 2} for more, or refine pattern"
-        )
+        notices.append(limit_reached(search.limit, "matches", manner.limit_name))
     if cut.truncated:
-        notices.append(f"{format_size(MAX_BYTES)} limit reached")
+        notices.append(cap_reached(cut))
     if shortened:
         notices.append(
-            f"Some lines truncated to {MAX_LINE_CHARS} chars. Use read tool to see full lines"
+            f"Some lines truncated to {MAX_LINE_CHARS} chars."
+            f" Use {manner.read_name} tool to see full lines"
         )
     if not notices:
         return ToolResult.from_text(text, details)
-    said = f"{cut.content}\n\n[{'. '.join(notices)}]"
     truncated = cut.truncated or matches.limited or shortened
     kept = Details(details.pattern, details.file_count, details.match_count, truncated)
-    return ToolResult.from_text(said, kept)
+    return ToolResult.from_text(noted(cut.content, notices), kept)
+
+
+def limit_reached(limit: int, what: str, name: str) -> str:
+    """Return what is said where there may be more than was asked for."""
+    return f"{limit} {what} limit reached. Use {name}={limit * 2} for more, or refine pattern"
+
+
+def cap_reached(cut: Result) -> str:
+    """Return what is said of a text that was cut."""
+    if cut.truncated_by == "lines":
+        return f"{cut.max_lines} lines limit reached"
+    return f"{format_size(cut.max_bytes or 0)} limit reached"
+
+
+def noted(text: str, notices: Sequence[str]) -> str:
+    """Return a text with what is said of its cuts after it."""
+    return f"{text}\n\n[{'. '.join(notices)}]" if notices else text
 
 
 def _of_file(

@@ -9,8 +9,9 @@ from msgspec import Meta, Struct
 
 from tape.blocks import Text
 
-from .bash import meant
-from .command import Details, ending_of, execute
+from .bash import meant, prefixed
+from .command import STOPPED, Details, ending_of, execute
+from .settings import Tuning
 from .tool import Tool, ToolResult
 from .truncation.pipeline import LIMITS, Limits, joined
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from .command import Finished
     from .tool import ToolContext
 
+MOST_CHARS = 50_000
+"""What can be shown at most: half of it from each end is always in memory."""
 DEFAULT_TIMEOUT_MS = 10_000
-MAX_TIMEOUT_MS = 600_000
 
 
 class Arguments(Struct, frozen=True):
@@ -34,11 +36,18 @@ class Arguments(Struct, frozen=True):
 
 
 async def run(
-    arguments: Arguments, context: ToolContext, *, default_ms: int, limits: Limits
+    arguments: Arguments,
+    context: ToolContext,
+    *,
+    default_ms: int,
+    limits: Limits,
+    tuning: Tuning = Tuning(),  # noqa: B008 (a frozen value)
 ) -> ToolResult:
     """Run the command and return its output, exit code and duration."""
-    timeout_ms = min(arguments.timeout_ms or default_ms, MAX_TIMEOUT_MS)
-    finished = await execute(arguments.command, timeout_ms, context)
+    wanted = arguments.timeout_ms or tuning.default_timeout_ms or default_ms
+    timeout_ms = min(wanted, tuning.max_timeout_ms)
+    command = prefixed(arguments.command, tuning.command_prefix)
+    finished = await execute(command, timeout_ms, context)
     return await _result(arguments.command, finished, timeout_ms, limits)
 
 
@@ -47,10 +56,11 @@ async def _result(command: str, finished: Finished, timeout_ms: int, limits: Lim
     chars = finished.total_chars - finished.ends_a_line
     shown = joined(finished.head, text, chars, finished.total_lines, limits)
     cut = shown != text
-    full = finished.full if cut else None
+    full, blob = finished.full if cut else None, None
     facts = [f"exit code {done.exit_code}", f"{done.duration_ms} ms"]
     if cut:
-        facts.append(finished.where(await finished.keep()))
+        path, blob = await finished.keep()
+        facts.append(finished.where(path))
     else:
         finished.drop()
     late = _late(timeout_ms) if done.timed_out else ""
@@ -61,6 +71,7 @@ async def _result(command: str, finished: Finished, timeout_ms: int, limits: Lim
         Details(command, done.exit_code, done.duration_ms, cut),
         is_error=kind is not None,
         full=full,
+        kept=blob,
         kind=kind,
     )
 
@@ -72,17 +83,23 @@ def _late(timeout_ms: int) -> str:
     )
 
 
-def shell(default_ms: int = DEFAULT_TIMEOUT_MS, limits: Limits = LIMITS["shell"]) -> Tool:
-    """Return the tool with the time a command has unless the model says otherwise."""
+def shell(
+    default_ms: int = DEFAULT_TIMEOUT_MS,
+    limits: Limits = LIMITS["shell"],
+    tuning: Tuning = Tuning(),  # noqa: B008 (a frozen value)
+) -> Tool:
+    """Return the tool with the time a command has unless the model, or a person, says otherwise."""
+    shown_ms = tuning.default_timeout_ms or default_ms
     return Tool(
         name="shell",
         description=(
             "Run a command in bash, in the working directory. Returns standard output and error"
             " as they came, the exit code and the duration; a long output loses its middle."
-            f" Nothing can be typed into it. It is ended after timeout_ms, {default_ms} if absent."
+            f" Nothing can be typed into it. It is ended after timeout_ms, {shown_ms} if absent."
         ),
         arguments=Arguments,
-        run=partial(run, default_ms=default_ms, limits=limits),
+        run=partial(run, default_ms=default_ms, limits=limits, tuning=tuning),
+        stopped=STOPPED,
         divert=meant,
     )
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .truncate import MAX_BYTES
+from .settings import MAX_BYTES
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -7,17 +7,18 @@ Two channels leave a tool: `content` for the model, `details` for people and pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON, Content, Text
+from tape.blocks import NO_JSON, BlobRef, Content, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ..env.protocol import ExecutionEnvironment
+    from ..llm.types import Grammar
     from .truncation.pipeline import Limits
     from .truncation.storage import Storage
     from .truncation.values import Override
@@ -50,6 +51,8 @@ class ToolResult(Struct, frozen=True):
     is_error: bool = False
     full: str | None = None
     """What the model did not see because `content` was cut."""
+    kept: BlobRef | None = None
+    """The whole of it as a blob of the tape; an entry that names it keeps it from `tape gc`."""
     removed: Removed | None = None
     """What the registry cut; None where nothing was, or the tool did that itself."""
     kind: ErrorKind | None = None
@@ -83,11 +86,32 @@ def details_of(result: ToolResult) -> Raw:
     return Raw(msgspec.json.encode(merged)) if merged else NO_JSON
 
 
-class Grammar(Struct, frozen=True):
-    """What free text must look like."""
+class Found(NamedTuple):
+    """An entry of the tape that fits what was looked for."""
 
-    syntax: Literal["lark", "regex"]
-    definition: str
+    entry: str
+    """Its id, 40 hex digits."""
+    time: str
+    type: str
+    snippet: str
+    """The words around what fits, on one line."""
+
+
+class Recall(Protocol):
+    """What was said and done before on the branch a session writes. Called in a thread."""
+
+    def search(self, query: str, limit: int) -> Sequence[Found]:
+        """Return at most `limit` entries that fit the words of a query, best first.
+
+        Raises UsageError (of the store) where the query has no word.
+        """
+
+    def read(self, entry: str, before: int = 0, after: int = 0, offset: int = 0) -> str:
+        """Return an entry as readable text, and so many before and after it.
+
+        `entry` is a prefix of its id; of its text the first `offset` characters are left out.
+        Raises NotFound or Ambiguous (of the store).
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +128,10 @@ class ToolContext:
     """Where output that is too long is kept; None is among temporary files."""
     session: str | None = None
     """Tape id."""
+    tape: Recall | None = None
+    """What stands on the tape so far; None where nothing is recorded."""
+    request_compaction: Callable[[str], None] | None = None
+    """Asks for a compaction before the next step, with what to keep in focus or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +154,8 @@ class Tool:
     """Cuts its results by characters and lines instead, as the model family expects."""
     freeform: Grammar | None = None
     """Takes text in place of JSON: it becomes the argument `input`."""
+    stopped: str = "Operation aborted"
+    """What its result says when it was cancelled while it ran."""
     divert: Callable[[Any], Diversion | ToolResult | None] | None = None
     """Given the arguments: another tool that is meant by them, or why nothing may run."""
 

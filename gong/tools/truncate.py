@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .settings import MAX_BYTES, MAX_LINES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_LINES = 2000
-MAX_BYTES = 51_200
 MAX_LINE_CHARS = 500
 KILOBYTE = 1024
 CONTINUATION = 0b1000_0000
@@ -89,6 +89,11 @@ def format_size(size: int) -> str:
     if size < KILOBYTE**2:
         return f"{size / KILOBYTE:.1f}KB"
     return f"{size / KILOBYTE**2:.1f}MB"
+
+
+def in_short(size: int) -> str:
+    """Return a limit of bytes as descriptions say it: 50KB."""
+    return format_size(size).replace(".0", "")
 
 
 def encoded(text: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tool import Grammar
+from ...llm.types import Grammar
 
 GRAMMAR = Grammar(
     "lark",

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tape.blocks import Text, text_of
 
 from ..tool import Removed
+from .storage import blob_at
 from .values import Cut, Options
 
 if TYPE_CHECKING:
@@ -56,7 +57,13 @@ class TruncationMiddleware:
             truncation_removed_lines=cut.removed_lines,
             truncation_removed_bytes=cut.removed_bytes,
         )
-        return replace(result, content=(Text(cut.content), *others), full=text, removed=removed)
+        return replace(
+            result,
+            content=(Text(cut.content), *others),
+            full=text,
+            kept=await blob_at(context.storage, cut.output_path),
+            removed=removed,
+        )
 
 
 def is_marked(result: ToolResult) -> bool:

@@ -96,7 +96,7 @@ def _by_lines(text: str, total: int, limit: int) -> str:
     of the text as it came, and the number says how many of its `total` are missing.
     """
     lines = text.split("\n")
-    if len(lines) <= limit:
+    if min(len(lines), total) <= limit:  # a notice of the cut before it makes no line too many
         return text
     first, last = lines[: limit // 2], lines[len(lines) - (limit - limit // 2) :]
     shown = [*first, *last]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from .storage import FolderStorage, Storage
 from .strategy import ByLinesAndBytes, Kept, Strategy, count_bytes
-from .values import TOOL_DEFAULTS, Cut, Event, Truncation, Whole, with_options, with_set
+from .values import TOOL_DEFAULTS, Cut, Event, Truncation, Whole, for_tools, with_options, with_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +27,7 @@ class TruncationService:
     """Cuts texts by a configuration for all, one for each tool, and one for each call.
 
     Later ones win: for all, what the tool declares, what was set for the tool, the call's options.
+    What `config.tools` sets for a tool goes before `tools`, field by field.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class TruncationService:
         strategy: Strategy | None = None,
     ) -> None:
         self._config = config
-        self._tools = dict(tools)
+        self._tools = for_tools(tools, config.tools)
         self._on_event = on_event
         self._storage = storage
         self._strategy: Strategy = strategy or ByLinesAndBytes()

@@ -11,12 +11,17 @@ import mmap
 import os
 import re
 import secrets
+import shutil
 import sys
 import time
 from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Protocol
 
+from tape.blobs import HEAD
+from tape.blocks import BlobRef
+
+from ..settings import RETENTION_DAYS
 from ..truncate import encoded
 
 if TYPE_CHECKING:
@@ -24,8 +29,8 @@ if TYPE_CHECKING:
 
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
 _DAY_SECONDS = 86_400
-RETENTION_DAYS = 7.0
-"""Age at which kept files go, where they do not stand on a tape."""
+_LONGEST_CHARACTER = 4
+"""Bytes of UTF-8 that one character has at most."""
 
 
 class Storage(Protocol):
@@ -98,7 +103,7 @@ class FolderStorage:
 
     def _adopt(self, path: str) -> str:
         self._make()
-        return str(Path(path).rename(Path(self.directory) / Path(path).name))
+        return str(shutil.move(path, Path(self.directory) / Path(path).name))
 
     def _save(self, data: bytes, tool_name: str) -> str:
         self._make()
@@ -118,7 +123,10 @@ class FolderStorage:
 
 
 class TapeStorage:
-    """The blobs of a tape: the same text is kept once, and only `tape gc` deletes."""
+    """The blobs of a tape: the same text is kept once, and only `tape gc` deletes.
+
+    What a result points at stays as long as the entry names its blob: see `blob_at`.
+    """
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -141,6 +149,10 @@ class TapeStorage:
         data = await asyncio.to_thread(self._blobs.read, Path(path).name)
         return data.decode("utf-8", "replace")
 
+    async def reference(self, path: str) -> BlobRef:
+        """Return the name, size and beginning of what is kept at a path it handed out."""
+        return await asyncio.to_thread(_reference, path)
+
     async def cleanup(self, retention_days: float) -> int:  # noqa: ARG002 (a storage's face)
         """Leave everything: what stands on a tape is not forgotten by the calendar."""
         return 0
@@ -158,6 +170,17 @@ class TapeStorage:
     def _put(self, data: bytes | memoryview) -> str:
         digest = self._blobs.put(data).hash  # type: ignore[arg-type]  # any buffer will do
         return f"{self.directory}/{digest[:2]}/{digest}"
+
+
+async def blob_at(storage: Storage | None, path: str) -> BlobRef | None:
+    """Return the blob of a tape that stands at a path; None where a storage is no tape."""
+    return await storage.reference(path) if isinstance(storage, TapeStorage) else None
+
+
+def _reference(path: str) -> BlobRef:
+    with Path(path).open("rb") as file:
+        head = file.read(HEAD * _LONGEST_CHARACTER).decode("utf-8", "replace")[:HEAD]
+        return BlobRef(Path(path).name, os.fstat(file.fileno()).st_size, head)
 
 
 def _private(path: str, flags: int) -> int:

@@ -8,36 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ..truncate import MAX_BYTES, MAX_LINES
-from .storage import RETENTION_DAYS, Storage
+from ..settings import Direction, Override, Truncation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Direction = Literal["head", "tail"]
-"""Which end of a text stays."""
+    from .storage import Storage
 
-
-class Truncation(Struct, frozen=True):
-    """How results are cut; all is set."""
-
-    max_lines: int = MAX_LINES
-    max_bytes: int = MAX_BYTES
-    direction: Direction = "head"
-    enabled: bool = True
-    retention_days: float = RETENTION_DAYS
-    """Age at which kept files go, where they do not stand on a tape."""
-    storage_dir: str | None = None
-    """Folder of kept files where there is no tape; None is one among temporary files."""
-
-
-class Override(Struct, frozen=True):
-    """What a tool, or a user for a tool, sets differently; None is as it is for all."""
-
-    max_lines: int | None = None
-    max_bytes: int | None = None
-    direction: Direction | None = None
-    enabled: bool | None = None
+__all__ = ["Direction", "Override", "Truncation"]  # what is set stands in `settings`
 
 
 class Options(Struct, frozen=True):
@@ -106,6 +84,16 @@ TOOL_DEFAULTS: Mapping[str, Override] = {
 def with_set(base: Truncation, change: Override | None) -> Truncation:
     """Return the configuration with what `change` sets."""
     return replace(base, **_set(change)) if change else base
+
+
+def for_tools(
+    usual: Mapping[str, Override], changes: Mapping[str, Override]
+) -> dict[str, Override]:
+    """Return what holds for single tools: the usual, but for what `changes` sets."""
+    changed = {
+        name: replace(usual.get(name, Override()), **_set(one)) for name, one in changes.items()
+    }
+    return {**usual, **changed}
 
 
 def with_options(base: Truncation, options: Options | None) -> Truncation:

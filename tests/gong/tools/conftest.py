@@ -34,7 +34,7 @@ def heard():
     return []
 
 
-def caller(registry, env, heard):
+def caller(registry, env, heard, storage=None):
     """Return what runs a call all the way through a registry, arguments as a model writes."""
 
     async def use(name, **arguments):
@@ -42,7 +42,7 @@ def caller(registry, env, heard):
         prepared = registry.prepare(call)
         if not isinstance(prepared, Prepared):
             return prepared
-        return await registry.run(prepared, ToolContext(env, "c1", heard.append))
+        return await registry.run(prepared, ToolContext(env, "c1", heard.append, storage))
 
     return use
 

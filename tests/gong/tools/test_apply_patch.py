@@ -61,7 +61,7 @@ def apply(call):
 
 def test_it_is_there_but_not_chosen():
     """M081: a face for the models that are used to it."""
-    assert builtin().get("apply_patch") is apply_patch.TOOL
+    assert builtin().get("apply_patch").run is apply_patch.TOOL.run
     assert "apply_patch" not in builtin().active
 
 

@@ -67,7 +67,7 @@ def test_carriage_returns_are_not_shown():
     assert change("a\r\nb\r\n", "b", "c").lines == ("  1 a", "- 2 b", "+ 2 c")
 
 
-def test_a_huge_span_is_compared_at_its_ends_only():
+def test_a_huge_span_is_compared_change_by_change():
     old = "".join(f"{n}\n" for n in range(5000))
     new = old.replace("\n2500\n", "\nother\n").replace("\n100\n", "\nother\n")
     diff = change(old, old, new)
@@ -81,7 +81,20 @@ def test_a_huge_span_is_compared_at_its_ends_only():
         "-  101 100",
     )
     assert diff.lines[-1] == "       ..."
-    assert len(diff.lines) == 2 + 8 + 2 * 2401
+    assert len(diff.lines) == 3 + 2 * (4 + 2 + 4)
+
+
+def test_changes_of_a_huge_span_come_and_go():
+    old = "".join(f"{n}\n" for n in range(9000))
+    new = old.replace("\n100\n", "\n").replace("\n8000\n", "\n8000\nmore\nand more\n") + "end\n"
+    signs = [line.split(" ", 1)[0] for line in change(old, old, new).lines]
+    assert (signs.count("-"), signs.count("+")) == (1, 3)
+
+
+def test_a_huge_span_that_is_another_one_is_shown_whole():
+    old = "".join(f"{n}\n" for n in range(6000))
+    new = "".join(f"{n}x\n" for n in range(6000))
+    assert len(change(old, old, new).lines) == 12_000
 
 
 LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=12).map(

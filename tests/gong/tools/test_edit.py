@@ -96,12 +96,12 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
     ],
 )
 async def test_what_cannot_be_done_is_said_and_the_file_stays(edit, data, old, new, said):
-    """M074"""
+    """M074 M075 M078 (J.1 1.2, 1.3, 3.4, 4.1, 4.3, 4.5)"""
     assert await edit(data, old, new) == (ToolResult.error(said, kind="EditConflict"), data)
 
 
 async def test_a_missing_file_and_a_folder_are_named(use, folder):
-    """M074"""
+    """M074 M078 (J.1 4.7)"""
     (folder / "sub").mkdir()
     assert await use("edit", path="no.txt", oldText="a", newText="b") == ToolResult.error(
         "File not found: no.txt", kind="FileNotFound"

@@ -4,8 +4,11 @@ import pytest
 
 from gong.tools.builtin import builtin
 from gong.tools.faces import FACES
+from gong.tools.faces.listing import Details as Listing
+from gong.tools.faces.reading import ManyDetails
+from gong.tools.read import Details
 from gong.tools.truncation.pipeline import LIMITS
-from tape.blocks import text_of
+from tape.blocks import Image, Text, text_of
 
 
 @pytest.fixture
@@ -35,24 +38,86 @@ async def test_read_file_counts_lines(face, folder):
     )
     (folder / "b").write_bytes(b"\0")
     assert "it is a binary file" in await face("read_file", file_path="b")
+    assert await face("read_file", file_path="a", offset=9) == (
+        "Offset 9 is beyond end of file (3 lines total)"
+    )
+
+
+async def test_read_file_shows_2000_lines_and_says_what_stands_behind(use_face, folder):
+    """M066 M053"""
+    (folder / "a").write_text("x\n" * 2500)
+    result = await use_face("read_file", file_path="a")
+    assert text_of(result.content).endswith(
+        "2000 | x\n\n[500 more lines in file. Use offset=2001 to continue.]"
+    )
+    assert result.details == Details("a", 2500, False, "utf-8", None, 2000, 2000)
+    assert (await use_face("read_file", file_path="a", limit=3000)).details is None
+
+
+async def test_read_file_keeps_both_ends_of_50000_characters(use_face, folder):
+    """M113 M112 C3: cut once, and the way on stays."""
+    (folder / "a").write_text(("x" * 93 + "\n") * 2500)
+    result = await use_face("read_file", file_path="a")
+    said = text_of(result.content)
+    assert said.count("[WARNING: Tool output was truncated. ") == 1
+    assert said.startswith("   1 | xxx")
+    assert said.endswith("[500 more lines in file. Use offset=2001 to continue.]")
+    assert len(said) < 50_300
+    assert (result.details.truncated, result.details.truncated_by) == (True, "chars")
+    assert result.details.output_lines < 500
+    assert result.full.count("\n") == 2001
+
+
+async def test_read_file_shows_pictures(use_face, folder):
+    """M066"""
+    (folder / "a").write_bytes(b"GIF89a\x02\0\x03\0")
+    result = await use_face("read_file", file_path="a")
+    assert text_of(result.content) == "[Picture a: image/gif, 2x3, 10B]"
+    assert [type(block) for block in result.content] == [Text, Image]
+    assert (result.details.width, result.details.height) == (2, 3)
 
 
 async def test_read_many_files(face, folder):
     """M067"""
     (folder / "a.py").write_text("a\n")
     (folder / "b.py").write_text("b")
-    assert await face("read_many_files", paths=["*.py", "gone"]) == (
+    assert await face("read_many_files", paths=["*.py", "gone", "a.py"]) == (
         "--- a.py ---\n\na\n\n--- b.py ---\n\nb\n\n"
         "--- gone ---\n\nENOENT: no such file or directory: gone\n"
     )
 
 
-async def test_list_dir_goes_as_deep_as_asked(face, folder):
+async def test_read_many_files_shows_pictures_and_tells_what_failed(use_face, folder):
+    """M067"""
+    (folder / "a.gif").write_bytes(b"GIF89a\x02\0\x03\0")
+    (folder / "b").write_text("b")
+    result = await use_face("read_many_files", paths=["a.gif", "b", "gone"])
+    assert [type(block) for block in result.content] == [Text, Image]
+    assert result.details == ManyDetails(("a.gif", "b"), ("gone",), 0)
+    assert not result.is_error
+    assert (await use_face("read_many_files", paths=["gone"])).is_error
+    nothing = await use_face("read_many_files", paths=["*.none"])
+    assert text_of(nothing.content) == "No files found matching pattern"
+
+
+async def test_read_many_files_stops_when_it_is_enough(use_face, folder):
+    """M067"""
+    for name in "abcd":
+        (folder / name).write_text("x" * 600_000)
+    result = await use_face("read_many_files", paths=["*"])
+    assert result.details.left_out == 2
+    assert result.full.endswith("[2 more files left out after 1.0MB. Name fewer at once.]\n")
+
+
+async def test_list_dir_goes_as_deep_as_asked(face, use_face, folder):
     """M067"""
     (folder / "d/e").mkdir(parents=True)
-    (folder / "d/e/f").touch()
+    (folder / "d/e/f").write_text("12")
     assert await face("list_dir") == "d/"
     assert await face("list_dir", path="d", depth=2) == "e/\ne/f"
+    assert (await use_face("list_dir", path="d", depth=2)).details == Listing("d", 2, 2)
+    assert await face("list_dir", path="gone") == "Path not found: gone"
+    assert await face("list_dir", path="d/e/f") == "Not a directory: d/e/f"
 
 
 async def test_write_file_confirms_the_bytes(face, folder):
@@ -87,6 +152,80 @@ async def test_grep_search_has_three_ways_to_answer(face, folder):
     assert await face("grep_search", pattern="x", output_mode="count", case_insensitive=True) == (
         "a.py:2\nb.md:1"
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown", "notice"),
+    [
+        ("content", 2, "2 matches limit reached. Use max_results=4 for more, or refine pattern"),
+        ("files_with_matches", 2, "2 files limit reached. Use max_results=4 for more, or"),
+        ("count", 2, "2 files limit reached. Use max_results=4 for more, or refine pattern"),
+    ],
+)
+async def test_grep_search_says_that_there_is_more(use_face, folder, mode, shown, notice):
+    """M103 M104"""
+    for name in "abc":
+        (folder / name).write_text("x\n" * (1 if mode == "content" else 150))
+    result = await use_face("grep_search", pattern="x", max_results=2, output_mode=mode)
+    text, _, said = text_of(result.content).partition("\n\n")
+    assert len(text.split("\n")) == shown
+    assert said.startswith(f"[{notice}")
+    assert result.details.truncated
+    if mode != "content":
+        whole = await use_face("grep_search", pattern="x", max_results=3, output_mode=mode)
+        assert (whole.details.truncated, "[" in text_of(whole.content)) == (False, False)
+
+
+async def test_grep_search_counts_beyond_what_it_shows(face, folder):
+    """M104"""
+    (folder / "a").write_text("x\n" * 9999)
+    assert await face("grep_search", pattern="x", output_mode="count") == "a:9999"
+    (folder / "a").write_text("x\n" * 10_001)
+    assert await face("grep_search", pattern="x", output_mode="count") == (
+        "a:10000\n\n[Stopped after 10000 matches: there may be more. Refine pattern]"
+    )
+
+
+async def test_grep_search_shows_the_first_200_lines_and_20000_characters(face, folder):
+    """M113 C24: the first matches survive."""
+    (folder / "a").write_text("x\n" * 300)
+    said = (await face("grep_search", pattern="x", max_results=250)).split("\n")
+    assert (said[0], said[199]) == ("a:1: x", "a:200: x")
+    assert said[200:] == [
+        "",
+        (
+            "[250 matches limit reached. Use max_results=500 for more, or refine pattern."
+            " 200 lines limit reached]"
+        ),
+    ]
+    (folder / "a").write_text(("x" * 400 + "\n") * 90)
+    said = await face("grep_search", pattern="x")
+    assert said.endswith("\n\n[19.5KB limit reached]")
+    assert said.startswith("a:1: xx")
+    assert len(said) < 20_100
+
+
+async def test_glob_shows_the_500_newest(use_face, folder):
+    """M107 M113 C24"""
+    for n in range(510):
+        (folder / f"{n:03}").touch()
+        os.utime(folder / f"{n:03}", (n, n))
+    result = await use_face("glob", pattern="*")
+    said = text_of(result.content).split("\n")
+    assert (said[0], said[499]) == ("509", "010")
+    assert said[501] == "[500 newest of 510 files shown. Refine pattern or path to see others]"
+    assert result.details.truncated
+
+
+async def test_glob_shows_20000_characters(face, folder):
+    """M113 C24: the newest survive."""
+    for n in range(150):
+        (folder / f"{n:03}{'x' * 197}").touch()
+        os.utime(folder / f"{n:03}{'x' * 197}", (n, n))
+    said = await face("glob", pattern="*")
+    assert said.startswith("149xx")
+    assert said.endswith("\n\n[19.5KB limit reached]")
+    assert len(said) < 20_100
 
 
 async def test_glob_shows_the_last_changed_first(face, folder):

@@ -33,7 +33,9 @@ async def test_a_file_and_a_missing_path_are_refused(use, folder):
     """M108"""
     (folder / "file").touch()
     assert await use("ls", path="file") == ToolResult.error("Not a directory: file")
-    assert await use("ls", path="gone") == ToolResult.error("Path not found: gone")
+    assert await use("ls", path="gone") == ToolResult.error(
+        "Path not found: gone", kind="FileNotFound"
+    )
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,13 @@ def test_a_cut_that_takes_the_first_notice_with_it_counts_all_lines():
     assert (cut[127], cut[129]) == ("line 0127", "line 9872")
 
 
+def test_a_notice_is_no_line_of_the_text():
+    """C3 M114: few lines stay few, however many the notice of the first cut has."""
+    cut = limited("x" * 12, Limits(10, "head_tail", 3))
+    assert cut.startswith("xxxxx\n\n[WARNING: Tool output was truncated. 2 characters ")
+    assert "omitted" not in cut
+
+
 @given(st.text(st.sampled_from("ab\né😀"), max_size=300), st.integers(2, 60), st.integers(1, 20))
 def test_both_ends_are_enough_to_cut_the_whole(text, chars, lines):
     """M112"""

@@ -7,10 +7,11 @@ import pytest
 from msgspec import Raw, Struct
 
 from gong.errors import ConfigurationError
+from gong.llm.types import Grammar
 from gong.tools.builtin import builtin
 from gong.tools.registry import Prepared, Registry
 from gong.tools.schema import schema_of
-from gong.tools.tool import Diversion, Grammar, Tool, ToolContext, ToolResult, details_of
+from gong.tools.tool import Diversion, Tool, ToolContext, ToolResult, details_of
 from gong.tools.truncation.pipeline import Limits
 from gong.tools.truncation.storage import FolderStorage
 from gong.tools.truncation.values import Options, Override

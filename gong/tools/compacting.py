@@ -1,0 +1,44 @@
+"""compact: the model asks for room in its own window; the session makes it before the next step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from .tool import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from .tool import ToolContext
+
+
+class Arguments(Struct, frozen=True):
+    """What the summary has to keep."""
+
+    focus: Annotated[str, Meta(description="What the summary should keep in detail, if set")] = ""
+
+
+async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+    """Ask the session for a compaction; nothing is left out before this step has ended."""
+    if context.request_compaction is None:
+        return ToolResult.error("There is no conversation here that could be compacted.")
+    focus = " ".join(arguments.focus.split())
+    context.request_compaction(focus)
+    about = f" (focus: {focus})" if focus else ""
+    return ToolResult.from_text(
+        f"Context compaction requested{about}. It runs before the next step."
+    )
+
+
+TOOL = Tool(
+    name="compact",
+    description=(
+        "Replace the older part of this conversation by a summary, to make room in the context"
+        " window. Use it between two tasks, when what came before matters only in outline. Nothing"
+        " is lost: tape_search and tape_read find the covered messages again. It runs before the"
+        " next step."
+    ),
+    arguments=Arguments,
+    run=run,
+    replay="safe",
+)

@@ -1,0 +1,107 @@
+"""tape_search and tape_read: what was said and done earlier, also what a summary stands for now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from tape.clock import moment
+from tape.errors import TapeError
+
+from .tool import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .tool import Found, ToolContext
+
+DEFAULT_LIMIT = 10
+SHORT = 12
+"""Digits of an id as the model gets to see it."""
+_NO_TAPE = "Nothing is recorded here, so there is nothing to look up: there is no tape."
+
+
+class Query(Struct, frozen=True):
+    """What to look for."""
+
+    query: Annotated[str, Meta(description='Words to look for; "in quotes" for a phrase')]
+    limit: Annotated[int, Meta(ge=1, le=50, description="Entries to show at most")] = DEFAULT_LIMIT
+
+
+class Reading(Struct, frozen=True):
+    """What to read."""
+
+    entry: Annotated[str, Meta(description="Id of an entry, or its first digits (4 or more)")]
+    before: Annotated[int, Meta(ge=0, le=50, description="Entries to show before it")] = 0
+    after: Annotated[int, Meta(ge=0, le=50, description="Entries to show after it")] = 0
+    offset: Annotated[int, Meta(ge=0, description="Characters of its text to skip")] = 0
+
+
+class Details(Struct, frozen=True):
+    """What was found."""
+
+    query: str
+    matches: int
+
+
+async def search(arguments: Query, context: ToolContext) -> ToolResult:
+    """Return the entries that fit best, each with its id and the words around."""
+    if context.tape is None:
+        return ToolResult.error(_NO_TAPE)
+    try:
+        found = await asyncio.to_thread(context.tape.search, arguments.query, arguments.limit)
+    except TapeError as error:
+        return ToolResult.error(f"{error}", kind="ValidationError")
+    return ToolResult.from_text(_listed(found), Details(arguments.query, len(found)))
+
+
+def _listed(found: Sequence[Found]) -> str:
+    if not found:
+        return "No entry of this tape has these words. Try other words, or fewer."
+    lines = [
+        f"{one.entry[:SHORT]}  {moment(one.time)[:16]}  {one.type}: {one.snippet}" for one in found
+    ]
+    return "\n".join([*lines, "[tape_read ENTRY shows one in full]"])
+
+
+async def read(arguments: Reading, context: ToolContext) -> ToolResult:
+    """Return an entry and those around it as text."""
+    if context.tape is None:
+        return ToolResult.error(_NO_TAPE)
+    entry, before, after = arguments.entry.strip().lower(), arguments.before, arguments.after
+    try:
+        text = await asyncio.to_thread(context.tape.read, entry, before, after, arguments.offset)
+    except TapeError as error:
+        return ToolResult.error(f"{error}")
+    return ToolResult.from_text(text)
+
+
+SEARCH = Tool(
+    name="tape_search",
+    description=(
+        "Search everything said and done earlier in this session: prompts, answers, tool calls and"
+        " their whole output, also what a summary has replaced. Use it before you say that you do"
+        " not know or no longer have something, and for exact names, values, errors or decisions"
+        " that a summary leaves out. Best first, with ids for tape_read."
+    ),
+    arguments=Query,
+    run=search,
+    replay="safe",
+)
+
+READ = Tool(
+    name="tape_read",
+    description=(
+        "Read an entry of this session in full, and those around it: a message, or a tool's output"
+        " that was cut or replaced by a placeholder. `entry` is an id from tape_search, a summary"
+        " or a placeholder. 8000 characters at a time; go on with `offset`."
+    ),
+    arguments=Reading,
+    run=read,
+    replay="safe",
+)
+
+TOOLS = (SEARCH, READ)
+"""Both of them."""

@@ -1,0 +1,122 @@
+"""What a result points at stands on the tape as long as the entry that says so."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from gong.tools.builtin import builtin
+from gong.tools.registry import Registry
+from gong.tools.tool import Tool, ToolResult
+from gong.tools.truncation.storage import TapeStorage
+from tape.blocks import text_of
+from tape.entries import ToolResult as Entry
+from tape.gc import delete, survey
+from tape.store import Beginning, Store
+from tape.verify import Counts, verify
+
+from .conftest import caller
+
+HOURS = 2 * 3600 * 1_000_000
+COMMANDS = {
+    "few bytes": "seq 1 2500",
+    "a string too short for a blob": "seq -f '%0100.0f' 1 600",
+    "over five megabytes": "seq -f '%0100.0f' 1 60000",
+    "not UTF-8": (
+        f"{sys.executable} -c 'import sys; sys.stdout.buffer.write(bytes([233, 10]) * 30000)'"
+    ),
+}
+
+
+class Nothing(Struct):
+    pass
+
+
+async def rows(arguments, context):
+    return ToolResult.from_text("row\n" * 3000)
+
+
+@pytest.fixture
+def tape(tmp_path):
+    with Store(tmp_path / "store").create(Beginning(cwd="/", program="test")) as tape:
+        yield tape
+
+
+@pytest.fixture
+def use(env, heard, tape):
+    registry = Registry(
+        (*map(builtin().get, ("bash", "shell", "read")), Tool("rows", "", Nothing, rows))
+    )
+    return caller(registry, env, heard, TapeStorage(tape.blobs))
+
+
+def record(tape, result, full):
+    with tape.writer() as writer:
+        entry = Entry("c1", "bash", result.content, is_error=result.is_error, full=full)
+        return writer.append(entry).id
+
+
+def collected(tmp_path):
+    """Return what goes when somebody collects garbage hours later."""
+    store = Store(tmp_path / "store", clock=lambda: time.time_ns() // 1000 + HOURS)
+    found = survey(store)
+    assert found.kept == ()
+    return delete(store, found).garbage
+
+
+def pointed_at(result):
+    return Path(re.search(r"(?:output|saved to): ([^\]\n]+)", text_of(result.content))[1])
+
+
+@pytest.mark.parametrize("tool", ["bash", "shell"])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+async def test_output_that_a_result_points_at_is_no_garbage(tape, use, tmp_path, tool, command):
+    """M085 M119 C40"""
+    result = await use(tool, command=command)
+    place = pointed_at(result)
+    whole = place.read_bytes()
+    assert (result.kept.hash, result.kept.bytes) == (place.name, len(whole))
+    record(tape, result, result.kept)
+    assert collected(tmp_path) == ()
+    assert place.read_bytes() == whole
+    assert list(verify(tape, Counts())) == []
+
+
+async def test_what_the_service_cut_is_no_garbage(tape, use, tmp_path):
+    """M117 M119 C40"""
+    result = await use("rows")
+    record(tape, result, result.kept)
+    assert collected(tmp_path) == ()
+    assert pointed_at(result).read_text() == "row\n" * 3000
+
+
+async def test_a_picture_that_is_shown_is_no_garbage(tape, use, folder, tmp_path):
+    """M063"""
+    (folder / "a").write_bytes(b"GIF89a\x02\0\x03\0")
+    result = await use("read", path="a")
+    record(tape, result, None)
+    assert collected(tmp_path) == ()
+    assert tape.blobs.read(result.content[1].blob.hash) == (folder / "a").read_bytes()
+
+
+async def test_the_entry_reads_as_the_whole_text(tape, use):
+    """M086: what a blob holds stands in `full` for whoever reads the tape."""
+    result = await use("bash", command=COMMANDS["few bytes"])
+    record(tape, result, result.kept)
+    (entry,) = [one for one in tape.entries(tape.head()) if one.type == "tool.result"]
+    assert entry.data.full == result.full == "".join(f"{n}\n" for n in range(1, 2501))
+    assert result.kept.head == result.full[:2000]
+
+
+async def test_output_that_no_entry_names_is_garbage(tape, use, tmp_path):
+    result = await use("bash", command=COMMANDS["few bytes"])
+    record(tape, result, result.full)
+    assert [one.path.rpartition("/")[2] for one in collected(tmp_path)] == [result.kept.hash]
+
+
+async def test_without_a_tape_there_is_no_blob(env, heard):
+    result = await caller(builtin(), env, heard)("bash", command=COMMANDS["few bytes"])
+    assert (result.kept, pointed_at(result).exists()) == (None, True)

@@ -1,0 +1,239 @@
+"""What people set of tools, as the registry that is made of it acts on it."""
+
+import msgspec
+import pytest
+
+from gong.env.memory import MemoryEnvironment
+from gong.errors import ConfigurationError
+from gong.tools.builtin import builtin
+from gong.tools.settings import Override, Truncation, Tuning
+from gong.tools.tool import Tool, ToolResult
+from tape.blocks import text_of
+
+from .conftest import caller
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+async def rows(arguments, context):
+    return ToolResult.from_text("row\n" * 3000)
+
+
+@pytest.fixture
+def tuned(env, heard):
+    """Return what runs a call of any tool as it is set."""
+
+    def tuned(**fields):
+        registry = builtin(msgspec.convert(fields, Tuning))
+        registry.register(Tool("mcp__rows", "", Nothing, rows))
+        registry.set_active(registry.names)
+        use = caller(registry, env, heard)
+
+        async def say(name, **arguments):
+            return text_of((await use(name, **arguments)).content)
+
+        return say
+
+    return tuned
+
+
+@pytest.mark.parametrize("tool", ["bash", "shell"])
+async def test_a_prefix_comes_before_every_command(tuned, tool):
+    """M083 (J.2 1.3, 1.4)"""
+    said = await tuned(command_prefix="echo prefix; export NAME=you")(tool, command="echo $NAME")
+    assert said.startswith("prefix\nyou\n")
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "said"),
+    [
+        ("bash", {}, "Command timed out after 0.3 seconds"),
+        ("bash", {"timeout": 60}, "Command timed out after 0.6 seconds"),
+        ("shell", {}, "[ERROR: Command timed out after 300ms."),
+        ("shell", {"timeout_ms": 60_000}, "[ERROR: Command timed out after 600ms."),
+    ],
+)
+async def test_times_can_be_set(tuned, tool, asked, said):
+    """M093 C1: what a command has that asks for none, and the most for one that does."""
+    use = tuned(default_timeout_ms=300, max_timeout_ms=600)
+    assert said in await use(tool, command="sleep 5", **asked)
+
+
+async def test_limits_of_family_tools_can_be_set(tuned, folder):
+    """M113: by the name of the table or of the face."""
+    (folder / "a").write_text("word\n" * 100)
+    use = tuned(
+        output_limits={"read_file": 200, "shell": 10, "grep": 60},
+        line_limits={"glob": 2, "shell": 3},
+    )
+    assert "characters were removed from the middle" in await use("read_file", file_path="a")
+    assert "2 characters were removed" in await use("shell", command="printf 123456789012")
+    assert "60B limit reached]" in await use("grep_search", pattern="word")
+    for name in "bcd":
+        (folder / name).touch()
+    assert "[2 newest of 4 files shown." in await use("glob", pattern="*")
+    own = tuned(output_limits={"grep": 60, "grep_search": 90})
+    assert "90B limit reached]" in await own("grep_search", pattern="word")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            {"output_limits": {"bash": 40}},
+            "[Showing lines 2993-3000 of 3000 (40B limit), 13.6KB in all. Full output: ",
+        ),
+        ({"line_limits": {"bash": 2}}, "2999\n3000\n\n[Showing lines 2999-3000 of 3000. "),
+        ({"truncation": {"max_lines": 3}}, "2998\n2999\n3000\n\n[Showing lines 2998-3000"),
+        ({"truncation": {"tools": {"bash": {"max_lines": 1}}}}, "3000\n\n[Showing lines 3000-3000"),
+    ],
+)
+async def test_a_tool_that_cuts_its_own_text_cuts_it_where_it_is_set(tuned, setting, said):
+    """M113 M115 M116: one cut, and it says so once."""
+    shown = await tuned(**setting)("bash", command="seq 1 3000")
+    assert said in shown
+    assert shown.count("[Showing") == 1
+
+
+async def test_lines_left_out_are_counted_exactly(tuned):
+    """M091 (J.2 5.5): 150 lines, of which the last 100 are shown."""
+    shown = await tuned(line_limits={"bash": 100})("bash", command="seq 1 150")
+    lines, _, notice = shown.partition("\n\n")
+    assert lines.split("\n") == [str(n) for n in range(51, 151)]
+    assert notice.startswith("[Showing lines 51-150 of 150. Full output: ")
+
+
+async def test_read_pages_by_what_is_set(tuned, folder):
+    """M113 M116"""
+    (folder / "a").write_text("line\n" * 100)
+    assert "[Showing lines 1-7 of 100. Use offset=8 to continue.]" in (
+        await tuned(line_limits={"read": 7})("read", path="a")
+    )
+    assert "[Showing lines 1-4 of 100 (20B limit). Use offset=5 to continue.]" in (
+        await tuned(truncation={"max_bytes": 20})("read", path="a")
+    )
+
+
+async def test_the_service_is_set_for_all_and_for_single_tools(tuned):
+    """M115 M116: for tools that cut nothing themselves, those of servers too."""
+    assert "...2990 lines truncated..." in await tuned(truncation={"max_lines": 10})("mcp__rows")
+    one = {"max_lines": 10, "tools": {"mcp__rows": {"max_lines": 3, "direction": "tail"}}}
+    said = await tuned(truncation=one)("mcp__rows")
+    assert said.startswith("...2997 lines truncated...")
+    assert said.endswith("\n\nrow\nrow\nrow")
+    off = {"tools": {"mcp__rows": {"enabled": False}}}
+    assert await tuned(truncation=off)("mcp__rows") == "row\n" * 3000
+    assert await tuned(truncation={"enabled": False})("mcp__rows") == "row\n" * 3000
+
+
+async def test_kept_files_go_where_and_as_long_as_it_is_set(tuned, tmp_path):
+    """M115 M119"""
+    place = {"storage_dir": str(tmp_path / "own"), "retention_days": 0}
+    assert f"saved to: {tmp_path}/own/mcp__rows_" in await tuned(truncation=place)("mcp__rows")
+
+
+@pytest.mark.parametrize("setting", ["output_limits", "line_limits"])
+def test_a_limit_that_nothing_keeps_is_refused(setting):
+    """M113"""
+    with pytest.raises(ConfigurationError, match=f"tool_{setting}: raed has no limit of its own"):
+        builtin(Tuning(**{setting: {"raed": 5}}))
+    for name in ("read", "bash", "grep", "grep_search", "replace", "apply_patch", "spawn_agent"):
+        builtin(Tuning(**{setting: {name: 5}}))
+
+
+@pytest.mark.parametrize(("name", "most"), [("bash", 100_000), ("shell", 50_000)])
+def test_no_more_is_shown_of_a_command_than_memory_holds(name, most):
+    """M085"""
+    builtin(Tuning(output_limits={name: most}))
+    with pytest.raises(ConfigurationError, match=f"{name} shows {most} at most"):
+        builtin(Tuning(output_limits={name: most + 1}))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_lines": 0},
+        {"max_bytes": -1},
+        {"direction": "middle"},
+        {"retention_days": -1},
+        {"tools": {"bash": {"maxLines": 3}}},
+        {"skip": True},
+    ],
+)
+def test_a_wrong_setting_is_named(wrong):
+    """M115"""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(wrong, Truncation)
+
+
+def test_what_is_set_for_a_tool_leaves_its_other_fields():
+    """M115 M116: the logs of bash keep their end."""
+    tuning = Tuning(truncation=Truncation(tools={"bash": Override(max_lines=9)}))
+    service = builtin(tuning).truncation.service
+    assert service._tools["bash"] == Override(max_lines=9, direction="tail")
+
+
+SEVEN = {
+    "read": ({"path": "a.txt"}, "one\n"),
+    "write": ({"path": "b.txt", "content": "two"}, "Successfully wrote 3 bytes to b.txt"),
+    "edit": (
+        {"path": "a.txt", "oldText": "one", "newText": "1"},
+        "Successfully replaced text in a.txt.",
+    ),
+    "bash": ({"command": "true"}, "\n\nCommand exited with code 127"),
+    "grep": ({"pattern": "one"}, "a.txt:1: one"),
+    "find": ({"pattern": "*.txt"}, "a.txt"),
+    "ls": ({}, "a.txt"),
+}
+
+
+@pytest.mark.parametrize("name", SEVEN)
+async def test_the_seven_tools_act_on_whatever_environment_they_are_given(name, heard):
+    """M041 M042 M127: none touches this machine by itself."""
+    env = MemoryEnvironment({"a.txt": b"one\n"})
+    arguments, said = SEVEN[name]
+    result = await caller(builtin(), env, heard)(name, **arguments)
+    assert text_of(result.content).endswith(said)
+    if name == "bash":
+        assert env.commands == ["true"]
+
+
+def test_seven_tools_are_what_a_session_begins_with():
+    """M041"""
+    assert builtin().active == tuple(SEVEN)
+
+
+async def test_only_the_file_tools_that_search_have_no_limit_of_lines(use, folder):
+    """M111: read keeps the head, bash the tail; grep, find and ls are cut by bytes alone."""
+    (folder / "lines").write_text("x\n" * 2500)
+    names = [f"{n:04}" for n in range(2001)]
+    (folder / "many").mkdir()
+    for name in names:
+        (folder / "many" / name).touch()
+    found = {
+        "read": await use("read", path="lines"),
+        "bash": await use("bash", command="seq 1 2500"),
+        "grep": await use("grep", pattern="x", limit=2500),
+        "find": await use("find", pattern="*", path="many", limit=2500),
+        "ls": await use("ls", path="many", limit=2500),
+    }
+    said = {name: text_of(result.content) for name, result in found.items()}
+    assert "[Showing lines 1-2000 of 2500." in said["read"]
+    assert "[Showing lines 501-2500 of 2500." in said["bash"]
+    assert said["grep"].count("\n") == 2499 + 2
+    assert said["find"].split("\n") == said["ls"].split("\n") == names
+
+
+async def test_what_a_command_says_is_told_while_it_runs(use, heard):
+    """M042"""
+    await use("bash", command="echo one; sleep 0.1; echo two")
+    assert heard == ["one\n", "two\n"]
+
+
+async def test_a_tool_tells_what_is_said_when_it_is_stopped():
+    """M075 M087"""
+    registry = builtin()
+    assert registry.get("edit").stopped == "Operation aborted"
+    assert registry.get("bash").stopped == registry.get("shell").stopped == "Command aborted"
