@@ -6,9 +6,8 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape import repair
 from tape.entries import Assistant, Error, Failure
-from tape.view import Message, view
+from tape.repair import is_recorded
 
 from ..errors import (
     ContentFiltered,
@@ -21,7 +20,6 @@ from ..llm.accumulate import StreamAccumulator
 from ..llm.overflow import is_silent_overflow
 from ..llm.types import (
     ReasoningDelta,
-    Request,
     StreamEvent,
     StreamStart,
     TextDelta,
@@ -30,22 +28,24 @@ from ..llm.types import (
 )
 from . import events
 from .parts import Model, Parts, milliseconds, record_abort
+from .window import next_call
 
 if TYPE_CHECKING:
     from tape.blocks import Content
 
+    from ..llm.types import Request
+
 
 _ADVICE: dict[type[ModelError], str] = {
     ContextLengthExceeded: (
-        "the conversation is too long for this model: go on with one that takes more (-m), "
-        "or from an earlier entry (--fork REF@ENTRY)"
+        "the conversation is too long for this model: make it shorter (/compact), go on with one "
+        "that takes more (-m), or from an earlier entry (--fork REF@ENTRY)"
     ),
     MalformedHistory: (
         "this provider does not take the conversation as it stands: go on with another model "
         "(-m), or from an earlier entry (--fork REF@ENTRY)"
     ),
 }
-"""What to do about errors that come again with each prompt."""
 
 
 class Answer(NamedTuple):
@@ -58,9 +58,14 @@ class Answer(NamedTuple):
     """It goes on when it is sent back as it is."""
 
 
+def advice(error: ModelError) -> str | None:
+    """Return what to do about an error that would come again with each prompt."""
+    return next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), None)
+
+
 async def ask(parts: Parts) -> Answer:
     """Make one model call from the path as it is now, and record what came of it."""
-    request = _request(parts, _messages(parts))
+    request = _request(parts)
     parts.record.barrier()
     answer = StreamAccumulator(parts.call_prefix())
     begun = parts.clock()
@@ -75,26 +80,14 @@ async def ask(parts: Parts) -> Answer:
     return _record_answer(parts, answer, milliseconds(parts, begun))
 
 
-def _messages(parts: Parts) -> tuple[Message, ...]:
-    """Return the messages of the next call; what repair did is recorded before they are sent."""
-    path = parts.record.path
-    repaired = repair.repair(view(path), parts.model.target)
-    done = repaired.repair
-    if done is not None and not repair.is_recorded(done, path):
+def _request(parts: Parts) -> Request:
+    """Return the next call's request; what repair did is recorded before it is sent."""
+    made = next_call(parts)
+    done = made.repair
+    if done is not None and not is_recorded(done, parts.record.path):
         parts.record.append(done)
         parts.emit(events.Repaired(len(done.injected), len(done.dropped), done.why))
-    return repaired.messages
-
-
-def _request(parts: Parts, messages: tuple[Message, ...]) -> Request:
-    return Request(
-        model=parts.model.id,
-        messages=messages,
-        system=parts.model.system,
-        tools=parts.tools.specs(),
-        session=parts.session,
-        load=parts.record.load,
-    )
+    return made.request
 
 
 def _show(parts: Parts, event: StreamEvent) -> None:
@@ -116,6 +109,8 @@ def _show(parts: Parts, event: StreamEvent) -> None:
 def _assistant(
     parts: Parts, answer: StreamAccumulator, content: Content, stop: str, duration_ms: int
 ) -> Assistant:
+    cost = parts.model.cost(answer.usage)
+    parts.pressure.count(answer.usage, cost)
     return Assistant(
         content=content,
         provider=parts.model.provider,
@@ -125,7 +120,7 @@ def _assistant(
         stop_reason=stop,
         raw_stop=answer.finish.raw_stop if answer.finish else None,
         usage=answer.usage,
-        cost=parts.model.cost(answer.usage),
+        cost=cost,
         response_id=answer.response_id,
         duration_ms=duration_ms,
         partial=answer.finish is None,
@@ -160,6 +155,7 @@ def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) ->
         _assistant(parts, answer, response.content, response.stop_reason, duration_ms)
     )
     parts.record.barrier()
+    parts.pressure.in_row = 0
     parts.emit(events.MessageEnd(entry.id, response.content, response.stop_reason, response.usage))
     if response.stop_reason == "content_filter":
         parts.emit(events.Warn(_refusal(parts.model, answer)))
@@ -193,7 +189,4 @@ def _record_failure(
         parts.record.append(_assistant(parts, answer, content, "error", duration_ms))
     parts.record.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     parts.record.barrier()
-    for kind, advice in _ADVICE.items():
-        if isinstance(error, kind):
-            parts.emit(events.Warn(advice))
     return Answer(content, "error", error)

@@ -6,7 +6,6 @@ Everything it needs comes in as values; nothing here reads the environment or th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tape import reference
@@ -16,22 +15,23 @@ from tape.store import Beginning
 
 from ..config import config_file
 from ..context.git import working_copy
-from ..context.system import Surroundings, system_prompt
+from ..context.system import Surroundings
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
 from ..llm.client import Client, default_model
 from ..llm.names import Names
 from ..policy import allow_all
 from ..policy.floor import Floor
-from ..tools.builtin import builtin
+from ..tools.builtin import PAST, builtin
 from ..tools.registry import PRESETS, Registry
-from .parts import Model
+from .models import Models
 from .record import Recorder
 from .session import Session, Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tape.entries import Git
     from tape.store import Store
     from tape.tape import Hit
 
@@ -43,18 +43,16 @@ class Host:
     """A session and what a front end needs beside it."""
 
     session: Session
-    choose_model: Callable[[str], Model]
-    """Returns the model of a name such as offline/rules; raises UnknownModel."""
+    models: Models
     model_name: str
     """provider/model as it was chosen."""
     by_default: bool
     """True when nobody chose the model and the offline one answers."""
-    client: Client
 
     async def close(self) -> None:
         """Stop what runs and let go of the branch and of every connection."""
         await self.session.close()
-        await self.client.close()
+        await self.models.client.close()
 
 
 async def assemble(
@@ -65,54 +63,74 @@ async def assemble(
     *,
     program: str,
     recorder: Recorder | None = None,
+    must_answer: bool = True,
 ) -> Host:
     """Return a session that works in `folder`.
 
     `open_recorder` makes the tape at the first prompt, where `program` stands as what wrote it;
-    `recorder` is an open branch to go on with.
+    `recorder` is an open branch to go on with. A model without a key is an error, unless
+    `must_answer` is False: then its calls fail.
     Raises ConfigurationError, UnknownModel, AuthenticationError or FolderGone.
     """
-    tools = _tools(settings)
+    tools = session_tools(settings)
     env = LocalEnvironment(folder, environ, policy=settings.environment)
     await env.initialize()
-    names = Names.of(settings)
-    keys = Credentials(config_file(environ).parent, environ)
-    client = Client.from_env(environ, presets=names.presets, find_key=keys.key)
     git = await working_copy(env)
-    chosen = names.full(settings.model) if settings.model else None
-    name = chosen or default_model(environ, names.presets, keys.knows)
-
-    def choose_model(name: str) -> Model:
-        provider, model_id = client.resolve(name := names.full(name))
-        where = Surroundings(
-            folder, env.platform, env.os_version, stamp(now())[:10], git.branch if git else None
-        )
-        return Model(
-            provider=provider.name,
-            id=model_id,
-            api=provider.api,
-            endpoint=provider.endpoint,
-            stream=partial(client.stream, provider=provider),
-            system=system_prompt(where, name),
-            max_turns=settings.max_turns,
-            cost=partial(names.cost, provider.name, model_id),
-            window=names.window(provider.name, model_id),
-            sees_images=names.sees_images(provider.name, model_id),
-        )
+    models = known_models(settings, environ, env, git)
+    name = model_name(settings, environ, models)
 
     def opened(prompt: str) -> Recorder:
         return open_recorder(Beginning(cwd=folder, program=program, slug=prompt, git=git))
 
-    floor = Floor(allow_all, folder, environ.get("HOME", "/"))
-    setup = Setup(model=choose_model(name), tools=tools, env=env, policy=floor, open=opened)
+    summariser = settings.compaction.model
+    setup = Setup(
+        model=models.choose(name) if must_answer else models.at_hand(name),
+        tools=tools,
+        env=env,
+        policy=Floor(allow_all, folder, environ.get("HOME", "/")),
+        open=opened,
+        room=settings.compaction,
+        summariser=models.at_hand(summariser) if summariser else None,
+        namer=models.at_hand(settings.title_model) if settings.title_model else None,
+        max_cost=settings.max_cost,
+    )
     by_default = settings.model is None and name.startswith("offline/")
-    return Host(Session(setup, recorder), choose_model, name, by_default, client)
+    return Host(Session(setup, recorder), models, name, by_default)
 
 
-def _tools(settings: Settings) -> Registry:
-    """Return the chosen tools: all of them, those named, a preset's, or none."""
-    names, tools = settings.tools, builtin()
+async def models_of(settings: Settings, environ: Mapping[str, str], folder: str) -> Models:
+    """Return the models a session in `folder` could talk to; raises FolderGone."""
+    env = LocalEnvironment(folder, environ, policy=settings.environment)
+    await env.initialize()
+    return known_models(settings, environ, env, await working_copy(env))
+
+
+def model_name(settings: Settings, environ: Mapping[str, str], models: Models) -> str:
+    """Return provider/model of the chosen model, or of the one used where none is chosen."""
+    if settings.model:
+        return models.names.full(settings.model)
+    knows = Credentials(config_file(environ).parent, environ).knows
+    return default_model(environ, models.names.presets, knows)
+
+
+def known_models(
+    settings: Settings, environ: Mapping[str, str], env: LocalEnvironment, git: Git | None
+) -> Models:
+    """Return the models that may be talked to in the folder of an environment."""
+    names = Names.of(settings)
+    keys = Credentials(config_file(environ).parent, environ)
+    client = Client.from_env(environ, presets=names.presets, find_key=keys.key)
+    today = stamp(now())[:10]
+    branch = git.branch if git else None
+    where = Surroundings(env.working_directory, env.platform, env.os_version, today, branch)
+    return Models(names, client, where, environ, settings.max_turns)
+
+
+def session_tools(settings: Settings) -> Registry:
+    """Return the chosen tools: all of a session's, those named, a preset's, or none."""
+    names, tools = settings.tools, builtin(settings.tuning)
     if names is None:
+        tools.set_active((*tools.active, *PAST))
         return tools
     if not names:
         return Registry()

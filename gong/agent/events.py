@@ -104,6 +104,44 @@ class Repaired(_Event, frozen=True, tag="repaired"):
     why: str
 
 
+class CompactionStart(_Event, frozen=True, tag="compaction_start"):
+    """A summary is being made; `tokens` is what the next request would have without it."""
+
+    kind: str
+    reason: str
+    tokens: int
+
+
+class CompactionEnd(_Event, frozen=True, tag="compaction_end"):
+    """An anchor was set as `entry`; `by` is provider/model, None where rules made the summary."""
+
+    kind: str
+    entry: str
+    before: int
+    after: int
+    covered: int
+    by: str | None = None
+
+
+class ResultsPutAside(_Event, frozen=True, tag="results_put_aside"):
+    """Older tool results are told of only from now on; their text stays on the tape."""
+
+    tokens: int
+
+
+class Named(_Event, frozen=True, tag="named"):
+    """The session got a title."""
+
+    title: str
+
+
+class CostLimit(_Event, frozen=True, tag="cost_limit"):
+    """The run stopped softly at its limit of money; `spent` and `limit` in USD."""
+
+    spent: float
+    limit: float
+
+
 class TurnLimit(_Event, frozen=True, tag="turn_limit"):
     """The run stopped softly at its limit of `turns` model calls."""
 
@@ -145,6 +183,11 @@ Event = (
     | TurnEnd
     | SteeringInjected
     | Repaired
+    | CompactionStart
+    | CompactionEnd
+    | ResultsPutAside
+    | Named
+    | CostLimit
     | TurnLimit
     | Warn
     | Failure

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.blocks import Text, tool_calls
 from tape.entries import Context
 
+from ..context.costs import Budget
+from ..errors import ContextLengthExceeded, MalformedHistory
 from . import events
-from .answer import ask
+from .answer import advice, ask
 from .step import run_tools
+from .window import make_room, relieve
 
 if TYPE_CHECKING:
     from ..errors import ModelError
+    from .answer import Answer
     from .parts import Parts, Queued
 
 
@@ -37,9 +41,13 @@ async def run(parts: Parts) -> Outcome:
         if parts.model.max_turns and turns >= parts.model.max_turns:
             parts.emit(events.TurnLimit(turns))
             return Outcome(stop)
+        if _is_spent(parts):
+            return Outcome(stop)
         turns += 1
         parts.emit(events.TurnStart(turns))
-        answer = await ask(parts)
+        if not paused:
+            await make_room(parts)
+        answer = await _asked(parts)
         stop, paused = answer.stop, answer.is_paused
         if answer.error is not None:
             return Outcome(stop, answer.error)
@@ -53,6 +61,40 @@ async def run(parts: Parts) -> Outcome:
         if follow_up is None:
             return Outcome(stop)
         _inject(parts, follow_up)
+
+
+def _is_spent(parts: Parts) -> bool:
+    """Tell whether the session's money is spent, and say so; say too where nobody can tell."""
+    if not parts.max_cost:
+        return False
+    budget = Budget(parts.max_cost, parts.pressure.spend)
+    if budget.is_over:
+        parts.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
+    elif budget.warning and not parts.pressure.told:
+        parts.pressure.told = True
+        parts.emit(events.Warn(budget.warning))
+    return budget.is_over
+
+
+async def _asked(parts: Parts) -> Answer:
+    """Make one model call, and once more where what the provider refused can be mended."""
+    answer = await ask(parts)
+    if answer.error is not None and await _mended(parts, answer.error):
+        answer = await ask(parts)
+    if answer.error is not None and (hint := advice(answer.error)):
+        parts.emit(events.Warn(hint))
+    return answer
+
+
+async def _mended(parts: Parts, error: ModelError) -> bool:
+    """Tell whether the next request is another one than that which failed."""
+    if isinstance(error, ContextLengthExceeded):
+        return parts.room.auto and await relieve(parts, "overflow")
+    if isinstance(error, MalformedHistory) and not parts.pressure.refused:
+        parts.pressure.refused = True
+        parts.emit(events.Warn("the provider refused the history: it is sent once more, plainer"))
+        return True
+    return False
 
 
 def _inject(parts: Parts, queued: Queued) -> None:

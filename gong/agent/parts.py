@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from tape.entries import Error, Payload
 from tape.repair import ABORTED, Target
 
+from ..context.costs import Spend, spend_of
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from tape.blocks import BlobRef
-    from tape.entries import Cost, Usage
+    from tape.branches import Head
+    from tape.entries import Anchor, Cost, Usage
     from tape.line import Entry
     from tape.tape import Tape
 
+    from ..config import Compaction
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Request, StreamEvent
     from ..policy import Policy
@@ -28,6 +32,15 @@ class Record(Protocol):
 
     tape: Tape
     path: list[Entry]
+    kept: tuple[Entry, ...]
+
+    def head(self) -> Head:
+        """Return where the branch stands now."""
+        ...
+
+    def anchor(self, anchor: Anchor) -> Entry:
+        """Begin a phase with this anchor, and go on with what it keeps."""
+        ...
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry."""
@@ -74,6 +87,32 @@ class Model:
         return Target(self.endpoint, self.api, self.id, self.sees_images)
 
 
+@dataclass(slots=True)
+class Pressure:
+    """What a session remembers of its window and its money between calls."""
+
+    in_row: int = 0
+    """Compactions since the last answer."""
+    warned: bool = False
+    """That the window is nearly full was said, and it still is."""
+    told: bool = False
+    """That some calls have no known price was said."""
+    refused: bool = False
+    """The provider refused the history as it stands: what only it understands is left out."""
+    focus: str | None = None
+    """The model asked for a compaction, to look at this most."""
+    spend: Spend = Spend()  # noqa: RUF009 (frozen)
+    """What all calls of this session took."""
+
+    def request(self, focus: str) -> None:
+        """Note that the model wants a compaction before its next call."""
+        self.focus = focus
+
+    def count(self, usage: Usage, cost: Cost | None) -> None:
+        """Count what a call took."""
+        self.spend += spend_of(usage, cost, answered=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the loop works with."""
@@ -94,6 +133,13 @@ class Parts:
     """A new prefix for the ids of one answer's calls: c_ and 8 hex digits."""
     session: str
     """Tape id."""
+    room: Compaction
+    """When and how the window is made free."""
+    pressure: Pressure
+    summariser: Model | None = None
+    """Who writes summaries; None is `model`."""
+    max_cost: float = 0.0
+    """Most USD of a session; 0 is no limit."""
 
 
 def milliseconds(parts: Parts, begun: int) -> int:

@@ -10,26 +10,38 @@ import asyncio
 import random
 import secrets
 from collections import deque
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tape.blocks import Text
 from tape.clock import now
-from tape.entries import Assistant, Error, Usage, User
+from tape.entries import Anchor, Error, Usage, User
 from tape.entries import Model as ModelEntry
 
-from ..errors import ConfigurationError, ModelError, SessionBusy, SessionClosed
+from ..config import Compaction
+from ..errors import (
+    ConfigurationError,
+    ModelError,
+    NothingToCompact,
+    NothingToUndo,
+    SessionBusy,
+    SessionClosed,
+)
 from ..llm.retry import RetryPolicy, persistent
 from ..policy import allow_all
 from . import events, loop
-from .parts import Model, Parts, Queued
-from .record import Recorder
+from .carrying import carry
+from .compaction import Wish, compact
+from .parts import Model, Parts, Pressure, Queued
+from .record import Recorder, last_model
+from .titles import name_session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
+    from tape.branches import Head
     from tape.line import Entry
 
     from ..env.protocol import ExecutionEnvironment
@@ -57,6 +69,14 @@ class Setup:
     open: Callable[[str], Recorder]
     """Opens the branch to write, given the first prompt; called once, at the first prompt."""
     policy: Policy = allow_all
+    room: Compaction = Compaction(auto=False)  # noqa: RUF009 (frozen)
+    """When and how the window is made free; a library's session does nothing by itself."""
+    summariser: Model | None = None
+    """Who writes summaries; None is `model`."""
+    namer: Model | None = None
+    """Who gives new sessions a title; None leaves them the first words of their first prompt."""
+    max_cost: float = 0.0
+    """Most USD that this session may spend; 0 is no limit."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = now
     token: Callable[[int], str] = secrets.token_hex
@@ -75,6 +95,8 @@ class Session:
         self._follow_ups: deque[Queued] = deque()
         self._watchers: list[Callable[[events.Event], None]] = []
         self._run: asyncio.Task[None] | None = None
+        self._compacting = False
+        self.pressure = Pressure()
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Tell `watcher` every event from now on; the returned function ends that."""
@@ -92,10 +114,50 @@ class Session:
         Raises SessionBusy while another run is on, SessionClosed after `close`. Leaving the
         generator before its end stops the run.
         """
-        self._begin(prompt)
+        if not prompt.strip():
+            raise ConfigurationError("the prompt is empty: say what to do")
+        self._begin()
+        async with aclosing(self._told(self._answer(prompt))) as stream:
+            async for event in stream:
+                yield event
+
+    async def compact(self, wish: Wish) -> AsyncGenerator[events.Event, None]:
+        """Make a summary of older messages and go on from it; yield the events meanwhile.
+
+        Words that come in meanwhile wait. Raises NothingToCompact, and what `submit` raises.
+        """
+        if self.recorder is None:
+            raise NothingToCompact("nothing was said yet, so there is nothing to compact")
+        self._begin()
+        self._compacting = True
+        try:
+            async with aclosing(self._told(self._compact(self.recorder, wish))) as stream:
+                async for event in stream:
+                    yield event
+        finally:
+            self._compacting = False
+
+    async def carry(self, left: Head) -> AsyncGenerator[events.Event, None]:
+        """Set an anchor that tells what the branch that ends at `left` did; yield the events.
+
+        Raises NothingToCompact where it did nothing of its own, and what `submit` raises.
+        """
+        self._begin()
+        async with aclosing(self._told(self._carry(left))) as stream:
+            async for event in stream:
+                yield event
+
+    async def _carry(self, left: Head) -> None:
+        await carry(self.parts(), left)
+
+    async def _compact(self, recorder: Recorder, wish: Wish) -> None:
+        await compact(self._parts(recorder, self.setup.model), wish)
+
+    async def _told(self, work: Coroutine[None, None, None]) -> AsyncGenerator[events.Event, None]:
+        """Do work in a task of its own and yield what it tells; leaving early stops it."""
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         leave = self.subscribe(queue.put_nowait)
-        self._run = task = asyncio.create_task(self._answer(prompt))
+        self._run = task = asyncio.create_task(work)
         task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (event := await queue.get()) is not None:
@@ -106,13 +168,13 @@ class Session:
         if not task.cancelled():
             task.result()  # an error of ours is not an event: it is raised here
 
-    def _begin(self, prompt: str) -> None:
+    def _begin(self) -> None:
         if self.state is SessionState.CLOSED:
             raise SessionClosed("this session is closed")
+        if self._compacting:
+            raise SessionBusy("compaction_in_progress: wait for its end, or stop it")
         if self.state is SessionState.PROCESSING:
             raise SessionBusy("a prompt is being answered: steer it, or wait")
-        if not prompt.strip():
-            raise ConfigurationError("the prompt is empty: say what to do")
         self.state = SessionState.PROCESSING
 
     async def _settle(self, task: asyncio.Task[None]) -> None:
@@ -138,12 +200,22 @@ class Session:
         leave = self.subscribe(tally.watch)
         stop = "aborted"
         try:
-            outcome = await loop.run(self._parts(recorder, model))
+            parts = self._parts(recorder, model)
+            outcome = await loop.run(parts)
             stop = outcome.stop_reason
             self._tell(outcome.error)
+            await self._name(parts, prompt, entry)
         finally:
             leave()
             self._emit(events.AgentEnd(stop, tally.turns, tally.usage))
+
+    async def _name(self, parts: Parts, prompt: str, entry: Entry) -> None:
+        """Have a new session named, where a model for that is set."""
+        namer = self.setup.namer
+        if namer is not None and parts.record.path[0].n + 1 == entry.n:
+            title = await name_session(parts, namer, prompt)
+            if title is not None:
+                self._emit(events.Named(title))
 
     def _tell(self, error: ModelError | None) -> None:
         if error is not None:
@@ -156,6 +228,11 @@ class Session:
         if self.recorder is None:
             self.recorder = self.setup.open(prompt)
         return self.recorder
+
+    def parts(self) -> Parts:
+        """Return what the loop would work with now; the branch must be open."""
+        assert self.recorder is not None, "the first prompt opens a branch"
+        return self._parts(self.recorder, self.setup.model)
 
     def _parts(self, recorder: Recorder, model: Model) -> Parts:
         return Parts(
@@ -171,7 +248,15 @@ class Session:
             clock=self.setup.clock,
             call_prefix=lambda: f"c_{self.setup.token(4)}",
             session=recorder.tape.id,
+            room=self.setup.room,
+            pressure=self.pressure,
+            summariser=self._summariser(recorder),
+            max_cost=self.setup.max_cost,
         )
+
+    def _summariser(self, recorder: Recorder) -> Model | None:
+        model = self.setup.summariser
+        return model and replace(model, stream=self._persistent(recorder, model))
 
     def _persistent(
         self, recorder: Recorder, model: Model
@@ -214,6 +299,18 @@ class Session:
     def use_model(self, model: Model) -> None:
         """Answer with another model from the next run on."""
         self.setup = replace(self.setup, model=model)
+        self.pressure.refused = self.pressure.warned = False
+
+    def undo(self, *, leave: bool = False) -> Anchor:
+        """Take the newest compaction or handoff back; return its anchor, which stays on the tape.
+
+        Raises NothingToUndo; see Recorder.undo_anchor.
+        """
+        if self.state is not SessionState.IDLE:
+            raise SessionBusy("a prompt is being answered: stop it first, or wait")
+        if self.recorder is None:
+            raise NothingToUndo("nothing was said yet, so there is nothing to undo")
+        return self.recorder.undo_anchor(leave=leave)
 
     def fork(self, name: str | None = None) -> str:
         """Go on in a new branch that begins at the newest entry, and return its name.
@@ -264,14 +361,6 @@ def _drained(queue: deque[Queued]) -> tuple[Queued, ...]:
 
 def _note_model(recorder: Recorder, model: Model) -> None:
     """Record a change of model, so that the tape says from where on it answered."""
-    last = _last_model(recorder.path)
-    if last is not None and last != (model.provider, model.id):
+    last = last_model(recorder.path)
+    if last is not None and last != f"{model.provider}/{model.id}":
         recorder.append(ModelEntry(model.provider, model.id))
-
-
-def _last_model(path: Iterable[Entry]) -> tuple[str, str] | None:
-    last = None
-    for entry in path:
-        if isinstance(entry.data, Assistant | ModelEntry):
-            last = (entry.data.provider, entry.data.model)
-    return last

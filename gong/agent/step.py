@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tape.entries import ToolResult, ToolStart
 
+from ..context.recalling import TapeRecall
 from ..tools import tool
 from ..tools.tool import ToolContext
 from ..tools.truncation.storage import TapeStorage
@@ -62,12 +63,14 @@ class _Running:
         self.shown = ""
         self.begun: int | None = None
         self.started = False
+        self.stopped = ""
+        """What its result says when it is stopped while it runs."""
         self.result: tool.ToolResult | None = None
 
     def aborted(self) -> tool.ToolResult:
         """Return what is known of a call that was stopped while it ran."""
         shown = f"{self.shown}\n\n" if self.shown else ""
-        return tool.ToolResult.error(f"{shown}Command aborted")
+        return tool.ToolResult.error(f"{shown}{self.stopped}")
 
 
 async def _run_group(parts: Parts, calls: Sequence[ToolCall]) -> None:
@@ -105,7 +108,7 @@ async def _admit(parts: Parts, one: _Running) -> Prepared | None:
         one.result = tool.ToolResult.error(verdict.text)
         return None
     parts.record.append(ToolStart(call.id, call.name, replay=prepared.tool.replay))
-    one.started = True
+    one.started, one.stopped = True, prepared.tool.stopped
     return prepared
 
 
@@ -120,6 +123,8 @@ async def _run_one(parts: Parts, one: _Running, prepared: Prepared) -> None:
         update=update,
         storage=TapeStorage(parts.record.tape.blobs),
         session=parts.session,
+        tape=TapeRecall(parts.record.tape, parts.record.head),
+        request_compaction=parts.pressure.request,
     )
     one.result = await parts.tools.run(prepared, context)
 
@@ -136,7 +141,7 @@ def _record_result(parts: Parts, one: _Running, result: tool.ToolResult) -> None
             is_error=result.is_error,
             details=details,
             duration_ms=duration_ms,
-            full=result.full,
+            full=result.kept or result.full,
         )
     )
     parts.emit(

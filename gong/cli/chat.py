@@ -6,10 +6,11 @@ import asyncio
 import os
 import select
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from tape.errors import NotFound
 from tape.find import find
@@ -17,14 +18,21 @@ from tape.index import open_store
 
 from .. import __version__, config
 from ..agent.assembly import Host, assemble, forked, new_tape, resumed
-from ..errors import ConfigurationError, FolderGone
+from ..agent.record import last_model
+from ..errors import AuthenticationError, ConfigurationError
+from ..llm.names import BUILT_IN
+from .branch import current_folder, warn
+from .compact import tell
+from .resume import go_on
 
 if TYPE_CHECKING:
     from tape.index import Library
+    from tape.tape import Hit
 
     from ..agent.record import Recorder
     from ..config import Settings
     from .printing import Format
+    from .resume import Start
 
 _EXAMPLES = """\b
 Examples:
@@ -46,48 +54,81 @@ Examples:
     show_default=True,
     help="How -p prints: text, one JSON document, or one JSON object a line.",
 )
-@click.option("-c", "--continue", "go_on", is_flag=True, help="Continue this folder's newest tape.")
+@click.option(
+    "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest tape."
+)
 @click.option("--session", "session", metavar="REF", help="Continue the tape or branch REF.")
 @click.option("--fork", "fork", metavar="REF", help="Begin a branch at REF and continue there.")
+@click.option(
+    "--carry", is_flag=True, help="With --fork: tell there what the branch that is left did."
+)
 @click.option("-m", "--model", metavar="MODEL", help="provider/model, such as offline/rules.")
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["full", "handoff"]),
+    help="What a continued session goes on from; default: full where it fits.",
+)
 @click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Most model calls.")
+@click.option(
+    "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Most money."
+)
 @click.option("--tools", metavar="LIST", help="Tools by name, or a preset, or none.")
 @click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
 def chat(  # noqa: PLR0917 (click hands them over by name)
     prompt: str | None,
     output: Format,
-    go_on: bool,
+    newest: bool,
     session: str | None,
     fork: str | None,
+    carry: bool,
     model: str | None,
+    start: Start | None,
     max_turns: int | None,
+    max_cost: float | None,
     tools: str | None,
     store: str | None,
 ) -> None:
     """Talk to the agent. Every step is an entry on a tape: see `tape log`."""
-    if sum((go_on, session is not None, fork is not None)) > 1:
+    if sum((newest, session is not None, fork is not None)) > 1:
         raise click.UsageError("-c, --session and --fork exclude each other")
-    flags = {"model": model, "max_turns": max_turns, "tools": _tools(tools), "store": store}
+    if start is not None and not (newest or session is not None or fork is not None):
+        raise click.UsageError("--from needs a session to go on with: -c, --session or --fork")
+    if carry and fork is None:
+        raise click.UsageError("--carry tells what a branch did that --fork leaves")
+    flags = {
+        "model": model,
+        "max_turns": max_turns,
+        "max_cost": max_cost,
+        "tools": tool_names(tools),
+        "store": store,
+    }
     settings = config.load(os.environ, flags)
     asked = _asked(prompt)
-    folder = _folder()
-    ref = "" if go_on else session if session is not None else fork
-    code = asyncio.run(_chat(settings, folder, asked, output, ref, begins=fork is not None))
-    sys.exit(code)
+    folder = current_folder()
+    ref = "" if newest else session if session is not None else fork
+    past = None if ref is None else Past(ref, fork is not None, carry, start, model)
+    sys.exit(asyncio.run(_chat(settings, folder, asked, output, past)))
 
 
-def _tools(given: str | None) -> tuple[str, ...] | None:
+class Past(NamedTuple):
+    """The session a conversation goes on from, as the flags say."""
+
+    ref: str
+    begins: bool
+    """A branch begins there."""
+    carries: bool
+    """What the branch did that is left is told there."""
+    start: Start | None
+    model: str | None
+
+
+def tool_names(given: str | None) -> tuple[str, ...] | None:
+    """Return the names of --tools: none of them, or None where it was not given."""
     if given is None:
         return None
     names = (name.strip() for name in given.split(","))
     return () if given == "none" else tuple(name for name in names if name)
-
-
-def _folder() -> str:
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError as error:
-        raise FolderGone("this folder is gone: change to another and try again") from error
 
 
 def _asked(prompt: str | None) -> str | None:
@@ -116,32 +157,51 @@ async def _chat(
     folder: str,
     asked: str | None,
     output: Format,
-    ref: str | None,
-    *,
-    begins: bool,
+    past: Past | None,
 ) -> int:
     with open_store(config.store_path(settings, os.environ)) as library:
-        recorder = None if ref is None else _recorder(library, ref, folder, settings, begins=begins)
-        host = await _host(library, settings, folder, recorder)
+        recorder, left = None, None
+        if past is not None:
+            hit = _hit(library, past.ref, folder)
+            left = hit.tape.head() if past.carries else None
+            recorder = forked(hit, settings) if past.begins else resumed(hit, past.ref, settings)
+        host = await _host(library, settings, folder, recorder, past and past.model)
         _say_first(host)
         try:
+            if past is not None:
+                await go_on(host, past.start)
+            if left is not None:
+                await tell(host.session.carry(left))
             return await _serve(host, asked, output)
         finally:
             await host.close()
 
 
 async def _host(
-    library: Library, settings: Settings, folder: str, recorder: Recorder | None
+    library: Library,
+    settings: Settings,
+    folder: str,
+    recorder: Recorder | None,
+    model: str | None,
 ) -> Host:
+    """Return the session; a branch is gone on with by who answered there, where that can be."""
     try:
-        return await assemble(
-            settings,
-            os.environ,
-            folder,
-            new_tape(library.store, settings),
+        its = _with_its_model(settings, recorder, model) if recorder else settings
+        make = partial(
+            assemble,
+            environ=os.environ,
+            folder=folder,
+            open_recorder=new_tape(library.store, settings),
             program=f"gong/{__version__}",
             recorder=recorder,
         )
+        try:
+            return await make(its)
+        except (AuthenticationError, ConfigurationError) as error:
+            if its is settings:
+                raise
+            warn(f"{its.model} answered so far and cannot now: {error}")
+            return await make(settings)
     except BaseException:
         if recorder is not None:
             recorder.close()
@@ -155,25 +215,31 @@ async def _serve(host: Host, asked: str | None, output: Format) -> int:
         return await converse(host)
     from .printing import answer  # noqa: PLC0415 (only with -p)
 
-    return await answer(host, asked, output, out=_out, warn=_warn)
+    return await answer(host, asked, output, out=_out, warn=warn)
 
 
-def _recorder(
-    library: Library, ref: str, folder: str, settings: Settings, *, begins: bool
-) -> Recorder:
+def _hit(library: Library, ref: str, folder: str) -> Hit:
     try:
-        hit = find(library.store, library.index, ref, folder)
+        return find(library.store, library.index, ref, folder)
     except NotFound as error:
         if ref:
             raise
         raise NotFound("no session of this folder yet: begin one with gong chat") from error
-    return forked(hit, settings) if begins else resumed(hit, ref, settings)
+
+
+def _with_its_model(settings: Settings, recorder: Recorder, flag: str | None) -> Settings:
+    """Return settings with the provider's model that answered last, where nobody named one now."""
+    last = last_model(recorder.path)
+    named = flag or os.environ.get("GONG_MODEL")
+    if named or last is None or last.partition("/")[0] in BUILT_IN:
+        return settings
+    return replace(settings, model=last)
 
 
 def _say_first(host: Host) -> None:
     """Say on stderr what a person should know before the first word."""
     if host.by_default:
-        _warn(
+        warn(
             "no model is set up, so offline/rules answers (plain requests only); "
             "set ANTHROPIC_API_KEY or choose one with -m provider/model"
         )
@@ -182,18 +248,14 @@ def _say_first(host: Host) -> None:
         return
     writer = recorder.writer
     if writer.instead_of is not None:
-        _warn(
+        warn(
             f"branch {writer.instead_of} is being written by another program: "
             f"this session goes on in a branch of its own, {recorder.branch}"
         )
     if writer.torn is not None:
-        _warn(f"the end of the tape was torn by a crash; it was moved to quarantine/{writer.torn}")
+        warn(f"the end of the tape was torn by a crash; it was moved to quarantine/{writer.torn}")
 
 
 def _out(data: bytes) -> None:
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-def _warn(text: str) -> None:
-    click.echo(f"gong: {text}", err=True)

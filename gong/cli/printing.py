@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import aclosing
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -15,9 +16,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
 from tape.blocks import NO_JSON, ToolCall, text_of, tool_calls
-from tape.entries import Assistant, Cost, Failure, ToolResult, Usage
+from tape.entries import Assistant, Cost, Failure, SideUsage, ToolResult, Usage
 
 from ..agent import events
+from ..context.costs import money
+from ..repl.screen import compacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from tape.line import Entry
 
     from ..agent.assembly import Host
+    from ..agent.record import Recorder
     from ..agent.session import Session
 
 Format = Literal["text", "json", "stream-json"]
@@ -84,6 +88,11 @@ class Watch:
             case events.TurnLimit(turns=turns):
                 self.exit_code = LIMIT
                 self._warn(f"stopped at the limit of {turns} turns; go on with: gong chat -c")
+            case events.CostLimit(spent=spent, limit=limit):
+                self.exit_code = LIMIT
+                self._warn(f"stopped at the limit of {money(limit)}: {money(spent)} spent")
+            case events.CompactionEnd():
+                self._warn(compacted(event))
             case events.Warn(message=message):
                 self._warn(message)
             case events.AgentEnd():
@@ -158,7 +167,7 @@ def document(session: Session, watch: Watch) -> Document:
     """Return what a run came to, read from its entries."""
     recorder = session.recorder
     assert recorder is not None, "a run opens its branch"
-    run = _since(recorder.path, watch.first)
+    run = _since(recorder, watch.first)
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
     return Document(
         session=recorder.tape.id,
@@ -166,7 +175,7 @@ def document(session: Session, watch: Watch) -> Document:
         result=text_of(answers[-1].content) if answers else "",
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,
-        cost=_cost(answers),
+        cost=_cost([entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]),
         turns=watch.end.turns,
         tool_calls=_calls(run, answers),
         is_error=watch.exit_code != 0,
@@ -174,19 +183,24 @@ def document(session: Session, watch: Watch) -> Document:
     )
 
 
-def _cost(answers: Sequence[Assistant]) -> Cost | None:
-    """Return what all answers cost together; None when that of one is not known."""
-    costs = [answer.cost for answer in answers]
+def _cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
+    """Return what all calls cost together; None when that of one is not known."""
+    costs = [call.cost for call in calls]
     if not costs or None in costs:
         return None
     return Cost("USD", sum(cost.amount for cost in costs if cost is not None))
 
 
-def _since(path: Sequence[Entry], first: str | None) -> Sequence[Entry]:
+def _since(recorder: Recorder, first: str | None) -> Sequence[Entry]:
+    """Return the entries of a run, also when a summary took the place of its first ones."""
+    path = recorder.path
     for place in range(len(path) - 1, -1, -1):
         if path[place].id == first:
             return path[place:]
-    return ()
+    if first is None:
+        return ()
+    all_ = (entry for run in recorder.tape.runs(recorder.head()) for entry in run)
+    return tuple(dropwhile(lambda entry: entry.id != first, all_))
 
 
 def _calls(run: Sequence[Entry], answers: Sequence[Assistant]) -> tuple[Called, ...]:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 _VERBS = {
     "chat": "Talk to the agent, or have one prompt answered with -p.",
+    "compact": "A summary in place of older messages; --undo takes it back.",
+    "context": "Who uses the model's window; the exact next request.",
+    "handoff": "Hand a session over to another model or to a colleague.",
+    "work": "Pieces of work that span sessions: goal, to do, handoff.",
+    "cost": "Tokens and money, by call, turn, branch, tape, provider or day.",
+    "doctor": "What a session needs, and whether providers would take a history.",
     "models": "The models known by name: windows, abilities, prices.",
     "auth": "Keep, show or forget the keys of providers.",
     "tool": "Run one tool by hand, in this folder.",

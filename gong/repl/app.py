@@ -24,7 +24,7 @@ from .screen import Screen, clipped, queued_lines, remark, seconds
 from .terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from ..agent.assembly import Host
     from ..agent.events import Event
@@ -166,30 +166,40 @@ class _Conversation:
         if reply.leaves:
             self.terminal.leave()
             return
+        if reply.work is not None:
+            self.begun, self.over = self.clock(), True
+            self.terminal.print(self.screen.prompt(text))
+            self.tasks.create_task(self._serve(reply.work, reply.after))
+            return
         answered = self.screen.reply(reply.text, failed=reply.failed)
         self.terminal.print([*self.screen.prompt(text), *answered])
 
     def _begin(self, text: str) -> None:
         self.begun, self.over, self.spoken = self.clock(), False, True
         self.terminal.print(self.screen.prompt(text))
-        self.tasks.create_task(self._serve(text))
+        self.tasks.create_task(self._serve(self.session.submit(text)))
 
-    async def _serve(self, text: str) -> None:
-        """Have a prompt answered, then what was entered too late for it."""
-        await self._run(text)
+    async def _serve(
+        self, work: AsyncGenerator[Event, None], after: Callable[[], str] = lambda: ""
+    ) -> None:
+        """See a run or a compaction through, then take what was entered too late for it."""
+        if await self._run(work) and (said := after()):
+            self.terminal.print(self.screen.reply(said, failed=False))
         self.begun = None
         if self.held:
             held, self.held = "\n".join(self.held), []
             self._begin(held)
 
-    async def _run(self, text: str) -> None:
-        """Show a run; an error of ours is a line, and the conversation goes on."""
+    async def _run(self, work: AsyncGenerator[Event, None]) -> bool:
+        """Show events; an error of ours is a line, and the conversation goes on."""
         try:
-            async with aclosing(self.session.submit(text)) as stream:
+            async with aclosing(work) as stream:
                 async for event in stream:
                     self.terminal.print(self.screen.show(event, self.terminal.columns))
         except (GongError, TapeError, OSError) as error:
             self.terminal.print([remark(str(error), "error")])
+            return False
+        return True
 
     def _greet(self) -> None:
         folder = self.session.setup.env.working_directory

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.errors import TapeError
 
+from ..agent.compaction import Wish
+from ..agent.handing import handoff_page
+from ..agent.window import measured, next_call
+from ..context.costs import spent, usage_lines
+from ..context.shares import meter, text
 from ..errors import GongError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from ..agent.assembly import Host
+    from ..agent.events import Event
 
 _COMMAND = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
 
@@ -38,6 +44,10 @@ class Reply(NamedTuple):
     text: str = ""
     failed: bool = False
     leaves: bool = False
+    work: AsyncGenerator[Event, None] | None = None
+    """What is to be done before the next prompt; words that come in meanwhile wait."""
+    after: Callable[[], str] = lambda: ""
+    """Says what came of that work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +93,13 @@ def _unknown(name: str) -> str:
 
 def _help(_host: Host, _argument: str) -> Reply:
     commands = [_help_row(command) for command in COMMANDS.values()]
-    keys = [f"{key:<16}{about}" for key, about in KEYS]
+    keys = [f"{key:<20}{about}" for key, about in KEYS]
     return Reply("\n".join([*commands, "* also while the agent works", "", *keys]))
 
 
 def _help_row(command: Command) -> str:
     usage = f"/{command.name} {command.argument}".rstrip()
-    return f"{usage:<14}{'*' if command.busy else ' '} {command.about}"
+    return f"{usage:<18}{'*' if command.busy else ' '} {command.about}"
 
 
 def _fork(host: Host, name: str) -> Reply:
@@ -101,7 +111,7 @@ def _fork(host: Host, name: str) -> Reply:
 
 def _model(host: Host, name: str) -> Reply:
     if name:
-        host.session.use_model(host.choose_model(name))
+        host.session.use_model(host.models.choose(name))
         return Reply(f"{model_name(host)} answers from the next prompt on")
     return Reply(f"{model_name(host)} answers; /model NAME takes another")
 
@@ -110,6 +120,44 @@ def model_name(host: Host) -> str:
     """Return provider/model of who answers the next prompt."""
     model = host.session.setup.model
     return f"{model.provider}/{model.id}"
+
+
+def _compact(host: Host, focus: str) -> Reply:
+    return Reply(work=host.session.compact(Wish("user", focus)))
+
+
+def _undo(host: Host, leave: str) -> Reply:
+    if leave not in {"", "--leave"}:
+        return Reply("/undo takes no words but --leave", failed=True)
+    anchor = host.session.undo(leave=bool(leave))
+    return Reply(f"the {anchor.kind} is taken back: the next prompt has what it covered")
+
+
+def _context(host: Host, _argument: str) -> Reply:
+    session = host.session
+    if session.recorder is None:
+        return Reply("nothing was said yet")
+    parts = session.parts()
+    made = next_call(parts)
+    used = meter(made.request, made.view, window=parts.model.window, size=measured(made))
+    return Reply(text(used))
+
+
+def _cost(host: Host, _argument: str) -> Reply:
+    recorder = host.session.recorder
+    if recorder is None:
+        return Reply("nothing was said yet")
+    entries = (entry for run in recorder.tape.runs(recorder.head()) for entry in run)
+    return Reply("\n".join(usage_lines(spent(entries))))
+
+
+def _handoff(host: Host, name: str) -> Reply:
+    recorder = host.session.recorder
+    if recorder is None:
+        return Reply("nothing was said yet, so there is nothing to hand over", failed=True)
+    to = host.models.names.full(name) if name else model_name(host)
+    wish = Wish("handoff", kind="handoff", hard=True, to=to)
+    return Reply(work=host.session.compact(wish), after=lambda: handoff_page(recorder, to_model=to))
 
 
 def _quit(_host: Host, _argument: str) -> Reply:
@@ -122,6 +170,13 @@ COMMANDS = {
         Command("help", "", "this list", busy=True, run=_help),
         Command("fork", "[NAME]", "go on in a new branch that begins here", busy=False, run=_fork),
         Command("model", "[NAME]", "who answers; NAME is provider/model", busy=True, run=_model),
+        Command(
+            "compact", "[FOCUS]", "a summary in place of older messages", busy=False, run=_compact
+        ),
+        Command("undo", "[--leave]", "take the newest compaction back", busy=False, run=_undo),
+        Command("context", "", "who uses the model's window", busy=True, run=_context),
+        Command("cost", "", "tokens and money of this branch", busy=True, run=_cost),
+        Command("handoff", "[MODEL]", "hand over: an anchor and a page", busy=False, run=_handoff),
         Command("quit", "", "leave", busy=True, run=_quit),
     )
 }

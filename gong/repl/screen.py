@@ -15,6 +15,7 @@ from tape.blocks import text_of, tool_calls
 from tape.render import fitted, visible, width
 
 from ..agent import events
+from ..context.costs import money
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,6 +120,15 @@ def queued_lines(words: tuple[str, ...], columns: int) -> list[Line]:
     return [*shown, Line(f"… {rest} more queued", "note")] if rest > 0 else shown
 
 
+def compacted(event: events.CompactionEnd) -> str:
+    """Return what a compaction came to, in one line."""
+    by = event.by or "rules"
+    return (
+        f"{event.kind}: {event.covered} entries are a summary by {by} now; "
+        f"about {event.before:,} → {event.after:,} tokens · /undo takes it back"
+    )
+
+
 class Screen:
     """What has been shown of a conversation, and what is being said or run right now."""
 
@@ -147,7 +157,7 @@ class Screen:
         style = "error" if failed else "note"
         return self._spaced("reply", [Line(line, style) for line in _shown(text).split("\n")])
 
-    def show(self, event: events.Event, columns: int) -> list[Line]:  # noqa: PLR0911
+    def show(self, event: events.Event, columns: int) -> list[Line]:  # noqa: C901, PLR0911 (a case each)
         """Take an event; return the lines it finished, fit for so many columns."""
         match event:
             case events.MessageUpdate():
@@ -166,12 +176,16 @@ class Screen:
                 return self._ended(event)
             case events.AgentStart() | events.TurnStart() | events.MessageStart():
                 return []
+            case events.CompactionStart():
+                self._saying = "summing up"
+                return []
             case events.TurnEnd():
                 return []
             case events.SteeringInjected():
                 steered = Line(fitted(f"> {event.text}", columns), "you")
                 return [*self._finished_block(), *self._spaced("you", [steered])]
             case _:
+                self._saying = ""
                 return [*self._finished_block(), _told(event)]
 
     def live(self, columns: int) -> list[Line]:
@@ -257,12 +271,30 @@ def _without_blank_start(lines: list[str]) -> list[str]:
     return lines[start:]
 
 
-def _told(event: events.Repaired | events.TurnLimit | events.Warn | events.Failure) -> Line:
+def _told(  # noqa: PLR0911 (a case each)
+    event: events.Repaired
+    | events.CompactionEnd
+    | events.ResultsPutAside
+    | events.Named
+    | events.CostLimit
+    | events.TurnLimit
+    | events.Warn
+    | events.Failure,
+) -> Line:
     """Return the one line of an event that is only told."""
     match event:
         case events.Repaired():
             counts = f"{event.injected} results made up, {event.dropped} entries left out"
             return remark(f"history was mended ({counts}): {event.why}")
+        case events.CompactionEnd():
+            return remark(compacted(event))
+        case events.ResultsPutAside():
+            return remark("older tool results are put aside: the window is filling up")
+        case events.Named():
+            return remark(f"this session is called {event.title!r} now")
+        case events.CostLimit():
+            spent = f"{money(event.spent)} of {money(event.limit)}"
+            return remark(f"stopped at the limit of money: {spent} spent")
         case events.TurnLimit():
             return remark(f"stopped at the limit of {event.turns} model calls; say more to go on")
         case events.Warn():

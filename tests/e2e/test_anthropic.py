@@ -54,6 +54,9 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
         "ls",
         "grep",
         "find",
+        "tape_search",
+        "tape_read",
+        "compact",
     }
     assert "Working directory" in first["system"][0]["text"]
     user, assistant, result = second["messages"]

@@ -40,7 +40,8 @@ async def test_a_tool_round_trip_over_the_wire_stands_on_the_tape(place):
     assert (out, err) == ("It is alpha.\n", "")
     (declared,) = first["tools"]
     names = {tool["name"] for tool in declared["functionDeclarations"]}
-    assert names == {"read", "write", "edit", "bash", "ls", "grep", "find"}
+    past = {"tape_search", "tape_read", "compact"}
+    assert names == {"read", "write", "edit", "bash", "ls", "grep", "find", *past}
     assert "Working directory" in first["systemInstruction"]["parts"][0]["text"]
     asked, answered, result = second["contents"]
     assert asked["parts"][0]["text"] == "what is in a.txt?"

@@ -15,12 +15,13 @@ from tape.blocks import Document, Image, Opaque, Text
 from tape.entries import Assistant, Error, User
 from tape.store import Beginning, Store
 from tests.gong.llm import test_anthropic as anthropic
+from tests.gong.llm import test_openai_responses as responses
 from tests.gong.llm.test_wire import WIRES, every_wire
 from tests.gong.llm.wire_server import Reply, WireServer, json_reply, sse
 
 PNG = b"\x89PNG\r\n\x1a\n and what follows"
 PDF = b"%PDF-1.7 and what follows"
-ANTHROPIC, *_ = WIRES
+ANTHROPIC, RESPONSES, *_ = WIRES
 
 
 class Stage:
@@ -38,7 +39,7 @@ class Stage:
         """Return the session and the events of one run; `steering` is said at its first turn."""
         variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), variable: server.url}
-        settings = Settings(model=f"{wire.preset}/model-x", **settings)
+        settings = Settings(**{"model": f"{wire.preset}/model-x", **settings})
         opener = new_tape(self.store, settings)
         host = await assemble(
             settings, environ, str(self.folder), opener, program="test/1", recorder=recorder
@@ -157,31 +158,69 @@ async def test_a_prompt_that_was_cut_without_a_word_fails_the_call(stage):
     answer, error = told(session)[-2:]
     assert (answer.stop_reason, answer.content) == ("error", (Text("Hm?"),))
     assert isinstance(error, Error)
-    assert "go on with one that takes more (-m)" in warnings(seen)[0]
+    assert any("go on with one that takes more (-m)" in said for said in warnings(seen))
+
+
+PATCH = "*** Begin Patch\n*** Add File: hello.txt\n+Hello\n*** End Patch\n"
+
+
+def patch_of_free_text():
+    """Return an answer that calls apply_patch with text, in pieces, as the Responses API does."""
+    begun = {"type": "custom_tool_call", "id": "ctc_0", "call_id": "call_0", "name": "apply_patch"}
+    pieces = responses.delta("custom_tool_call_input", PATCH[:20], PATCH[20:])
+    item = responses.item(0, {**begun, "input": ""}, {**begun, "input": PATCH}, *pieces)
+    return sse(responses.start(), *item, responses.end())
+
+
+async def test_a_patch_written_as_free_text_is_applied_and_goes_back_as_such(stage):
+    """The tool is told with its grammar; the call runs through the registry like any other."""
+    answers = (Reply(patch_of_free_text()), Reply(RESPONSES.said("Done.")))
+    async with WireServer(*answers) as server:
+        session, seen = await stage.seen(
+            RESPONSES, server, "hello", model="openai/gpt-6.1-sol", tools=("apply_patch",)
+        )
+        first, second = (one.body for one in server.requests)
+    assert (stage.folder / "hello.txt").read_text() == "Hello\n"
+    (tool,) = first["tools"]
+    assert (tool["type"], tool["format"]["syntax"]) == ("custom", "lark")
+    _, call, output = second["input"]
+    assert (call["type"], call["input"], call["id"]) == ("custom_tool_call", PATCH, "ctc_0")
+    assert (output["type"], output["call_id"]) == ("custom_tool_call_output", call["call_id"])
+    assert "A hello.txt" in output["output"]
+    (answer, _) = (data for data in told(session) if isinstance(data, Assistant))
+    assert answer.content[0].args_text == PATCH
+    assert seen[-1].stop_reason == "stop"
 
 
 @every_wire
 @pytest.mark.parametrize(
-    ("message", "kind", "advice"),
+    ("message", "kind", "advice", "asked"),
     [
-        ("maximum context length is 9 tokens", "ContextLengthExceeded", "too long for this model"),
+        (
+            "maximum context length is 9 tokens",
+            "ContextLengthExceeded",
+            "too long for this model",
+            1,
+        ),
         (
             "tool_use ids were found without tool_result blocks",
             "MalformedHistory",
             "does not take the conversation as it stands",
+            2,
         ),
     ],
 )
 async def test_what_comes_again_with_each_prompt_is_told_with_a_way_out(
-    stage, wire, message, kind, advice
+    stage, wire, message, kind, advice, asked
 ):
+    """A refused history is sent once more, plainer; one prompt cannot be compacted."""
     async with WireServer(json_reply(400, wire.refuse(message))) as server:
         _, seen = await stage.seen(wire, server, "hi")
-        assert len(server.requests) == 1
+        assert len(server.requests) == asked
     (failure,) = (event for event in seen if isinstance(event, events.Failure))
     assert (failure.error_class, failure.message) == (
         kind,
         f"{wire.preset} API error (400): {message}",
     )
-    assert advice in warnings(seen)[0]
-    assert "--fork" in warnings(seen)[0]
+    assert advice in warnings(seen)[-1]
+    assert "--fork" in warnings(seen)[-1]

@@ -30,18 +30,23 @@ def test_anything_else_is_for_the_model(text):
 
 async def test_help_lists_every_command_and_every_key(here):
     assert answer("/help", here, busy=True) == Reply(
-        "/help         * this list\n"
-        "/fork [NAME]    go on in a new branch that begins here\n"
-        "/model [NAME] * who answers; NAME is provider/model\n"
-        "/quit         * leave\n"
+        "/help             * this list\n"
+        "/fork [NAME]        go on in a new branch that begins here\n"
+        "/model [NAME]     * who answers; NAME is provider/model\n"
+        "/compact [FOCUS]    a summary in place of older messages\n"
+        "/undo [--leave]     take the newest compaction back\n"
+        "/context          * who uses the model's window\n"
+        "/cost             * tokens and money of this branch\n"
+        "/handoff [MODEL]    hand over: an anchor and a page\n"
+        "/quit             * leave\n"
         "* also while the agent works\n"
         "\n"
-        "Enter           send; while the agent works: steer it at its next step\n"
-        "Alt+Enter       say it when the agent has nothing left to do\n"
-        "Ctrl+J          new line\n"
-        "Esc, Ctrl+C     stop the agent; what you were writing stays\n"
-        "Ctrl+C twice    leave; once, with nothing going on: empty the line\n"
-        "Ctrl+D          leave, on an empty line"
+        "Enter               send; while the agent works: steer it at its next step\n"
+        "Alt+Enter           say it when the agent has nothing left to do\n"
+        "Ctrl+J              new line\n"
+        "Esc, Ctrl+C         stop the agent; what you were writing stays\n"
+        "Ctrl+C twice        leave; once, with nothing going on: empty the line\n"
+        "Ctrl+D              leave, on an empty line"
     )
 
 
@@ -122,5 +127,6 @@ async def test_quit_leaves(here):
     assert answer("/quit now", here, busy=True) == Reply("/quit takes no argument", failed=True)
 
 
-def test_only_fork_waits_for_the_agent():
-    assert [name for name, command in COMMANDS.items() if not command.busy] == ["fork"]
+def test_what_moves_the_branch_waits_for_the_agent():
+    waiting = [name for name, command in COMMANDS.items() if not command.busy]
+    assert waiting == ["fork", "compact", "undo", "handoff"]

@@ -1,0 +1,90 @@
+"""Leaving a branch: what it came to is carried into the anchor of the one that goes on.
+
+The new branch keeps all it had in view; beside it stands a summary of what the other one did since
+they parted, and the anchor names that branch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from tape.entries import Anchor, Covers, Summary
+from tape.tree.parting import parting, way
+
+from ..errors import NothingToCompact
+from .compaction import Share, Wish, kept_ranges, state_of, told
+from .record import newest_anchor
+
+if TYPE_CHECKING:
+    from tape.branches import Head
+    from tape.line import Entry
+
+    from .parts import Parts
+
+_SHARE = Share(kept=0, requests=2_000, summary=2_000)
+
+
+async def carry(parts: Parts, left: Head) -> Entry:
+    """Set an anchor on the present branch that tells what the branch that ends at `left` did.
+
+    Raises NothingToCompact where that branch has nothing of its own.
+    """
+    record = parts.record
+    since = _own(parts, left)
+    if not any(entry.type in {"user", "assistant"} for entry in since):
+        raise NothingToCompact(
+            f"branch {left.branch} did nothing of its own, so nothing is carried"
+        )
+    summary, by = await told(parts, Wish("left"), since, None, _SHARE, split=False)
+    before = newest_anchor(record.path)
+    return record.anchor(
+        Anchor(
+            kind="merge",
+            summary=_joined(before.summary if before else None, summary, left.branch),
+            kept=kept_ranges(parts, (*record.kept, *record.path)),
+            covers=Covers(since[0].id, since[-1].id, len(since)),
+            by=by,
+            reason="left",
+            state=state_of(parts, None),
+            other=Raw(msgspec.json.encode(_named(parts, left))),
+        )
+    )
+
+
+def _own(parts: Parts, left: Head) -> list[Entry]:
+    """Return what a branch has since it parted from the present one, oldest first."""
+    tape = parts.record.tape
+    apart = parting(way(tape, left), way(tape, parts.record.head())).a
+    return [entry for segment in apart for run in segment.runs(lambda _: None) for entry in run]
+
+
+def _named(parts: Parts, left: Head) -> dict[str, str]:
+    return {"tape": parts.record.tape.id, "branch": left.branch, "entry": left.entry}
+
+
+def _joined(before: Summary | str | None, left: Summary, branch: str) -> Summary:
+    """Return what was summed up before, with what the left branch did beside it."""
+    base = before if isinstance(before, Summary) else Summary(critical_context=_lines(before))
+    on = f"on branch {branch}, which was left"
+    return replace(
+        base,
+        goal=base.goal or left.goal,
+        done=(*base.done, *(f"{on}: {one}" for one in left.done)),
+        blocked=(*base.blocked, *(f"{on}: {one}" for one in left.blocked)),
+        decisions=(*base.decisions, *(f"{on}: {one}" for one in left.decisions)),
+        critical_context=(
+            *base.critical_context,
+            *(f"{on}: {one}" for one in (*left.in_progress, *left.critical_context)),
+        ),
+        files_read=tuple(dict.fromkeys((*base.files_read, *left.files_read))),
+        files_changed=tuple(dict.fromkeys((*base.files_changed, *left.files_changed))),
+        requests=(*base.requests, *(f"{on}: {one}" for one in left.requests)),
+    )
+
+
+def _lines(text: str | None) -> tuple[str, ...]:
+    return (text,) if text else ()

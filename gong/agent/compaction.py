@@ -1,0 +1,250 @@
+"""One compaction: the older part of a view becomes a summary, in the anchor of a new phase.
+
+What it covers stays on the tape as it is (tape.md §6). A model writes the summary; where it cannot,
+rules do. The user's own requests and the names of files never come from a model.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
+
+from tape.blocks import Text
+from tape.entries import Anchor, By, Covers, SideUsage, State, Summary, Tokens
+from tape.repair import repair
+from tape.summaries import summary_text
+from tape.view import Message, View, view
+
+from ..context import summary as summaries
+from ..context.cut import Cut, cut
+from ..context.elide import sizes
+from ..context.meter import fixed_tokens, messages_tokens
+from ..errors import ModelError, NothingToCompact
+from ..llm.accumulate import StreamAccumulator
+from ..llm.digest import digest, written
+from ..llm.tokens import estimate
+from ..llm.types import Request
+from . import events
+from .outgoing import sent
+from .record import newest_anchor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tape.entries import Kept
+    from tape.line import Entry
+
+    from ..llm.digest import Piece
+    from .parts import Model, Parts
+
+SHARE = 0.36
+"""What is left of a request after a compaction is at most this share of it, where that can be."""
+_REQUESTS, _SUMMARY = 0.35, 0.25
+"""Shares of what is left that the user's own requests and the summary may take."""
+_LEAST = 500
+"""Tokens that each of them may take however little is left."""
+_ANSWER = 8_192
+"""Most tokens of a model's summary."""
+_UNKNOWN_WINDOW = 100_000
+"""Tokens a summariser is shown where its window is not known."""
+_TRIES = 4
+
+
+class Wish(Struct, frozen=True):
+    """What kind of compaction is wanted."""
+
+    reason: str
+    """Who asked: window, overflow, user, model, handoff."""
+    focus: str = ""
+    """What the summary should look at most."""
+    kind: Literal["compaction", "handoff"] = "compaction"
+    hard: bool = False
+    """Keep nothing beside the summary."""
+    gain: float = 0.0
+    """Least share of the request that must become free; else NothingToCompact is raised."""
+    to: str | None = None
+    """provider/model that goes on; None is the present one."""
+
+
+class Compacted(NamedTuple):
+    """What came of a compaction: tokens of the next request before and after, by estimate."""
+
+    anchor: Entry
+    before: int
+    after: int
+
+
+class Share(NamedTuple):
+    """Tokens that each part may take."""
+
+    kept: int
+    requests: int
+    summary: int
+
+
+class Told(NamedTuple):
+    """A summary, and which model wrote it; rules where it is None."""
+
+    summary: Summary
+    by: By | None
+
+
+async def compact(parts: Parts, wish: Wish) -> Compacted:
+    """Compact the view of the branch; raises NothingToCompact and leaves all as it is."""
+    record = parts.record
+    seen = view(record.path, record.kept)
+    entries = (*seen.kept, *seen.entries)
+    fixed = fixed_tokens(parts.model.system, parts.tools.specs())
+    before = fixed + _tokens(seen, parts.model)
+    share = _shares(parts, before, fixed)
+    place = _cut(entries, share.kept, hard=wish.hard)
+    first = place.first
+    kept = tuple(entries[first:])
+    _demand_gain(wish, before, fixed + _tokens(View(None, kept, ()), parts.model))
+    parts.emit(events.CompactionStart(wish.kind, wish.reason, before))
+    anchor = newest_anchor(record.path)
+    previous = anchor.summary if anchor else None
+    summary, by = await told(parts, wish, entries[:first], previous, share, split=place.split)
+    after = fixed + _tokens(View(summary_text(summary), kept, ()), parts.model)
+    _demand_gain(wish, before, after)
+    covers = Covers(entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1)
+    entry = record.anchor(
+        Anchor(
+            kind=wish.kind,
+            summary=summary,
+            kept=kept_ranges(parts, kept),
+            covers=covers,
+            tokens=Tokens(before, after),
+            by=by,
+            reason=wish.reason,
+            state=state_of(parts, wish.to),
+        )
+    )
+    name = f"{by.provider}/{by.model}" if by else None
+    parts.emit(events.CompactionEnd(wish.kind, entry.id, before, after, covers.count, name))
+    return Compacted(entry, before, after)
+
+
+def _demand_gain(wish: Wish, before: int, after: int) -> None:
+    if wish.gain and after > before * (1 - wish.gain):
+        raise NothingToCompact(
+            f"a compaction would free too little: {before:,} tokens would become {after:,}"
+        )
+
+
+def _tokens(seen: View, model: Model) -> int:
+    return messages_tokens(sent(repair(seen, model.target).messages, seen))
+
+
+def _shares(parts: Parts, before: int, fixed: int) -> Share:
+    """Return what may be left, so that the request after is a small part of the one before."""
+    room = max(int(before * SHARE) - fixed, 0)
+    requests, summary = int(room * _REQUESTS), int(room * _SUMMARY)
+    kept = min(room - requests - summary, parts.room.keep)
+    return Share(kept, max(requests, _LEAST), max(summary, _LEAST))
+
+
+def _cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> Cut:
+    """Return where to cut; raises NothingToCompact where that would cover nothing that is sent."""
+    size = sizes(entries)
+    found = Cut(len(entries), len(entries)) if hard else cut(entries, keep, size)
+    if found is None or not any(map(size, entries[: found.first])):
+        raise NothingToCompact("there is nothing to compact yet")
+    return found
+
+
+def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
+    """Return entries as the ranges an anchor keeps, all of the path behind the first of them."""
+    if not kept:
+        return ()
+    record = parts.record
+    record.barrier()
+    ranges = record.tape.newest(record.head(), record.path[-1].n - kept[0].n + 1)
+    return ranges if ranges and ranges[0].first == kept[0].id else ()
+
+
+def state_of(parts: Parts, to: str | None) -> State:
+    """Return what holds now, for a session that resumes from an anchor; `to` goes on with it."""
+    model = to or f"{parts.model.provider}/{parts.model.id}"
+    return State(model=model, tools=parts.tools.active, cwd=parts.env.working_directory)
+
+
+async def told(
+    parts: Parts,
+    wish: Wish,
+    covered: Sequence[Entry],
+    previous: Summary | str | None,
+    share: Share,
+    *,
+    split: bool,
+) -> Told:
+    """Return the summary of entries: a model's, or where that fails one made by rules."""
+    pieces = summaries.pieces(covered, previous)
+    by: By | None = None
+    try:
+        said, by = await _asked(parts, wish, pieces, share, split=split)
+        summary = summaries.parse(said)
+    except (ModelError, summaries.SummaryUnusable) as error:
+        parts.emit(events.Warn(f"the summary is made by rules, because {error}"))
+        summary, by = digest(pieces, wish.focus, limit=share.summary * _CHARACTERS), None
+    whole = summaries.complete(
+        summary,
+        covered,
+        previous,
+        cwd=parts.env.working_directory,
+        limit_chars=share.requests * _CHARACTERS,
+    )
+    return Told(whole, by)
+
+
+_CHARACTERS = 3
+"""Characters taken for a token where a limit is one of characters."""
+
+
+async def _asked(
+    parts: Parts, wish: Wish, pieces: Sequence[Piece], share: Share, *, split: bool
+) -> tuple[str, By]:
+    """Return what the summarising model says; raises ModelError."""
+    model = parts.summariser or parts.model
+    window = model.window or _UNKNOWN_WINDOW
+    answer = min(_ANSWER, window // 4)
+    system, prompt = _fitting(pieces, wish.focus, window - answer, share, split=split)
+    request = Request(
+        model=model.id,
+        messages=(Message("user", (Text(prompt),)),),
+        system=system,
+        max_tokens=answer,
+        session=parts.session,
+    )
+    said = StreamAccumulator(parts.call_prefix())
+    async with aclosing(model.stream(request)) as stream:
+        async for event in stream:
+            said.process(event)
+    response = said.response()
+    usage = response.usage
+    cost = model.cost(usage)
+    parts.pressure.count(usage, cost)
+    parts.record.append(SideUsage(wish.kind, model.provider, model.id, usage, cost=cost))
+    return response.text, By(model.provider, model.id, usage)
+
+
+def _fitting(
+    pieces: Sequence[Piece], focus: str, room: int, share: Share, *, split: bool
+) -> tuple[str, str]:
+    """Return a prompt of at most `room` tokens, with as much of the pieces as fits."""
+    characters = len(written(pieces))
+    for _ in range(_TRIES):
+        system, prompt = summaries.prompt(
+            pieces,
+            focus=focus,
+            split_turn=split,
+            budget_chars=characters,
+            answer_chars=share.summary * _CHARACTERS,
+        )
+        tokens = estimate(system) + estimate(prompt)
+        if tokens <= room:
+            break
+        characters = int(min(characters, len(prompt)) * room / tokens * 0.9)
+    return system, prompt

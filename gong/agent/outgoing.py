@@ -1,0 +1,63 @@
+"""What the next model call sends: view, repair, what was left out since, request; pure.
+
+The same path always gives the same request; the loop sends it, `gong context` shows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.repair import Target, repair
+from tape.view import View, view
+
+from ..context.elide import elided
+from ..llm.types import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tape.blocks import BlobRef
+    from tape.entries import Repair
+    from tape.line import Entry
+    from tape.view import Message
+
+    from ..llm.types import ToolSpec
+    from .parts import Model
+
+
+class Outgoing(NamedTuple):
+    """A request, what it was made of, and what had to be mended for it."""
+
+    request: Request
+    view: View
+    repair: Repair | None
+
+
+def outgoing(
+    model: Model,
+    tools: Sequence[ToolSpec],
+    path: Sequence[Entry],
+    kept: Sequence[Entry],
+    *,
+    session: str,
+    load: Callable[[BlobRef], bytes],
+    plain: bool = False,
+) -> Outgoing:
+    """Return the next call's request; `plain` leaves out what only its provider understands."""
+    target = Target("", "", "", model.target.sees_images) if plain else model.target
+    seen = view(path, kept)
+    repaired = repair(seen, target)
+    request = Request(
+        model=model.id,
+        messages=tuple(sent(repaired.messages, seen)),
+        system=model.system,
+        tools=tuple(tools),
+        session=session,
+        load=load,
+    )
+    return Outgoing(request, seen, repaired.repair)
+
+
+def sent(messages: Sequence[Message], seen: View) -> Sequence[Message]:
+    """Return repaired messages as they are sent: with results that were put aside told of only."""
+    return elided(messages, (*seen.kept, *seen.entries))

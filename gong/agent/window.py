@@ -1,0 +1,117 @@
+"""Before each model call: how full the window is, and how room is made in it.
+
+Older results are put aside first, in batches; then older messages become a summary, at most twice
+in a row; and where even that is too little, long results are cut. Every step is an entry.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..context.elide import decide, truncation
+from ..context.meter import Size, context_tokens, warning
+from ..errors import NothingToCompact
+from . import events
+from .compaction import Wish, compact
+from .outgoing import Outgoing, outgoing
+
+if TYPE_CHECKING:
+    from .parts import Parts
+
+GAIN = 0.1
+"""Least share of a request that a compaction nobody asked for must free."""
+IN_ROW = 2
+"""Most compactions between two answers."""
+
+
+class Fill(NamedTuple):
+    """How full the window is."""
+
+    tokens: int
+    limit: int | None
+    """From here on a compaction is due; None where the window is not known."""
+
+
+def fill(parts: Parts) -> Fill:
+    """Return how much of the window the next call takes."""
+    return Fill(measured(next_call(parts)).tokens, _limit(parts))
+
+
+def next_call(parts: Parts) -> Outgoing:
+    """Return what the next call sends."""
+    record = parts.record
+    return outgoing(
+        parts.model,
+        parts.tools.specs(),
+        record.path,
+        record.kept,
+        session=parts.session,
+        load=record.load,
+        plain=parts.pressure.refused,
+    )
+
+
+def measured(made: Outgoing) -> Size:
+    """Return the size of a call that is about to be made."""
+    kept = made.view.kept
+    return context_tokens(made.request, (*kept, *made.view.entries), since=len(kept))
+
+
+def _limit(parts: Parts) -> int | None:
+    room, window = parts.room, parts.model.window
+    limits = [] if window is None else [window - min(room.reserve, window // 4)]
+    if room.limit is not None:
+        limits.append(room.limit)
+    return min(limits, default=None)
+
+
+async def make_room(parts: Parts) -> None:
+    """Do what the next call needs to fit; nothing in most cases."""
+    pressure = parts.pressure
+    if pressure.focus is not None:
+        focus, pressure.focus = pressure.focus, None
+        try:
+            await compact(parts, Wish("model", focus))
+        except NothingToCompact as error:
+            parts.emit(events.Warn(str(error)))
+    tokens, limit = fill(parts)
+    _warn(parts, tokens)
+    if limit is None or not parts.room.auto:
+        return
+    if tokens > limit:
+        await relieve(parts, "window")
+        return
+    aside = decide(
+        (*parts.record.kept, *parts.record.path),
+        tokens,
+        parts.model.window or limit,
+        high_water=parts.room.high_water,
+    )
+    if aside is not None:
+        parts.record.append(aside)
+        parts.emit(events.ResultsPutAside(tokens))
+
+
+async def relieve(parts: Parts, reason: str) -> bool:
+    """Compact because the window is full; return whether the next request is smaller now."""
+    pressure = parts.pressure
+    if pressure.in_row < IN_ROW:
+        pressure.in_row += 1
+        with suppress(NothingToCompact):
+            await compact(parts, Wish(reason, gain=GAIN))
+            return True
+    cut = truncation((*parts.record.kept, *parts.record.path))
+    if cut is None:
+        return False
+    parts.record.append(cut)
+    parts.emit(events.Warn("long tool results are cut in what is sent: the window is full"))
+    return True
+
+
+def _warn(parts: Parts, tokens: int) -> None:
+    """Say once that the window is nearly full, and again after there was room."""
+    text = warning(tokens, parts.model.window)
+    if text and not parts.pressure.warned:
+        parts.emit(events.Warn(text))
+    parts.pressure.warned = text is not None

@@ -1,0 +1,105 @@
+"""`gong context`: what the next model call would send, and who uses the window. Nothing is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from tape.cli.out import as_json, document, examples, say
+from tape.find import find
+from tape.index import open_store
+
+from .. import config
+from ..agent.assembly import model_name, models_of, session_tools
+from ..agent.outgoing import outgoing
+from ..agent.record import load_blob, past
+from ..agent.window import measured
+from ..context.shares import meter, text
+from .branch import current_folder, model_option, store_option, warn, with_last_model
+from .chat import tool_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tape.entries import Repair
+    from tape.tape import Hit
+
+    from ..agent.models import Models
+    from ..agent.outgoing import Outgoing
+    from ..agent.parts import Model
+    from ..config import Settings
+
+
+@click.command(epilog=examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
+@click.argument("ref", required=False, default="", metavar="[REF]")
+@model_option
+@click.option("--tools", metavar="LIST", help="Tools by name, or a preset, or none.")
+@store_option
+@as_json
+def context(
+    ref: str, model: str | None, tools: str | None, store: str | None, as_json: bool
+) -> None:
+    """Show who uses the model's window; with --json the exact request of the next call.
+
+    --json prints {request, tokens, repairs}: the body as it would be sent from this folder to the
+    model, whose key is not needed.
+    """
+    settings = config.load(os.environ, {"store": store, "tools": tool_names(tools)})
+    folder = current_folder()
+    with open_store(config.store_path(settings, os.environ)) as library:
+        hit = find(library.store, library.index, ref, folder)
+        with hit.tape:
+            _show(hit, settings, folder, model, as_json=as_json)
+
+
+def _show(hit: Hit, settings: Settings, folder: str, model: str | None, *, as_json: bool) -> None:
+    path, kept = past(hit.tape, hit.head, warn)
+    settings = with_last_model(settings, path, model)
+    models = asyncio.run(models_of(settings, os.environ, folder))
+    who = models.describe(model_name(settings, os.environ, models))
+    made = outgoing(
+        who,
+        session_tools(settings).specs(),
+        path,
+        kept,
+        session=hit.tape.id,
+        load=partial(load_blob, hit.tape),
+    )
+    if as_json:
+        document(_document(made, who, models))
+    else:
+        used = meter(made.request, made.view, window=who.window, size=measured(made))
+        say([f"{who.provider}/{who.id}", *text(used).split("\n")])
+
+
+class Mended(Struct, frozen=True, omit_defaults=True):
+    """One thing that repair did: a result made up for a call, or an entry that is not sent."""
+
+    kind: str
+    call_id: str | None = None
+    text: str | None = None
+    entry: str | None = None
+
+
+def _document(made: Outgoing, who: Model, models: Models) -> dict[str, object]:
+    request = replace(made.request, provider=who.provider)
+    return {
+        "request": Raw(models.client.body(f"{who.provider}/{who.id}", request)),
+        "tokens": measured(made).tokens,
+        "repairs": [*_mended(made.repair)],
+    }
+
+
+def _mended(repair: Repair | None) -> Iterator[Mended]:
+    if repair is None:
+        return
+    for one in repair.injected:
+        yield Mended("injected", call_id=one.call_id, text=one.text)
+    for entry in repair.dropped:
+        yield Mended("dropped", entry=entry)

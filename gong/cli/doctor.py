@@ -1,0 +1,161 @@
+"""`gong doctor`: what a session needs, and whether every provider would take a history."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tape.cli.out import as_json, document, examples, say, table
+from tape.errors import TapeError
+from tape.find import find
+from tape.formats.arrays import FORMATS
+from tape.index import open_store
+
+from .. import __version__, config
+from ..agent.assembly import models_of, session_tools
+from ..agent.outgoing import outgoing
+from ..agent.record import load_blob, past
+from ..credentials import Credentials
+from ..errors import GongError
+from ..llm.presets import merged
+from .branch import current_folder, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tape.tape import Hit
+
+    from ..config import Settings
+
+_PROGRAMS = (
+    (("bash",), "the bash tool does not work without it"),
+    (("git",), "the prompt says nothing of the working copy without it"),
+    (("rg",), "grep searches by itself, slower"),
+    (("fd", "fdfind"), "find lists by itself, slower"),
+)
+_JUDGED = {
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "openai-chat": "openai-chat/gpt-4o",
+    "openai-responses": "openai/gpt-5",
+    "gemini": "google/gemini-3-pro-preview",
+}
+"""A model of each wire API, for which a history is judged; nothing is sent."""
+_WRONG = 1
+
+
+class Check(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    about: str
+
+
+@click.command(epilog=examples("gong doctor", "gong doctor 3f2a --json"))
+@click.argument("ref", required=False, metavar="[REF]")
+@store_option
+@as_json
+def doctor(ref: str | None, store: str | None, as_json: bool) -> None:
+    """Look at what a session needs: settings, store, keys, programs. Nothing is sent or changed.
+
+    With REF also whether each provider would take that history as it would be sent. Exit code 1
+    when something is wrong.
+    """
+    checks = [*_checks(ref, store)]
+    if as_json:
+        document(checks)
+    else:
+        say(table([(one.state, one.name, one.about) for one in checks]))
+    sys.exit(_WRONG if any(one.state == "wrong" for one in checks) else 0)
+
+
+def _checks(ref: str | None, store: str | None) -> Iterator[Check]:
+    yield Check("gong", "ok", f"{__version__} with Python {platform.python_version()}")
+    try:
+        settings = config.load(os.environ, {"store": store})
+    except GongError as error:
+        yield Check("settings", "wrong", str(error))
+        return
+    yield Check("settings", "ok", str(config.config_file(os.environ)))
+    yield _store(config.store_path(settings, os.environ))
+    yield from _keys(settings)
+    yield from _programs()
+    if ref is not None:
+        yield from _history(ref, settings)
+
+
+def _store(path: Path) -> Check:
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not os.access(there, os.W_OK):
+        return Check("store", "wrong", f"{path} cannot be written")
+    return Check("store", "ok", f"{path}" if path.exists() else f"{path}, made with the first tape")
+
+
+def _keys(settings: Settings) -> Iterator[Check]:
+    keys = Credentials(config.config_file(os.environ).parent, os.environ)
+    found = False
+    for name, preset in merged(settings.providers).items():
+        if keys.find(preset.key_name, preset.keys) is None or preset.later:
+            continue
+        found = True
+        package = {"google-generate": "httpx2", "anthropic-messages": "anthropic"}
+        needed = package.get(preset.api, "openai")
+        if find_spec(needed) is None:
+            yield Check(name, "wrong", f"there is a key, but not the package: pip install {needed}")
+        else:
+            yield Check(name, "ok", "there is a key")
+    if not found:
+        yield Check("keys", "note", "none: gong auth login PROVIDER, or use -m offline/rules")
+
+
+def _programs() -> Iterator[Check]:
+    for names, without in _PROGRAMS:
+        found = next(filter(None, map(shutil.which, names)), None)
+        yield Check(names[0], "ok" if found else "note", found or f"not found: {without}")
+
+
+def _history(ref: str, settings: Settings) -> Iterator[Check]:
+    folder = current_folder()
+    with open_store(config.store_path(settings, os.environ)) as library:
+        hit = find(library.store, library.index, ref, folder)
+        with hit.tape:
+            for form, name in _JUDGED.items():
+                yield _judged(hit, settings, folder, form, name)
+
+
+def _judged(hit: Hit, settings: Settings, folder: str, form: str, name: str) -> Check:
+    """Return whether an API's rules hold for the request that would be sent of a history."""
+    about = f"history for {form}"
+    try:
+        path, kept = past(hit.tape, hit.head)
+        models = asyncio.run(models_of(settings, os.environ, folder))
+        who = models.describe(name)
+        made = outgoing(
+            who,
+            session_tools(settings).specs(),
+            path,
+            kept,
+            session=hit.tape.id,
+            load=lambda blob: load_blob(hit.tape, blob),
+        )
+        body = msgspec.json.decode(models.client.body(name, made.request))
+    except (GongError, TapeError) as error:
+        return Check(about, "wrong", str(error))
+    array = body[FORMATS[form].field]
+    broken = FORMATS[form].check(array)
+    if broken:
+        return Check(about, "wrong", "; ".join(map(str, broken[:3])))
+    mended = f", mended: {made.repair.why}" if made.repair else ""
+    return Check(about, "ok", f"{len(array)} elements{mended}")

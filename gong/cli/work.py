@@ -1,0 +1,260 @@
+"""`gong work`: pieces of work over one or many sessions, and the page that hands one on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from tape.cli.call import folder, found
+from tape.cli.group import Options
+from tape.cli.out import as_json, document, examples, places, say, table, warn
+from tape.clock import moment, now, stamp
+from tape.errors import TapeError, UsageError, WriteFailed
+from tape.index import open_store
+from tape.render import SHORT, fitted, visible
+from tape.text import single
+
+from .. import config
+from ..context import handoff as handoffs
+from ..context.gathering import Gathered
+from ..context.work import Additions, Works, added, handoff_of
+from ..context.work import done as finished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..context.work import WorkContext
+
+_TITLE = 44
+
+which = click.argument("ref", metavar="ID")
+at_store = click.option(
+    "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
+)
+
+
+@click.group(
+    epilog=examples(
+        'gong work new "OAuth login" --goal "People log in with GitHub"',
+        'gong work add oauth --todo "Write the tests" --tape 3f2a',
+        "gong work done oauth 1",
+        "gong work handoff oauth -o handoff.md",
+    )
+)
+def work() -> None:
+    """Keep the goal of a piece of work, what is done and to do, and hand it on.
+
+    A piece of work spans any number of sessions and providers. ID is the beginning of its id, or
+    words of its title.
+    """
+
+
+@work.command()
+@click.argument("title")
+@click.option("--goal", default="", metavar="TEXT", help="What it is for.")
+@click.option("--background", default="", metavar="TEXT", help="What one has to know first.")
+@as_json
+def new(title: str, goal: str, background: str, *, as_json: bool) -> None:
+    """Begin a piece of work and print its id.
+
+    --json prints it: {id, title, goal, background, completed, pending, key_files, notes, decisions,
+    token_usage_by_provider, tapes, created, updated, path}.
+    """
+    if not title.strip():
+        raise UsageError("a piece of work needs a title: gong work new 'OAuth login'")
+    made = _works().create(single(title), goal.strip(), background.strip(), _now())
+    document(_fields(made)) if as_json else say([made.id])
+
+
+@work.command("list")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """List all pieces of work, the last changed first.
+
+    --json prints an array of what `new --json` prints.
+    """
+    works = _works().all()
+    if as_json:
+        document([_fields(one) for one in works])
+    elif works:
+        rows = [_row(one) for one in works]
+        say(table([("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED"), *rows], (2, 3, 4)))
+    else:
+        warn("no work yet: gong work new TITLE begins one", "gong")
+
+
+@work.command()
+@which
+@as_json
+def show(ref: str, *, as_json: bool) -> None:
+    """Show a piece of work; what is to do has its number.
+
+    --json prints what `new --json` prints.
+    """
+    one = _works().find(ref)
+    document(_fields(one)) if as_json else say(_shown(one))
+
+
+@work.command()
+@which
+@click.option("--todo", multiple=True, metavar="TEXT", help="Something to do.")
+@click.option("--note", multiple=True, metavar="TEXT", help="Something to know.")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="A file that matters.")
+@click.option("--decision", multiple=True, metavar="TEXT", help="What was decided, and why.")
+@click.option(
+    "--tape", "tapes", multiple=True, metavar="REF", shell_complete=places, help="A session of it."
+)
+@at_store
+@as_json
+def add(
+    ref: str,
+    *,
+    todo: Sequence[str],
+    note: Sequence[str],
+    files: Sequence[str],
+    decision: Sequence[str],
+    tapes: Sequence[str],
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Add something to do, to know, a file, a decision or a session; each may be given often."""
+    given = (*todo, *note, *files, *decision)
+    if not (given or tapes) or not all(map(str.strip, given)):
+        raise UsageError("say what to add: --todo, --note, --file, --decision or --tape")
+    works = _works()
+    identity = works.find(ref).id
+    more = Additions(todo, note, files, decision, [_tape_id(store, tape) for tape in tapes])
+    changed = works.change(identity, lambda one: added(one, more), _now())
+    document(_fields(changed)) if as_json else say([_summed(changed)])
+
+
+@work.command()
+@which
+@click.argument("what", metavar="N|TEXT")
+@as_json
+def done(ref: str, what: str, *, as_json: bool) -> None:
+    """Mark something as done: by the number `gong work show` gives it, or by words of it."""
+    works = _works()
+    changed = works.change(works.find(ref).id, lambda one: finished(one, what), _now())
+    document(_fields(changed)) if as_json else say([f"done: {single(changed.completed[-1])}"])
+
+
+@work.command()
+@which
+@click.option("-o", "--output", metavar="FILE", help="Write it there instead of printing it.")
+@click.option("--to", "model", default="", metavar="MODEL", help="Who is to go on with it.")
+@at_store
+@as_json
+def handoff(ref: str, *, output: str | None, model: str, store: str | None, as_json: bool) -> None:
+    """Write the page with which anybody, and any model, can go on.
+
+    It gathers from the sessions of the work what was asked, which files changed, and tokens and
+    cost by provider, each along its current branch. What they took is kept with the work.
+
+    --json prints the same as fields.
+    """
+    works = _works()
+    context = works.find(ref)
+    told = _gathered(context, store)
+    usage = {name: spend.usage.total for name, spend in told.spending.items()}
+    if usage != context.token_usage_by_provider and usage:
+        context = works.change(
+            context.id, lambda one: replace(one, token_usage_by_provider=usage), _now()
+        )
+    made = handoff_of(context, told, cwd=folder(is_needed=False), created=context.updated)
+    made = replace(made, to_model=model)
+    if output is not None:
+        _write(Path(output), handoffs.page(made))
+    if as_json:
+        document(made)
+    elif output is None:
+        say(handoffs.page(made).rstrip("\n").split("\n"))
+    else:
+        say([f"{output} is written; give it to whoever goes on"])
+
+
+def _gathered(context: WorkContext, store: str | None) -> Gathered:
+    """Return what the tapes of a piece of work say; warn of those that cannot be read."""
+    told = Gathered()
+    settings = config.load(os.environ, {"store": store})
+    with open_store(config.store_path(settings, os.environ)) as (library, _):
+        for identity in context.tapes:
+            try:
+                with library.open(identity) as tape:
+                    told.take(tape, tape.head(), _skip)
+            except (TapeError, OSError) as error:
+                warn(f"tape {identity[:SHORT]} is left out: {error}", "gong")
+    return told
+
+
+def _skip(remark: str) -> None:
+    warn(f"{remark}; `tape verify` says more", "gong")
+
+
+def _tape_id(store: str | None, ref: str) -> str:
+    settings = config.load(os.environ, {"store": store})
+    with found(Options(config.store_path(settings, os.environ)), ref) as place:
+        return place.tape.id
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a page for people beside the old one, and put it in its place."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(file)
+    except OSError as error:
+        raise WriteFailed(f"{file} cannot be written: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _works() -> Works:
+    return Works(config.config_file(os.environ).parent)
+
+
+def _now() -> str:
+    return stamp(now())
+
+
+def _fields(one: WorkContext) -> dict[str, Any]:
+    """Return a piece of work as `--json` prints it, with its file."""
+    return {**msgspec.structs.asdict(one), "path": str(_works().file(one.id))}
+
+
+def _row(one: WorkContext) -> tuple[str, ...]:
+    counts = map(len, (one.completed, one.pending, one.tapes))
+    return (one.id, fitted(one.title, _TITLE), *map(str, counts), moment(one.updated)[:16])
+
+
+def _summed(one: WorkContext) -> str:
+    return (
+        f"{one.id}  {single(one.title)}: {len(one.completed)} done, {len(one.pending)} to do,"
+        f" {len(one.tapes)} {'tape' if len(one.tapes) == 1 else 'tapes'}"
+    )
+
+
+def _shown(one: WorkContext) -> list[str]:
+    lines = [f"{one.id}  {single(one.title)}"]
+    for name, text in (("goal", one.goal), ("background", one.background)):
+        if text:
+            lines += ["", f"{name}:", *(f"  {line}" for line in visible(text).split("\n"))]
+    numbered = [f"{at}. {text}" for at, text in enumerate(one.pending, 1)]
+    usage = [f"{name} {count:,} tokens" for name, count in one.token_usage_by_provider.items()]
+    for name, texts in (
+        ("done", one.completed),
+        ("to do", numbered),
+        ("key files", one.key_files),
+        ("decisions", one.decisions),
+        ("notes", one.notes),
+        ("tapes", [identity[:SHORT] for identity in one.tapes]),
+        ("spent", usage),
+    ):
+        if texts:
+            lines += ["", f"{name}:", *(f"  {single(text)}" for text in texts)]
+    return lines

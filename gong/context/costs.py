@@ -1,0 +1,242 @@
+"""What model calls took, in tokens and money, summed as asked; and a limit on the money. Pure.
+
+A cost that nobody told is never taken for nothing: `unknown_calls` counts those calls, and a sum
+that leaves some out is shown with a `+`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from tape.blocks import text_of
+from tape.entries import Assistant, Context, Cost, SideUsage, Usage, User
+from tape.text import fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tape.line import Entry
+
+By = Literal["call", "turn", "branch", "tape", "provider", "day"]
+"""What is summed together; a turn here is a prompt and all that answered it."""
+WAYS: tuple[By, ...] = ("call", "turn", "branch", "tape", "provider", "day")
+
+NO_USAGE = Usage()
+_DECIMALS = 9
+"""Of a sum in dollars: it does not depend on the order beyond them."""
+_LABEL = 60
+
+
+class Spend(Struct, frozen=True, gc=False):
+    """What some calls took together."""
+
+    calls: int = 0
+    usage: Usage = NO_USAGE
+    cost: float | None = None
+    """US dollars of the calls that told; None where none did."""
+    unknown_calls: int = 0
+    """Calls that took tokens or answered, and did not tell what they cost."""
+
+    def __add__(self, other: Spend) -> Spend:
+        """Return both together."""
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Spend(
+            self.calls + other.calls,
+            self.usage + other.usage,
+            round(sum(known), _DECIMALS) if known else None,
+            self.unknown_calls + other.unknown_calls,
+        )
+
+
+class Call(NamedTuple):
+    """One model call."""
+
+    entry: str
+    time: str
+    provider: str
+    model: str
+    purpose: str
+    """`answer`, or what a call beside the conversation was for."""
+    spend: Spend
+
+
+def call_of(entry: Entry) -> Call | None:
+    """Return the model call an entry records, None for any other entry."""
+    match entry.data:
+        case Assistant() as answer if answer.model:
+            spend = spend_of(answer.usage, answer.cost, answered=bool(answer.content))
+            return Call(entry.id, entry.time, answer.provider, answer.model, "answer", spend)
+        case SideUsage() as side:
+            spend = spend_of(side.usage, side.cost)
+            return Call(entry.id, entry.time, side.provider, side.model, side.purpose, spend)
+    return None
+
+
+def spend_of(usage: Usage, cost: Cost | None, *, answered: bool = False) -> Spend:
+    """Return what one call took; one without tokens and without an answer cost nothing."""
+    took = answered or usage != NO_USAGE
+    unknown = cost is None and took
+    return Spend(1, usage, None if cost is None else cost.amount, int(unknown))
+
+
+def spent(entries: Iterable[Entry]) -> Spend:
+    """Return what all calls among the entries took."""
+    total = Spend()
+    for entry in entries:
+        if (call := call_of(entry)) is not None:
+            total += call.spend
+    return total
+
+
+class Row(Struct, frozen=True):
+    """One sum: what it is of, in an id or a name, and in words."""
+
+    key: str
+    label: str
+    spend: Spend
+
+
+class Where(NamedTuple):
+    """Where entries stand, for sums by tape or branch."""
+
+    tape: str = ""
+    title: str = ""
+    branch: str = ""
+
+
+NOWHERE = Where()
+
+
+class Costs:
+    """Takes entries, oldest first, and sums their calls in one of the `WAYS`."""
+
+    def __init__(self, by: By) -> None:
+        self.by = by
+        self.total = Spend()
+        self._turn = ("", "before the first prompt")
+        self._rows: dict[str, Row] = {}
+
+    def take(self, entry: Entry, where: Where = NOWHERE) -> None:
+        """Count the call of an entry, if it has one."""
+        match entry.data:
+            case User(content=content) | Context(origin="follow_up", content=content):
+                self._turn = entry.id, fitted(text_of(content), _LABEL)
+        call = call_of(entry)
+        if call is None:
+            return
+        self.add(*self._key(call, where), call.spend)
+
+    def add(self, key: str, label: str, spend: Spend) -> None:
+        """Add to one row and to the total."""
+        self.total += spend
+        before = self._rows.get(key)
+        self._rows[key] = Row(key, label, before.spend + spend if before else spend)
+
+    def rows(self) -> list[Row]:
+        """Return the sums: calls, turns and days in order, else those with most tokens first."""
+        rows = list(self._rows.values())
+        if self.by in ("call", "turn"):
+            return rows
+        if self.by == "day":
+            return sorted(rows, key=lambda row: row.key)
+        return sorted(rows, key=lambda row: (-row.spend.usage.total, row.key))
+
+    def _key(self, call: Call, where: Where) -> tuple[str, str]:
+        """Return the key and the label of the row a call belongs to."""
+        match self.by:
+            case "call":
+                model = f"{call.provider}/{call.model}" if call.provider else call.model
+                return call.entry, model if call.purpose == "answer" else f"{model} {call.purpose}"
+            case "turn":
+                return self._turn
+            case "branch":
+                return f"{where.tape}:{where.branch}", where.title
+            case "tape":
+                return where.tape, where.title
+            case "provider":
+                return (call.provider or call.model,) * 2
+            case "day":
+                return call.time[:10], call.time[:10]
+
+
+class Budget(Struct, frozen=True):
+    """A limit on what a run may cost, in US dollars, and what was spent so far."""
+
+    limit: float
+    spend: Spend = Spend()
+
+    def after(self, usage: Usage, cost: Cost | None) -> Budget:
+        """Return the budget after one more call."""
+        return Budget(self.limit, self.spend + spend_of(usage, cost, answered=True))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the known costs have reached the limit: no further call should begin."""
+        return (self.spend.cost or 0.0) >= self.limit
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell people when the limit cannot be kept, since prices are not known."""
+        if not self.spend.unknown_calls:
+            return None
+        return (
+            f"the limit of {money(self.limit)} cannot be watched{untold(self.spend)}: give the"
+            " model's price in config.toml ([models])"
+        )
+
+    @property
+    def text(self) -> str:
+        """What was spent of the limit."""
+        return f"{cost_text(self.spend)} of {money(self.limit)}"
+
+
+def money(amount: float) -> str:
+    """Return dollars as people read them: cents, and more digits of less than a dollar."""
+    if amount >= 1 or amount == 0:
+        return f"${amount:,.2f}"
+    return f"${amount:.3f}" if amount >= 0.01 else f"${amount:.6f}".rstrip("0")  # noqa: PLR2004
+
+
+def cost_text(spend: Spend) -> str:
+    """Return a cost; `+` where some calls did not tell theirs, `unknown` where none did."""
+    if spend.cost is None:
+        return "unknown" if spend.unknown_calls else money(0.0)
+    return money(spend.cost) + "+" * bool(spend.unknown_calls)
+
+
+def usage_lines(spend: Spend) -> list[str]:
+    """Return the tokens and the cost of some calls as text (M183)."""
+    usage = spend.usage
+    cached = [
+        f"{count:,} {name}"
+        for count, name in ((usage.cache_read, "read"), (usage.cache_write, "written"))
+        if count
+    ]
+    return [
+        "Token Usage:",
+        f"  Input:  {usage.input:,} tokens",
+        f"  Output: {usage.output:,} tokens",
+        *([f"  Cache:  {', '.join(cached)} tokens"] if cached else []),
+        f"  Total:  {usage.total:,} tokens",
+        f"Estimated Cost: {cost_text(spend)}{untold(spend)}",
+    ]
+
+
+def untold(spend: Spend) -> str:
+    """Return in brackets how many calls a cost leaves out; empty where it is whole."""
+    unknown = spend.unknown_calls
+    return f" ({unknown} {'call' if unknown == 1 else 'calls'} did not tell)" if unknown else ""
+
+
+def fields(spend: Spend) -> dict[str, Any]:
+    """Return a sum as `--json` prints it: null for what nobody told."""
+    usage = msgspec.structs.asdict(spend.usage)
+    return {
+        "calls": spend.calls,
+        **usage,
+        "cost": spend.cost,
+        "unknown_calls": spend.unknown_calls,
+    }

@@ -1,0 +1,282 @@
+"""Elision: old tool results give way to a line each, in what is sent; the tape keeps their text.
+
+What is elided, or cut where that is not enough, is a fact on the tape, decided in batches: between
+two decisions every call begins with the same bytes as the one before it, and the provider's prompt
+cache holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from tape.blocks import Audio, Document, Image, Text, text_of, tool_calls
+from tape.entries import Custom, ToolResult
+from tape.text import SHORT
+
+from .meter import ELIDED, LESSENED, MESSAGE_TOKENS, TRUNCATED, entry_tokens, tokens_of
+from .pairing import is_sent, pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tape.blocks import Content
+    from tape.line import Entry
+    from tape.view import Message
+
+EXECUTED = "executed"
+"""The first word of what stands for an elided result."""
+LIMITS = (2_000, 400)
+"""Characters that results are cut to when nothing else makes room: one try after the other."""
+_SMALL = 200
+"""Characters up to which a result is never elided."""
+_PLACEHOLDER_TOKENS = 30
+_MEDIA = (Image, Document, Audio)
+
+
+class Elision(Struct, frozen=True, omit_defaults=True):
+    """The data of an elision or a truncation: it is of the results in view up to the entry `to`."""
+
+    to: str
+    keep: int | None = None
+    """How many results behind it were kept when it was decided."""
+    limit: int | None = None
+    """Characters that longer results are cut to; in a truncation only."""
+
+
+def decide(
+    entries: Sequence[Entry],
+    tokens: int,
+    window: int | None,
+    *,
+    high_water: float = 0.6,
+    keep: int = 3,
+    gain: float = 0.1,
+) -> Custom | None:
+    """Return the elision to record before the next call; None when it is not worth one.
+
+    `entries` are those in view and `tokens` what they take now. It is worth one above
+    `high_water` of the window, when that frees at least the share `gain` of `tokens`. The newest
+    `keep` results stay, and so does every result that no answer has followed yet.
+    """
+    if not window or tokens <= high_water * window:
+        return None
+    places = sorted(pair.result for pair in pairs(entries) if pair.result is not None)
+    backwards = range(len(entries) - 1, -1, -1)
+    seen = next((place for place in backwards if is_sent(entries[place].data)), 0)
+    reach, size = _rules(entries).reach, sizes(entries)
+    old = [place for place in places[: max(len(places) - keep, 0)] if reach < place < seen]
+    freed = {
+        place: size(entries[place]) - MESSAGE_TOKENS - _PLACEHOLDER_TOKENS
+        for place in old
+        if _is_bulky(_result(entries[place]).content)
+    }
+    worth = [place for place, tokens_freed in freed.items() if tokens_freed > 0]
+    if not worth or sum(freed[place] for place in worth) < gain * tokens:
+        return None
+    return _decision(ELIDED, Elision(entries[worth[-1]].id, keep))
+
+
+def truncation(entries: Sequence[Entry]) -> Custom | None:
+    """Return the truncation to record when the next call does not fit and nothing else helps.
+
+    It cuts the results in view that are still longer to one of `LIMITS`, the newest ones too;
+    None when there are none.
+    """
+    less = _lessened(entries)
+    places = sorted(pair.result for pair in pairs(entries) if pair.result is not None)
+    lengths = {
+        place: len(text_of(less.get(place) or _result(entries[place]).content)) for place in places
+    }
+    for limit in LIMITS:
+        longer = [place for place in places if lengths[place] > limit]
+        if longer:
+            return _decision(TRUNCATED, Elision(entries[longer[-1]].id, limit=limit))
+    return None
+
+
+def _decision(kind: str, elision: Elision) -> Custom:
+    return Custom(kind, Raw(msgspec.json.encode(elision)))
+
+
+def elided(
+    messages: Sequence[Message], entries: Sequence[Entry], word: str = EXECUTED
+) -> tuple[Message, ...]:
+    """Return messages with results elided and cut as the decisions on the path say.
+
+    `messages` are what repair made of the view whose `entries`, kept ones first, these are.
+    Doing it again changes nothing.
+    """
+    less = _lessened(entries, word)
+    if not less:
+        return tuple(messages)
+    asked: Counter[str] = Counter()
+    contents = {}
+    for pair in pairs(entries):
+        asked[pair.id] += 1
+        if pair.result in less:
+            contents[pair.id, asked[pair.id]] = less[pair.result]
+    asked.clear()
+    sent: list[Message] = []
+    for message in messages:
+        if message.role == "assistant":
+            asked.update({call.id for call in tool_calls(message.content)})
+        content = message.call_id and contents.get((message.call_id, asked[message.call_id]))
+        sent.append(replace(message, content=content) if content else message)
+    return tuple(sent)
+
+
+def sizes(entries: Sequence[Entry]) -> Callable[[Entry], int]:
+    """Return what tells the tokens of each entry as it is sent, whole or not."""
+    less = {entries[place].id: content for place, content in _lessened(entries).items()}
+
+    def size(entry: Entry) -> int:
+        content = less.get(entry.id)
+        return entry_tokens(entry) if content is None else tokens_of(content) + MESSAGE_TOKENS
+
+    return size
+
+
+class _Rules(NamedTuple):
+    """What the decisions on a path say, by places of entries."""
+
+    reach: int = -1
+    """The last place that is elided."""
+    limits: tuple[tuple[int, int], ...] = ()
+    """Last places that are cut, and to how many characters."""
+
+
+def _rules(entries: Sequence[Entry]) -> _Rules:
+    """Read the decisions; one that cannot be read, or is of entries out of view, says nothing."""
+    found = []
+    for entry in entries:
+        data = entry.data
+        if type(data) is Custom and data.kind in LESSENED:
+            with suppress(msgspec.MsgspecError):
+                found.append((data.kind, msgspec.json.decode(data.data, type=Elision)))
+    if not found:
+        return _Rules()
+    places = {entry.id: place for place, entry in enumerate(entries)}
+    reaches = [places.get(one.to, -1) for kind, one in found if kind == ELIDED]
+    limits = ((places.get(one.to, -1), one.limit) for kind, one in found if kind == TRUNCATED)
+    return _Rules(max(reaches, default=-1), tuple((to, limit) for to, limit in limits if limit))
+
+
+def _lessened(entries: Sequence[Entry], word: str = EXECUTED) -> dict[int, Content]:
+    """Return the places of results that are not sent whole, and what is sent instead."""
+    rules = _rules(entries)
+    less: dict[int, Content] = {}
+    for place in range(max([rules.reach, *(to for to, _ in rules.limits)]) + 1):
+        data = entries[place].data
+        if type(data) is not ToolResult:
+            continue
+        if place <= rules.reach and _is_bulky(data.content):
+            less[place] = _placeholder(entries[place], word)
+            continue
+        limit = min((limit for to, limit in rules.limits if place <= to), default=None)
+        if limit is not None and len(text_of(data.content)) > limit:
+            less[place] = _shortened(data.content, limit, f"; {_where(entries[place])}")
+    return less
+
+
+def _is_bulky(content: Content) -> bool:
+    return len(text_of(content)) > _SMALL or any(isinstance(block, _MEDIA) for block in content)
+
+
+def _result(entry: Entry) -> ToolResult:
+    assert type(entry.data) is ToolResult
+    return entry.data
+
+
+def _placeholder(entry: Entry, word: str) -> Content:
+    """Return what stands for a result, and says how to read it."""
+    result = _result(entry)
+    return _told(f"[{word}: {result.name}, {_size_in_words(result.content)}; {_where(entry)}]")
+
+
+@lru_cache(maxsize=10_000)
+def _told(text: str) -> Content:
+    """Return a text as content, the same object each time: what is known of it stays known."""
+    return (Text(text=text),)
+
+
+def _where(entry: Entry) -> str:
+    return f"read it with tape_read {entry.id[:SHORT]}"
+
+
+def _size_in_words(content: Content) -> str:
+    text, media = len(text_of(content)), sum(isinstance(block, _MEDIA) for block in content)
+    parts = [f"{text:,} characters"] if text else []
+    return " and ".join([*parts, f"{media} file{'s' * (media > 1)}"] if media else parts)
+
+
+def micro_compact(
+    messages: Sequence[dict[str, Any]], keep: int = 3, placeholder: str = f"[{EXECUTED}]"
+) -> list[dict[str, Any]]:
+    """Return messages of an API with the content of all tool results but the newest replaced.
+
+    The rule by itself, for arrays as the Anthropic or the OpenAI API takes them: the newest
+    `keep` messages with results stay. Nothing is changed in place.
+    """
+    places = [place for place, message in enumerate(messages) if _holds_results(message)]
+    old = {*places[: max(len(places) - keep, 0)]}
+    return [
+        _emptied(message, placeholder) if place in old else message
+        for place, message in enumerate(messages)
+    ]
+
+
+def _holds_results(message: dict[str, Any]) -> bool:
+    return message.get("role") == "tool" or any(map(_is_result, _blocks(message)))
+
+
+def _emptied(message: dict[str, Any], placeholder: str) -> dict[str, Any]:
+    if message.get("role") == "tool":
+        return {**message, "content": placeholder}
+    content = [
+        {**block, "content": placeholder} if _is_result(block) else block
+        for block in _blocks(message)
+    ]
+    return {**message, "content": content}
+
+
+def _blocks(message: dict[str, Any]) -> list[Any]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def truncated(messages: Sequence[Message], limit_chars: int) -> tuple[Message, ...]:
+    """Return messages in which no tool result has more text than `limit_chars`.
+
+    The last resort before a window that nothing else can make room in: of a longer result its
+    beginning and its end stay. Doing it again changes nothing.
+    """
+    return tuple(
+        replace(message, content=_shortened(message.content, limit_chars))
+        if message.role == "tool" and len(text_of(message.content)) > limit_chars
+        else message
+        for message in messages
+    )
+
+
+def _shortened(content: Content, limit: int, where: str = "") -> Content:
+    text = text_of(content)
+    room = max(limit - len(_left_out(len(text), where)), 0)
+    head, tail = (room + 1) // 2, room // 2
+    notice = _left_out(len(text) - head - tail, where)
+    cut = text[:head] + notice + text[len(text) - tail :]
+    return (Text(text=cut), *(block for block in content if not isinstance(block, Text)))
+
+
+def _left_out(characters: int, where: str) -> str:
+    return f"\n[{characters:,} characters left out{where}]\n"

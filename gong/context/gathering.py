@@ -1,0 +1,122 @@
+"""Tapes read for their deeds and costs, as a stream: of long texts only the beginnings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tape.blocks import text_of
+from tape.entries import Anchor, Assistant, Context, Summary, User
+from tape.path import Segment
+from tape.render import beginning
+from tape.text import SHORT
+from tape.tree.deeds import deeds
+
+from .costs import Costs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tape.branches import Head
+    from tape.line import Entry
+    from tape.tape import Tape
+    from tape.tree.deeds import Deeds
+
+    from .costs import Spend
+
+
+LONG = 2_000
+"""Characters of a request from which on only its beginning is taken."""
+_TYPED = frozenset({"steering", "follow_up"})
+_COUNTED = frozenset({"user", "context", "assistant", "usage"})
+
+
+def silent(_remark: str) -> None:
+    """Take a remark on a line that cannot be read, and keep it."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What several tapes say of one piece of work; tapes may share entries: those count once."""
+
+    summaries: list[Summary | str] = field(default_factory=list)
+    """The newest of each tape that has one."""
+    requests: list[str] = field(default_factory=list)
+    """What the user asked, word for word; a long one by its beginning and its place."""
+    files: dict[str, None] = field(default_factory=dict)
+    """Files that changed, by absolute path where the tape says so."""
+    costs: Costs = field(default_factory=lambda: Costs("provider"))
+    model: str = ""
+    """provider/model of the newest answer read."""
+    seen: set[str] = field(default_factory=set)
+    """Ids of the entries of models and people that were counted."""
+
+    @property
+    def spending(self) -> dict[str, Spend]:
+        """Tokens and cost by provider, those with most tokens first."""
+        return {row.key: row.spend for row in self.costs.rows()}
+
+    def take(self, tape: Tape, head: Head, skipped: Callable[[str], None] = silent) -> Deeds:
+        """Add what stands on the path to a head, and return what was done on it."""
+        summary: Summary | str | None = None
+
+        def told() -> Iterator[Entry]:
+            nonlocal summary
+            for _, entry in on_path(tape, head, skipped):
+                if isinstance(entry.data, Anchor):
+                    summary = entry.data.summary
+                self._count(entry, tape)
+                yield entry
+
+        done = deeds(told())
+        self.files |= {use.path: None for use in done.files}
+        if summary:
+            self.summaries.append(summary)
+        return done
+
+    def _count(self, entry: Entry, tape: Tape) -> None:
+        if entry.id in self.seen:
+            return
+        match entry.data:
+            case User(content=content):
+                self._asked(text_of(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
+            case Context(origin=origin, content=content) if origin in _TYPED:
+                self._asked(text_of(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
+            case Assistant(provider=provider, model=model) if model:
+                self.model = f"{provider}/{model}" if provider else model
+        if entry.type in _COUNTED:
+            self.seen.add(entry.id)
+            self.costs.take(entry)
+
+    def _asked(self, text: str, place: str) -> None:
+        more = len(text) - LONG
+        if text.strip():
+            rest = f"… [{more} characters more: tape show {place}]" if more > 0 else ""
+            self.requests.append(text[:LONG] + rest)
+
+
+def on_path(
+    tape: Tape, head: Head, skipped: Callable[[str], None] = silent
+) -> Iterator[tuple[str, Entry]]:
+    """Yield the entries of the path to a head, oldest first, each with the branch it is of."""
+    for segment in tape.path(head):
+        branch = tape.tape_of(segment.source).branch_of(segment.phase)
+        for entry in _entries(segment, skipped):
+            yield branch, entry
+
+
+def on_tape(tape: Tape, skipped: Callable[[str], None] = silent) -> Iterator[tuple[str, Entry]]:
+    """Yield the entries of all branches once each, phase by phase, without those of its origin."""
+    committed = tape.refs().phases()
+    for phase in (name for name in tape.phases.names() if name in committed):
+        branch = tape.branch_of(phase)
+        with tape.phases.open(phase) as file:
+            end = file.tail().end
+        for entry in _entries(Segment(tape.source, phase, end), skipped):
+            yield branch, entry
+
+
+def _entries(segment: Segment, skipped: Callable[[str], None]) -> Iterator[Entry]:
+    source = segment.source._replace(expand=beginning)
+    for run in segment._replace(source=source).runs(skipped):
+        yield from run

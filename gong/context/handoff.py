@@ -1,0 +1,208 @@
+"""A handoff: what whoever goes on with a piece of work has to know, as one page of Markdown.
+
+Pure, and the same input always makes the same page: times are those passed in.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from tape.clock import moment
+from tape.entries import Summary
+from tape.text import SHORT, single, visible
+
+from .costs import Spend, cost_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tape.tree.deeds import Deeds, Exchange
+
+
+class Handoff(Struct, frozen=True, kw_only=True):
+    """The state of a piece of work."""
+
+    title: str = ""
+    goal: str = ""
+    background: str = ""
+    done: tuple[str, ...] = ()
+    todo: tuple[str, ...] = ()
+    key_files: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    """What the user asked, word for word, oldest first."""
+    spending: dict[str, Spend] = field(default_factory=dict)
+    """Tokens and cost by provider."""
+    tape: str = ""
+    """Id of the tape to go on with."""
+    branch: str = ""
+    entry: str = ""
+    """Id of the entry the work stands at."""
+    others: tuple[str, ...] = ()
+    """Ids of further tapes that belong to it."""
+    from_model: str = ""
+    to_model: str = ""
+    created: str = ""
+    """Tape time; empty to leave it out."""
+
+
+def of(
+    summary: Summary | str,
+    deeds: Deeds,
+    *,
+    spending: Mapping[str, Spend] | None = None,
+    cwd: str = "",
+    title: str = "",
+    requests: Sequence[str] = (),
+    tape: str = "",
+    branch: str = "",
+    entry: str = "",
+    from_model: str = "",
+    to_model: str = "",
+    created: str = "",
+) -> Handoff:
+    """Return the handoff of a summary and of what was done since, or at all.
+
+    Where the summary is empty the prompts stand in for it: the first is the goal, those that were
+    answered are done, the others are to do. Files below `cwd` are named from there.
+    """
+    told = summary if isinstance(summary, Summary) else Summary(critical_context=_texts(summary))
+    prompts = tuple(one.prompt.text for one in deeds.exchanges if one.prompt is not None)
+    is_bare = not (told.done or told.in_progress or told.next_steps)
+    answered = map(_answered, deeds.exchanges) if is_bare else ()
+    open_ = (one.prompt.text for one in deeds.exchanges if one.prompt and not one.answer)
+    changed = (below(use.path, cwd) for use in deeds.files)
+    return Handoff(
+        title=title,
+        goal=told.goal or next(iter(prompts), ""),
+        background="\n".join(f"- {one}" for one in told.constraints),
+        done=_once([*told.done, *answered]),
+        todo=_once(
+            [
+                *told.in_progress,
+                *(f"blocked: {one}" for one in told.blocked),
+                *told.next_steps,
+                *(open_ if is_bare else ()),
+            ]
+        ),
+        key_files=_once([*(below(one, cwd) for one in told.files_changed), *changed]),
+        decisions=told.decisions,
+        notes=told.critical_context,
+        requests=tuple(requests) or _asked(told.requests, prompts),
+        spending=dict(spending_of(deeds) if spending is None else spending),
+        tape=tape,
+        branch=branch,
+        entry=entry,
+        from_model=from_model,
+        to_model=to_model,
+        created=created,
+    )
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    return (text.strip(),) if text.strip() else ()
+
+
+def _answered(one: Exchange) -> str:
+    """Return a prompt and the beginning of what it was answered with; empty without an answer."""
+    if one.answer is None:
+        return ""
+    return f"{one.prompt.text}: {one.answer.text}" if one.prompt else one.answer.text
+
+
+def _asked(requests: Sequence[str], prompts: Sequence[str]) -> tuple[str, ...]:
+    """Return requests word for word, and the beginnings of prompts that are none of them."""
+    whole = [single(one) for one in requests]
+    more = (one for one in prompts if not any(said.startswith(single(one)) for said in whole))
+    return _once([*requests, *more])
+
+
+def _once(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for text in texts if text.strip()))
+
+
+def below(path: str, cwd: str) -> str:
+    """Return a path as it is named from a folder: short where it stands below."""
+    if not cwd or not path.startswith(f"{cwd.rstrip('/')}/"):
+        return path
+    return posixpath.relpath(path, cwd)
+
+
+def spending_of(deeds: Deeds) -> dict[str, Spend]:
+    """Return what deeds say of tokens and cost, by provider, those with most tokens first."""
+    found: dict[str, Spend] = {}
+    for use in deeds.models:
+        provider = use.model.partition("/")[0]
+        cost = None if use.cost is None else use.cost.amount
+        unknown = use.calls if cost is None and use.usage.total else 0
+        found[provider] = found.get(provider, Spend()) + Spend(use.calls, use.usage, cost, unknown)
+    return dict(sorted(found.items(), key=lambda one: (-one[1].usage.total, one[0])))
+
+
+def page(handoff: Handoff) -> str:
+    """Return the handoff as Markdown (M168); sections without anything are left out."""
+    parts = [
+        f"# Handoff: {single(handoff.title or handoff.goal) or 'work in progress'}",
+        _origin(handoff),
+        _section("Goal", visible(handoff.goal).strip()),
+        _section("Background", visible(handoff.background).strip()),
+        _section("Done", _items(handoff.done, "- [x] ")),
+        _section("To do", _items(handoff.todo, "- [ ] ")),
+        _section("Key files", _items(handoff.key_files)),
+        _section("Decisions", _items(handoff.decisions)),
+        _section("Notes", _items(handoff.notes)),
+        _section("The user's own requests, word for word", _items(handoff.requests)),
+        _section("Tokens and cost", _spending(handoff.spending)),
+        _section("How to continue", _continuing(handoff)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}" if text else ""
+
+
+def _items(texts: Sequence[str], mark: str = "- ") -> str:
+    """Return texts as a list; further lines of one stand below its first."""
+    return "\n".join(mark + visible(text).strip().replace("\n", "\n  ") for text in texts)
+
+
+def _origin(handoff: Handoff) -> str:
+    """Return in one line when, from whom and from where."""
+    place = f"tape {handoff.tape[:SHORT]}" if handoff.tape else ""
+    parts = [
+        f"{moment(handoff.created)[:16]} UTC" if handoff.created else "",
+        f"from {handoff.from_model}" if handoff.from_model else "",
+        f"to {handoff.to_model}" if handoff.to_model else "",
+        f"{place}, branch {handoff.branch}" if place and handoff.branch else place,
+        f"entry {handoff.entry[:SHORT]}" if handoff.entry else "",
+    ]
+    return single(" · ".join(part for part in parts if part))
+
+
+def _spending(spending: Mapping[str, Spend]) -> str:
+    total = Spend()
+    for spend in spending.values():
+        total += spend
+    rows = [*spending.items(), ("Total", total)] if spending else []
+    return "\n".join(
+        f"- {single(name) or '–'}: {spend.usage.total:,} tokens ({cost_text(spend)})"
+        for name, spend in rows
+    )
+
+
+def _continuing(handoff: Handoff) -> str:
+    """Return the commands that go on from here, on any provider."""
+    if not handoff.tape:
+        return ""
+    model = handoff.to_model or "MODEL"
+    tapes = ", ".join(f"`tape cat {one[:SHORT]}`" for one in (handoff.tape, *handoff.others))
+    return (
+        f"    gong chat --session {handoff.tape[:SHORT]} -m {model}\n\n"
+        "The model gets the conversation itself, fitted to its provider; elsewhere, begin with this"
+        f" page. In full: {tapes}."
+    )

@@ -1,0 +1,182 @@
+"""What a summary holds word for word: the user's own requests, and the files calls touched. Pure.
+
+Whatever is cut is cut in the same way: the longest first, so that what is short stays whole, and
+the text left says how much is missing and where the whole of it stands.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.blocks import NO_JSON, ToolCall, text_of, tool_calls
+from tape.entries import Assistant, Context, Summary, ToolResult, ToolStart, User
+from tape.filecalls import Read, file_calls
+from tape.text import SHORT
+
+from ..llm import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from msgspec import Raw
+
+    from tape.line import Entry
+
+TYPED = frozenset({"steering", "follow_up"})
+"""Origins of context entries that hold what a person typed while the agent worked."""
+MOST_FILES = 100
+"""Files a summary names of each kind, the newest."""
+_LEAST = 80
+"""Characters that are left of a request however little room there is."""
+_CUT = re.compile(r"… \[(\d+) characters more(, entry \w+)?\]\Z")
+_LEFT_OUT = re.compile(r"\[(\d+) more requests? stood here: tape_search finds them\]\Z")
+_MORE_FILES = re.compile(r"… and (\d+) more\Z")
+
+
+def level(lengths: Iterable[int], room: int) -> int:
+    """Return the greatest length to which the longer ones are cut so that all fit into `room`."""
+    left, remaining = room, sorted(lengths)
+    for done, length in enumerate(remaining):
+        share = left // (len(remaining) - done)
+        if length > share:
+            return max(share, 0)
+        left -= length
+    return max(remaining, default=0)
+
+
+def typed(entry: Entry) -> str | None:
+    """Return what a person typed in an entry; None for every other entry."""
+    data = entry.data
+    if isinstance(data, User) or (isinstance(data, Context) and data.origin in TYPED):
+        return text_of(data.content)
+    return None
+
+
+class _Request(NamedTuple):
+    """A request: its words, how many characters were cut off them, and where the whole stands."""
+
+    text: str
+    cut: int = 0
+    where: str = ""
+
+    def shown(self, longest: int) -> str:
+        text = self.text if len(self.text) <= longest else self.text[:longest].rstrip()
+        cut = self.cut + len(self.text) - len(text)
+        return f"{text}… [{cut} characters more{self.where}]" if cut else text
+
+
+def requests(
+    entries: Iterable[Entry], previous: Summary | str | None, limit_chars: int
+) -> tuple[str, ...]:
+    """Return the user's own requests word for word, oldest first, the earlier summary's before.
+
+    What goes over `limit_chars` is cut, the longest first; only where even that is too much, those
+    after the first are left out, the oldest first, and a line says how many.
+    """
+    left_out, found = 0, []
+    for text in fields_of(previous).requests:
+        gone = _LEFT_OUT.match(text)
+        left_out += int(gone[1]) if gone else 0
+        found += [] if gone else [_earlier(text)]
+    for entry in entries:
+        said = (typed(entry) or "").strip()
+        found += [_Request(said, 0, f", entry {entry.id[:SHORT]}")] if said else []
+    return _fitted(found, left_out, limit_chars)
+
+
+def _earlier(text: str) -> _Request:
+    cut = _CUT.search(text)
+    return _Request(text[: cut.start()], int(cut[1]), cut[2] or "") if cut else _Request(text)
+
+
+def _fitted(found: list[_Request], left_out: int, room: int) -> tuple[str, ...]:
+    """Return requests as they stand in a summary of so much room for them."""
+    shown = _at_level(found, room)
+    while len(found) > 2 and sum(map(len, shown)) + _LEAST > room:  # noqa: PLR2004 (first, last)
+        size, spare = sum(map(len, shown)) + _LEAST, 0
+        while spare < len(found) - 2 and size > room:
+            size -= len(shown[1 + spare])
+            spare += 1
+        left_out += spare
+        found = [found[0], *found[1 + spare :]]
+        shown = _at_level(found, room - _LEAST)
+        if size <= room:
+            break
+    if left_out:
+        line = f"[{left_out} more request{'s' * (left_out > 1)} stood here: tape_search finds them]"
+        shown.insert(1, line)
+    return tuple(shown)
+
+
+def _at_level(found: Sequence[_Request], room: int) -> list[str]:
+    if sum(len(one.shown(len(one.text))) for one in found) <= room:
+        return [one.shown(len(one.text)) for one in found]
+    notice = 40  # what is cut says so
+    longest = max(level((len(one.text) + notice for one in found), room) - notice, _LEAST)
+    return [one.shown(longest) for one in found]
+
+
+def fields_of(summary: Summary | str | None) -> Summary:
+    """Return an earlier summary field by field, whatever form it has."""
+    if summary is None:
+        return Summary()
+    return sections.parse(summary) if isinstance(summary, str) else summary
+
+
+def files(
+    entries: Iterable[Entry], cwd: str, previous: Summary | str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that were read and those that were changed, by calls that succeeded.
+
+    Paths inside `cwd` are relative to it. A file that was changed is not named among those read.
+    Each is named once, where it was used last; of more than MOST_FILES a last line says how many.
+    """
+    earlier = fields_of(previous)
+    (read, more_read), (changed, more_changed) = (
+        _counted(earlier.files_read),
+        _counted(earlier.files_changed),
+    )
+    calls: dict[str, tuple[ToolCall, Raw]] = {}
+    for entry in entries:
+        data = entry.data
+        if isinstance(data, Assistant):
+            calls.update((call.id, (call, NO_JSON)) for call in tool_calls(data.content))
+        elif isinstance(data, ToolStart) and data.call_id in calls:
+            calls[data.call_id] = (calls[data.call_id][0], data.args)
+        elif isinstance(data, ToolResult) and data.call_id in calls:
+            call, ran = calls.pop(data.call_id)
+            for deed in () if data.is_error else file_calls(call, ran):
+                path = _inside(deed.path, cwd)
+                names = read if isinstance(deed.work, Read) else changed
+                names.pop(path, None)
+                names[path] = None
+    read = {path: None for path in read if path not in changed}
+    return _newest([*read], more_read), _newest([*changed], more_changed)
+
+
+def _counted(names: Iterable[str]) -> tuple[dict[str, None], int]:
+    """Return the names in a summary, and how many more it says there were."""
+    found: dict[str, None] = {}
+    more = 0
+    for name in names:
+        rest = _MORE_FILES.match(name)
+        more += int(rest[1]) if rest else 0
+        if not rest:
+            found[name] = None
+    return found, more
+
+
+def _newest(names: Sequence[str], more: int) -> tuple[str, ...]:
+    more += max(len(names) - MOST_FILES, 0)
+    return (*names[-MOST_FILES:], *([f"… and {more} more"] if more else []))
+
+
+def _inside(path: str, cwd: str) -> str:
+    """Return a path as it reads from `cwd`; absolute where it stands outside."""
+    whole = posixpath.normpath(posixpath.join(cwd or ".", path))
+    folder = posixpath.normpath(cwd) if cwd else ""
+    if folder and whole.startswith(folder.rstrip("/") + "/"):
+        return whole[len(folder.rstrip("/")) + 1 :]
+    return whole

@@ -1,0 +1,236 @@
+"""Work contexts: a goal, what is done and to do, over one or many tapes and providers.
+
+One JSON file each, `work/ID.json` beside config.toml, readable by its owner only. A change is made
+under a lock, written beside and renamed; fields that this version does not know are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager, suppress
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
+from tape.disk import Folder
+from tape.errors import Ambiguous, Damaged, NotFound, WriteFailed
+from tape.locks import hold
+
+from .handoff import Handoff, below
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from .gathering import Gathered
+
+FOLDER = "work"
+_LOCK = "lock"
+_FILE = re.compile(r"([0-9a-f]{8})\.json\Z")
+
+
+class WorkContext(Struct, frozen=True):
+    """A piece of work (M167); times are those of a tape, UTC."""
+
+    id: str
+    title: str
+    goal: str = ""
+    background: str = ""
+    completed: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    key_files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    token_usage_by_provider: dict[str, int] = field(default_factory=dict)
+    """As its tapes said when they were last gathered."""
+    tapes: tuple[str, ...] = ()
+    """Ids of its tapes, in the order they were added."""
+    created: str = ""
+    updated: str = ""
+
+
+class Additions(NamedTuple):
+    """What is added to a piece of work."""
+
+    todo: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    files: Sequence[str] = ()
+    decisions: Sequence[str] = ()
+    tapes: Sequence[str] = ()
+
+
+class Works:
+    """The work contexts of one config folder, which need not exist yet."""
+
+    def __init__(self, config: Path) -> None:
+        self.path = config / FOLDER
+
+    def file(self, identity: str) -> Path:
+        """Return where one is kept."""
+        return self.path / f"{identity}.json"
+
+    def create(self, title: str, goal: str, background: str, now: str) -> WorkContext:
+        """Begin a piece of work; `now` is a tape time."""
+        with self._held() as folder:
+            identity = token_hex(4)
+            while folder.has(f"{identity}.json"):
+                identity = token_hex(4)
+            work = WorkContext(identity, title, goal, background, created=now, updated=now)
+            _write(folder, work, {})
+        return work
+
+    def all(self) -> list[WorkContext]:
+        """Return all of them, the last changed first; raise Damaged for a file that is none."""
+        try:
+            with Folder.open(self.path) as folder:
+                names = [name for name in folder.names() if _FILE.match(name)]
+                found = [_read(folder, name)[0] for name in names]
+        except FileNotFoundError:
+            return []
+        return sorted(found, key=lambda work: (work.updated, work.id), reverse=True)
+
+    def find(self, ref: str) -> WorkContext:
+        """Return the one a REF means: the beginning of its id, its title, or words of that.
+
+        Raises NotFound, or Ambiguous where several fit.
+        """
+        works, words = self.all(), ref.lower().split()
+        ways = (
+            [work for work in works if words and work.id.startswith(ref.lower())],
+            [work for work in works if work.title.lower().split() == words],
+            [work for work in works if words and all(one in work.title.lower() for one in words)],
+        )
+        hits = next(filter(None, ways), [])
+        if not hits:
+            raise NotFound(f"no work {ref!r}; `gong work list` shows what there is")
+        if len(hits) > 1:
+            raise Ambiguous(ref, tuple(f'{work.id} "{work.title}"' for work in hits))
+        return hits[0]
+
+    def change(
+        self, identity: str, how: Callable[[WorkContext], WorkContext], now: str
+    ) -> WorkContext:
+        """Change one as it stands now and return it; nobody else writes meanwhile."""
+        with self._held() as folder:
+            name = f"{identity}.json"
+            if not folder.has(name):
+                raise NotFound(f"work {identity} is gone; `gong work list` shows what there is")
+            before, raw = _read(folder, name)
+            after = replace(how(before), id=identity, updated=now)
+            _write(folder, after, raw)
+        return after
+
+    @contextmanager
+    def _held(self) -> Iterator[Folder]:
+        """Hold the folder and its lock."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with (
+                Folder.open(self.path.parent) as config,
+                config.make(FOLDER) as folder,
+                hold(folder, _LOCK),
+            ):
+                yield folder
+        except OSError as error:
+            raise WriteFailed(f"{self.path} cannot be written: {error.strerror}") from error
+
+
+def _read(folder: Folder, name: str) -> tuple[WorkContext, dict[str, Any]]:
+    """Return a work context, whose id is its file's name, and all that the file says."""
+    try:
+        raw = msgspec.json.decode(folder.read(name), type=dict[str, Any])
+        return msgspec.convert({**raw, "id": name.partition(".")[0]}, WorkContext), raw
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Damaged(f"{FOLDER}/{name} is damaged ({error}): mend it or move it away") from error
+
+
+def _write(folder: Folder, work: WorkContext, raw: dict[str, Any]) -> None:
+    data = msgspec.json.format(msgspec.json.encode({**raw, **asdict(work)})) + b"\n"
+    beside = f".{work.id}.{token_hex(4)}"
+    try:
+        folder.create(beside, data)
+        folder.move(beside, folder, f"{work.id}.json")
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=folder.fd)
+        raise
+
+
+def added(work: WorkContext, more: Additions) -> WorkContext:
+    """Return a piece of work with something added; what it has already is not doubled."""
+    return replace(
+        work,
+        pending=_joined(work.pending, more.todo),
+        notes=_joined(work.notes, more.notes),
+        key_files=_joined(work.key_files, more.files),
+        decisions=_joined(work.decisions, more.decisions),
+        tapes=_joined(work.tapes, more.tapes),
+    )
+
+
+def _joined(there: tuple[str, ...], more: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*there, *more)))
+
+
+def done(work: WorkContext, which: str) -> WorkContext:
+    """Return a piece of work with one thing to do done: by its number, its text or words of that.
+
+    Numbers begin at 1. Raises NotFound, or Ambiguous where several fit.
+    """
+    words = which.lower().split()
+    by_number = [which.strip() == str(at) for at in range(1, len(work.pending) + 1)]
+    ways = (
+        [one for one, fits in zip(work.pending, by_number, strict=True) if fits],
+        [one for one in work.pending if one.lower().split() == words],
+        [one for one in work.pending if words and all(word in one.lower() for word in words)],
+    )
+    hits = next(filter(None, ways), [])
+    if not hits:
+        raise NotFound(f"{which!r} is not to do in {work.id}: `gong work show {work.id}` has more")
+    if len(hits) > 1:
+        raise Ambiguous(which, tuple(hits))
+    return replace(
+        work,
+        pending=tuple(one for one in work.pending if one != hits[0]),
+        completed=(*(one for one in work.completed if one != hits[0]), hits[0]),
+    )
+
+
+def handoff_of(work: WorkContext, found: Gathered, *, cwd: str, created: str) -> Handoff:
+    """Return the handoff of a piece of work with what was gathered from its tapes.
+
+    What people wrote comes first; summaries on the tapes add to it.
+    """
+    told = [one for one in found.summaries if not isinstance(one, str)]
+    plain = [one.strip() for one in found.summaries if isinstance(one, str)]
+    newest, *others = work.tapes[::-1] or ("",)
+    return Handoff(
+        title=work.title,
+        goal=work.goal or next((one.goal for one in told if one.goal), ""),
+        background="\n".join(
+            filter(None, [work.background, *(f"- {one}" for s in told for one in s.constraints)])
+        ),
+        done=_joined(work.completed, [one for s in told for one in s.done]),
+        todo=_joined(
+            work.pending,
+            [
+                one
+                for s in told
+                for one in (*s.in_progress, *(f"blocked: {b}" for b in s.blocked), *s.next_steps)
+                if one not in work.completed
+            ],
+        ),
+        key_files=_joined(work.key_files, [below(path, cwd) for path in found.files]),
+        decisions=_joined(work.decisions, [one for s in told for one in s.decisions]),
+        notes=_joined(work.notes, [*(one for s in told for one in s.critical_context), *plain]),
+        requests=tuple(found.requests),
+        spending=found.spending,
+        tape=newest,
+        others=tuple(others),
+        from_model=found.model,
+        created=created,
+    )

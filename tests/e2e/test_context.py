@@ -1,0 +1,242 @@
+"""The window in the real commands: what is sent, compaction and its undo, handoff, kills."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from contextlib import aclosing
+
+from gong.agent.assembly import assemble, new_tape
+from gong.config import Settings
+from tape.formats.arrays import FORMATS
+from tape.index import open_store
+from tests.gong.llm.test_parity import VOICES
+from tests.gong.llm.wire_server import WireServer
+from tests.tape import reader
+
+NAMES = {
+    "anthropic": "anthropic",
+    "openai": "openai-responses",
+    "openai-chat": "openai-chat",
+    "google": "gemini",
+}
+MODELS = {name: "gemini-3-pro-preview" if name == "google" else "model-x" for name in NAMES}
+
+
+def talk(place, turns=6):
+    """Begin a session of some length with the offline model, in this process: that is faster."""
+    (place.folder / "big.txt").write_text("".join(f"line {n}\n" for n in range(900)))
+    prompts = [f"read big.txt then run echo {turn}" for turn in range(turns)]
+    asyncio.run(_talk(place, ["remember that the staging port is 8143", *prompts]))
+
+
+async def _talk(place, prompts):
+    settings = Settings(model="offline/rules")
+    with open_store(place.home / ".tape") as library:
+        opener = new_tape(library.store, settings)
+        host = await assemble(settings, place.env, str(place.folder), opener, program="test/1")
+        for prompt in prompts:
+            async with aclosing(host.session.submit(prompt)) as stream:
+                async for _ in stream:
+                    pass
+        await host.close()
+
+
+def sent(place, *argv):
+    return place.run("gong", "context", *argv, "--json").stdout
+
+
+def test_a_compaction_and_its_undo_give_the_same_request_byte_for_byte(place):
+    """M160 M165: ten entries and more are covered, and come back with one line of the journal."""
+    talk(place)
+    before = sent(place)
+    done = place.json("gong", "compact", "--json")
+    after = sent(place)
+    assert done["covered"] >= 10
+    assert len(after) <= 0.4 * len(before)
+    assert "8143" in after
+    assert done["tokens"]["after"] <= 0.4 * done["tokens"]["before"]
+    journal = place.tapes()[0] / "refs.jsonl"
+    lines = journal.read_bytes().count(b"\n")
+    place.run("gong", "compact", "--undo")
+    assert journal.read_bytes().count(b"\n") == lines + 1
+    assert sent(place) == before
+    assert reader.faults(place.tapes()[0]) == []
+    place.run("tape", "verify")
+
+
+def test_what_was_covered_can_be_read_and_the_session_goes_on(place):
+    talk(place, 3)
+    place.run("gong", "compact")
+    said = place.run("gong", "chat", "-c", "-p", "which port is staging on?").stdout
+    assert "8143" in said
+    assert "echo 0" in place.run("tape", "cat").stdout
+    assert "anchor" in place.run("tape", "log", "--oneline").stdout
+    refused = place.run("gong", "compact", "--undo", code=1)
+    assert "2 messages were said since this compaction: --leave" in refused.stderr
+    place.run("gong", "compact", "--undo", "--leave")
+
+
+def test_the_request_is_shown_without_a_key_for_every_api(place):
+    talk(place, 2)
+    for provider, kind in NAMES.items():
+        told = json.loads(sent(place, "-m", f"{provider}/{MODELS[provider]}"))
+        assert set(told) == {"request", "tokens", "repairs"}
+        assert told["repairs"] == []
+        assert told["tokens"] > 1_000
+        array = told["request"][FORMATS[kind].field]
+        assert FORMATS[kind].check(array) == []
+
+
+def test_a_repair_is_told_and_not_recorded(place):
+    """What the next call would mend is shown; showing it changes nothing."""
+    tape = place.json("tape", "new", "--json")["id"]
+    lines = [
+        {"type": "user", "data": {"content": [{"type": "text", "text": "hi"}]}},
+        {
+            "type": "assistant",
+            "data": {
+                "content": [{"type": "tool_call", "id": "c_1", "name": "bash", "args": {}}],
+                "provider": "x", "api": "x", "endpoint": "x", "model": "x",
+                "stop_reason": "tool_calls", "usage": {"input": 1, "output": 1, "total": 2},
+                "duration_ms": 1,
+            },
+        },
+    ]  # fmt: skip
+    place.run("tape", "append", tape, stdin="".join(json.dumps(line) + "\n" for line in lines))
+    before = (place.tapes()[0] / "phases").glob("*/entries.jsonl")
+    bytes_before = [file.read_bytes() for file in before]
+    told = json.loads(sent(place, tape, "-m", "anthropic/model-x"))
+    assert [one["kind"] for one in told["repairs"]] == ["injected"]
+    assert told["repairs"][0]["call_id"] == "c_1"
+    after = (place.tapes()[0] / "phases").glob("*/entries.jsonl")
+    assert [file.read_bytes() for file in after] == bytes_before
+
+
+def test_the_window_is_shown_by_who_uses_it(place):
+    """M020: system, tools, each turn, and the whole."""
+    talk(place, 2)
+    text = place.run("gong", "context").stdout
+    assert text.startswith("offline/rules\nsystem prompt")
+    assert "10 tools" in text
+    assert "remember that the staging port" in text
+    assert text.rstrip().endswith("tokens")
+
+
+def test_a_kill_inside_a_compaction_loses_nothing(place):
+    """The tape verifies, the request is as it was, and the next compaction works."""
+    talk(place, 3)
+    before = json.loads(sent(place))["request"]["messages"]
+    slow = place.script({"text": "## Goal\nx", "delay_ms": 60_000})
+    process = place.start("gong", "compact", "-m", slow)
+    time.sleep(1)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=20)
+    place.run("tape", "verify")
+    assert reader.faults(place.tapes()[0]) == []
+    assert json.loads(sent(place, "-m", "offline/rules"))["request"]["messages"] == before
+    place.run("gong", "compact", "-m", "offline/rules")
+
+
+def test_bad_requests_are_one_line_each(place):
+    assert "no session of this folder" in place.run("gong", "chat", "-c", "-p", "x", code=3).stderr
+    assert place.run("gong", "compact", code=3).stderr.startswith("gong: ")
+    talk(place, 0)
+    place.run("gong", "compact")
+    assert "nothing to compact" in place.run("gong", "compact", code=1).stderr
+    place.run("gong", "compact", "--undo")
+    assert "nothing to undo" in place.run("gong", "compact", "--undo", code=1).stderr
+    assert place.run("gong", "compact", "--undo", "--hard", code=2).stderr
+    assert place.run("gong", "context", "-m", "nobody/x", code=2).stderr
+    assert place.run("gong", "handoff", "--to", "nobody/x", code=2).stderr
+
+
+def test_a_handoff_is_an_anchor_and_a_page_and_another_model_goes_on(place):
+    """M168 M204: structured state for the model, Markdown for people, and it is said which."""
+    talk(place, 3)
+    other = place.script({"text": "I go on."})
+    page = place.run("gong", "handoff", "--to", "anthropic/claude-sonnet-5-5").stdout
+    assert page.startswith("# Handoff: ")
+    assert "remember that the staging port is 8143" in page
+    assert "anthropic/claude-sonnet-5-5" in page
+    (anchor,) = place.json("tape", "log", "--type", "anchor", "--json")
+    assert anchor["data"]["kind"] == "handoff"
+    assert anchor["data"]["state"]["model"] == "anthropic/claude-sonnet-5-5"
+    again = place.run("gong", "handoff", "--to", "openai/gpt-5", "-o", "HANDOFF.md")
+    assert "stands as it is" in again.stderr
+    assert (place.folder / "HANDOFF.md").read_text().startswith("# Handoff: ")
+    done = place.run("gong", "chat", "-c", "-m", other, "-p", "go on")
+    assert done.stdout == "I go on.\n"
+    assert "goes on from the handoff" in done.stderr
+
+
+def test_another_model_goes_on_from_all_of_it_where_that_fits(place):
+    talk(place, 1)
+    other = place.script({"text": "yes"})
+    done = place.run("gong", "chat", "-c", "-m", other, "-p", "go on")
+    assert "offline/rules answered so far" in done.stderr
+    assert "goes on from the whole history" in done.stderr
+
+
+def test_a_history_that_does_not_fit_goes_on_from_a_handoff(place):
+    talk(place, 6)
+    other = place.script({"text": "## Goal\nread big.txt\n## Next Steps\n- more"}, {"text": "yes"})
+    config = place.home / ".config" / "gong"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(f'[models."{other}"]\ncontext_window = 9000\n')
+    done = place.run("gong", "chat", "-c", "-m", other, "-p", "go on")
+    assert done.stdout == "yes\n"
+    assert "tokens are more than" in done.stderr
+    assert "goes on from a handoff" in done.stderr
+    back = place.run("gong", "compact", "--undo", "--leave")
+    assert "before its handoff" in back.stdout
+
+
+def test_a_branch_that_is_left_is_told_of_where_the_other_begins(place):
+    """M204: a summary of it stands in the anchor of the next."""
+    place.run("gong", "chat", "-p", "run echo one")
+    base = place.json("tape", "log", "--json")[-1]["id"]
+    place.run("gong", "chat", "-c", "-p", "remember that the left port is 99")
+    place.run("gong", "chat", "--fork", f"@{base}", "--carry", "-p", "run echo two")
+    (anchor,) = place.json("tape", "log", "--type", "anchor", "--json")
+    assert anchor["data"]["kind"] == "merge"
+    assert anchor["data"]["other"]["branch"] == "main"
+    request = sent(place)
+    assert "left port is 99" in request
+    assert "echo one" in request
+    assert "echo two" in request
+    place.run("tape", "verify")
+
+
+async def _chat(place, wire, server, *argv):
+    variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
+    process = await asyncio.create_subprocess_exec(
+        str(place.bin / "gong"),
+        *("chat", "-m", f"{wire.preset}/{MODELS[wire.preset]}", *argv),
+        cwd=place.folder,
+        env={**place.env, variable: server.url},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0, (out, err)
+    return server.requests[-1].body
+
+
+async def test_a_session_goes_on_over_all_four_apis_and_back(place):
+    """M154: every request keeps its provider's rules, and every word goes along."""
+    order = [*VOICES, VOICES[0]]
+    for number, voice in enumerate(order):
+        argv = ("-p", f"question {number}") if number == 0 else ("-c", "-p", f"question {number}")
+        async with WireServer(*voice.replies(voice.calls("Paris"), f"answer {number}")) as server:
+            body = await _chat(place, voice.wire, server, *argv)
+        form = FORMATS[NAMES[voice.wire.preset]]
+        assert form.check(body[form.field]) == []
+        text = json.dumps(body)
+        for earlier in range(number):
+            assert f"question {earlier}" in text
+            assert f"answer {earlier}" in text
+    place.run("tape", "verify")

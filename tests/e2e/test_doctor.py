@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import json
+
+
+def test_it_says_what_is_there_and_what_is_not(place):
+    checks = {one["name"]: one for one in place.json("gong", "doctor", "--json")}
+    assert checks["settings"]["state"] == "ok"
+    assert checks["keys"]["state"] == "note"
+    assert checks["bash"]["state"] == "ok"
+    with_key = place.json("gong", "doctor", "--json", ANTHROPIC_API_KEY="sk-secret")
+    assert {"name": "anthropic", "state": "ok", "about": "there is a key"} in with_key
+    assert "sk-secret" not in json.dumps(with_key)
+
+
+def test_what_is_wrong_is_named_and_is_the_exit_code(place):
+    config = place.home / ".config" / "gong"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("modle = 'x'\n")
+    done = place.run("gong", "doctor", code=1)
+    assert "modle" in done.stdout
+
+
+def test_a_history_is_judged_by_the_rules_of_every_api(place):
+    """M153: what repair makes of a tape keeps each provider's rules."""
+    place.run("gong", "chat", "-p", "run echo hi then run echo there")
+    checks = place.json("gong", "doctor", "", "--json")
+    judged = {one["name"]: one["state"] for one in checks if one["name"].startswith("history")}
+    assert len(judged) == 4
+    assert set(judged.values()) == {"ok"}

@@ -1,0 +1,383 @@
+"""Compaction on real tapes: when it happens, what stays, what is said of it, and its undo."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import aclosing
+
+import msgspec
+import pytest
+
+from gong.agent import events
+from gong.agent.assembly import assemble, new_tape
+from gong.agent.compaction import Wish
+from gong.agent.session import Setup
+from gong.agent.window import next_call
+from gong.config import Compaction, Settings
+from gong.errors import NothingToCompact, NothingToUndo, SessionBusy
+from tape.blocks import text_of
+from tape.entries import Anchor, Custom, SideUsage
+from tape.summaries import summary_text
+
+from .conftest import call, seen, types
+
+GOOD = """\
+## Goal
+Find out why the build fails.
+
+## Constraints & Preferences
+- never touch vendor/
+
+## Progress
+### Done
+- read the log
+
+## Key Decisions
+- look at the linker first
+
+## Next Steps
+- run make
+
+## Critical Context
+- the error is `undefined symbol: frobnicate`
+"""
+WORDS = [
+    "lorem",
+    "ipsum",
+    "dolor",
+    "sit",
+    "amet",
+    "consectetur",
+    "adipiscing",
+    "elit",
+    "sed",
+    "do",
+    "eiusmod",
+    "tempor",
+]
+
+
+def noise(seed, words=400):
+    chance = random.Random(seed)
+    return " ".join(chance.choice(WORDS) for _ in range(words))
+
+
+def compaction(**fields):
+    return {"compaction": Compaction(**fields)}
+
+
+def window(stage, tokens, number=0):
+    """Return settings that give the script of a coming host a window."""
+    script = stage.folder.parent / f"script{number}.json"
+    return {"models": {f"scripted/{script}": {"context_window": tokens}}}
+
+
+async def compacted(session, **wish):
+    async with aclosing(session.compact(Wish("user", **wish))) as stream:
+        return [event async for event in stream]
+
+
+def request(session):
+    return msgspec.json.encode(next_call(session.parts()).request.messages)
+
+
+async def talk(session, turns, words=400):
+    for turn in range(turns):
+        await seen(session, f"prompt {turn}: {noise(turn, words)}")
+
+
+async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(stage):
+    """M155–M157: a legal cut, the six headings, an anchor that opens a phase."""
+    session = await stage.session(
+        *({"text": f"answer {n} {noise(n)}"} for n in range(8)), {"text": GOOD}
+    )
+    await talk(session, 8)
+    before = len(request(session))
+    told = await compacted(session)
+    assert [type(event) for event in told] == [events.CompactionStart, events.CompactionEnd]
+    anchor = session.recorder.path[0].data
+    assert isinstance(anchor, Anchor)
+    assert (anchor.kind, anchor.reason) == ("compaction", "user")
+    assert anchor.summary.goal == "Find out why the build fails."
+    assert anchor.summary.critical_context == ("the error is `undefined symbol: frobnicate`",)
+    assert anchor.summary.requests[0].startswith("prompt 0")
+    assert anchor.by.provider == "scripted"
+    assert anchor.covers.count > 10
+    assert anchor.tokens.after < anchor.tokens.before * 0.4
+    messages = next_call(session.parts()).request.messages
+    assert text_of(messages[0].content) == summary_text(anchor.summary)
+    assert text_of(messages[-1].content).startswith("answer 7")
+    assert len(request(session)) < before * 0.4
+
+
+async def test_undo_is_one_line_and_gives_the_same_request(stage):
+    """M160: what a compaction covered comes back, byte for byte."""
+    session = await stage.session(*({"text": noise(n)} for n in range(6)), {"text": GOOD})
+    await talk(session, 6)
+    before = request(session)
+    await compacted(session)
+    assert request(session) != before
+    (journal,) = stage.store.tapes.glob("*/refs.jsonl")
+    refs = journal.read_bytes()
+    session.undo()
+    after = journal.read_bytes()
+    assert after.startswith(refs)
+    assert after[len(refs) :].count(b"\n") == 1
+    assert request(session) == before
+    with pytest.raises(NothingToUndo):
+        session.undo()
+
+
+async def test_undo_does_not_drop_what_was_said_since_unasked(stage):
+    session = await stage.session(
+        *({"text": noise(n)} for n in range(4)), {"text": GOOD}, {"text": "since"}
+    )
+    await talk(session, 4)
+    before = request(session)
+    await compacted(session)
+    await seen(session, "and now?")
+    with pytest.raises(NothingToUndo, match="2 messages"):
+        session.undo()
+    session.undo(leave=True)
+    assert request(session) == before
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"text": "I am sorry, I cannot do that."},
+        {"text": ""},
+        {"error": {"class": "ContextLengthExceeded", "message": "too long", "status": 400}},
+        {"error": {"class": "AuthenticationError", "message": "no key", "status": 401}},
+        {"text": "half", "error": {"class": "StreamError", "message": "cut", "after": 2}},
+    ],
+)
+async def test_where_the_summariser_fails_rules_make_the_summary(stage, answer):
+    """M160: one try, then an extractive summary; nothing is lost and nothing goes round."""
+    session = await stage.session(*({"text": noise(n)} for n in range(5)), answer)
+    await seen(session, "remember that the port is 8143")
+    await talk(session, 4)
+    told = await compacted(session)
+    warned = [event.message for event in told if isinstance(event, events.Warn)]
+    assert len(warned) == 1
+    assert "by rules" in warned[0]
+    anchor = session.recorder.path[0].data
+    assert anchor.by is None
+    assert "remember that the port is 8143" in anchor.summary.requests
+
+
+async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
+    """M155 M162: above window − reserve, before the call that would not fit."""
+    answers = [{"text": noise(n), "usage": {"input": 10, "output": 10}} for n in range(5)]
+    session = await stage.session(
+        *answers[:4],
+        {"text": "full", "usage": {"input": 16_100, "output": 5}},
+        {"text": GOOD},
+        {"text": "after"},
+        **compaction(),
+        **window(stage, 20_000),
+    )
+    await talk(session, 5)
+    told = await seen(session, "go on")
+    kinds = [type(event) for event in told]
+    assert events.CompactionEnd in kinds
+    assert kinds.index(events.CompactionEnd) < kinds.index(events.MessageStart)
+    assert session.recorder.path[0].data.reason == "window"
+    assert types(session)[-2:] == ["anchor", "assistant"]
+    usage = [
+        entry.data
+        for entry in session.recorder.tape.entries(session.recorder.head())
+        if isinstance(entry.data, SideUsage)
+    ]
+    assert [one.purpose for one in usage] == ["compaction"]
+
+
+async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
+    """C8: off for whoever builds on the session; on in the program."""
+    session = await stage.session(
+        {"text": "x", "usage": {"input": 30_000}}, {"text": "y"}, **window(stage, 20_000)
+    )
+    setup = session.setup
+    session.setup = Setup(setup.model, setup.tools, setup.env, setup.open)
+    await seen(session, "one")
+    told = await seen(session, "two")
+    assert not any(isinstance(event, events.CompactionStart) for event in told)
+
+
+async def test_an_overflow_is_compacted_once_and_asked_again_once(stage):
+    """C18 M208: then the run ends with the error, and the session stays usable."""
+    overflow = {"error": {"class": "ContextLengthExceeded", "message": "too long", "status": 400}}
+    session = await stage.session(
+        *({"text": noise(n)} for n in range(5)),
+        overflow,
+        {"text": GOOD},
+        {"text": "fits now"},
+        *[overflow] * 4,
+        {"text": "still here"},
+    )
+    await talk(session, 5)
+    told = await seen(session, "go on")
+    assert [type(e) for e in told].count(events.CompactionEnd) == 1
+    assert told[-1].stop_reason == "stop"
+    told = await seen(session, "once more")
+    assert told[-1].stop_reason == "error"
+    assert any("too long for this model" in e.message for e in told if isinstance(e, events.Warn))
+    session.pressure.in_row = 0
+
+
+async def test_a_refused_history_is_sent_once_more_and_plainer(stage):
+    malformed = {"error": {"class": "MalformedHistory", "message": "bad order", "status": 400}}
+    session = await stage.session({"text": "one"}, malformed, {"text": "two"}, malformed, malformed)
+    await seen(session, "first")
+    assert (await seen(session, "second"))[-1].stop_reason == "stop"
+    assert (await seen(session, "third"))[-1].stop_reason == "error"
+
+
+async def test_the_model_may_ask_for_it_and_it_runs_before_the_next_step(stage):
+    """M164: the tool answers at once; the compaction comes with the next iteration."""
+    session = await stage.session(
+        *({"text": noise(n)} for n in range(4)),
+        {"tool_calls": [call("compact", focus="the linker")]},
+        {"text": GOOD},
+        {"text": "done"},
+    )
+    await talk(session, 4)
+    told = await seen(session, "tidy up")
+    (ended,) = (e for e in told if isinstance(e, events.ToolExecutionEnd))
+    assert text_of(ended.content) == (
+        "Context compaction requested (focus: the linker). It runs before the next step."
+    )
+    kinds = [type(event) for event in told]
+    assert kinds.index(events.ToolExecutionEnd) < kinds.index(events.CompactionEnd)
+    assert session.recorder.path[0].data.reason == "model"
+
+
+async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(stage):
+    """M031 M160: a lock, and no word is lost."""
+    session = await stage.session(
+        *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 200}, {"text": "ok"}
+    )
+    await talk(session, 4)
+    running = asyncio.create_task(compacted(session))
+    await asyncio.sleep(0.05)
+    with pytest.raises(SessionBusy, match="compaction_in_progress"):
+        await compacted(session)
+    with pytest.raises(SessionBusy):
+        await seen(session, "now?")
+    session.steer("also look at the tests")
+    await running
+    await seen(session, "go on")
+    assert types(session) == ["anchor", "user", "context", "assistant"]
+
+
+async def test_stopping_it_leaves_the_branch_as_it_was(stage):
+    session = await stage.session(
+        *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 60_000}
+    )
+    await talk(session, 4)
+    before = request(session)
+    running = asyncio.create_task(compacted(session))
+    await asyncio.sleep(0.05)
+    session.abort()
+    await running
+    assert request(session) == before
+    assert not any(isinstance(entry.data, Anchor) for entry in session.recorder.path)
+
+
+async def test_nothing_to_compact_is_said_and_changes_nothing(stage):
+    session = await stage.session({"text": "hi"})
+    with pytest.raises(NothingToCompact):
+        await compacted(session)
+    await seen(session, "hello")
+    await compacted(session)
+    with pytest.raises(NothingToCompact):
+        await compacted(session)
+
+
+async def test_the_warning_comes_once_above_eighty_percent(stage):
+    """M020: and again only after there was room."""
+    session = await stage.session(
+        *({"text": "x", "usage": {"input": 16_500}} for _ in range(3)),
+        **compaction(auto=False),
+        **window(stage, 20_000),
+    )
+    told = [event for turn in range(3) for event in await seen(session, f"turn {turn}")]
+    warned = [event.message for event in told if isinstance(event, events.Warn)]
+    assert warned == ["Context usage at ~83% of context window"]
+
+
+async def test_at_most_two_compactions_in_a_row(stage):
+    """M160: when even a summary does not fit, results are cut; it never goes round."""
+    big = "y" * 60_000
+    (stage.folder / "big.txt").write_text(big)
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="cat big.txt")]},
+        *[{"text": GOOD}] * 10,
+        **compaction(limit=3_000, keep=2_000),
+    )
+    told = await seen(session, "show it")
+    assert sum(isinstance(event, events.CompactionEnd) for event in told) <= 2
+    assert told[-1].stop_reason == "stop"
+
+
+async def test_old_results_are_put_aside_in_batches(stage):
+    """M161 C9: only above the high-water mark; their text stays on the tape."""
+    for n in range(8):
+        (stage.folder / f"{n}.txt").write_text(noise(n, 3_000))
+    steps = [{"tool_calls": [call("read", path=f"{n}.txt")]} for n in range(8)]
+    session = await stage.session(*steps, {"text": "done"}, **compaction(), **window(stage, 30_000))
+    told = await seen(session, "read them all")
+    assert any(isinstance(event, events.ResultsPutAside) for event in told)
+    marks = [e.data for e in session.recorder.path if isinstance(e.data, Custom)]
+    assert len(marks) < 4
+    texts = [text_of(m.content) for m in next_call(session.parts()).request.messages]
+    assert sum(text.startswith("[executed: read, ") for text in texts) >= 3
+    results = [e for e in session.recorder.path if e.type == "tool.result"]
+    assert all(len(text_of(e.data.content)) > 2_000 for e in results)
+
+
+async def test_money_that_is_spent_stops_the_run_softly(stage):
+    """M015 M183: between two calls, with what was said so far."""
+    script = stage.folder.parent / "script0.json"
+    price = {"input": 1_000.0, "output": 1_000.0}
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="echo hi")], "usage": {"input": 600, "output": 500}},
+        {"text": "never"},
+        max_cost=1.0,
+        models={f"scripted/{script}": {"price": price}},
+    )
+    told = await seen(session, "go")
+    (limit,) = (event for event in told if isinstance(event, events.CostLimit))
+    assert (limit.spent, limit.limit) == (pytest.approx(1.1), 1.0)
+    assert types(session)[-1] == "tool.result"
+
+
+async def test_facts_live_through_five_compactions(stage):
+    """The offline model is told facts early and asked for them late."""
+    settings = Settings(model="offline/rules")
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(stage.folder.parent)}
+    host = await assemble(
+        settings, environ, str(stage.folder), new_tape(stage.store, settings), program="test/1"
+    )
+    stage.hosts.append(host)
+    session = host.session
+    await seen(session, "remember that the staging port is 8143")
+    await seen(session, "The deploy key is called heron-7, by the way.")
+    for generation in range(5):
+        for turn in range(6):
+            name = f"{generation}-{turn}.txt"
+            (stage.folder / name).write_text(noise(generation * 10 + turn, 2_000))
+            await seen(session, f"read {name}")
+        if generation == 2:
+            await seen(session, "remember that the release is on Thursday")
+        before = len(request(session))
+        await compacted(session)
+        assert len(request(session)) <= before * 0.4
+    for question, fact in (
+        ("which port is staging on?", "8143"),
+        ("what is the deploy key called?", "heron-7"),
+        ("when is the release?", "Thursday"),
+    ):
+        await seen(session, question)
+        assert fact in text_of(session.recorder.path[-1].data.content)

@@ -1,0 +1,200 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from gong.context.summary import (
+    RESULT_LIMIT,
+    SummaryUnusable,
+    complete,
+    parse,
+    pieces,
+    prompt,
+)
+from gong.llm.digest import FAILED, SUMMARISER, Piece, digest, focus_of, length_of, read
+from tape.blocks import BlobRef, Image, Text, Thinking, ToolCall
+from tape.entries import Anchor, Assistant, Context, Note, Summary, ToolResult, User
+from tape.line import Entry
+from tape.summaries import summary_text
+
+
+def path(*payloads):
+    return [
+        Entry(f"{n:08x}{'0' * 32}", 1, None, n, "", "", payload)
+        for n, payload in enumerate(payloads, 1)
+    ]
+
+
+def text(said):
+    return (Text(said),)
+
+
+def call(number, name, **args):
+    return ToolCall(id=number, name=name, args=Raw(json.dumps(args).encode()))
+
+
+def test_entries_are_shown_with_who_said_what_and_calls_in_brief():
+    """M157: what a summariser is given; thinking and broken answers stay out."""
+    picture = Image(blob=BlobRef("0" * 64, 3), mime="image/png")
+    shown = pieces(
+        path(
+            User((*text("look"), picture)),
+            Assistant(
+                (Thinking("hm"), *text("I look."), call("a", "bash", command="ls", timeout=3))
+            ),
+            ToolResult("a", "bash", text("b.txt")),
+            Context("user", "steering", text("faster")),
+            Context("system", "documents", text("a whole page")),
+            Assistant((ToolCall(id="b", name="apply", args_text="*** Begin" + "x" * 500),)),
+            ToolResult("b", "apply", text("no"), is_error=True),
+            Assistant(text("half an ans"), stop_reason="aborted"),
+            Note("for people"),
+            Assistant(text(" ")),
+            Anchor(kind="merge", summary="what a branch did"),
+        ),
+        None,
+    )
+    asked, answered, listed, steered, patched, refused, merged = shown
+    assert asked == Piece("user", "look\n[picture]")
+    assert answered == Piece("assistant", 'I look.\nbash(command="ls", timeout=3)')
+    assert listed == Piece("tool", "b.txt", "bash")
+    assert steered == Piece("user", "faster")
+    assert patched.text.startswith("apply(*** Begin")
+    assert len(patched.text) < 200
+    assert refused == Piece("tool", f"{FAILED}no", "apply")
+    assert merged == Piece("summary", "what a branch did")
+
+
+def test_long_results_are_cut_in_the_middle():
+    (shown,) = pieces(path(ToolResult("a", "bash", text("a" * 5000 + "z" * 5000))), None)
+    assert shown.text == f"{'a' * 1000}\n[8000 characters left out]\n{'z' * 1000}"
+    assert RESULT_LIMIT == 2000
+
+
+def test_the_earlier_summary_comes_first_without_what_is_put_in_again():
+    earlier = Summary(goal="ship", done=("a",), files_read=("r",), requests=("do it",))
+    first, _ = pieces(path(User(text("go"))), earlier)
+    assert first == Piece("summary", "## Goal\nship\n\n## Done\n- a")
+    assert pieces([], "in words") == [Piece("summary", "in words")]
+    assert pieces([], Summary()) == []
+
+
+SAID = [Piece("user", "go"), Piece("tool", "x" * 3000, "bash"), Piece("tool", "short", "ls")]
+SECTIONS = (
+    *("Goal", "Constraints & Preferences", "Progress", "Done", "In Progress", "Blocked"),
+    *("Key Decisions", "Next Steps", "Critical Context"),
+)
+ASKED_FOR = ("Files that were changed", "errors that occurred", "Open tasks", "no tools")
+
+
+def test_the_request_names_every_section_and_allows_no_tools():
+    """M157 and M163: the sections of a summary; no tools in that call."""
+    system, user = prompt(SAID, budget_chars=10_000)
+    assert system.startswith(SUMMARISER)
+    headings = [line.lstrip("# ") for line in system.split("\n") if line.startswith("#")]
+    assert tuple(headings) == SECTIONS
+    assert [words for words in ASKED_FOR if words not in system] == []
+    assert read(user) == tuple(SAID)
+    assert "UPDATE" not in user
+    assert (focus_of(user), length_of(user)) == ("", None)
+
+
+def test_a_request_says_what_is_special_about_it():
+    """M157: an earlier summary is updated; M156: a turn may be cut; M164: a focus."""
+    said = [Piece("summary", "## Goal\nx"), *SAID]
+    user = prompt(
+        said, focus=" the\nlogin ", split_turn=True, budget_chars=9999, answer_chars=5
+    ).user
+    assert "UPDATE" in user
+    assert "in the middle of a turn" in user
+    assert (focus_of(user), length_of(user)) == ("the login", 5)
+    assert read(user) == tuple(said)
+
+
+def test_the_longest_pieces_are_cut_first_and_never_what_the_user_said():
+    said = [Piece("user", "u" * 2500), Piece("tool", "a" * 9000), Piece("tool", "b" * 300)]
+    shown = read(prompt(said, budget_chars=4000).user)
+    assert (shown[0], shown[2]) == (said[0], said[2])
+    assert 800 < len(shown[1].text) < 1200
+
+
+def test_of_too_many_pieces_the_oldest_answers_are_left_out():
+    said = [Piece("user", "first"), *[Piece("tool", f"{n}" * 400) for n in range(100)]]
+    shown = read(prompt([*said, Piece("user", "last")], budget_chars=3000).user)
+    assert (shown[1].text, shown[-1].text) == ("first", "last")
+    assert shown[0].text.endswith("older answers and results left out]")
+    assert shown[-2].text.startswith("99")
+
+
+PIECES = st.lists(
+    st.builds(
+        Piece,
+        role=st.sampled_from(["user", "assistant", "tool"]),
+        text=st.integers(0, 4000).map(lambda n: "x" * n),
+    ),
+    max_size=30,
+)
+
+
+@given(PIECES, st.integers(1000, 8000))
+def test_a_transcript_keeps_to_its_budget_and_to_the_users_words(said, budget):
+    own = [piece for piece in said if piece.role == "user"]
+    user = prompt(said, budget_chars=budget).user
+    shown = [piece for piece in read(user) if piece.role == "user"]
+    if sum(len(piece.text) + 20 for piece in own) + 200 < budget:
+        assert shown == own
+    assert len(shown) == len(own)
+    assert len(user) - len(prompt([], budget_chars=budget).user) <= max(
+        budget, 200 * (len(own) + 1)
+    )
+
+
+GOOD = "## Goal\nShip release 2.\n\n## Done\n- lint is clean\n"
+
+
+def test_a_summary_of_a_model_is_read():
+    assert parse(GOOD) == Summary(goal="Ship release 2.", done=("lint is clean",))
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("", "is empty"),
+        ("Sure, the user wanted a release and I made one.", "names no goal"),
+        ("## Goal\nShip release 2, with everything in it.", "nothing but a goal"),
+        ("## Goal\nx\n## Done\n- y", "too short"),
+        ("I'm sorry, but I can't help with that.", "refus"),
+        ("抱歉，我无法总结这段对话。", "refus"),
+        ("## Goal\nI cannot do that\n\n## Done\n- nothing was done here", "refus"),
+        ('<tool_call>{"name": "read"}</tool_call>', "tool call"),
+        ('```json\n{"name": "read", "arguments": {}}\n```', "tool call"),
+    ],
+)
+def test_what_is_no_summary_is_refused(said, why):
+    """M160: an unusable summary is an error, not a summary."""
+    with pytest.raises(SummaryUnusable, match=why):
+        parse(said)
+
+
+def test_a_digest_is_a_summary_that_can_be_read():
+    summary = digest([Piece("user", "Fix the login of the shop"), Piece("assistant", "Fixed.")])
+    assert parse(summary_text(summary)) == summary
+
+
+def test_requests_and_files_are_put_in():
+    entries = path(
+        User(text("read it")),
+        Assistant((call("a", "read", path="b.txt"),)),
+        ToolResult("a", "read", text("x")),
+    )
+    earlier = Summary(goal="old", files_changed=("c.txt",), requests=("begin",))
+    whole = complete(parse(GOOD), entries, earlier, cwd="/w")
+    assert whole == Summary(
+        goal="Ship release 2.",
+        done=("lint is clean",),
+        files_read=("b.txt",),
+        files_changed=("c.txt",),
+        requests=("begin", "read it"),
+    )
