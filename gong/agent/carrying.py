@@ -16,7 +16,7 @@ from tape.entries import Anchor, Covers, Summary
 from tape.tree.parting import parting, way
 
 from ..errors import NothingToCompact
-from .compaction import Share, Wish, kept_ranges, state_of, told
+from .compaction import Share, Wish, kept_ranges, note_usage, state_of, told
 from .record import newest_anchor
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ async def carry(parts: Parts, left: Head) -> Entry:
         raise NothingToCompact(
             f"branch {left.branch} did nothing of its own, so nothing is carried"
         )
-    summary, by = await told(parts, Wish("left"), since, None, _SHARE, split=False)
+    summary, by, took = await told(parts, Wish("left"), since, None, _SHARE, split=False)
     before = newest_anchor(record.path)
-    return record.anchor(
+    entry = record.anchor(
         Anchor(
             kind="merge",
             summary=_joined(before.summary if before else None, summary, left.branch),
@@ -53,6 +53,8 @@ async def carry(parts: Parts, left: Head) -> Entry:
             other=Raw(msgspec.json.encode(_named(parts, left))),
         )
     )
+    note_usage(parts, took)
+    return entry
 
 
 def _own(parts: Parts, left: Head) -> list[Entry]:

@@ -85,10 +85,12 @@ class Share(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A summary, and which model wrote it; rules where it is None."""
+    """A summary, which model wrote it (rules where it is None), and what asking one took."""
 
     summary: Summary
     by: By | None
+    took: SideUsage | None
+    """Recorded behind the anchor: what stands before it stays as it was, so that undo finds it."""
 
 
 async def compact(parts: Parts, wish: Wish) -> Compacted:
@@ -106,9 +108,13 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
     parts.emit(events.CompactionStart(wish.kind, wish.reason, before))
     anchor = newest_anchor(record.path)
     previous = anchor.summary if anchor else None
-    summary, by = await told(parts, wish, entries[:first], previous, share, split=place.split)
+    summary, by, took = await told(parts, wish, entries[:first], previous, share, split=place.split)
     after = fixed + _tokens(View(summary_text(summary), kept, ()), parts.model)
-    _demand_gain(wish, before, after)
+    try:
+        _demand_gain(wish, before, after)
+    except NothingToCompact:
+        note_usage(parts, took)
+        raise
     covers = Covers(entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1)
     entry = record.anchor(
         Anchor(
@@ -122,6 +128,7 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
             state=state_of(parts, wish.to),
         )
     )
+    note_usage(parts, took)
     name = f"{by.provider}/{by.model}" if by else None
     parts.emit(events.CompactionEnd(wish.kind, entry.id, before, after, covers.count, name))
     return Compacted(entry, before, after)
@@ -155,6 +162,13 @@ def _cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> Cut:
     return found
 
 
+def note_usage(parts: Parts, took: SideUsage | None) -> None:
+    """Record what a summary took, once what it is for stands."""
+    if took is not None:
+        parts.record.append(took)
+        parts.record.barrier()
+
+
 def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
     """Return entries as the ranges an anchor keeps, all of the path behind the first of them."""
     if not kept:
@@ -182,13 +196,13 @@ async def told(
 ) -> Told:
     """Return the summary of entries: a model's, or where that fails one made by rules."""
     pieces = summaries.pieces(covered, previous)
-    by: By | None = None
+    by, took = None, None
     try:
-        said, by = await _asked(parts, wish, pieces, share, split=split)
-        summary = summaries.parse(said)
+        said, took = await _asked(parts, wish, pieces, share, split=split)
+        summary, by = summaries.parse(said), By(took.provider, took.model, took.usage)
     except (ModelError, summaries.SummaryUnusable) as error:
         parts.emit(events.Warn(f"the summary is made by rules, because {error}"))
-        summary, by = digest(pieces, wish.focus, limit=share.summary * _CHARACTERS), None
+        summary = digest(pieces, wish.focus, limit=share.summary * _CHARACTERS)
     whole = summaries.complete(
         summary,
         covered,
@@ -196,7 +210,7 @@ async def told(
         cwd=parts.env.working_directory,
         limit_chars=share.requests * _CHARACTERS,
     )
-    return Told(whole, by)
+    return Told(whole, by, took)
 
 
 _CHARACTERS = 3
@@ -205,8 +219,8 @@ _CHARACTERS = 3
 
 async def _asked(
     parts: Parts, wish: Wish, pieces: Sequence[Piece], share: Share, *, split: bool
-) -> tuple[str, By]:
-    """Return what the summarising model says; raises ModelError."""
+) -> tuple[str, SideUsage]:
+    """Return what the summarising model says, and what it took; raises ModelError."""
     model = parts.summariser or parts.model
     window = model.window or _UNKNOWN_WINDOW
     answer = min(_ANSWER, window // 4)
@@ -226,8 +240,7 @@ async def _asked(
     usage = response.usage
     cost = model.cost(usage)
     parts.pressure.count(usage, cost)
-    parts.record.append(SideUsage(wish.kind, model.provider, model.id, usage, cost=cost))
-    return response.text, By(model.provider, model.id, usage)
+    return response.text, SideUsage(wish.kind, model.provider, model.id, usage, cost=cost)
 
 
 def _fitting(

@@ -18,6 +18,7 @@ from tape.index import open_store
 
 from .. import __version__, config
 from ..agent.assembly import Host, assemble, forked, new_tape, resumed
+from ..agent.compaction import Wish
 from ..agent.record import last_model
 from ..errors import AuthenticationError, ConfigurationError
 from ..llm.names import BUILT_IN
@@ -62,6 +63,7 @@ Examples:
 @click.option(
     "--carry", is_flag=True, help="With --fork: tell there what the branch that is left did."
 )
+@click.option("--compact", is_flag=True, help="Make a summary of older messages first.")
 @click.option("-m", "--model", metavar="MODEL", help="provider/model, such as offline/rules.")
 @click.option(
     "--from",
@@ -82,6 +84,7 @@ def chat(  # noqa: PLR0917 (click hands them over by name)
     session: str | None,
     fork: str | None,
     carry: bool,
+    compact: bool,
     model: str | None,
     start: Start | None,
     max_turns: int | None,
@@ -94,6 +97,8 @@ def chat(  # noqa: PLR0917 (click hands them over by name)
         raise click.UsageError("-c, --session and --fork exclude each other")
     if start is not None and not (newest or session is not None or fork is not None):
         raise click.UsageError("--from needs a session to go on with: -c, --session or --fork")
+    if compact and not (newest or session is not None or fork is not None):
+        raise click.UsageError("--compact needs a session to go on with: -c, --session or --fork")
     if carry and fork is None:
         raise click.UsageError("--carry tells what a branch did that --fork leaves")
     flags = {
@@ -107,7 +112,7 @@ def chat(  # noqa: PLR0917 (click hands them over by name)
     asked = _asked(prompt)
     folder = current_folder()
     ref = "" if newest else session if session is not None else fork
-    past = None if ref is None else Past(ref, fork is not None, carry, start, model)
+    past = None if ref is None else Past(ref, fork is not None, carry, compact, start, model)
     sys.exit(asyncio.run(_chat(settings, folder, asked, output, past)))
 
 
@@ -119,6 +124,8 @@ class Past(NamedTuple):
     """A branch begins there."""
     carries: bool
     """What the branch did that is left is told there."""
+    compacts: bool
+    """Older messages become a summary first."""
     start: Start | None
     model: str | None
 
@@ -170,6 +177,8 @@ async def _chat(
         try:
             if past is not None:
                 await go_on(host, past.start)
+            if past is not None and past.compacts:
+                await tell(host.session.compact(Wish("user")))
             if left is not None:
                 await tell(host.session.carry(left))
             return await _serve(host, asked, output)

@@ -52,6 +52,7 @@ def test_a_compaction_and_its_undo_give_the_same_request_byte_for_byte(place):
     """M160 M165: ten entries and more are covered, and come back with one line of the journal."""
     talk(place)
     before = sent(place)
+    seen = place.run("tape", "context", "--json").stdout
     done = place.json("gong", "compact", "--json")
     after = sent(place)
     assert done["covered"] >= 10
@@ -63,14 +64,16 @@ def test_a_compaction_and_its_undo_give_the_same_request_byte_for_byte(place):
     place.run("gong", "compact", "--undo")
     assert journal.read_bytes().count(b"\n") == lines + 1
     assert sent(place) == before
+    assert place.run("tape", "context", "--json").stdout == seen
     assert reader.faults(place.tapes()[0]) == []
     place.run("tape", "verify")
 
 
 def test_what_was_covered_can_be_read_and_the_session_goes_on(place):
+    """M165: --compact sums up before it goes on."""
     talk(place, 3)
-    place.run("gong", "compact")
-    said = place.run("gong", "chat", "-c", "-p", "which port is staging on?").stdout
+    ask = ("-p", "which port is staging on?")
+    said = place.run("gong", "chat", "-c", "--compact", *ask).stdout
     assert "8143" in said
     assert "echo 0" in place.run("tape", "cat").stdout
     assert "anchor" in place.run("tape", "log", "--oneline").stdout

@@ -184,7 +184,7 @@ async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
     assert events.CompactionEnd in kinds
     assert kinds.index(events.CompactionEnd) < kinds.index(events.MessageStart)
     assert session.recorder.path[0].data.reason == "window"
-    assert types(session)[-2:] == ["anchor", "assistant"]
+    assert types(session) == ["anchor", "usage", "assistant"]
     usage = [
         entry.data
         for entry in session.recorder.tape.entries(session.recorder.head())
@@ -194,7 +194,7 @@ async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
 
 
 async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
-    """C8: off for whoever builds on the session; on in the program."""
+    """C8 M166: off for whoever builds on the session; on in the program."""
     session = await stage.session(
         {"text": "x", "usage": {"input": 30_000}}, {"text": "y"}, **window(stage, 20_000)
     )
@@ -268,7 +268,7 @@ async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(stage)
     session.steer("also look at the tests")
     await running
     await seen(session, "go on")
-    assert types(session) == ["anchor", "user", "context", "assistant"]
+    assert types(session) == ["anchor", "usage", "user", "context", "assistant"]
 
 
 async def test_stopping_it_leaves_the_branch_as_it_was(stage):
