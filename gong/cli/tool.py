@@ -26,7 +26,7 @@ from ..env.local import LocalEnvironment
 from ..errors import FolderGone
 from ..policy import allow_all
 from ..policy.floor import Floor
-from ..tools.builtin import builtin
+from ..tools.builtin import PAST, builtin
 from ..tools.registry import Prepared, Registry
 from ..tools.tool import ToolContext, ToolResult, details_of
 from ..tools.truncation.service import temporary_folder
@@ -178,7 +178,8 @@ def _list(*, as_json: bool) -> None:
         return
     rows = {one.name: (one.name, _in_short(one.description)) for one in specs}
     say(table([rows[name] for name in usual]))
-    others = [row for name, row in rows.items() if name not in usual]
+    say(["", "In a session, what stands on its tape:", *table([rows[name] for name in PAST])])
+    others = [row for name, row in rows.items() if name not in {*usual, *PAST}]
     if others:
         say(["", "Of model families, offered when chosen by name:", *table(others)])
 
