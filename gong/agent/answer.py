@@ -28,12 +28,12 @@ from ..llm.types import (
 )
 from . import events
 from .parts import Model, Parts, milliseconds, record_abort
-from .window import next_call
 
 if TYPE_CHECKING:
     from tape.blocks import Content
+    from tape.entries import Repair
 
-    from ..llm.types import Request
+    from .outgoing import Outgoing
 
 
 _ADVICE: dict[type[ModelError], str] = {
@@ -63,14 +63,14 @@ def advice(error: ModelError) -> str | None:
     return next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), None)
 
 
-async def ask(parts: Parts) -> Answer:
-    """Make one model call from the path as it is now, and record what came of it."""
-    request = _request(parts)
+async def ask(parts: Parts, made: Outgoing) -> Answer:
+    """Make one model call, made of the path as it is now, and record what came of it."""
+    _note_repair(parts, made.repair)
     parts.record.barrier()
     answer = StreamAccumulator(parts.call_prefix())
     begun = parts.clock()
     try:
-        async with aclosing(parts.model.stream(request)) as stream:
+        async with aclosing(parts.model.stream(made.request)) as stream:
             async for event in stream:
                 answer.process(event)
                 _show(parts, event)
@@ -80,14 +80,11 @@ async def ask(parts: Parts) -> Answer:
     return _record_answer(parts, answer, milliseconds(parts, begun))
 
 
-def _request(parts: Parts) -> Request:
-    """Return the next call's request; what repair did is recorded before it is sent."""
-    made = next_call(parts)
-    done = made.repair
+def _note_repair(parts: Parts, done: Repair | None) -> None:
+    """Record what repair did to a request before it is sent."""
     if done is not None and not is_recorded(done, parts.record.path):
         parts.record.append(done)
         parts.emit(events.Repaired(len(done.injected), len(done.dropped), done.why))
-    return made.request
 
 
 def _show(parts: Parts, event: StreamEvent) -> None:

@@ -115,12 +115,13 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
     except NothingToCompact:
         note_usage(parts, took)
         raise
+    ranges = kept_ranges(parts, kept)
     covers = Covers(entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1)
     entry = record.anchor(
         Anchor(
             kind=wish.kind,
             summary=summary,
-            kept=kept_ranges(parts, kept),
+            kept=ranges,
             covers=covers,
             tokens=Tokens(before, after),
             by=by,
@@ -170,13 +171,18 @@ def note_usage(parts: Parts, took: SideUsage | None) -> None:
 
 
 def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
-    """Return entries as the ranges an anchor keeps, all of the path behind the first of them."""
+    """Return entries as the ranges an anchor keeps: all of the path from the first of them on.
+
+    Raises NothingToCompact where they are not found, so that nothing leaves the view by mistake.
+    """
     if not kept:
         return ()
     record = parts.record
     record.barrier()
     ranges = record.tape.newest(record.head(), record.path[-1].n - kept[0].n + 1)
-    return ranges if ranges and ranges[0].first == kept[0].id else ()
+    if not ranges or ranges[0].first != kept[0].id:
+        raise NothingToCompact("this branch cannot be read back: tape verify says why")
+    return ranges
 
 
 def state_of(parts: Parts, to: str | None) -> State:

@@ -16,11 +16,12 @@ from ..errors import ContextLengthExceeded, MalformedHistory
 from . import events
 from .answer import advice, ask
 from .step import run_tools
-from .window import make_room, relieve
+from .window import make_room, next_call, relieve
 
 if TYPE_CHECKING:
     from ..errors import ModelError
     from .answer import Answer
+    from .outgoing import Outgoing
     from .parts import Parts, Queued
 
 
@@ -45,9 +46,7 @@ async def run(parts: Parts) -> Outcome:
             return Outcome(stop)
         turns += 1
         parts.emit(events.TurnStart(turns))
-        if not paused:
-            await make_room(parts)
-        answer = await _asked(parts)
+        answer = await _asked(parts, next_call(parts) if paused else await make_room(parts))
         stop, paused = answer.stop, answer.is_paused
         if answer.error is not None:
             return Outcome(stop, answer.error)
@@ -76,11 +75,11 @@ def _is_spent(parts: Parts) -> bool:
     return budget.is_over
 
 
-async def _asked(parts: Parts) -> Answer:
+async def _asked(parts: Parts, made: Outgoing) -> Answer:
     """Make one model call, and once more where what the provider refused can be mended."""
-    answer = await ask(parts)
+    answer = await ask(parts, made)
     if answer.error is not None and await _mended(parts, answer.error):
-        answer = await ask(parts)
+        answer = await ask(parts, next_call(parts))
     if answer.error is not None and (hint := advice(answer.error)):
         parts.emit(events.Warn(hint))
     return answer

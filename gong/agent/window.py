@@ -66,8 +66,8 @@ def _limit(parts: Parts) -> int | None:
     return min(limits, default=None)
 
 
-async def make_room(parts: Parts) -> None:
-    """Do what the next call needs to fit; nothing in most cases."""
+async def make_room(parts: Parts) -> Outgoing:
+    """Do what the next call needs to fit, nothing in most cases, and return what it sends."""
     pressure = parts.pressure
     if pressure.focus is not None:
         focus, pressure.focus = pressure.focus, None
@@ -75,22 +75,24 @@ async def make_room(parts: Parts) -> None:
             await compact(parts, Wish("model", focus))
         except NothingToCompact as error:
             parts.emit(events.Warn(str(error)))
-    tokens, limit = fill(parts)
+    made = next_call(parts)
+    tokens, limit = measured(made).tokens, _limit(parts)
     _warn(parts, tokens)
     if limit is None or not parts.room.auto:
-        return
+        return made
     if tokens > limit:
-        await relieve(parts, "window")
-        return
+        return next_call(parts) if await relieve(parts, "window") else made
     aside = decide(
         (*parts.record.kept, *parts.record.path),
         tokens,
         parts.model.window or limit,
         high_water=parts.room.high_water,
     )
-    if aside is not None:
-        parts.record.append(aside)
-        parts.emit(events.ResultsPutAside(tokens))
+    if aside is None:
+        return made
+    parts.record.append(aside)
+    parts.emit(events.ResultsPutAside(tokens))
+    return next_call(parts)
 
 
 async def relieve(parts: Parts, reason: str) -> bool:
