@@ -8,6 +8,8 @@ import signal
 import time
 from contextlib import aclosing
 
+import pytest
+
 from gong.agent.assembly import assemble, new_tape
 from gong.config import Settings
 from tape.formats.arrays import FORMATS
@@ -211,6 +213,24 @@ def test_a_branch_that_is_left_is_told_of_where_the_other_begins(place):
     assert "echo one" in request
     assert "echo two" in request
     place.run("tape", "verify")
+
+
+def test_a_limit_of_money_stops_a_run_softly(place):
+    """M183: between two calls, exit code 8, and what was said stands on the tape."""
+    call = {"name": "bash", "args": {"command": "echo hi"}}
+    dear = place.script(
+        {"tool_calls": [call], "usage": {"input": 600, "output": 500}}, {"text": "never"}
+    )
+    config = place.home / ".config" / "gong"
+    config.mkdir(parents=True)
+    price = "price = { input = 1000.0, output = 1000.0 }"
+    (config / "config.toml").write_text(f'[models."{dear}"]\n{price}\n')
+    argv = ("-m", dear, "-p", "go", "--max-cost", "1", "--output-format", "json")
+    done = place.run("gong", "chat", *argv, code=8)
+    assert "stopped at the limit of $1.00: $1.10 spent" in done.stderr
+    told = json.loads(done.stdout)
+    assert (told["turns"], told["cost"]["amount"]) == (1, pytest.approx(1.1))
+    assert place.json("gong", "cost", "--json")
 
 
 async def _chat(place, wire, server, *argv):
