@@ -45,8 +45,8 @@ _REQUESTS, _SUMMARY = 0.35, 0.25
 """Shares of what is left that the user's own requests and the summary may take."""
 _LEAST = 500
 """Tokens that each of them may take however little is left."""
-_ANSWER = 8_192
-"""Most tokens of a model's summary."""
+_ANSWER = 16_384
+"""Most tokens of a model's summary, and of what it thinks before it."""
 _UNKNOWN_WINDOW = 100_000
 """Tokens a summariser is shown where its window is not known."""
 _TRIES = 4

@@ -27,6 +27,8 @@ _SYSTEM = (
 _SHOWN = 2_000
 """Characters of the prompt that the model is shown."""
 _SECONDS = 15
+_TOKENS = 2_000
+"""Most tokens of a title, and of what the model thinks before it."""
 
 
 async def name_session(parts: Parts, model: Model, prompt: str) -> str | None:
@@ -54,7 +56,7 @@ async def _asked(parts: Parts, model: Model, prompt: str) -> str:
         model=model.id,
         messages=(Message("user", (Text(prompt[:_SHOWN]),)),),
         system=_SYSTEM,
-        max_tokens=100,
+        max_tokens=_TOKENS,
     )
     answer = StreamAccumulator(parts.call_prefix())
     async with aclosing(model.stream(request)) as stream:
