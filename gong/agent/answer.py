@@ -156,6 +156,8 @@ def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) ->
     parts.emit(events.MessageEnd(entry.id, response.content, response.stop_reason, response.usage))
     if response.stop_reason == "content_filter":
         parts.emit(events.Warn(_refusal(parts.model, answer)))
+    for remark in parts.pressure.unsaid(response.warnings):
+        parts.emit(events.Warn(remark))
     paused = response.is_paused and not response.tool_calls
     return Answer(response.content, response.stop_reason, is_paused=paused)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tape.entries import Error, Payload
@@ -103,6 +103,15 @@ class Pressure:
     """The model asked for a compaction, to look at this most."""
     spend: Spend = Spend()  # noqa: RUF009 (frozen)
     """What all calls of this session took."""
+
+    remarks: set[str] = field(default_factory=set)
+    """What providers left out of requests or complained of, and was said."""
+
+    def unsaid(self, remarks: Sequence[str]) -> list[str]:
+        """Return those that were not said before in this session; they count as said now."""
+        new = [one for one in dict.fromkeys(remarks) if one not in self.remarks]
+        self.remarks.update(new)
+        return new
 
     def request(self, focus: str) -> None:
         """Note that the model wants a compaction before its next call."""

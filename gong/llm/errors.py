@@ -7,6 +7,7 @@ is throttled is never taken for an overflow, whatever its text says. No key gets
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 from ..errors import (
     AccessDenied,
@@ -119,22 +120,26 @@ def provider_error(
     `status` is None for an error inside a stream; an empty message means that there was no body.
     `key` is cut out of the text.
     """
-    kind = _kind(status, f"{message} {code}" if code else message)
+    kind = _kind(status, f"{message} code {code}" if code else message)
     shown = f" ({status})" if status is not None else ""
     said = _one_line(without_keys(message, key)) or "no reason given"
     return kind(
         f"{provider} API error{shown}: {said}",
         provider=provider,
         status=status,
-        code=code,
+        code=without_keys(code, key) if code else None,
         retry_after=retry_after,
     )
 
 
 def without_keys(text: str, *keys: str) -> str:
-    """Return `text` with these keys, and everything that looks like a key, cut out."""
+    """Return `text` with these keys, and everything that looks like a key, cut out.
+
+    A key is found as it is, and as it stands in addresses and in JSON.
+    """
     for key in filter(None, keys):
-        text = text.replace(key, "…")
+        for form in (key, quote(key, safe=""), key.replace("/", r"\/")):
+            text = text.replace(form, "…")
     return _KEYS.sub("…", text)
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tape.formats.wire import decoded, encoded
 
 from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
+from .errors import without_keys
 from .presets import NO_KEY
 
 if TYPE_CHECKING:
@@ -147,8 +148,16 @@ def _json_of(raw: Raw) -> Any:
 
 
 def _http(url: str, where: str) -> str:
+    """Return an address that may be shown and kept on a tape: nothing secret is in it."""
     if _host(url) is None:
-        raise ConfigurationError(f"{where} is {url!r}, which is no http(s) address")
+        shown = without_keys(url)
+        raise ConfigurationError(f"{where} is {shown!r}, which is no http(s) address")
+    parts = urlsplit(url)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{where} holds more than an address: keys and passwords go in a key's variable or, as "
+            "headers, in [providers.NAME]"
+        )
     return url.rstrip("/")
 
 

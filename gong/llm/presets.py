@@ -48,10 +48,14 @@ class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`store: false` may be sent."""
     reasoning_effort: bool = True
     """`reasoning_effort` may be sent."""
+    effort_models: tuple[str, ...] = ()
+    """Beginnings or parts of the names of models that take an effort; empty where all do."""
     effort_names: dict[Effort, str] = field(default_factory=dict)
     """The host's words for an effort, where they differ from ours."""
     thinking: Literal["effort", "openrouter", "zai", "qwen", "template", "none"] = "effort"
     """How a model is asked to think."""
+    think_tags: bool = False
+    """Thinking may come as text between `<think>` tags before the answer."""
     replay_reasoning: bool = False
     """Earlier `reasoning_content` goes back even when it is empty."""
     thinking_as_text: bool = False

@@ -114,7 +114,8 @@ class Response(Struct, frozen=True, kw_only=True):
     raw_stop: str | None = None
     response_id: str | None = None
     warnings: tuple[str, ...] = ()
-    """What of the request was left out, because the provider has no place for it."""
+    """What of the request was left out, because the provider has no place for it, and what the
+    provider complained of when the answer was whole."""
     rate_limit: RateLimit | None = None
     raw: tuple[Raw, ...] = ()
     """The events as the provider sent them, where the request asked for them."""

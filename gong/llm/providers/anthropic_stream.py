@@ -17,6 +17,7 @@ from tape.blocks import NO_JSON
 from tape.entries import Usage
 from tape.formats.wire import decoded, encoded, packed
 
+from ..tokens import estimate
 from ..types import (
     Failed,
     Finish,
@@ -51,6 +52,10 @@ _STOPS: dict[str, StopReason] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
+
+
+_STARTED_BY = {"text_delta": "text", "thinking_delta": "thinking"}
+"""Pieces that show what block they are of."""
 
 
 class _WireEvent(Struct, frozen=True):
@@ -103,6 +108,7 @@ class StreamDecoder:
         self._details: WireObject = {}
         self._counts: WireObject = {}
         self._open: dict[int, _OpenBlock] = {}
+        self._thoughts: list[str] = []
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one event says.
@@ -137,11 +143,17 @@ class StreamDecoder:
         yield Finish(stop, self.usage(), self._stop, why or None)
 
     def usage(self) -> Usage:
-        """Return the tokens counted so far; input is without cached ones."""
+        """Return the tokens counted so far; input is without cached ones.
+
+        What was thought is estimated from its text where the API does not count it.
+        """
+        output, thought = self._counts.get("output_tokens", 0), self._counts.get("thinking_tokens")
+        if thought is None and self._thoughts:
+            thought = min(estimate("".join(self._thoughts)), output)
         counted = Usage(
             input=self._counts.get("input_tokens", 0),
-            output=self._counts.get("output_tokens", 0),
-            reasoning=self._counts.get("thinking_tokens"),
+            output=output,
+            reasoning=thought,
             cache_read=self._counts.get("cache_read_input_tokens"),
             cache_write=self._counts.get("cache_creation_input_tokens"),
         )
@@ -201,12 +213,15 @@ class StreamDecoder:
                     yield ToolCallDelta(index, msgspec.json.encode(given).decode())
 
     def _grow(self, index: int, delta: WireObject) -> Iterator[StreamEvent]:
+        if index not in self._open:  # some gateways leave the start out
+            yield from self._begin(index, {"type": _STARTED_BY[delta["type"]]})
         block = self._open[index]
         match delta.get("type"), block.wire["type"]:
             case "text_delta", "text":
                 yield TextDelta(index, words(delta["text"]))
             case "thinking_delta", "thinking":
-                yield ReasoningDelta(index, words(delta["thinking"]))
+                self._thoughts.append(words(delta["thinking"]))
+                yield ReasoningDelta(index, self._thoughts[-1])
             case "input_json_delta", "tool_use":
                 yield ToolCallDelta(index, words(delta["partial_json"]))
             case "input_json_delta", _:
@@ -218,7 +233,9 @@ class StreamDecoder:
                 block.wire |= {name: part for name, part in delta.items() if name != "type"}
 
     def _end(self, index: int) -> Iterator[StreamEvent]:
-        block = self._open.pop(index)
+        block = self._open.pop(index, None)
+        if block is None:  # said twice
+            return
         match block.wire["type"]:
             case "text":
                 yield TextEnd(index, block.only("citations"))

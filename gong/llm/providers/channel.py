@@ -68,7 +68,8 @@ class _Beside:
         if not isinstance(event, Finish):
             return event
         raw, limits = tuple(self._raw), rate_limit(self.headers)
-        return replace(event, warnings=self.warnings, rate_limit=limits, raw=raw)
+        warnings = (*self.warnings, *event.warnings)
+        return replace(event, warnings=warnings, rate_limit=limits, raw=raw)
 
 
 class Channel:

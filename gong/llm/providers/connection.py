@@ -57,6 +57,9 @@ class Route(NamedTuple):
     key: str
     endpoint: str
 
+    def __repr__(self) -> str:
+        return f"Route({self.preset.name!r}, {self.endpoint!r})"
+
 
 class Limits(NamedTuple):
     """How a client keeps connections and waits, as values of the HTTP client's."""

@@ -31,6 +31,9 @@ class Failures(NamedTuple):
     key: str
     endpoint: str
 
+    def __repr__(self) -> str:
+        return f"Failures({self.provider!r})"
+
     def refused(self, status: int, body: str, headers: Mapping[str, str]) -> ModelError:
         """Return the error that an HTTP status and its body tell of."""
         return self._told(said(_json(body)), status, _seconds(headers))

@@ -15,6 +15,7 @@ from tape.entries import Usage
 from tape.formats.wire import encoded, packed, without
 
 from ...errors import ContentFiltered, MalformedHistory, ModelError
+from ..errors import without_keys
 from ..types import (
     Failed,
     Finish,
@@ -154,7 +155,7 @@ class StreamDecoder:
         if chunk.error:
             raise self._failures.told(chunk.error)
         self._count(chunk.usage_metadata)
-        if not self._started:
+        if not self._started and (chunk.candidates or chunk.model_version or chunk.response_id):
             self._started = True
             yield StreamStart(chunk.model_version or "", chunk.response_id)
         for candidate in chunk.candidates or ():
@@ -261,7 +262,8 @@ class StreamDecoder:
     def _refused(self, feedback: Feedback) -> ModelError:
         name, reason = self._failures.provider, feedback.block_reason
         said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
-        return ContentFiltered(f"{name} refused the prompt ({reason}){said}", provider=name)
+        why = without_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
+        return ContentFiltered(why, provider=name)
 
     def _count(self, usage: dict[str, Any] | None) -> None:
         """Take newer counts; one that is null or left out keeps its older value."""

@@ -28,7 +28,8 @@ class OpenAIChatProvider:
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        decoder = StreamDecoder(self._channel.failures)
+        tags = self._writer.preset.quirks.think_tags
+        decoder = StreamDecoder(self._channel.failures, think_tags=tags)
         return self._channel.answer(partial(self._writer.call, request), decoder, keep=request.raw)
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:

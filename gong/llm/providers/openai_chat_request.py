@@ -95,8 +95,10 @@ def _by_address(url: str, _mime: str) -> WireObject:
 
 
 def effort(request: Request, quirks: Quirks) -> str | None:
-    """Return the host's word for the effort that is wanted."""
-    wanted = request.reasoning_effort
+    """Return the host's word for the effort that is wanted; None for a model that refuses one."""
+    wanted, takers = request.reasoning_effort, quirks.effort_models
+    if takers and not any(name in request.model for name in takers):
+        return None
     return None if wanted is None else quirks.effort_names.get(wanted, wanted)
 
 

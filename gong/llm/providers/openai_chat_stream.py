@@ -7,12 +7,12 @@ Calls end with the answer, because their pieces may come in any order. Unknown f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape.blocks import NO_JSON
 from tape.formats.parse.openai_chat import REASONING
-from tape.formats.wire import decoded, encoded, packed
+from tape.formats.wire import decoded, packed
 
 from ...errors import ServerError
 from ..types import (
@@ -32,14 +32,14 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .openai_details import gather, id_of
+from .openai_calls import Calls, arguments_in
+from .openai_details import gather, id_of, text_in
 from .openai_usage import chat_usage
-from .values import wire_object, words
+from .think_tags import ThinkTags
+from .values import wire_object, wire_objects, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from msgspec import Raw
 
     from tape.entries import Usage
 
@@ -60,7 +60,7 @@ _STOPS: dict[str, StopReason] = {
 }
 _FAILURES = frozenset({"error", "insufficient_system_resource"})
 _THINKING = frozenset({*REASONING, "reasoning_details"})
-_CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+_MEDIA = frozenset({"audio", "images"})
 
 
 @dataclass(slots=True)
@@ -74,23 +74,12 @@ class _Prose:
     is_empty: bool = True
 
 
-@dataclass(slots=True)
-class _Call:
-    """A tool call on its way; `index` is None until its name is known."""
-
-    id: str
-    kind: str = "function"
-    index: int | None = None
-    extra: WireObject = field(default_factory=dict)
-    waiting: list[str] = field(default_factory=list)
-    """Arguments that came before the name."""
-
-
 class StreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: Failures) -> None:
+    def __init__(self, failures: Failures, *, think_tags: bool = False) -> None:
         self.finished = False
+        self._tags = ThinkTags() if think_tags else None
         self._failures = failures
         self._started = False
         self._stop: str | None = None
@@ -99,8 +88,9 @@ class StreamDecoder:
         self._prose: _Prose | None = None
         self._thought_fields: set[str] = set()
         self._details: list[Any] = []
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._calls = Calls()
+        self._late: tuple[str, ...] = ()
+        """What was complained of once the answer had said why it stopped."""
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one event says.
@@ -133,17 +123,19 @@ class StreamDecoder:
             why = f"{self._failures.provider} stopped its answer: {self._stop}"
             yield Failed(ServerError(why, provider=self._failures.provider), self.usage())
             return
-        of_calls = {call.id for call in self._calls if call.id}
+        of_calls = {call.id for call in self._calls.all if call.id}
         late = [one for one in self._details if id_of(one) in of_calls]
         self._details = [one for one in self._details if one not in late]
+        for kind, text in self._tags.rest() if self._tags else ():
+            yield from self._write(kind, text)
         yield from self._close()
         if self._details:
             yield from self._think("", "")
             yield from self._close()
-        for call in self._calls:
+        for call in self._calls.all:
             if call.index is not None:
-                yield ToolCallEnd(call.index, _call_wire(call, late))
-        yield Finish(self._stop_reason(), self.usage(), self._stop)
+                yield ToolCallEnd(call.index, call.wire(late))
+        yield Finish(self._stop_reason(), self.usage(), self._stop, warnings=self._late)
 
     def usage(self) -> Usage:
         """Return the tokens counted so far."""
@@ -151,7 +143,7 @@ class StreamDecoder:
 
     def _stop_reason(self) -> StopReason:
         reason = _STOPS.get(self._stop or "", "stop")
-        called = any(call.index is not None for call in self._calls)
+        called = any(call.index is not None for call in self._calls.all)
         return "tool_calls" if called and reason == "stop" else reason
 
     def _chunk(self, chunk: WireObject) -> Iterator[StreamEvent]:
@@ -163,10 +155,13 @@ class StreamDecoder:
         for choice in choices:
             if choice is not None and not choice.get("index"):
                 self._count(choice.get("usage"))
-                yield from self._delta(choice.get("delta") or choice.get("message") or {})
+                whole = None if self._blocks else choice.get("message")
+                yield from self._delta(choice.get("delta") or whole or {})
                 self._stop = words(choice.get("finish_reason")) or self._stop
-        if error := chunk.get("error"):
-            raise self._failures.told(error)
+        if error := _error(chunk):
+            told = self._failures.told(error)
+            self._late = (str(told),)
+            raise told
 
     def _count(self, usage: Any) -> None:
         if isinstance(usage, dict):
@@ -175,20 +170,36 @@ class StreamDecoder:
     def _delta(self, delta: WireObject) -> Iterator[StreamEvent]:
         if not _THINKING.isdisjoint(delta):
             yield from self._thinking(delta)
-        content = delta.get("content")
-        if isinstance(content, list):
-            for part in content:
-                yield from self._part(part)
-        elif content:
-            yield from self._write("text", words(content))
-        if refusal := delta.get("refusal"):
-            yield from self._write("refusal", words(refusal))
+        yield from self._said(delta)
         pieces = delta.get("tool_calls") or ()
         for piece in [pieces] if isinstance(pieces, dict) else pieces:
             if piece is not None:
                 yield from self._call_piece(piece)
         if function := delta.get("function_call"):
             yield from self._call_piece({"index": 0, "function": function})
+
+    def _media(self, delta: WireObject) -> Iterator[StreamEvent]:
+        if spoken := wire_object(delta.get("audio")).get("transcript"):
+            yield from self._write("text", words(spoken))
+        for picture in wire_objects(delta.get("images"), "image_url"):
+            yield from self._close()
+            yield OpaqueBlock(self._next_index(), packed(picture))
+
+    def _said(self, delta: WireObject) -> Iterator[StreamEvent]:
+        """Yield the words of a piece, and what it shows beside them."""
+        content = delta.get("content")
+        if isinstance(content, list):
+            for part in content:
+                yield from self._part(part)
+        elif content and self._tags:
+            for kind, piece in self._tags.feed(words(content)):
+                yield from self._write(kind, piece)
+        elif content:
+            yield from self._write("text", words(content))
+        if not _MEDIA.isdisjoint(delta):
+            yield from self._media(delta)
+        if refusal := delta.get("refusal"):
+            yield from self._write("refusal", words(refusal))
 
     def _part(self, part: Any) -> Iterator[StreamEvent]:
         match part:
@@ -210,7 +221,10 @@ class StreamDecoder:
         if name and (delta[name] or name not in self._thought_fields):
             yield from self._think(delta[name], name)
         details = delta.get("reasoning_details")
-        for detail in details if isinstance(details, list) else []:
+        details = details if isinstance(details, list) else []
+        if text_in(details) and (self._prose is None or self._prose.kind != "thinking"):
+            yield from self._open("thinking", "")
+        for detail in details:
             gather(self._details, detail)
 
     def _think(self, text: str, name: str) -> Iterator[StreamEvent]:
@@ -234,6 +248,9 @@ class StreamDecoder:
         self, kind: Literal["text", "refusal", "thinking"], name: str
     ) -> Iterator[StreamEvent]:
         now = self._prose
+        if now is not None and now.kind == kind == "thinking" and now.is_empty and not now.field:
+            now.field = name  # begun by its details
+            return
         if now is not None and (now.kind, now.field) == (kind, name):
             return
         yield from self._close()
@@ -252,59 +269,33 @@ class StreamDecoder:
         kept: WireObject = {"field": prose.field} if prose.field else {}
         if self._details:
             kept["details"], self._details = self._details, []
-        redacted = prose.is_empty and "details" in kept
+        details = kept.get("details", [])
+        if prose.is_empty and (thought := text_in(details)):
+            prose.is_empty = False
+            yield ReasoningDelta(prose.index, thought)
+        redacted = prose.is_empty and bool(details)
         yield ReasoningEnd(prose.index, packed(kept) if kept else NO_JSON, redacted)
 
     def _call_piece(self, piece: WireObject) -> Iterator[StreamEvent]:
-        given = piece.get("function") or piece.get("custom") or {}
-        name = words(given.get("name"))
-        call = self._call_of(piece, name)
-        if "custom" in piece:
-            call.kind = "custom"
-        call.extra |= {
-            key: value
-            for key, value in piece.items()
-            if key not in _CALL_FIELDS and value is not None
-        }
+        name, text = arguments_in(piece)
+        call = self._calls.find(piece, name, text)
+        call.add(piece, text)
         if call.index is None and name:
             yield from self._close()
             call.index = self._next_index()
             yield ToolCallStart(call.index, name, call.id)
-        text = given.get("arguments", given.get("input"))
-        call.waiting.append(encoded(text).decode() if isinstance(text, dict) else words(text))
         if call.index is not None:
-            for delta in filter(None, call.waiting):
+            for delta in call.untold():
                 yield ToolCallDelta(call.index, delta)
-            call.waiting.clear()
-
-    def _call_of(self, piece: WireObject, name: str) -> _Call:
-        """Return the call a piece belongs to: by index, else by id, else the newest one."""
-        place, call_id = piece.get("index"), words(piece.get("id"))
-        found = self._by_index.get(place) if isinstance(place, int) else None
-        if place is None:
-            same = (call for call in self._calls if call.id == call_id)
-            newest = self._calls[-1] if self._calls and not name else None
-            found = next(same, None) if call_id else newest
-        is_another = call_id and name and found and found.id and found.id != call_id
-        if found is None or is_another:
-            found = _Call(call_id)
-            self._calls.append(found)
-        found.id = found.id or call_id
-        if isinstance(place, int):
-            self._by_index[place] = found
-        return found
 
     def _next_index(self) -> int:
         self._blocks += 1
         return self._blocks - 1
 
 
-def _call_wire(call: _Call, details: list[Any]) -> Raw:
-    """Return what goes back with a call: its id, its host's fields, and thinking of its own."""
-    kept: WireObject = {"id": call.id} if call.id else {}
-    if call.kind == "custom":
-        kept["type"] = "custom"
-    kept |= call.extra
-    if own := [one for one in details if id_of(one) == call.id]:
-        kept["details"] = own
-    return packed(kept) if kept else NO_JSON
+def _error(chunk: WireObject) -> Any:
+    """Return what a chunk says of an error, in the ways hosts have for it; nothing for none."""
+    if chunk.get("object") == "error":
+        return chunk
+    fault = wire_object(chunk.get("base_resp"))
+    return chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})

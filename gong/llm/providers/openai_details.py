@@ -30,6 +30,13 @@ def id_of(detail: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def text_in(details: list[Any]) -> str:
+    """Return what can be read in details, for hosts that say it nowhere else."""
+    fields = [detail for detail in details if isinstance(detail, dict)]
+    texts = [one.get(name) for one in fields for name in _GROWING]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 def _goes_on(last: dict[str, Any], piece: Any) -> bool:
     if not isinstance(piece, dict):
         return False

@@ -114,6 +114,8 @@ class StreamDecoder:
         self._has_calls = False
         self._has_items = False
         self._open: dict[Any, _Item] = {}
+        self._ended: set[str] = set()
+        """Ids of items: some hosts end one twice."""
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one event says.
@@ -158,7 +160,7 @@ class StreamDecoder:
                 yield from self._begin(_key(event), item)
             case "response.output_item.done":
                 yield from self._end_as_told(_key(event), event["item"])
-            case "response.completed" | "response.incomplete":
+            case "response.completed" | "response.incomplete" | "response.done":
                 yield from self._complete(wire_object(event.get("response")))
             case "response.failed" | "response.cancelled":
                 response = wire_object(event.get("response"))
@@ -246,7 +248,7 @@ class StreamDecoder:
     def _end_as_told(self, key: Any, wire: WireObject | None) -> Iterator[StreamEvent]:
         """Yield the end of an item, as it was so far where there is nothing in its place."""
         known = self._open.get(key)
-        if wire:
+        if wire and (known is not None or wire.get("id") not in self._ended):
             yield from self._end(key, wire)
         elif known is not None:
             yield from self._end(key, known.wire)
@@ -258,6 +260,8 @@ class StreamDecoder:
         if wire["type"] != item.kind:
             raise TypeError(f"a {item.kind} ended as {wire['type']}")
         item.wire = wire
+        if name := wire.get("id"):
+            self._ended.add(str(name))
         match item.kind:
             case "message":
                 yield from self._end_message(item)

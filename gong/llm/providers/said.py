@@ -76,6 +76,8 @@ def said(error: Any) -> Said:
             return said(first)
         case {"error": {**inner}}:
             return said(inner)
+        case {"base_resp": {"status_msg": str(message), "status_code": int(code)}}:
+            return said({"message": message, "code": code})
         case dict() as fields:
             return _said(fields)
     return Said()
@@ -94,7 +96,7 @@ def retry_after(header: str | None) -> float | None:
 
 def _said(fields: WireObject) -> Said:
     names = [fields.get(name) for name in ("code", "type", "status")]
-    code = next((name for name in names if _is_word(name)), None)
+    code = next((name for name in names if _is_word(name)), None) or _number(fields)
     details = _details(fields)
     return Said(
         _message(fields) or code or "",
@@ -113,6 +115,8 @@ def _message(fields: WireObject) -> str:
     told = next(filter(None, known), "")
     message = told if isinstance(told, str) else encoded(told).decode()
     upstream = wire_object(fields.get("metadata")).get("raw")  # what a router itself was told
+    if isinstance(upstream, dict):
+        upstream = said(upstream).message
     return f"{message}: {upstream}" if isinstance(upstream, str) and upstream else message
 
 
@@ -125,6 +129,12 @@ def _status(fields: WireObject) -> int | None:
             return number
     names = (str(fields.get(name)) for name in ("code", "type", "status"))
     return next((_STATUS_OF_CODE[name] for name in names if name in _STATUS_OF_CODE), None)
+
+
+def _number(fields: WireObject) -> str | None:
+    """Return a code that is a host's own number; None for an HTTP status."""
+    number = str(fields.get("code"))
+    return number if number.isdecimal() and int(number) not in _STATUSES else None
 
 
 def _is_word(name: Any) -> bool:

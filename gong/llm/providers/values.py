@@ -25,5 +25,5 @@ def words(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise TypeError(f"text expected, not {value!r}")
+        raise TypeError(f"text expected, not {type(value).__name__}")
     return value

@@ -150,7 +150,7 @@ WHOLE_EVENTS = [
     ToolCallDelta(2, '{"path": '),
     ToolCallDelta(2, '"a.txt"}'),
     ToolCallEnd(2, Raw(b'{"id":"toolu_1"}')),
-    Finish("tool_calls", Usage(10, 25, None, 90, 5, 130), "tool_use"),
+    Finish("tool_calls", Usage(10, 25, 4, 90, 5, 130), "tool_use"),
 ]
 
 
@@ -174,7 +174,7 @@ async def test_the_answer_is_the_same_as_one_that_was_not_streamed():
             ),
         ),
         stop_reason="tool_calls",
-        usage=Usage(10, 25, None, 90, 5, 130),
+        usage=Usage(10, 25, 4, 90, 5, 130),
         model="claude-x",
         raw_stop="tool_use",
         response_id="msg_1",
@@ -187,6 +187,18 @@ async def test_thinking_tokens_are_counted_as_reasoning():
         start(), *stop("end_turn", output_tokens=9, output_tokens_details=details)
     )
     assert answer.usage == Usage(10, 9, 7, None, None, 19)
+
+
+async def test_thinking_that_is_not_counted_is_estimated_but_never_above_the_output():
+    """llm.md, 8.5: reasoning tokens from every provider."""
+    thought = {"type": "thinking_delta", "thinking": "one two three four " * 10}
+    thinks = block(0, {"type": "thinking", "thinking": ""}, thought)
+    for output, least, most in ((500, 20, 80), (7, 7, 7)):
+        answer = await answer_for(start(), *thinks, *stop("end_turn", output_tokens=output))
+        assert least <= answer.usage.reasoning <= most
+        assert answer.usage.output == output
+    plain = await answer_for(start(), *text_block(0, "x"), *stop("end_turn"))
+    assert plain.usage.reasoning is None
 
 
 async def test_redacted_thinking_is_kept_opaque():
@@ -299,6 +311,13 @@ async def test_what_is_said_of_a_refusal_is_kept():
     *_, last = await events_for(Reply(sse(start(), *refused)))
     assert (last.stop_reason, last.raw_stop) == ("content_filter", "refusal")
     assert last.why == "cyber: This looks like an attack."
+
+
+async def test_the_borders_of_a_block_may_be_left_out_or_said_twice():
+    began, *pieces, ended = text_block(0, "Hel", "lo")
+    for events in ([began, *pieces, ended, ended], [*pieces, ended], [*pieces]):
+        answer = await answer_for(start(), *events, *stop("end_turn"))
+        assert answer.content == (Text("Hello"),)
 
 
 async def test_a_message_start_said_twice_counts_once():

@@ -265,6 +265,13 @@ async def test_a_call_that_comes_in_pieces_is_put_together(ended):
     assert answer.stop_reason == "tool_calls"
 
 
+async def test_an_answer_begins_with_the_chunk_that_says_whose_it_is():
+    counted = {"usageMetadata": {"promptTokenCount": 3}, "candidates": []}
+    answer = await answer_for(counted, chunk(text("x"), finish="STOP"))
+    whose = (answer.model, answer.response_id)
+    assert whose == (chunk()["modelVersion"], chunk()["responseId"])
+
+
 async def test_nulls_and_empty_parts_do_nothing():
     answer = await answer_for(
         {"candidates": None, "usageMetadata": None, "promptFeedback": None, "modelVersion": None},

@@ -210,6 +210,49 @@ async def test_calls_are_told_apart_however_their_host_marks_the_pieces(pieces):
     assert [json.loads(bytes(one.wire))["id"] for one in answer.tool_calls] == ["a", "b"]
 
 
+async def test_calls_that_nothing_tells_apart_but_their_arguments_are_two():
+    """Each whole at once, without ids, under the same index; a name said again is no call."""
+    answer = await answer_for(
+        calls(call(0, '{"n":', "", "read"), call(0, "1}", "", "read")),
+        calls(call(0, '{"n":2}', "", "read"), call(0, "", "", "read")),
+        chunk(finish="tool_calls"),
+    )
+    assert [json.loads(bytes(one.args)) for one in answer.tool_calls] == [{"n": 1}, {"n": 2}]
+
+
+async def test_thinking_that_stands_in_details_alone_is_read():
+    detail = {"type": "reasoning.text", "index": 0}
+    answer = await answer_for(
+        chunk({"reasoning_details": [{**detail, "text": "h"}]}),
+        chunk({"reasoning_details": [{**detail, "text": "m"}]}),
+        chunk({"content": "4"}, "stop"),
+    )
+    thinking, words = answer.content
+    assert (thinking.text, thinking.redacted, words) == ("hm", False, Text("4"))
+    assert json.loads(bytes(thinking.wire)) == {"details": [{**detail, "text": "hm"}]}
+
+
+async def test_spoken_words_are_text_and_pictures_are_kept():
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    answer = await answer_for(
+        chunk({"audio": {"id": "audio_1", "transcript": "Hel"}}),
+        chunk({"audio": {"transcript": "lo", "data": "UklG"}}),
+        chunk({"images": [picture]}, "stop"),
+    )
+    words, kept = answer.content
+    assert (words, json.loads(bytes(kept.raw))) == (Text("Hello"), picture)
+
+
+@pytest.mark.parametrize(
+    ("model", "sent"),
+    [("grok-4.7", "high"), ("grok-3-mini-fast", "high"), ("grok-4", None), ("grok-code-1", None)],
+)
+async def test_only_models_that_take_an_effort_are_told_one(model, sent):
+    """M145: xAI refuses calls that tell the others."""
+    request = replace(HELLO, model=model, reasoning_effort="high")
+    assert (await sent_for(request, merged({})["xai"])).get("reasoning_effort") == sent
+
+
 async def test_a_call_keeps_what_its_host_wants_back():
     extra = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     answer = await answer_for(calls(call(0, "{}", "a", "ls", **extra), finish="tool_calls"))
@@ -250,6 +293,18 @@ async def test_content_may_come_in_parts():
         Opaque(raw=Raw(b'{"type":"later","x":1}')),
         Text("c"),
     )
+
+
+async def test_an_answer_that_comes_whole_counts_where_nothing_came_before():
+    """Some hosts send no stream; others give all that was said with each piece."""
+    whole = {"message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}
+    assert (await answer_for({"id": "a", "model": "m", "choices": [whole]})).text == "Hello"
+    pieces = [
+        {"choices": [{"delta": {"content": one}, "message": {"content": said}}]}
+        for one, said in (("Hel", "Hel"), ("lo", "Hello"))
+    ]
+    last = {"choices": [{"delta": {}, **whole}]}
+    assert (await answer_for(*pieces, last)).text == "Hello"
 
 
 async def test_a_refusal_is_text_that_goes_back_as_one():
@@ -522,6 +577,29 @@ async def test_an_error_after_the_reason_does_not_undo_the_answer():
     told = {"error": {"code": 400, "message": "Token limit reached"}, "usage": TOKENS}
     answer = await answer_for(chunk({"content": "x"}, "length"), told)
     assert (answer.stop_reason, answer.usage) == ("length", Usage(10, 5, total=15))
+    assert answer.warnings == ("host API error (400): Token limit reached",)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"object": "error", "message": "too many tokens", "code": 400}, "ContextLengthExceeded"),
+        (
+            {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+            "QuotaExceeded",
+        ),
+        ({"error": "upstream is overloaded"}, "ServerError"),
+    ],
+    ids=["vLLM", "MiniMax", "words"],
+)
+async def test_an_error_is_found_where_hosts_put_it(told, expected):
+    events = await events_for(Reply(chunks(chunk({"content": "Hel"}), {**told, "choices": None})))
+    assert type(events[-1].error).__name__ == expected
+
+
+async def test_a_host_that_says_all_is_well_said_nothing_of_an_error():
+    fine = {"base_resp": {"status_code": 0, "status_msg": ""}}
+    assert (await answer_for(chunk({"content": "4"}, "stop", **fine))).text == "4"
 
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Quirks
+from gong.llm.presets import Quirks, merged
 from gong.llm.providers.openai_chat import OpenAIChatProvider
 from gong.llm.providers.openai_responses import OpenAIResponsesProvider
 from gong.llm.types import Request
@@ -51,6 +51,23 @@ async def test_an_error_without_a_word_means_the_request_was_too_large(status, a
             errors.ContextLengthExceeded,
             "Provider returned error",
         ),
+        (
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {"raw": {"error": {"message": "prompt is too long: 9 > 8"}}},
+                }
+            },
+            errors.ContextLengthExceeded,
+            "Provider returned error: prompt is too long",
+        ),
+        (
+            {"error": {"code": "1261", "message": "Prompt exceeds max length"}},
+            errors.ContextLengthExceeded,
+            "Prompt exceeds",
+        ),
+        ({"error": {"code": 1113, "message": "Insufficient balance"}}, errors.QuotaExceeded, ""),
         (
             {"error": {"message": "?", "code": "context_length_exceeded"}},
             errors.ContextLengthExceeded,
@@ -125,6 +142,13 @@ async def test_sessions_take_turns_without_mixing_their_histories():
             assert sent == said[session]
         await provider.close()
         assert server.connections == 1
+
+
+@pytest.mark.parametrize("name", ["ollama", "zai", "minimax"])
+def test_hosts_that_leave_the_choice_of_a_tool_to_the_model_say_so(name):
+    made = OpenAIChatProvider(merged({})[name], KEY, "")
+    modes = ("auto", "none", "required", "named")
+    assert [mode for mode in modes if made.supports_tool_choice(mode)] == ["auto"]
 
 
 def test_a_provider_says_whether_it_can_hold_an_answer_to_a_schema():

@@ -349,6 +349,17 @@ async def test_items_without_an_end_are_whole_when_the_answer_is():
     assert answer.content[1] == Text("Hello", wire=compact({"id": "msg_1"}))
 
 
+async def test_an_item_that_is_ended_twice_is_one():
+    said = message(0, "Hello")
+    answer = await answer_for(start(), *said, said[-1], end())
+    assert answer.text == "Hello"
+
+
+async def test_an_answer_may_end_in_the_word_of_other_hosts():
+    answer = await answer_for(start(), *message(0, "Hello"), {**end(), "type": "response.done"})
+    assert (answer.text, answer.stop_reason) == ("Hello", "stop")
+
+
 async def test_items_are_told_apart_by_id_where_they_have_no_place():
     def unplaced(event):
         return {key: value for key, value in event.items() if key != "output_index"}

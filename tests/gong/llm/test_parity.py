@@ -282,6 +282,22 @@ async def test_a_second_turn_begins_with_the_bytes_of_the_first(voice):
     assert {**two, name: 0} == {**one, name: 0}
 
 
+@every_voice
+async def test_by_the_fifth_turn_most_of_a_call_can_come_from_a_cache(voice):
+    """M152: llm.md, 8.6: more than half of it begins as the call before it did."""
+    messages = []
+    async with Host(voice, *voice.replies("An answer of a few words.")) as host:
+        for turn in range(5):
+            messages.append(Message("user", (Text(f"Question {turn}, of a few words as well."),)))
+            done = await generate(messages=messages, system="Be brief.", **host.how)
+            messages.append(Message("assistant", done.response.content))
+        *_, fourth, fifth = (json.dumps(_unmarked(body)).encode() for body in host.bodies)
+    same = next(
+        place for place, pair in enumerate(zip(fourth, fifth, strict=False)) if len({*pair}) > 1
+    )
+    assert same > len(fifth) / 2
+
+
 def _unmarked(value):
     """Return a body without the marks of Anthropic's cache, which wander to the newest turn."""
     if isinstance(value, list):
