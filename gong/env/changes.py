@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .protocol import Refused
+from .scanner import opened_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,16 +144,11 @@ def read_below(root: str, path: str) -> bytes:
 
     A link on the way raises OSError.
     """
-    *folders, name = _parts(root, path)
-    with ExitStack() as closing:
-        at = _opened(root, _FOLDER, None, closing)
-        for one in folders:
-            at = _opened(one, _BELOW, at, closing)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(name, flags, dir_fd=at), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "Not a regular file", path)
-            return file.read()
+    _parts(root, path)
+    with open(path, "rb", opener=partial(opened_below, root)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file", path)
+        return file.read()
 
 
 def _parts(root: str, path: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from msgspec import Struct
 from . import scanner
 from .children import NOTHING, Child
 from .globs import path_pattern
-from .native import GIT, expression, files_below
+from .native import GIT, IGNORE_FILE, expression, files_below
 from .protocol import Listed, Match, Matches
 from .scanner import file_lines
 
@@ -46,8 +46,11 @@ _OTHER_IGNORE_FILES = {".ignore", ".fdignore"}
 """What fd minds besides; it cannot be told not to."""
 _NO_HOME = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
 """Files there change what fd finds."""
-_LINE_BYTES = 1 << 26
-"""The longest line of an answer that is taken."""
+_LINE_BYTES = 1 << 22
+"""The longest line of an answer that is taken.
+
+ripgrep tells every match in a line: of one letter in a long line it says forty times the line.
+"""
 _NAME_GLOB = re.compile(r"(?:[\w.?-]|\*(?!\*))+", re.ASCII)
 """Globs of names that ripgrep reads as we do."""
 
@@ -70,7 +73,7 @@ class _Event(Struct, frozen=True):
 
 async def rg_search(program: str, place: str, search: Search) -> Matches | None:
     """Return the lines that match, by path; None where the search must go on without ripgrep."""
-    if not _is_folder(place) or not _can_be_said(search.pattern):
+    if not _is_folder(place) or not _can_be_said(search.pattern) or _would_wait(place):
         return None
     flags = [*_RG, *(["--ignore-case"] if search.ignore_case else [])]
     flags += ["--fixed-strings"] if search.literal else []
@@ -81,7 +84,7 @@ async def rg_search(program: str, place: str, search: Search) -> Matches | None:
     of_file: list[Match] = []
     binary = ""
     async with _answers((program, *flags, "--", search.pattern, "."), place) as (lines, _):
-        async for line in lines:
+        async for line in _lines(lines):
             event = _event(line)
             path = _path(event.data.path)
             if event.type == "summary":
@@ -102,7 +105,7 @@ async def rg_search(program: str, place: str, search: Search) -> Matches | None:
 async def fd_list(program: str, folder: str, pattern: str) -> tuple[Listed, ...] | None:
     """Return what below a folder matches, by path; None where fd cannot say."""
     matches = path_pattern(pattern).fullmatch
-    if _disturbed(folder):
+    if _disturbed(folder) or _would_wait(folder):
         return None
     any_folder = await asyncio.to_thread(_takes, program, _ANY_FOLDER)
     if not any_folder and not _in_repository(folder):
@@ -119,16 +122,20 @@ async def fd_list(program: str, folder: str, pattern: str) -> tuple[Listed, ...]
     return tuple(sorted(found, key=lambda one: os.fsencode(one.path).split(b"/")))
 
 
-async def scanned(place: str, search: Search) -> Matches:
-    """Return the lines that match a regular expression; ValueError when a line takes too long."""
+async def scanned(place: str, search: Search, root: str | None = None) -> Matches:
+    """Return the lines that match a regular expression; ValueError when a line takes too long.
+
+    With `root` no link below it is followed.
+    """
     expression(search)
-    files = await asyncio.to_thread(lambda: tuple(files_below(place, search.glob)))
+    files = await asyncio.to_thread(lambda: tuple(files_below(place, search.glob, root)))
     flags = [scanner.IGNORE_CASE] if search.ignore_case else []
     command = (
         sys.executable,
         "-ISWignore",
         scanner.__file__,
         *flags,
+        root or "",
         scanner.packed(search.pattern),
     )
     asked = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
@@ -186,6 +193,24 @@ def _questions(asked: bytes | None) -> Iterator[int]:
         file.write(asked)
         file.seek(0)
         yield file.fileno()
+
+
+async def _lines(answers: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the lines of an answer, up to one that is too long to be taken."""
+    while True:
+        try:
+            line = await answers.readline()
+        except ValueError:
+            return
+        if not line:
+            return
+        yield line
+
+
+def _would_wait(folder: str) -> bool:
+    """Whether a rule file at or above a folder is a pipe, which programs wait for."""
+    place = Path(folder)
+    return any((one / IGNORE_FILE).is_fifo() for one in (place, *place.parents))
 
 
 def _can_be_said(pattern: str) -> bool:

@@ -10,14 +10,16 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .protocol import DirEntry
+from .scanner import opened_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 NEW_FILE_MODE = 0o666
 """Before the umask takes its share, as with any program that creates a file."""
@@ -44,31 +46,62 @@ def write_atomic(path: str, data: bytes) -> None:
         raise
 
 
-def list_entries(path: str, depth: int) -> Iterator[DirEntry]:
-    """Yield what a folder holds, a folder before its own content; linked folders stay closed."""
-    with os.scandir(path) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
-        listed = _look_at(entry)
-        if listed is None:
-            continue
-        yield listed
-        if depth > 1 and entry.is_dir(follow_symlinks=False):
-            yield from _below(entry, depth - 1)
+def opened_folder(
+    path: str, root: str | None = None
+) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    """Give what stands in a folder; with `root` no link below it is followed."""
+    return os.scandir(path) if root is None else _opened_folder_below(root, path)
 
 
-def _below(folder: os.DirEntry[str], depth: int) -> Iterator[DirEntry]:
+@contextmanager
+def _opened_folder_below(root: str, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    handle = opened_below(root, path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for entry in list_entries(folder.path, depth):
-            yield DirEntry(f"{folder.name}/{entry.name}", entry.is_dir, entry.size)
+        with os.scandir(handle) as entries:
+            yield entries
+    finally:
+        os.close(handle)
+
+
+def status_below(root: str, path: str) -> os.stat_result:
+    """Return the status of what is at `path`, itself no link; no link below `root` is followed."""
+    if path.rstrip("/") == root.rstrip("/"):
+        return os.stat(root)  # noqa: PTH116 (as below)
+    folder, _, name = path.rstrip("/").rpartition("/")
+    handle = opened_below(root, folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return os.stat(name, dir_fd=handle, follow_symlinks=False)
+    finally:
+        os.close(handle)
+
+
+def list_entries(path: str, depth: int, root: str | None = None) -> Iterator[DirEntry]:
+    """Yield what a folder holds, a folder before its own content; linked folders stay closed.
+
+    With `root` no link below it is followed, and nothing is told of where links lead.
+    """
+    with opened_folder(path, root) as entries:
+        looked_at = [(one, _look_at(one, follow=root is None)) for one in entries]
+        kinds = {one.name: one.is_dir(follow_symlinks=False) for one, _ in looked_at}
+    found = (listed for _, listed in looked_at if listed is not None)
+    for one in sorted(found, key=lambda listed: listed.name):
+        yield one
+        if depth > 1 and kinds[one.name]:
+            yield from _below(f"{path}/{one.name}", one.name, depth - 1, root)
+
+
+def _below(path: str, name: str, depth: int, root: str | None) -> Iterator[DirEntry]:
+    try:
+        for entry in list_entries(path, depth, root):
+            yield DirEntry(f"{name}/{entry.name}", entry.is_dir, entry.size)
     except OSError:
         # A folder that may not be opened has been named; its content cannot be.
         return
 
 
-def _look_at(entry: os.DirEntry[str]) -> DirEntry | None:
+def _look_at(entry: os.DirEntry[str], *, follow: bool) -> DirEntry | None:
     try:
-        status = entry.stat()
+        status = entry.stat(follow_symlinks=follow)
     except OSError:
         # A dangling link, or a name that went away meanwhile.
         return None

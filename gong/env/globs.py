@@ -11,10 +11,14 @@ import re
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
     "digit": "0-9",
+    "graph": "!-.0-~",
     "lower": "a-z",
+    "print": " -.0-~",
     "punct": "!-/:-@\\[-`{-~",
-    "space": "\\s",
+    "space": " \\t\\n\\r",
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }

@@ -1,11 +1,14 @@
 """What .gitignore files leave out, by the rules of gitignore(5); pure.
 
 The last rule that matches decides, and those of a deeper folder come after those above it. What
-stands in a folder that is left out is never asked about.
+stands in a folder that is left out is never asked about. As in git, a pattern is held against the
+bytes of a name: here each byte is a character.
 """
 
 from __future__ import annotations
 
+import codecs
+import os
 import re
 from typing import NamedTuple
 
@@ -34,17 +37,21 @@ class Ignored(NamedTuple):
 
     def leaves_out(self, path: str, *, is_dir: bool) -> bool:
         """Whether something absolute below the folder is left out."""
-        below = path[len(self.folder.rstrip("/")) + 1 :]
+        below = _bytewise(path[len(self.folder.rstrip("/")) + 1 :])
         for rule in reversed(self.rules):
             if (is_dir or not rule.folders_only) and rule.pattern.fullmatch(below):
                 return not rule.keeps
         return self.outer is not None and self.outer.leaves_out(path, is_dir=is_dir)
 
 
-def rules_of(text: str) -> tuple[Rule, ...]:
+def rules_of(data: bytes) -> tuple[Rule, ...]:
     """Return the rules of a .gitignore file, in order."""
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = data.removeprefix(codecs.BOM_UTF8).decode("latin-1").split("\n")
     return tuple(rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None)
+
+
+def _bytewise(path: str) -> str:
+    return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def _rule(line: str) -> Rule | None:

@@ -6,6 +6,7 @@ import asyncio
 import os.path
 import platform
 import shutil
+import stat
 import sys
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from ..errors import ConfigurationError, FolderGone
 from .changes import commit, read_below, write_below
 from .engines import fd_list, rg_search, scanned
-from .files import list_entries, read_regular, write_atomic
+from .files import list_entries, read_regular, status_below, write_atomic
 from .native import glob_below, grep_below, is_plain
 from .paths import absolute
 from .processes import Command, Output
@@ -111,9 +112,13 @@ class LocalEnvironment:
         """Make every change, or none; once begun they are finished, even if cancelled."""
         return await _finished(commit, root, changes)
 
-    async def grep(self, path: str, search: Search) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
         """Search with ripgrep where it is installed; see the protocol."""
         place = self._at(path)
+        if root is not None:  # ripgrep opens files by their names
+            if is_plain(search):
+                return await asyncio.to_thread(grep_below, place, search, root)
+            return await scanned(place, search, root)
         program = self._program("rg")
         found = await rg_search(program, place, search) if program else None
         if found is not None:
@@ -122,20 +127,26 @@ class LocalEnvironment:
             return await asyncio.to_thread(grep_below, place, search)
         return await scanned(place, search)
 
-    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
         """Look with fd where it is installed; see the protocol."""
         place = self._at(path)
+        if root is not None:
+            return await asyncio.to_thread(glob_below, place, pattern, root)
         program = self._program("fd", "fdfind")
         found = await fd_list(program, place, pattern) if program else None
         return await asyncio.to_thread(glob_below, place, pattern) if found is None else found
 
-    async def file_exists(self, path: str) -> bool:
+    async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""
+        if root is not None:
+            return await asyncio.to_thread(_is_below, root, path)
         return await asyncio.to_thread(Path(self._at(path)).exists)
 
-    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+    async def list_directory(
+        self, path: str, depth: int = 1, root: str | None = None
+    ) -> tuple[DirEntry, ...]:
         """Return what a folder holds, by name, `depth` levels deep."""
-        return await asyncio.to_thread(lambda: tuple(list_entries(self._at(path), depth)))
+        return await asyncio.to_thread(lambda: tuple(list_entries(self._at(path), depth, root)))
 
     async def exec_command(
         self,
@@ -192,6 +203,13 @@ _PLATFORMS: Mapping[str, Platform] = {
     "emscripten": "wasm",
     "wasi": "wasm",
 }
+
+
+def _is_below(root: str, path: str) -> bool:
+    try:
+        return not stat.S_ISLNK(status_below(root, path).st_mode)
+    except OSError:
+        return False
 
 
 async def _finished(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -102,13 +102,17 @@ class MemoryEnvironment:
                 return Refused(error, change.path, ())
         return None
 
-    async def file_exists(self, path: str) -> bool:
+    async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there."""
+        _ = root
         place = self.resolve(path)
         return place in self.files or self._is_folder(place)
 
-    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+    async def list_directory(
+        self, path: str, depth: int = 1, root: str | None = None
+    ) -> tuple[DirEntry, ...]:
         """Return what a folder holds, by name, `depth` levels deep."""
+        _ = root
         listed = self._below(self.resolve(path))
         return tuple(
             DirEntry(name, data is None, None if data is None else len(data))
@@ -116,8 +120,9 @@ class MemoryEnvironment:
             if name.count("/") < depth
         )
 
-    async def grep(self, path: str, search: Search) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
         """Search the files; see the protocol."""
+        _ = root
         place, matches = self.resolve(path), line_test(search)
         wanted = path_pattern(search.glob).fullmatch if search.glob else None
         whole = {posixpath.basename(place): self.files[place]} if place in self.files else None
@@ -128,8 +133,9 @@ class MemoryEnvironment:
             found += [Match(name, number) for number in numbers(text_lines(data), matches)]
         return Matches(tuple(found[: search.limit]), limited=len(found) >= search.limit)
 
-    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
         """Return what matches; see the protocol."""
+        _ = root
         matches = path_pattern(pattern).fullmatch
         kept = self._kept(self.resolve(path)).items()
         return tuple(Listed(name, data is None, 0) for name, data in kept if matches(name))
@@ -197,4 +203,4 @@ class MemoryEnvironment:
 
     def _rules(self, folder: str, outer: Ignored | None) -> Ignored | None:
         text = self.files.get(f"{folder.rstrip('/')}/.gitignore")
-        return outer if text is None else Ignored(folder, rules_of(text.decode()), outer)
+        return outer if text is None else Ignored(folder, rules_of(text), outer)

@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .files import opened_folder, read_regular, status_below
 from .globs import path_pattern
 from .ignore import Ignored, rules_of
 from .protocol import Listed, Match, Matches
@@ -25,86 +26,89 @@ if TYPE_CHECKING:
 
     from .protocol import Search
 
+    _Found = tuple[str, bool, os.DirEntry[str]]
+    """Path below the folder, whether it is a folder itself, and what the system said of it."""
+
 GIT = ".git"
-_IGNORE_FILE = ".gitignore"
+IGNORE_FILE = ".gitignore"
 _EXCLUDE_FILE = "info/exclude"
 _PLAIN = re.compile(r"[^\\.^$*+?{}\[\]|()]*")
 
 
-def glob_below(folder: str, pattern: str) -> tuple[Listed, ...]:
+def glob_below(folder: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
     """Return what below a folder matches a pattern; ValueError for one that is none."""
     matches = path_pattern(pattern).fullmatch
     return tuple(
-        Listed(path, entry.is_dir(follow_symlinks=False), changed_ns(entry.path))
-        for path, entry in _walk(folder)
+        Listed(path, is_dir, changed_ns(f"{folder}/{path}", root))
+        for path, is_dir, _ in _walk(folder, root)
         if matches(path)
     )
 
 
-def grep_below(place: str, search: Search) -> Matches:
+def grep_below(place: str, search: Search, root: str | None = None) -> Matches:
     """Return the lines that match, in the files below a folder or in one file."""
     matches = line_test(search)
     found: list[Match] = []
-    for path, name in files_below(place, search.glob):
-        for number in numbers(file_lines(path), matches):
+    for path, name in files_below(place, search.glob, root):
+        for number in numbers(file_lines(path, root), matches):
             found.append(Match(name, number))
             if len(found) == search.limit:
                 return Matches(tuple(found), limited=True)
     return Matches(tuple(found), limited=False)
 
 
-def files_below(place: str, glob: str | None) -> Iterator[tuple[str, str]]:
+def files_below(place: str, glob: str | None, root: str | None = None) -> Iterator[tuple[str, str]]:
     """Yield path and name of each file to be searched; the name starts from the folder."""
     wanted = path_pattern(glob).fullmatch if glob else None
-    return ((path, name) for path, name in _files(place) if wanted is None or wanted(name))
+    return ((path, name) for path, name in _files(place, root) if wanted is None or wanted(name))
 
 
-def changed_ns(path: str) -> int:
+def changed_ns(path: str, root: str | None = None) -> int:
     """Return when a file changed, 0 where that is not known."""
     try:
-        return os.lstat(path).st_mtime_ns
+        return (status_below(root, path) if root else os.lstat(path)).st_mtime_ns
     except OSError:
         return 0
 
 
-def _files(place: str) -> Iterator[tuple[str, str]]:
-    if not Path(place).is_dir():
-        if not stat.S_ISREG(Path(place).stat().st_mode):
+def _files(place: str, root: str | None) -> Iterator[tuple[str, str]]:
+    mode = (status_below(root, place) if root else Path(place).stat()).st_mode
+    if not stat.S_ISDIR(mode):
+        if not stat.S_ISREG(mode):
             # A pipe or a device may have no end.
             raise OSError(errno.EINVAL, "Not a regular file", place)
         yield place, Path(place).name
         return
-    for path, entry in _walk(place):
-        if entry.is_file(follow_symlinks=False):
-            yield entry.path, path
+    for path, is_dir, entry in _walk(place, root):
+        if not is_dir and entry.is_file(follow_symlinks=False):
+            yield f"{place}/{path}", path
 
 
-def _walk(folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield what is below a folder, with its path from there."""
-    yield from _entries(folder, "", _above(folder))
+def _walk(folder: str, root: str | None) -> Iterator[_Found]:
+    """Yield what is below a folder, with its path from there; no link below `root` is followed."""
+    yield from _entries(folder, "", _above(folder), root)
 
 
-def _entries(
-    folder: str, prefix: str, outer: Ignored | None
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _entries(folder: str, prefix: str, outer: Ignored | None, root: str | None) -> Iterator[_Found]:
     try:
-        with os.scandir(folder) as listed:
-            entries = sorted(listed, key=lambda entry: os.fsencode(entry.name))
+        with opened_folder(folder, root) as listed:
+            # Asked now: later the folder may be closed, and the answer is kept.
+            entries = [(one.name, one.is_dir(follow_symlinks=False), one) for one in listed]
     except OSError:
         if not prefix:
             raise
         # A folder that may not be opened is passed over, as other programs do.
         return
-    names = {entry.name for entry in entries}
+    entries.sort(key=lambda entry: os.fsencode(entry[0]))
+    names = {name for name, _, _ in entries}
     ignored = _excluded(folder) if GIT in names else outer
-    ignored = _with_file(folder, ignored) if _IGNORE_FILE in names else ignored
-    for entry in entries:
-        is_dir = entry.is_dir(follow_symlinks=False)
-        if entry.name == GIT or (ignored and ignored.leaves_out(entry.path, is_dir=is_dir)):
+    ignored = _with_file(folder, ignored) if IGNORE_FILE in names else ignored
+    for name, is_dir, entry in entries:
+        if name == GIT or (ignored and ignored.leaves_out(f"{folder}/{name}", is_dir=is_dir)):
             continue
-        yield prefix + entry.name, entry
+        yield prefix + name, is_dir, entry
         if is_dir:
-            yield from _entries(entry.path, f"{prefix}{entry.name}/", ignored)
+            yield from _entries(f"{folder}/{name}", f"{prefix}{name}/", ignored, root)
 
 
 def _above(folder: str) -> Ignored | None:
@@ -126,15 +130,15 @@ def _excluded(folder: str) -> Ignored | None:
 
 
 def _with_file(folder: str, outer: Ignored | None) -> Ignored | None:
-    return _with_rules(folder, _IGNORE_FILE, outer)
+    return _with_rules(folder, IGNORE_FILE, outer)
 
 
 def _with_rules(folder: str, name: str, outer: Ignored | None) -> Ignored | None:
     try:
-        text = Path(folder, name).read_bytes().decode("utf-8", "surrogateescape")
+        rules = rules_of(read_regular(f"{folder}/{name}"))
     except OSError:
+        # Not there, closed, or a pipe that would be waited for.
         return outer
-    rules = rules_of(text)
     return Ignored(folder, rules, outer) if rules else outer
 
 

@@ -167,23 +167,29 @@ class ExecutionEnvironment(Protocol):
         """
         ...
 
-    async def grep(self, path: str, search: Search) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
         """Search the text files at or below `path`, without what .gitignore files leave out.
 
-        ValueError for a pattern that is no regular expression.
+        ValueError for a pattern that is no regular expression. `root` as in `read_file`, here
+        and below.
         """
         ...
 
-    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
         """Return what below a folder matches, by path, without what .gitignore files leave out."""
         ...
 
-    async def file_exists(self, path: str) -> bool:
+    async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""
         ...
 
-    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
-        """Return what a folder holds, `depth` levels deep, without what cannot be looked at."""
+    async def list_directory(
+        self, path: str, depth: int = 1, root: str | None = None
+    ) -> tuple[DirEntry, ...]:
+        """Return what a folder holds, `depth` levels deep, without what cannot be looked at.
+
+        A link is shown as what it leads to; with `root`, as a file.
+        """
         ...
 
     async def exec_command(

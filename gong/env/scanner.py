@@ -1,17 +1,20 @@
 """Lines of files that match a pattern; as a program, so that a pattern can be ended.
 
 Python's regular expressions may work on one line for ever and let nothing else run meanwhile. Here
-the system ends the program when it does. Run as a file it is given a pattern and reads paths from
-standard input, each ended by a zero byte; it writes a line "PATH LINE" for each match, both as
-numbers, of a path from 0. It imports none of our rooms, so that it begins at once.
+the system ends the program when it does. Run as a file it is given a pattern and the folder that
+the files stand below, or nothing, and reads paths from standard input, each ended by a zero byte;
+it writes a line "PATH LINE" for each match, both as numbers, of a path from 0. It imports none of
+our rooms, so that it begins at once.
 """
 
 from __future__ import annotations
 
 import codecs
+import os
 import re
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,10 +30,33 @@ IGNORE_CASE = "-i"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def file_lines(path: str) -> list[str]:
-    """Return the lines of a text file without their ends; none of a binary one or a closed one."""
+def opened_below(root: str, path: str, flags: int) -> int:
+    """Return a descriptor of what is at `path`; both are real paths, and a link raises OSError.
+
+    Folders are opened one by one from `root`, so that no link put there meanwhile leads out.
+    """
+    folder = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    at = os.open(root, folder)
+    *folders, last = path[len(root) :].strip("/").split("/")
+    if not last:
+        return at
+    for name, kind in (*((one, folder) for one in folders), (last, flags)):
+        try:
+            found = os.open(name, kind | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+        finally:
+            os.close(at)
+        at = found
+    return at
+
+
+def file_lines(path: str, root: str | None = None) -> list[str]:
+    """Return the lines of a text file without their ends; none of a binary one or a closed one.
+
+    With `root` no link below it is followed.
+    """
+    opener = partial(opened_below, root) if root else None
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes as long to load as a search
+        with open(path, "rb", opener=opener) as file:
             data = file.read()
     except OSError:
         return []
@@ -56,12 +82,12 @@ def numbers(lines: Sequence[str], matches: Callable[[str], object]) -> Iterator[
 
 def main() -> None:
     """Search the files that standard input names."""
-    *flags, source = sys.argv[1:]
+    *flags, root, source = sys.argv[1:]
     ignore_case = re.IGNORECASE if IGNORE_CASE in flags else re.NOFLAG
     pattern = re.compile(unpacked(source), ignore_case)
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
     for index, path in enumerate(paths):
-        lines = file_lines(path.decode("utf-8", "surrogateescape"))
+        lines = file_lines(path.decode("utf-8", "surrogateescape"), root)
         for start in range(0, len(lines), BATCH):
             signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
             found = numbers(lines[start : start + BATCH], pattern.search)

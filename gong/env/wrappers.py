@@ -77,21 +77,23 @@ class Wrapper:
         """As inside."""
         return await self.inner.change_files(changes, root)
 
-    async def grep(self, path: str, search: Search) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
         """As inside."""
-        return await self.inner.grep(path, search)
+        return await self.inner.grep(path, search, root)
 
-    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
         """As inside."""
-        return await self.inner.glob(path, pattern)
+        return await self.inner.glob(path, pattern, root)
 
-    async def file_exists(self, path: str) -> bool:
+    async def file_exists(self, path: str, root: str | None = None) -> bool:
         """As inside."""
-        return await self.inner.file_exists(path)
+        return await self.inner.file_exists(path, root)
 
-    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+    async def list_directory(
+        self, path: str, depth: int = 1, root: str | None = None
+    ) -> tuple[DirEntry, ...]:
         """As inside."""
-        return await self.inner.list_directory(path, depth)
+        return await self.inner.list_directory(path, depth, root)
 
     async def exec_command(
         self,
@@ -166,21 +168,27 @@ class Confined(Wrapper):
         await self._inside(root)
         return await self.inner.change_files(changes, root)
 
-    async def grep(self, path: str, search: Search) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
         """Search below one of the folders."""
-        return await self.inner.grep((await self._inside(path))[0], search)
+        real, own = await self._inside(path)
+        return await self.inner.grep(real, search, root or own)
 
-    async def glob(self, path: str, pattern: str) -> tuple[Listed, ...]:
+    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
         """Look below one of the folders."""
-        return await self.inner.glob((await self._inside(path))[0], pattern)
+        real, own = await self._inside(path)
+        return await self.inner.glob(real, pattern, root or own)
 
-    async def file_exists(self, path: str) -> bool:
+    async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Look below one of the folders."""
-        return await self.inner.file_exists((await self._inside(path))[0])
+        real, own = await self._inside(path)
+        return await self.inner.file_exists(real, root or own)
 
-    async def list_directory(self, path: str, depth: int = 1) -> tuple[DirEntry, ...]:
+    async def list_directory(
+        self, path: str, depth: int = 1, root: str | None = None
+    ) -> tuple[DirEntry, ...]:
         """List below one of the folders."""
-        return await self.inner.list_directory((await self._inside(path))[0], depth)
+        real, own = await self._inside(path)
+        return await self.inner.list_directory(real, depth, root or own)
 
     async def _inside(self, path: str) -> tuple[str, str]:
         """Return where a path leads and the folder it is below."""

@@ -15,7 +15,7 @@ class Piece(NamedTuple):
     in_quotes: bool = False
     """Whether a variable or an unknown part stands in double quotes: no blank splits it."""
     default: str | None = None
-    """What stands for a variable that is empty: `${name:-default}`."""
+    """What stands for a variable that is empty: `${name:-default}`; other names follow a dollar."""
     filled: bool = False
     """Whether the shell stops where the variable is empty: `${name:?}`."""
     inside: tuple[Command, ...] = ()

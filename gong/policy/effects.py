@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .expansion import Arguments, State
-    from .hazards import Use
+    from .use import Use
 
 DECLARE = {"declare", "export", "local", "readonly", "typeset"}
 """Builtins whose assignments stay."""
 SETTERS = {"set", "unset", "read", "mapfile", "readarray", *DECLARE}
 """Builtins that may do no more than to set variables or options of the shell."""
 
-_OPTION = re.compile(r"[-+][A-Za-z]+|errexit|nounset|pipefail|xtrace|noglob|--?|[A-Za-z_]\w*")
+_OPTION = re.compile(r"[-+][A-Za-z]+|--?|[A-Za-z_]\w*")
+_SET = re.compile(
+    r"[-+][euxfvEoC]+|errexit|nounset|pipefail|xtrace|verbose|noglob|noclobber|errtrace"
+)
+"""What `set` may be told: options that only stop a script earlier, or show what it does."""
+_MOST_READ = 4  # so many of the lines and words a name may read are looked at
+_WIDE = re.compile(r"(?:^|\s)[/~.*-]")
+"""What is read matters where it names a place or is an option."""
 _HISTORY = {"HISTFILE": {"", "/dev/null"}, "HISTSIZE": {"0"}, "HISTFILESIZE": {"0"}}
 
 
@@ -66,10 +73,11 @@ def harmless(name: str) -> bool:
 
 def only_sets(name: str, arguments: Arguments) -> bool:
     """Whether a builtin does no more than to set variables or options of the shell."""
-    if not all(one.known and _OPTION.fullmatch(one.text) for one in arguments):
+    allowed = _SET if name == "set" else _OPTION
+    if not all(one.known and allowed.fullmatch(one.text) for one in arguments):
         return False
-    if name == "set":
-        return bool(arguments)  # alone it prints every variable
+    if name == "set":  # alone, or with a bare -o, it prints every variable or option
+        return arguments[-1:] != () and arguments[-1].text[-1:] != "o"
     names = operands(arguments)
     return all(harmless(one.text) for one in names) and bool(names)
 
@@ -94,13 +102,19 @@ def line(use: Use) -> str | None:
 
 def appended(use: Use) -> Arguments:
     """Return what xargs adds to its command."""
-    known_texts = [text for one in use.before for text in printed(one)]
+    printed_texts = [text for one in (*use.before, *use.inside) for text in printed(one)]
+    known_texts = (*printed_texts, *use.given)
     known = tuple(Argument(word) for text in known_texts for word in text.split())
     return (*known, Argument("", known=False))
 
 
-def remember(arguments: Arguments, state: State, *, certain: bool) -> None:
-    """Keep in the state what a builtin changes about the commands after it."""
+def remember(
+    arguments: Arguments, state: State, fed: tuple[str, ...] = (), *, certain: bool
+) -> None:
+    """Keep in the state what a builtin changes about the commands after it.
+
+    `fed` are the texts it may read from standard input, as far as they are known.
+    """
     name = arguments[0].text
     given = operands(arguments[1:])
     if name in {"cd", "pushd"} and arguments[0].known:
@@ -116,4 +130,6 @@ def remember(arguments: Arguments, state: State, *, certain: bool) -> None:
     elif name == "popd":
         state.folders = (None, *state.folders)
     elif name in {"read", "mapfile", "readarray", "getopts", "unset"}:
-        state.variables |= {one.text: (None,) for one in given}
+        known = (one for text in fed for one in (*text.split("\n"), *text.split()))
+        wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))
+        state.variables |= {one.text: (*wide[:_MOST_READ], None) for one in given}

@@ -24,6 +24,8 @@ MOST = 32
 """So many readings of one command are looked at, and so many words of one brace."""
 _GLOB = re.compile(r"[*?\[]")
 _BLANKS = re.compile(r"[ \t\n]+")
+_NOTHING = re.compile(r"(?!)")
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 _TILDE = re.compile(r"~([a-z_][\w-]*)?(?=/|$)")
 _BRACES = re.compile(r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
 
@@ -73,8 +75,10 @@ def readings(words: tuple[Word, ...], state: State) -> Iterator[Arguments]:
     names = dict.fromkeys(piece.text for piece in pieces)
     defaults = {piece.text: piece.default for piece in pieces if piece.default}
     choices = [_choices(name, defaults.get(name), state) for name in names]
-    for values in islice(product(*choices), MOST):
-        yield _arguments(words, dict(zip(names, values, strict=True)), state.home)
+    for blanks in dict.fromkeys(map(_blanks, state.values("IFS"))):
+        for values in islice(product(*choices), MOST):
+            known = dict(zip(names, values, strict=True))
+            yield _arguments(words, known, state.home, blanks)
 
 
 def complete(words: tuple[Word, ...], state: State) -> bool:
@@ -99,15 +103,36 @@ def _joined(arguments: Arguments) -> str | None:
 
 def _choices(name: str, default: str | None, state: State) -> tuple[str | None, ...]:
     values = state.values(name)
-    return (*values, default) if default else values
+    return (*values, *_filled(default, state)) if default else values
 
 
-def _arguments(words: tuple[Word, ...], values: Mapping[str, str | None], home: str) -> Arguments:
+def _filled(default: str, state: State) -> tuple[str | None, ...]:
+    """Return what a default may be; of several variables in it only the first is looked up."""
+    found = _VARIABLE.search(default)
+    if found is None:
+        return (default,)
+    start, end = default[: found.start()], default[found.end() :]
+    return tuple(None if one is None else f"{start}{one}{end}" for one in state.values(found[1]))
+
+
+def _blanks(characters: str | None) -> re.Pattern[str]:
+    """Return what parts the words of an unquoted value, for a value of IFS."""
+    if characters in {None, " "}:
+        return _BLANKS
+    return re.compile(f"[{re.escape(characters or '')}]+") if characters else _NOTHING
+
+
+def _arguments(
+    words: tuple[Word, ...],
+    values: Mapping[str, str | None],
+    home: str,
+    blanks: re.Pattern[str],
+) -> Arguments:
     return tuple(
         argument
         for word in words
         for spread in _braced(word)
-        for argument in _fields(_at_home(spread, home), values)
+        for argument in _fields(_at_home(spread, home), values, blanks)
     )
 
 
@@ -181,7 +206,7 @@ class _Field:
         return Argument(self.text, self.known, self.glob, self.inside)
 
 
-def _fields(word: Word, values: Mapping[str, str | None]) -> Arguments:
+def _fields(word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str]) -> Arguments:
     fields = [_Field()]
     for piece in word:
         value = values.get(piece.text) if piece.kind == "variable" else None
@@ -195,13 +220,13 @@ def _fields(word: Word, values: Mapping[str, str | None]) -> Arguments:
             fields[-1].add(value, quoted=True)
             fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched
         else:
-            _split(fields, value)
+            _split(fields, blanks.split(value))
     return tuple(one.done() for one in fields if one.there)
 
 
-def _split(fields: list[_Field], value: str) -> None:
-    """Add an unquoted value: blanks begin a new argument."""
-    first, *others = _BLANKS.split(value)
+def _split(fields: list[_Field], parts: list[str]) -> None:
+    """Add an unquoted value, whose later parts begin new arguments."""
+    first, *others = parts
     fields[-1].add(first)
     for other in others:
         fields.append(_Field())

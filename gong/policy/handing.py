@@ -16,8 +16,8 @@ from .tables import table
 
 if TYPE_CHECKING:
     from .expansion import Arguments
-    from .hazards import Use
     from .places import Places
+    from .use import Use
 
 NAME = Argument("{}")
 """Stands for a file below the folder."""

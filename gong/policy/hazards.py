@@ -6,22 +6,21 @@ Every function takes one use of a program and returns why it is dangerous, or No
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .expansion import Argument
 from .matching import any_option, in_place, meets, operands, value_of
+from .removing import removed
 from .tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .expansion import Arguments
+    from .expansion import Argument, Arguments
     from .places import Places
     from .tables import Rule
+    from .use import Use
 
 _RECURSIVE = ["-r", "-R", "--recursive"]
 _SOURCES = {".", "source", "eval"}
@@ -33,24 +32,6 @@ _RUN = re.compile(
 )
 _LIST = re.compile(r"(?:run|call|Popen|check_\w+|spawn\w*|exec\w*)\s*\(\s*\[([^\]]+)\]")
 _LITERAL = re.compile(r"[\"']([^\"']*)[\"']")
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One program with its arguments, and what is around it."""
-
-    name: str
-    """In lower case, without its folder; empty when an expansion decides it."""
-    arguments: Arguments
-    places: Places
-    before: tuple[Use, ...] = ()
-    """What its pipeline runs before it."""
-    inside: tuple[Use, ...] = ()
-    """What the substitutions among its arguments run."""
-    given: tuple[str, ...] = ()
-    """Texts it may read from standard input, as far as they are known."""
-    read: Arguments = ()
-    """Files that are redirected into it."""
 
 
 def dangers(use: Use) -> Iterator[str]:
@@ -78,22 +59,6 @@ def _unknown_program(use: Use) -> str | None:
     return None
 
 
-def _find(use: Use) -> str | None:
-    """Look at a find that removes what it finds, itself or through xargs."""
-    changes = {*table().words.removers, "chmod", "chown", "chgrp"}
-    if use.name == "find":
-        removes = any(
-            one.text == "-delete"
-            or (left.text.startswith(("-exec", "-ok")) and _base(one) in changes)
-            for left, one in pairwise((Argument(""), *use.arguments))
-        )
-        return _found(use) if removes else None
-    if use.name in changes:
-        found = (_found(one) for one in use.before if one.name in {"find", "fd"})
-        return next((one for one in found if one), None)
-    return None
-
-
 def _behind(use: Use) -> str | None:
     """Look at the arguments of a program that is not known as if it ran them."""
     words = table().words
@@ -104,23 +69,6 @@ def _behind(use: Use) -> str | None:
             if rule.place and meets(rule, use.arguments[index + 1 :], use.places, ()):
                 return rule.reason
     return None
-
-
-def _found(use: Use) -> str | None:
-    narrowed = any(one.text in table().words.narrowing for one in use.arguments)
-    for one in _starts(use.arguments):
-        if use.places.foreign(one) or (not narrowed and use.places.vital(one)):
-            return "removes or changes what a whole system, home or workspace folder holds"
-    return None
-
-
-def _starts(arguments: Arguments) -> Arguments:
-    """Return the folders a find begins in."""
-    ends = (i for i, one in enumerate(arguments) if one.text[:1] in {"-", "(", "!"} and one.text)
-    first = arguments[: next(ends, len(arguments))]
-    return first or (
-        (arguments[0]._replace(text=".", known=True, glob=False),) if arguments else ()
-    )
 
 
 def _base(argument: Argument) -> str:
@@ -291,7 +239,7 @@ _CHECKS: tuple[Callable[[Use], str | None], ...] = (
     *(
         _unknown_program,
         _behind,
-        _find,
+        removed,
         _fed_shell,
         _code,
         _database,

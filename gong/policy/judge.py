@@ -6,24 +6,17 @@ A judge is used for one command line; what it finds gathers in `found`, and noth
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .effects import (
-    DECLARE,
-    SETTERS,
-    appended,
-    assigned,
-    line,
-    only_sets,
-    printed,
-    redirected,
-    remember,
-)
+from .around import At, given, resolved, use_of
+from .carried import FETCHED, Carried
+from .effects import DECLARE, SETTERS, appended, assigned, only_sets, redirected, remember
 from .expansion import State, complete, readings, texts
 from .handing import NAME, lists, only_hands, without_harmless
-from .hazards import Use, dangers, embedded
+from .hazards import dangers, embedded
 from .level import Judgement, Level, judgement
 from .matching import only_reads
 from .shell import parsed
@@ -33,9 +26,10 @@ from .wrapping import inner
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .command import Command, Parsed, Piece, Redirect, Word
+    from .command import Command, Parsed, Redirect
     from .expansion import Argument, Arguments
     from .places import Places
+    from .use import Use
     from .wrapping import Inner
 
 _DEEPEST = 8  # so many commands inside of commands are looked at
@@ -43,17 +37,8 @@ _SYSTEM_FOLDERS = {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin
 _SYSTEM_FOLDERS |= {"/opt/homebrew/bin"}
 _SHREDS = re.compile(r"[;&|\n(){}`]+")
 _MOST_SHREDS = 64
-_READ_SCRIPTS = {"source", ".", "ssh", "su"}
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    """Where a command stands."""
-
-    command: Command
-    state: State
-    places: Places
-    feeders: tuple[Command, ...]
+_MOST_TEXTS = 64
+_READ_SCRIPTS = {"source", ".", "ssh", "su", "at", "batch"}
 
 
 @dataclass(slots=True)
@@ -66,6 +51,11 @@ class Judge:
     uses: dict[Command, list[Use]] = field(default_factory=dict)
     """What each command runs, as far as it was judged."""
     functions: set[str] = field(default_factory=set)
+    running: set[str] = field(default_factory=set)
+    looked_at: list[str] = field(default_factory=list)
+    """Texts of files and aliases whose dangers were looked for."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    carried: Carried = field(default_factory=Carried)
     loose: set[str] = field(default_factory=set)
     """Names set in loops and branches: they keep every value they ever may have."""
 
@@ -137,58 +127,35 @@ class Judge:
         self.found.append(judgement(level, reason, part))
 
     def _command(self, command: Command, state: State, feeders: tuple[Command, ...]) -> None:
-        at = _At(command, state, replace(self.places, folders=state.folders), feeders)
-        for redirect in command.redirects:
-            self._redirect(redirect, at)
+        at = At(command, state, replace(self.places, folders=state.folders), feeders)
+        written = [target for one in command.redirects for target in self._redirect(one, at)]
         self._assignments(at)
-        words = tuple(self._resolved(word, state) for word in command.words)
+        words = tuple(resolved(word, state, self.uses) for word in command.words)
         read = [one for one in readings(words, state) if one]
         for arguments in read:
             self._arguments(arguments, at)
-            remember(arguments, state, certain=command.certain and len(read) == 1)
+            fed = tuple(given(at, self.uses)) if arguments[0].text == "read" else ()
+            remember(arguments, state, fed, certain=command.certain and len(read) == 1)
+        self.carried.keep(self.uses.get(command, ()), written)
         if not complete(words, state):
             self._add(Level.ASK, "may stand for too many commands", command.source)
 
-    def _resolved(self, word: Word, state: State) -> Word:
-        """Return the word with `$(echo …)` and `$(pwd)` as variables that hold what they print.
-
-        `<(…)` is the name of a pipe.
-        """
-        return tuple(self._output(piece, state) for piece in word)
-
-    def _output(self, piece: Piece, state: State) -> Piece:
-        if piece.kind == "unknown" and piece.text[:2] == "<(":
-            return piece._replace(kind="quoted", text="/dev/fd/63")
-        ran = [use for one in piece.inside for use in self.uses.get(one, ())]
-        if (
-            piece.kind != "unknown"
-            or piece.text[:1] not in "$`"
-            or not ran
-            or len(piece.inside) > 1
-        ):
-            return piece
-        if all(one.name == "pwd" and not one.arguments for one in ran):
-            values: tuple[str | None, ...] = state.folders
-        elif all(one.name in {"echo", "printf"} for one in ran):
-            values = tuple(line(one) for one in ran)
-        else:
-            return piece
-        state.variables[piece.text] = values
-        return piece._replace(kind="variable")
-
-    def _redirect(self, redirect: Redirect, at: _At) -> None:
+    def _redirect(self, redirect: Redirect, at: At) -> Iterator[Argument]:
+        """Judge a redirection and yield the files it writes."""
         if redirect.operator == "<<":
             return
-        for arguments in readings((self._resolved(redirect.target, at.state),), at.state):
+        for arguments in readings((resolved(redirect.target, at.state, self.uses),), at.state):
             for target in arguments:
                 level, reason = redirected(redirect.operator, target, at.places)
                 if level:
                     self._add(level, reason, redirect.source)
+                if ">" in redirect.operator:
+                    yield target
 
-    def _assignments(self, at: _At) -> None:
+    def _assignments(self, at: At) -> None:
         values: dict[str, list[str | None]] = {}
         for name, word in at.command.assignments:
-            given = texts(self._resolved(word, at.state), at.state)
+            given = texts(resolved(word, at.state, self.uses), at.state)
             before = at.state.values(name[:-1]) if name.endswith("+") else ()
             added = [_added(one, other) for one in before for other in given]
             values.setdefault(name.rstrip("+"), []).extend((*added, *given))
@@ -207,9 +174,9 @@ class Judge:
         if level:
             self._add(level, reason, source)
 
-    def _arguments(self, arguments: Arguments, at: _At) -> None:
+    def _arguments(self, arguments: Arguments, at: At) -> None:
         """Judge one program with its arguments, and what it runs."""
-        use = self._use(arguments, at)
+        use = use_of(arguments, at, self.uses)
         uses = self.uses.setdefault(at.command, [])
         if use not in uses:  # what may or may not run is judged for both
             uses.append(use)
@@ -218,33 +185,10 @@ class Judge:
             self._add(Level.DANGEROUS, reason, at.command.source)
         clear = self._inner(use, at)
         self._scripts(use, at)
+        self._files(arguments[0], use, at)
+        self._alias(use, at)
         if not clear and not reasons and not self._reads(arguments[0], use):
             self._add(Level.ASK, _unknown(use), at.command.source)
-
-    def _use(self, arguments: Arguments, at: _At) -> Use:
-        first = arguments[0]
-        name = first.text.rsplit("/", 1)[-1].lower().removesuffix(".exe") if first.known else ""
-        return Use(
-            name,
-            arguments[1:],
-            at.places,
-            before=tuple(use for one in at.feeders for use in self.uses.get(one, ())),
-            inside=tuple(
-                use for arg in arguments for one in arg.inside for use in self.uses.get(one, ())
-            ),
-            given=tuple(self._given(at)),
-            read=tuple(_read(at)),
-        )
-
-    def _given(self, at: _At) -> Iterator[str]:
-        """Yield the texts on standard input, as far as the command line holds them."""
-        for one in (at.command, *at.feeders):
-            for redirect in one.redirects:
-                if redirect.operator == "<<":
-                    yield "".join(piece.text for piece in redirect.target)
-        for one in at.feeders:
-            for use in self.uses.get(one, ()):
-                yield from printed(use)
 
     def _reads(self, first: Argument, use: Use) -> bool:
         folder, _, name = first.text.rpartition("/")
@@ -260,7 +204,7 @@ class Judge:
             return only_reads(name, without_harmless(use.arguments, use.places), use.places)
         return only_reads(name, use.arguments, use.places)
 
-    def _inner(self, use: Use, at: _At) -> bool:
+    def _inner(self, use: Use, at: At) -> bool:
         """Judge what a program runs; whether that is all it does."""
         ran = [*inner(use.name, use.arguments)]
         if use.name in self.functions and use.arguments:
@@ -269,7 +213,7 @@ class Judge:
             self._run(one, use, at)
         return bool(ran) and all(one.clear for one in ran)
 
-    def _run(self, one: Inner, use: Use, at: _At) -> None:
+    def _run(self, one: Inner, use: Use, at: At) -> None:
         for name, value in one.assigned:
             self._assigned(name, (value,), at.command.source)
         if self.depth >= _DEEPEST:
@@ -286,7 +230,7 @@ class Judge:
             self._add(Level.ASK, "runs a text that an expansion decides", at.command.source)
             self._script(one.text.text, one.positional, at)
 
-    def _script(self, text: str, positional: Arguments, at: _At) -> None:
+    def _script(self, text: str, positional: Arguments, at: At) -> None:
         """Judge a text that a shell of its own runs."""
         state = at.state.copy()
         for number, one in enumerate(positional):
@@ -301,7 +245,7 @@ class Judge:
             self._add(Level.ASK, "runs commands inside of too many others", text)
         self.depth -= 1
 
-    def _scripts(self, use: Use, at: _At) -> None:
+    def _scripts(self, use: Use, at: At) -> None:
         """Judge the commands in what a shell reads and in code for an interpreter."""
         words = table().words
         if use.name in words.shells or use.name in _READ_SCRIPTS:
@@ -311,7 +255,39 @@ class Judge:
             with self._only_dangers():
                 self._script(text, (), at)
 
-    def _dangers_of_call(self, arguments: Arguments, at: _At) -> None:
+    def _files(self, first: Argument, use: Use, at: At) -> None:
+        """Judge the files a program runs that this command line wrote."""
+        fetched, known = self.carried.run_by(first, use)
+        if fetched:
+            self._add(Level.DANGEROUS, FETCHED, at.command.source)
+        for text in known:
+            fed = replace(use, given=(text,))
+            for reason in dangers(fed):
+                self._add(Level.DANGEROUS, reason, at.command.source)
+            for one in (text, *embedded(fed)):
+                self._dangers_of(one, at)
+
+    def _alias(self, use: Use, at: At) -> None:
+        """Remember what names stand for, and look at one as if it stood there."""
+        if use.name == "alias":
+            self.aliases |= {
+                name: text for one in use.arguments for name, _, text in [one.text.partition("=")]
+            }
+        elif use.name in self.aliases:
+            words = (shlex.quote(one.text) for one in use.arguments)
+            self._dangers_of(" ".join((self.aliases[use.name], *words)), at)
+
+    def _dangers_of(self, text: str, at: At) -> None:
+        """Look for danger in a text that may run; it may name itself."""
+        if text in self.running or len(self.looked_at) > _MOST_TEXTS:
+            return
+        self.running.add(text)
+        self.looked_at.append(text)
+        with self._only_dangers():
+            self._script(text, (), at)
+        self.running.discard(text)
+
+    def _dangers_of_call(self, arguments: Arguments, at: At) -> None:
         """Look at the arguments of a function as if it ran them."""
         if arguments[0].text.lower() not in self.functions and self.depth < _DEEPEST:
             self.depth += 1
@@ -327,13 +303,8 @@ def _added(before: str | None, text: str | None) -> str | None:
 def _unknown(use: Use) -> str:
     if not use.name:
         return "the program is decided by an expansion"
+    if use.name in table().words.interactive:
+        return f"{use.name} waits for keys: take a command that prints and ends, such as cat"
     if table().reader(use.name) or any(one.startswith(f"{use.name} ") for one in table().readers):
         return f"{use.name} with these arguments may change something, or read elsewhere"
     return f"{use.name} is not one of the commands that only read"
-
-
-def _read(at: _At) -> Iterator[Argument]:
-    for redirect in (each for one in (at.command, *at.feeders) for each in one.redirects):
-        if redirect.operator == "<":
-            for arguments in readings((redirect.target,), at.state):
-                yield from arguments

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from .archives import listed
 from .scripts import files_read, has_scripts
 from .tables import table
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .tables import Reader, Rule
 
 _EXPLICIT = ["-e", "-f", "--regexp", "--file", "--files"]  # then no operand is a pattern
+_SEARCHERS = {"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "git grep"}
 _SHORT = 2  # characters of an option such as -f
 _LEAST = 3  # characters of an abbreviated option such as --f
 
@@ -124,6 +126,9 @@ def only_reads(name: str, arguments: Arguments, places: Places) -> bool:
     if has_scripts(name):
         files = files_read(name, arguments)
         return files is not None and all(_open(one, places) for one in files)
+    if name == "tar":
+        archive = listed(arguments)
+        return archive is not None and all(_open(one, places) for one in archive)
     name, arguments = _subcommand(name, arguments, places)
     reader = table().reader(name)
     if reader is None or not _within(reader, arguments):
@@ -151,7 +156,7 @@ def _subcommand(name: str, arguments: Arguments, places: Places) -> tuple[str, A
 
 
 def _within(reader: Reader, arguments: Arguments) -> bool:
-    given = operands(arguments)
+    given = operands(arguments, reader.valued)
     limited = bool(
         reader.never or reader.options is not None or reader.operands or reader.forbidden
     )
@@ -184,8 +189,8 @@ def _allowed(argument: Argument, allowed: tuple[str, ...]) -> bool:
 
 
 def _opens_readable(name: str, reader: Reader, arguments: Arguments, places: Places) -> bool:
-    explicit = name in {"grep", "egrep", "fgrep", "rg"} and any_option(arguments, _EXPLICIT)
-    given = operands(arguments)[0 if explicit else reader.skip :]
+    explicit = name in _SEARCHERS and any_option(arguments, _EXPLICIT)
+    given = operands(arguments, reader.valued)[0 if explicit else reader.skip :]
     glued = [
         one._replace(text=text)
         for one in options(arguments)

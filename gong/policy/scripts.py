@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from .expansion import Arguments
 
 _SED = re.compile(
-    r"\s*(?:(?:\d+|\$|/[^/\n;]*/)(?:\s*,\s*(?:\+?\d+|\$|/[^/\n;]*/))?)?\s*!?\s*"
-    r"(?:[pdq=lnNgGhHxD]|s([/|,#])(?:(?!\1)[^\\\n;]|\\[^\n])*\1(?:(?!\1)[^\\\n;]|\\[^\n])*\1[gpiI\d]*)?\s*"
+    r"\s*(?:(?:\d+|\$|/[^/\n;]*/)(?:\s*,\s*(?:\+?\d+|\$|/[^/\n;]*/))?)?\s*!?\s*\{?\s*"
+    r"(?:[pdq=lnNgGhHxD]|s([/|,#])(?:(?!\1)[^\\\n;]|\\[^\n])*\1(?:(?!\1)[^\\\n;]|\\[^\n])*\1[gpiI\d]*)?\s*\}?\s*"
 )
 _SED_LETTERS = set("nErsuz")
 _SED_OPTIONS = {"--quiet", "--silent", "--regexp-extended", "--null-data", "--separate"}
 _AWK = {"awk", "gawk", "mawk", "nawk"}
 _AWK_DOES_MORE = re.compile(
-    r"(?<!\|)\|(?!\|)|>(?!=)|@|\\\n|\b(?:system|getline|close|ENVIRON|ARG\w*|PROCINFO|SYMTAB|FUNCTAB)\b"
+    r"(?<!\|)\|(?!\|)|print.*>(?!=)|@|\\\n|\b(?:system|getline|close|ENVIRON|ARG\w*|PROCINFO|SYMTAB|FUNCTAB)\b",
+    re.DOTALL,
 )
+"""Before the first `print`, `>` compares."""
 _AWK_VALUED = ("-F", "-v")
 
 
@@ -52,7 +54,10 @@ def _sed_files(arguments: Arguments) -> Arguments | None:
         if not set(letters) <= _SED_LETTERS:
             return None
         if mark:
-            scripts.append(Argument(glued) if glued else next(left, Argument("", known=False)))
+            script = Argument(glued) if glued else next(left, None)
+            if script is None:
+                return None
+            scripts.append(script)
     if not scripts:
         scripts, others = others[:1], others[1:]
     parts = [part for one in scripts for part in re.split(r"[;\n]", one.text)]

@@ -49,6 +49,8 @@ class Reader(Struct, frozen=True, forbid_unknown_fields=True):
     """How many operands come before the files: the pattern of grep."""
     needs: tuple[str, ...] = ()
     """Options of which one has to be there."""
+    valued: tuple[str, ...] = ()
+    """Options that take the next argument, which is no file."""
 
 
 class Wrapper(Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,6 +130,8 @@ class Words(Struct, frozen=True, forbid_unknown_fields=True):
     """Plain commands that look at names and sizes of files, not at what they hold."""
     speak: tuple[str, ...]
     """Plain commands that open no file they are given."""
+    interactive: tuple[str, ...]
+    """Programs that wait for somebody at the keyboard."""
     version: tuple[str, ...]
     """Programs that may be asked for their version."""
     version_options: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ _EMBEDDED = re.compile(
 )
 _MORE = {"time": ("-o", "--output"), "env": ("-S", "-C", "--split-string", "--chdir")}
 """Options of clear wrappers that make them do more than to run a command."""
+_SPLIT = re.compile(r"-[iv0]*S(.*)", re.DOTALL)
 _SHELL_VALUED = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}
 _PLAIN_SHELL = {"-c", "-l", "-e", "-u", "-x", "--norc", "--noprofile", "--login", "--posix"}
 
@@ -56,14 +58,26 @@ def inner(name: str, arguments: Arguments) -> Iterator[Inner]:
         yield from _of_wrapper(wrapper, name, arguments)
     if name == "alias":
         yield from (Inner(text=_cut(one, "=")) for one in arguments if "=" in one.text)
-    if name == "env" and (
-        split := value_of(arguments, "-S") or value_of(arguments, "--split-string")
-    ):
-        yield Inner(text=split)
+    if name == "env":
+        yield from _split_string(arguments)
     for one in arguments:
         found = _EMBEDDED.fullmatch(one.text)
         if found:
             yield Inner(text=one._replace(text=found[1] or found[2] or found[3]))
+
+
+def _split_string(arguments: Arguments) -> Iterator[Inner]:
+    """Yield what `env -S` makes of a text and the arguments after it."""
+    for index, one in enumerate(arguments):
+        short = _SPLIT.fullmatch(one.text)
+        glued = short[1] if short else one.text.partition("--split-string=")[2]
+        bare = one.text == "--split-string" or (short is not None and not glued)
+        first = arguments[index + 1 : index + 2] if bare else (one._replace(text=glued),)
+        if bare or glued:
+            rest = arguments[index + 1 + bare :]
+            quoted = (each._replace(text=shlex.quote(each.text)) for each in rest)
+            yield Inner(text=_joined((*first, *quoted)))
+            return
 
 
 def _cut(argument: Argument, mark: str) -> Argument:

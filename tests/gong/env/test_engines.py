@@ -151,6 +151,15 @@ async def test_a_repository_inside_has_its_own_rules(tmp_path):
     assert found == [one.path for one in glob_below(str(tmp_path), "[ab].*")] == ["inner/a.log"]
 
 
+@pytest.mark.parametrize("pattern", ["", "x", "x*"])
+async def test_a_long_line_full_of_matches_is_one_match(tmp_path, pattern):
+    """M099: ripgrep would tell each of them."""
+    (tmp_path / "a.txt").write_text("x" * 2_000_000 + "\n")
+    env = LocalEnvironment(str(tmp_path), dict(os.environ))
+    expected = Matches((Match("a.txt", 1),), limited=False)
+    assert await env.grep(".", Search(pattern)) == expected
+
+
 @pytest.mark.parametrize("pattern", ["(a+)+$", r"(a|a)*b\1"])
 async def test_a_pattern_that_takes_for_ever_is_ended(tmp_path, pattern):
     """M103: and nothing else has to wait for it."""

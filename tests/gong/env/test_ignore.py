@@ -1,4 +1,6 @@
+import asyncio
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -7,7 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gong.env.globs import path_pattern
+from gong.env.local import LocalEnvironment
 from gong.env.native import glob_below
+from gong.env.protocol import Search
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/tools/gitignore.jsonl"
 CASES = CORPUS.read_text("utf-8").split("\n") if CORPUS.exists() else []
@@ -58,31 +62,60 @@ FILES = [
     "d/!a",
     "a]",
     "d/-",
+    "é",
+    "d/é",
+    "A",
+    "d/a\r",
+    "a ",
+    "\ta",
 ]
 PIECES = st.sampled_from(
     [
         *("a", "b", "d", "e", "*", "**", "/", "?", ".log", "!", "#", " ", "\\", "[ab]", "[!a]"),
         *("\\ ", "***", "[a-", "]", "[[:alpha:]]", "c.txt", "**/", "/**", "foo bar", "[^b]", "-"),
+        *("é", "?é", "[é]", "[[:graph:]]", "[[:print:]]", "[[:cntrl:]]", "[[:blank:]]", "\r"),
+        *("[[:space:]]", "[[:upper:]]", "A", "\t", "\\!", "[z-a]", "[!/]"),
     ]
 )
 LINES = st.lists(st.lists(PIECES, min_size=1, max_size=5).map("".join), max_size=4)
 
 
-@example(outer=["a**/*", "da/**"], inner=["**/e**"])
-@example(outer=["d/e***", "!d/e**/c*"], inner=["a**", "***"])
-@given(outer=LINES, inner=LINES)
+@example(outer=["a**/*", "da/**"], inner=["**/e**"], end="\n", mark="")
+@example(outer=["d/e***", "!d/e**/c*"], inner=["a**", "***"], end="\n", mark="")
+@example(outer=["[^b]"], inner=["d/?", "[[:graph:]]"], end="\r\n", mark="\ufeff")
+@given(
+    outer=LINES,
+    inner=LINES,
+    end=st.sampled_from(["\n", "\r\n"]),
+    mark=st.sampled_from(["", "\ufeff"]),
+)
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_what_git_ignores_is_left_out(tmp_path_factory, outer, inner):
-    """M105: judged by git itself."""
+def test_what_git_ignores_is_left_out(tmp_path_factory, outer, inner, end, mark):
+    """M105: judged by git itself, which takes names and patterns for bytes."""
     folder = tmp_path_factory.mktemp("work")
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     (folder / "d").mkdir()
     (folder / ".git/info/exclude").write_text("*.txt\n/aa\n")
-    (folder / ".gitignore").write_text("\n".join(outer))
-    (folder / "d/.gitignore").write_text("\n".join(inner))
+    (folder / ".gitignore").write_text(mark + end.join(outer), newline="")
+    (folder / "d/.gitignore").write_text(mark + end.join(inner), newline="")
     assert kept(folder, FILES) == git_keeps(folder, FILES)
+
+
+async def test_rules_that_are_a_pipe_are_not_waited_for_m105(tmp_path):
+    """M105: nor rules that cannot be read."""
+    (tmp_path / "d").mkdir()
+    for name in ("a", "d/b"):
+        (tmp_path / name).write_text("x")
+    os.mkfifo(tmp_path / ".gitignore")
+    (tmp_path / "d/.gitignore").mkdir()
+    names = [".gitignore", "a", "d", "d/.gitignore", "d/b"]
+    assert [one.path for one in glob_below(str(tmp_path), "**")] == names
+    env = LocalEnvironment(str(tmp_path), dict(os.environ))
+    async with asyncio.timeout(10):
+        assert [one.path for one in await env.glob(".", "**")] == names
+        assert [one.path for one in (await env.grep("d", Search("x"))).found] == ["b"]
 
 
 @pytest.mark.parametrize(

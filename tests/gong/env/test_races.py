@@ -1,4 +1,4 @@
-"""Somebody swaps a folder for a link that leads out, over and over, while tools write below it."""
+"""Somebody swaps a folder for a link that leads out, over and over, while tools work below it."""
 
 import os
 from contextlib import contextmanager, suppress
@@ -7,6 +7,7 @@ from threading import Event, Thread
 import pytest
 
 from gong.env.local import LocalEnvironment
+from gong.env.protocol import Search
 from gong.env.wrappers import Confined
 from gong.tools import apply_patch, edit, write
 from gong.tools.tool import ToolContext
@@ -73,3 +74,66 @@ async def test_nothing_is_written_outside_m044(outside, tmp_path, way):
                     case _:
                         await inside.write_file("sub/a", b"new\n")
     assert [(one.name, one.read_text()) for one in outside.iterdir()] == [("a", "old\n")]
+
+
+def told(env, way):
+    """Return the question, of a folder or file that may lead out meanwhile."""
+    return {
+        "read": lambda: env.read_file("sub/deep/b"),
+        "list": lambda: env.list_directory("sub/deep", 2),
+        "list all": lambda: env.list_directory(".", 3),
+        "exists": lambda: env.file_exists("sub/deep/secret"),
+        "glob": lambda: env.glob("sub", "**"),
+        "glob all": lambda: env.glob(".", "**"),
+        "grep": lambda: env.grep("sub", Search("secret")),
+        "grep all": lambda: env.grep(".", Search("secret")),
+    }[way]()
+
+
+@pytest.mark.parametrize(
+    "way", ["read", "list", "list all", "exists", "glob", "glob all", "grep", "grep all"]
+)
+async def test_nothing_is_told_of_what_is_outside_m044(tmp_path, way):
+    """M044: neither content nor names, whichever moment the link is there."""
+    for name, said in (("outside/deep", "secret"), ("work/sub/deep", "fine")):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "b").write_text(said)
+    (tmp_path / "outside/deep/secret").touch()
+    env = Confined(
+        LocalEnvironment(str(tmp_path / "work"), dict(os.environ)), [str(tmp_path / "work")]
+    )
+    answers = []
+    with swapping(tmp_path / "work/sub", tmp_path / "outside"):
+        for _ in range(50 * ROUNDS):
+            with suppress(OSError):
+                answers.append(await told(env, way))
+            if len(answers) == ROUNDS // 3:
+                break
+    assert answers
+    assert "secret" not in str(answers)
+    assert True not in answers
+
+
+async def test_a_pattern_is_looked_for_without_following_links_m044(tmp_path):
+    """M044: by the program that searches for it as well."""
+    (tmp_path / "work/sub").mkdir(parents=True)
+    (tmp_path / "out").write_text("secret\n")
+    (tmp_path / "work/sub/a").write_text("a secret\n")
+    (tmp_path / "work/b").symlink_to("../out")
+    root = str(tmp_path / "work")
+    env = Confined(LocalEnvironment(root, dict(os.environ)), [root])
+    found = await env.grep(".", Search("s.cret"))
+    assert [one.path for one in found.found] == ["sub/a"]
+    assert await env.grep("sub/a", Search("s.cret")) == found._replace(
+        found=(found.found[0]._replace(path="a"),)
+    )
+    assert [one.path for one in await env.glob(".", "**")] == ["b", "sub", "sub/a"]
+    assert [(one.name, one.is_dir, one.size) for one in await env.list_directory(".", 2)] == [
+        ("b", False, 6),
+        ("sub", True, None),
+        ("sub/a", False, 9),
+    ]
+    with pytest.raises(PermissionError):
+        await env.grep("b", Search("s.cret"))
+    assert not await env.file_exists("sub/none")
+    assert await env.file_exists("sub")

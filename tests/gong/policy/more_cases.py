@@ -220,8 +220,6 @@ ASK = [
     "ping -c 1 localhost",
     "man ls",
     "cat a | tee /dev/null",
-    "tar tf a.tar",
-    "tar -tzf a.tgz",
     "zipinfo a.zip",
     "sqlite3 -readonly a.db .tables",
     "make -n",

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from gong.policy.danger import REFUSAL, Judgement, Level, classify, floor
 from gong.policy.shell import parsed
 from gong.policy.tables import table
-from tests.gong.policy import cases, more_cases
+from tests.gong.policy import cases, more_cases, work_cases
 
-SAFE = [*cases.SAFE, *more_cases.SAFE]
-ASK = [*cases.ASK, *more_cases.ASK]
-DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS]
+SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE]
+ASK = [*cases.ASK, *more_cases.ASK, *work_cases.ASK]
+DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS, *work_cases.DANGEROUS]
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 
@@ -96,6 +96,26 @@ def test_paths_are_judged_against_the_folders_that_are_given():
     assert classify("cat ../lib/a", "/src/app", "/root").level is Level.ASK
     roots = ("/src/lib",)
     assert classify("cat ../lib/a", "/src/app", "/root", roots).level is Level.SAFE
+
+
+@pytest.mark.parametrize("command", ["less a", "vim a", "man ls", "top"])
+def test_what_waits_for_keys_is_asked_about_with_advice(command):
+    program = command.split()[0]
+    assert judged(command).reason == (
+        f"{program} waits for keys: take a command that prints and ends, such as cat"
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "alias a='a; a; a; a; a; a; a; a'; a",
+        "echo '" + "bash a.sh; " * 50 + "' > a.sh; bash a.sh",
+        "echo 'bash b' > a; echo 'bash a' > b; bash a",
+    ],
+)
+def test_what_names_itself_is_followed_once(command):
+    assert judged(command).level is Level.ASK
 
 
 def test_without_a_grammar_everything_is_asked_about():
@@ -283,4 +303,4 @@ def test_what_stands_before_a_newline_hides_nothing_it_does_not_quote(before):
     open_ended = not view.whole or "<<" in before or "#" in before or before.endswith("\\")
     level = judged(f"{before}\ngit reset --hard").level
     assert open_ended or level is Level.DANGEROUS
-    assert level > Level.SAFE
+    assert level > Level.SAFE or before.endswith("\\")  # there the line goes on

@@ -1,0 +1,183 @@
+"""Words of a shell command as values: which of their pieces stand as they are, and which expand.
+
+The statements around them are read by `shell`. A word may hold commands, in its substitutions:
+these are given back to the walk it belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from .command import Command, Piece, Word
+from .grammar import DOLLAR, expands, gap, mended
+from .quoting import ansi_c, double_quoted, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+_EXPANDED = {"simple_expansion", "expansion", "command_substitution", "process_substitution"}
+_DIGITS = re.compile(r"[\d\s+*/%()-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node stands."""
+
+    scope: tuple[int, ...] = ()
+    feeders: tuple[Command, ...] = ()
+    certain: bool = True
+
+
+class Walk(Protocol):
+    """The walk a word belongs to."""
+
+    commands: list[Command]
+    whole: bool
+
+    def walk(self, node: Node, place: Place) -> None:
+        """Gather the commands at and below a node."""
+        ...
+
+    def children(self, node: Node, place: Place) -> None:
+        """Gather the commands below a node."""
+        ...
+
+    def inner(self, place: Place) -> Place:
+        """Return a place in a subshell of its own."""
+        ...
+
+
+class Words:
+    """Reads the words of one tree."""
+
+    def __init__(self, source: bytes, walk: Walk) -> None:
+        self._source = source
+        self._walk = walk
+
+    def words(self, nodes: list[Node], place: Place) -> tuple[Word, ...]:
+        """Return the words; what only a broken line parts is one word."""
+        words: list[Word] = []
+        before: Node | None = None
+        for node in nodes:
+            pieces = tuple(self.pieces(node, place))
+            between = b" "
+            if before is not None and before == node.prev_sibling:
+                between = gap(self._source, before, node)
+                self._walk.whole &= not between.strip()
+            if between:
+                words.append(pieces)
+            else:
+                words[-1] += pieces
+            before = node
+        return tuple(tuple(mended(word)) for word in words)
+
+    def arithmetic(self, node: Node) -> None:
+        """Take arithmetic of names for unknown: a value may hold a command in a subscript."""
+        inner = text_of(self._source, node).lstrip("$([{").rstrip(")]}")
+        self._walk.whole &= bool(_DIGITS.fullmatch(inner)) or node.type == "subscript"
+
+    def pieces(self, node: Node, place: Place) -> Iterator[Piece]:
+        """Yield the pieces of one word."""
+        text = text_of(self._source, node)
+        match node.type:
+            case "command_name" | "concatenation" | "translated_string":
+                yield from self._concatenated(node, place)
+            case "string":
+                yield from self.spread(node, place, node.start_byte + 1, node.end_byte - 1)
+            case "raw_string":
+                yield Piece("quoted", text[1:-1])
+            case "ansi_c_string":
+                yield Piece("quoted", ansi_c(text[2:-1]))
+            case "simple_expansion" | "expansion":
+                yield self.expansion(node, place, in_quotes=False)
+            case "command_substitution" | "process_substitution" | "arithmetic_expansion" | "array":
+                yield self._unknown(node, place, in_quotes=False)
+            case _:
+                self._walk.whole &= not expands(text)
+                yield from _bare(text)
+                self._hidden(node, place)
+
+    def _concatenated(self, node: Node, place: Place) -> Iterator[Piece]:
+        for child in node.children:
+            if child.is_named:
+                yield from self.pieces(child, place)
+            elif child.type == "$" and node.type == "concatenation":
+                yield DOLLAR
+
+    def _hidden(self, node: Node, place: Place) -> None:
+        """Gather what a part that counts as text runs all the same."""
+        for child in node.children:
+            if child.type in _EXPANDED:
+                self._walk.whole = False
+            self._walk.walk(child, place)
+
+    def spread(self, node: Node, place: Place, start: int, end: int) -> Iterator[Piece]:
+        """Return the pieces between two quotes, or of a here-document."""
+        for child in node.children:
+            if child.type in {"simple_expansion", "expansion"}:
+                piece = self.expansion(child, place, in_quotes=True)
+            elif child.type in {"command_substitution", "arithmetic_expansion"}:
+                piece = self._unknown(child, place, in_quotes=True)
+            else:
+                continue
+            yield self._literal(start, child.start_byte)
+            yield piece
+            start = child.end_byte
+        yield self._literal(start, end)
+
+    def _literal(self, start: int, end: int) -> Piece:
+        text = self._source[start:end].decode("utf-8", "replace")
+        self._walk.whole &= not expands(text)
+        return Piece("quoted", double_quoted(text))
+
+    def _unknown(self, node: Node, place: Place, *, in_quotes: bool) -> Piece:
+        before = len(self._walk.commands)
+        self._walk.walk(node, replace(place, feeders=()))
+        inside = tuple(self._walk.commands[before:])
+        return Piece("unknown", text_of(self._source, node), in_quotes, inside=inside)
+
+    def expansion(self, node: Node, place: Place, *, in_quotes: bool) -> Piece:
+        """Return the piece a variable is, with what may stand for it."""
+        names = [one for one in node.children if one.type.endswith("variable_name")]
+        parts = [one for one in node.children if one.type not in {"$", "${", "}"}]
+        operators = [text_of(self._source, one) for one in parts if one not in names[:1]]
+        if not names or (operators and operators[0] not in {":-", "-", ":=", "=", ":?", "?"}):
+            if not _only_cuts(operators):
+                self._walk.whole = False  # indirection, and what is expanded twice
+            return self._unknown_children(node, place, in_quotes=in_quotes)
+        name = text_of(self._source, names[0])
+        if not operators:
+            return Piece("variable", name, in_quotes)
+        before = len(self._walk.commands)
+        rest = [one for one in node.children if one.start_byte > names[0].end_byte and one.is_named]
+        pieces = [piece for one in rest for piece in self.pieces(one, place)]
+        default = "".join(f"${one.text}" if one.kind == "variable" else one.text for one in pieces)
+        filled = "?" in operators[0]
+        inside = tuple(self._walk.commands[before:])
+        return Piece("variable", name, in_quotes, None if filled else default, filled, inside)
+
+    def _unknown_children(self, node: Node, place: Place, *, in_quotes: bool) -> Piece:
+        before = len(self._walk.commands)
+        self._walk.children(node, replace(self._walk.inner(place), feeders=()))
+        inside = tuple(self._walk.commands[before:])
+        return Piece("unknown", text_of(self._source, node), in_quotes, inside=inside)
+
+
+def text_of(source: bytes, node: Node) -> str:
+    """Return the source of a node."""
+    return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _only_cuts(operators: list[str]) -> bool:
+    """Whether an expansion gives a part of a value, or its length, and counts with digits alone."""
+    if operators[:1] == [":"]:
+        return _DIGITS.fullmatch("".join(operators).replace(":", "")) is not None
+    return operators[:1] in (["#"], ["%"], ["%%"], ["##"], ["/"], ["//"])
+
+
+def _bare(text: str) -> Iterator[Piece]:
+    return (Piece("quoted" if quoted else "text", run) for run, quoted in unquoted(text))
