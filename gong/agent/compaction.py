@@ -112,8 +112,9 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
     after = fixed + _tokens(View(summary_text(summary), kept, ()), parts.model)
     try:
         _demand_gain(wish, before, after)
-    except NothingToCompact:
+    except NothingToCompact as error:
         note_usage(parts, took)
+        parts.emit(events.Warn(str(error)))
         raise
     ranges = kept_ranges(parts, kept)
     covers = Covers(entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1)

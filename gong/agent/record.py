@@ -145,8 +145,9 @@ class Recorder:
         since = sum(entry.type in _SPOKEN for entry in self.path)
         if since and not leave:
             raise NothingToUndo(
-                f"{since} messages were said since this {anchor.kind}: --leave goes back without "
-                "them (they stay on the tape: tape log --graph)"
+                f"{since} message{'s were' if since > 1 else ' was'} said since this "
+                f"{anchor.kind}: --leave goes back without what came after (it stays on the tape: "
+                "tape log --graph)"
             )
         base = anchor.base
         head = at(self.tape.phases, self.branch, base.phase, base.offset, base.entry)

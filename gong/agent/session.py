@@ -201,13 +201,22 @@ class Session:
         stop = "aborted"
         try:
             parts = self._parts(recorder, model)
-            outcome = await loop.run(parts)
-            stop = outcome.stop_reason
-            self._tell(outcome.error)
+            stop = await self._served(parts)
+            waited = self.queued()
             await self._name(parts, prompt, entry)
+            if self.queued() and not waited:  # said while the title was made
+                self._steering.extend(self._follow_ups)
+                self._follow_ups.clear()
+                stop = await self._served(parts)
         finally:
             leave()
             self._emit(events.AgentEnd(stop, tally.turns, tally.usage))
+
+    async def _served(self, parts: Parts) -> str:
+        """Have the loop serve what stands at the end of the path; return how that ended."""
+        outcome = await loop.run(parts)
+        self._tell(outcome.error)
+        return outcome.stop_reason
 
     async def _name(self, parts: Parts, prompt: str, entry: Entry) -> None:
         """Have a new session named, where a model for that is set."""

@@ -131,11 +131,20 @@ class Past(NamedTuple):
 
 
 def tool_names(given: str | None) -> tuple[str, ...] | None:
-    """Return the names of --tools: none of them, or None where it was not given."""
+    """Return the names of --tools: none of them, or None where it was not given.
+
+    Raises UsageError where it names nothing.
+    """
     if given is None:
         return None
-    names = (name.strip() for name in given.split(","))
-    return () if given == "none" else tuple(name for name in names if name)
+    if given == "none":
+        return ()
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    if not names:
+        raise click.UsageError(
+            f"--tools {given!r} names no tool: give names with commas between, a preset, or none"
+        )
+    return names
 
 
 def _asked(prompt: str | None) -> str | None:

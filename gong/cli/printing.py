@@ -111,22 +111,44 @@ async def answer(
     out: Callable[[bytes], None],
     warn: Callable[[str], None],
 ) -> int:
-    """Answer one prompt, write the result with `out`, and return the exit code."""
-    session = host.session
+    """Answer one prompt, write the result with `out`, and return the exit code.
+
+    Raises BrokenPipeError once the run has ended that was stopped because nobody reads it.
+    """
+    session, reader = host.session, _Reader(out)
     emit = None
     if output == "stream-json":
         recorder = session.opened(prompt)
-        out(_line(_init(host, recorder.tape.id, recorder.branch)))
-        emit = lambda line: out(line + b"\n")  # noqa: E731 (one use)
+        reader.tell(_line(_init(host, recorder.tape.id, recorder.branch)))
+        emit = lambda line: reader.tell(line + b"\n")  # noqa: E731 (one use)
     watch = Watch(emit, warn)
-    await _run(session, prompt, watch)
+    await _run(session, prompt, watch, reader)
     if output == "text":
-        out(_text(document(session, watch)))
+        reader.tell(_text(document(session, watch)))
     elif output == "json":
-        out(_line(document(session, watch)))
+        reader.tell(_line(document(session, watch)))
     else:
-        out(_line(Result(*astuple(document(session, watch)))))
+        reader.tell(_line(Result(*astuple(document(session, watch)))))
+    if reader.left:
+        raise BrokenPipeError
     return watch.exit_code
+
+
+class _Reader:
+    """Whoever reads the output, and may leave before its end."""
+
+    def __init__(self, out: Callable[[bytes], None]) -> None:
+        self.left = False
+        self._out = out
+
+    def tell(self, data: bytes) -> None:
+        """Write, as long as somebody reads."""
+        if self.left:
+            return
+        try:
+            self._out(data)
+        except BrokenPipeError:
+            self.left = True
 
 
 def _text(done: Document) -> bytes:
@@ -149,8 +171,12 @@ def _init(host: Host, session: str, branch: str) -> dict[str, Any]:
     }
 
 
-async def _run(session: Session, prompt: str, watch: Watch) -> None:
-    """Serve the run to its end; SIGINT and SIGTERM stop it and what it was doing is recorded."""
+async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> None:
+    """Serve the run to its end.
+
+    SIGINT, SIGTERM and a reader that left stop it, and what it was doing is recorded.
+    """
+    stopped = False
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, session.abort)
@@ -158,6 +184,9 @@ async def _run(session: Session, prompt: str, watch: Watch) -> None:
         async with aclosing(session.submit(prompt)) as stream:
             async for event in stream:
                 watch.see(event)
+                if reader.left and not stopped:
+                    stopped = True
+                    session.abort()
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)

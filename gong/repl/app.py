@@ -6,8 +6,7 @@ What keys mean is decided here, how things look in `screen`, drawing is the term
 from __future__ import annotations
 
 import asyncio
-import signal
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -17,25 +16,28 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from tape.errors import TapeError
 
-from ..agent.events import AgentEnd
+from ..agent.events import AgentEnd, AgentStart, CompactionEnd, CompactionStart
 from ..errors import GongError
 from . import commands
-from .screen import Screen, clipped, queued_lines, remark, seconds
-from .terminal import Terminal
+from .lines import counted, queued_lines, remark, seconds
+from .screen import Screen
+from .status import Use, bottom, use, use_after
+from .terminal import Terminal, leaving_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
     from ..agent.assembly import Host
     from ..agent.events import Event
-    from .screen import Line
+    from .lines import Line
 
 TWICE_SECONDS = 2.0
 """A second Ctrl+C leaves within this time."""
 AT_ONCE_SECONDS = 0.02
 """Keys that follow one another faster were not typed by hand."""
 INTERRUPTED = 130
-_SHORTEST_NAME = 8
+_ERRORS = (GongError, TapeError, OSError)
+"""What is told in a line, and the conversation goes on."""
 
 
 async def chat(host: Host, *, clock: Callable[[], float] = monotonic) -> int:
@@ -59,11 +61,20 @@ class _Conversation:
         """When the present run began; None while nothing runs."""
         self.over = False
         """Whether the present run takes no more words, because it ends or is being stopped."""
+        self.stopping = False
+        """Whether the present run is to stop, however early that was asked."""
+        self.compacting = False
+        """Whether it is a compaction or a handoff."""
+        self.compacted = False
+        """Whether that has set its anchor."""
         self.held: list[str] = []
         """What was entered then: the next prompt."""
-        self.interrupted = -TWICE_SECONDS
+        self.used = Use()
+        self.interrupted = self.armed = -TWICE_SECONDS
+        """When Ctrl+C was the last key; and the same as it was before the present key."""
         self.typed = clock()
         self.terminal.draft.on_text_changed += lambda _: self._note_typing()
+        self.terminal.before_each_key(self._disarm)
         self.spoken = False
         self.exit_code = 0
 
@@ -71,17 +82,22 @@ class _Conversation:
         """Serve the terminal until the person leaves; return the exit code."""
         self._greet()
         self.terminal.flush()
-        async with self.tasks:
-            drawing = self.tasks.create_task(self.terminal.draw())
-            unsubscribe = self.session.subscribe(self._watch)
-            try:
-                with _leaving_on_signals(self._end), suppress(EOFError):
-                    await self.terminal.read()
-            finally:
-                unsubscribe()
-                drawing.cancel()
-                self.held.clear()
-                self.session.abort()
+        self.used = use(self.session)
+        unsubscribe = self.session.subscribe(self._watch)
+        try:
+            async with self.tasks:
+                drawing = self.tasks.create_task(self.terminal.draw())
+                try:
+                    with leaving_on_signals(self._end), suppress(EOFError):
+                        await self.terminal.read()
+                finally:
+                    drawing.cancel()
+                    unsent = self._waiting()
+                    self.held.clear()
+                    self._stop()
+        finally:
+            unsubscribe()
+        self.terminal.print([remark(f"not sent: {text}") for text in unsent])
         self._say_goodbye()
         self.terminal.flush()
         return self.exit_code
@@ -105,6 +121,10 @@ class _Conversation:
 
     def _note_typing(self) -> None:
         self.typed = self.clock()
+
+    def _disarm(self) -> None:
+        """Forget at each key that the last one was Ctrl+C; its own meaning is done afterwards."""
+        self.armed, self.interrupted = self.interrupted, -TWICE_SECONDS
 
     def _busy(self) -> bool:
         return self.begun is not None
@@ -137,17 +157,25 @@ class _Conversation:
             say(text)
 
     def _watch(self, event: Event) -> None:
-        """Note at once that a run is over: the stream of its events tells it a little later."""
-        if isinstance(event, AgentEnd):
-            self.over = True
+        """Note at once what a run came to: the stream of its events tells it a little later."""
+        self.used = use_after(self.used, self.session, event)
+        match event:
+            case AgentStart() | CompactionStart() if self.stopping:
+                self.session.abort()
+            case AgentEnd():
+                self.over = True
+            case CompactionEnd():
+                self.compacted = True
+            case _:
+                pass
 
     def _stop(self) -> None:
-        self.over = True
+        self.over = self.stopping = True
         self.session.abort()
 
     def _interrupt(self) -> None:
         """Stop what runs, or empty the line; the second time within two seconds, leave."""
-        now, before = self.clock(), self.interrupted
+        now, before = self.clock(), max(self.armed, self.interrupted)
         self.interrupted = now
         if now - before < TWICE_SECONDS:
             self.terminal.leave()
@@ -162,42 +190,68 @@ class _Conversation:
         self.terminal.leave()
 
     def _command(self, text: str) -> None:
-        reply = commands.answer(text, self.host, busy=self._busy())
+        who = "the compaction" if self.compacting else "the agent"
+        reply = commands.answer(text, self.host, busy=self._busy(), who=who)
         if reply.leaves:
             self.terminal.leave()
             return
+        self.terminal.print(self.screen.prompt(text))
         if reply.work is not None:
-            self.begun, self.over = self.clock(), True
-            self.terminal.print(self.screen.prompt(text))
-            self.tasks.create_task(self._serve(reply.work, reply.after))
+            self._note_begin(compacting=True)
+            self.tasks.create_task(self._compact(reply.work, reply.after))
             return
-        answered = self.screen.reply(reply.text, failed=reply.failed)
-        self.terminal.print([*self.screen.prompt(text), *answered])
+        self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
+        if not self._busy():
+            self.used = use(self.session)
 
     def _begin(self, text: str) -> None:
-        self.begun, self.over, self.spoken = self.clock(), False, True
+        self._note_begin()
+        self.spoken = True
         self.terminal.print(self.screen.prompt(text))
         self.tasks.create_task(self._serve(self.session.submit(text)))
 
-    async def _serve(
-        self, work: AsyncGenerator[Event, None], after: Callable[[], str] = lambda: ""
-    ) -> None:
-        """See a run or a compaction through, then take what was entered too late for it."""
-        if await self._run(work) and (said := after()):
-            self.terminal.print(self.screen.reply(said, failed=False))
-        self.begun = None
+    def _note_begin(self, *, compacting: bool = False) -> None:
+        self.begun, self.stopping = self.clock(), False
+        self.over = self.compacting = compacting
+        self.compacted = False
+
+    async def _compact(self, work: AsyncGenerator[Event, None], after: Callable[[], str]) -> None:
+        """See a compaction through and say what came of it; one that is stopped leaves no trace."""
+        if await self._shown(work):
+            if not self.compacted:
+                self.terminal.print(self.screen.remark("stopped"))
+            elif said := self._said(after):
+                self.terminal.print(said)
+        self._go_on()
+
+    def _said(self, after: Callable[[], str]) -> list[Line]:
+        try:
+            said = after()
+        except _ERRORS as error:
+            return self.screen.remark(str(error), "error")
+        return self.screen.reply(said, failed=False) if said else []
+
+    async def _serve(self, work: AsyncGenerator[Event, None]) -> None:
+        await self._shown(work)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Be ready again, and take what was entered too late for what is over now."""
+        self.begun, self.compacting = None, False
+        self.screen.rest()
+        self.used = use(self.session)
         if self.held:
             held, self.held = "\n".join(self.held), []
             self._begin(held)
 
-    async def _run(self, work: AsyncGenerator[Event, None]) -> bool:
+    async def _shown(self, work: AsyncGenerator[Event, None]) -> bool:
         """Show events; an error of ours is a line, and the conversation goes on."""
         try:
             async with aclosing(work) as stream:
                 async for event in stream:
                     self.terminal.print(self.screen.show(event, self.terminal.columns))
-        except (GongError, TapeError, OSError) as error:
-            self.terminal.print([remark(str(error), "error")])
+        except _ERRORS as error:
+            self.terminal.print(self.screen.remark(str(error), "error"))
             return False
         return True
 
@@ -207,7 +261,8 @@ class _Conversation:
         if (recorder := self.session.recorder) is not None:
             entries = recorder.path[-1].n + 1
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
-            self.terminal.print([remark(f"continuing {where}, {entries} entries")])
+            held = counted(entries, "entry", "entries")
+            self.terminal.print([remark(f"continuing {where}, {held}")])
 
     def _say_goodbye(self) -> None:
         recorder = self.session.recorder
@@ -225,15 +280,15 @@ class _Conversation:
         return (*self.session.queued(), *self.held)
 
     def _status(self) -> str:
-        """Return the bottom line: model · branch · state · queue; the model's name gives way."""
-        recorder, waiting = self.session.recorder, len(self._waiting())
-        branch = recorder.branch if recorder else "new tape"
-        queue = [f"queue {waiting}"] if waiting else []
-        facts = " · ".join([branch, *self._state(), *queue])
-        room = self.terminal.columns - len(facts) - 3
-        if room < _SHORTEST_NAME:
-            return facts
-        return f"{clipped(commands.model_name(self.host), room)} · {facts}"
+        recorder = self.session.recorder
+        return bottom(
+            commands.model_name(self.host),
+            recorder.branch if recorder else "new tape",
+            self.used,
+            [*self._state()],
+            len(self._waiting()),
+            self.terminal.columns,
+        )
 
     def _state(self) -> Iterator[str]:
         again = self.clock() - self.interrupted < TWICE_SECONDS
@@ -245,17 +300,3 @@ class _Conversation:
                 yield self.screen.doing
         elif not again:
             yield "ready"
-
-
-@contextmanager
-def _leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
-    """Leave in order when the terminal closes or the process is asked to end."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGHUP, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, leave)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

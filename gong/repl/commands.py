@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..agent.events import Event
 
 _COMMAND = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
+_FLAGS = {"-m": "/model", "--leave": "/undo --leave"}
 
 KEYS = (
     ("Enter", "send; while the agent works: steer it at its next step"),
@@ -34,6 +35,7 @@ KEYS = (
     ("Esc, Ctrl+C", "stop the agent; what you were writing stays"),
     ("Ctrl+C twice", "leave; once, with nothing going on: empty the line"),
     ("Ctrl+D", "leave, on an empty line"),
+    ("Ctrl+Z", "put gong aside; fg in the shell goes on"),
 )
 """What keys do, as /help shows it."""
 
@@ -68,21 +70,28 @@ def is_command(text: str) -> bool:
     return _COMMAND.match(text) is not None
 
 
-def answer(text: str, host: Host, *, busy: bool) -> Reply:
-    """Run the command a line names; what goes wrong is a reply too."""
+def answer(text: str, host: Host, *, busy: bool, who: str = "the agent") -> Reply:
+    """Run the command a line names; what goes wrong is a reply too. `who` is what is busy."""
     found = _COMMAND.match(text)
     assert found is not None, "only commands are answered here"
     command = COMMANDS.get(found["name"])
     if command is None:
         return Reply(_unknown(found["name"]), failed=True)
     if busy and not command.busy:
-        return Reply(f"/{command.name} waits for the agent: stop it with Esc first", failed=True)
+        return Reply(f"/{command.name} waits for {who}: stop it with Esc first", failed=True)
     if found["argument"] and not command.argument:
         return Reply(f"/{command.name} takes no argument", failed=True)
     try:
         return command.run(host, found["argument"] or "")
     except (GongError, TapeError, OSError) as error:
-        return Reply(str(error), failed=True)
+        return Reply(_in_chat(str(error)), failed=True)
+
+
+def _in_chat(text: str) -> str:
+    """Return an error with what to type here instead of flags of the command line."""
+    for flag, command in _FLAGS.items():
+        text = re.sub(rf"(?<!\S){flag}\b", command, text)
+    return text
 
 
 def _unknown(name: str) -> str:
@@ -168,16 +177,16 @@ COMMANDS = {
     command.name: command
     for command in (
         Command("help", "", "this list", busy=True, run=_help),
-        Command("fork", "[NAME]", "go on in a new branch that begins here", busy=False, run=_fork),
         Command("model", "[NAME]", "who answers; NAME is provider/model", busy=True, run=_model),
+        Command("context", "", "who uses the model's window", busy=True, run=_context),
+        Command("cost", "", "tokens and money of this branch", busy=True, run=_cost),
         Command(
             "compact", "[FOCUS]", "a summary in place of older messages", busy=False, run=_compact
         ),
         Command("undo", "[--leave]", "take the newest compaction back", busy=False, run=_undo),
-        Command("context", "", "who uses the model's window", busy=True, run=_context),
-        Command("cost", "", "tokens and money of this branch", busy=True, run=_cost),
         Command("handoff", "[MODEL]", "hand over: an anchor and a page", busy=False, run=_handoff),
+        Command("fork", "[NAME]", "go on in a new branch that begins here", busy=False, run=_fork),
         Command("quit", "", "leave", busy=True, run=_quit),
     )
 }
-"""Every command by its name."""
+"""Every command by its name, in the order of /help: to look, to make room, to part, to leave."""

@@ -6,6 +6,8 @@ A finished line stands in the live region until it is in the scrollback, so none
 from __future__ import annotations
 
 import asyncio
+import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -14,13 +16,13 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings
 
-    from .screen import Line
+    from .lines import Line
 
 _STYLE = Style.from_dict(
     {
@@ -57,6 +59,7 @@ class Terminal:
             key_bindings=keys,
             style=_STYLE,
             erase_when_done=True,
+            enable_suspend=True,
             refresh_interval=1,
         )
         self._app = self._prompt.app
@@ -76,6 +79,10 @@ class Terminal:
     async def read(self) -> None:
         """Hand over what is entered until `leave`; raises EOFError when the input ends."""
         await self._prompt.prompt_async()
+
+    def before_each_key(self, note: Callable[[], None]) -> None:
+        """Have `note` called before a key does what it means."""
+        self._app.key_processor.before_key_press += lambda _: note()
 
     def leave(self) -> None:
         """End `read`."""
@@ -135,3 +142,17 @@ def _acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
         return False
 
     return take
+
+
+@contextmanager
+def leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
+    """Leave in order when the terminal closes or the process is asked to end."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGHUP, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, leave)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

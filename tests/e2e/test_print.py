@@ -295,3 +295,22 @@ def test_a_dangerous_command_never_reaches_the_shell(place):
     assert not (place.folder / "ran").exists()
     (result,) = [entry["data"] for entry in entries(place) if entry["type"] == "tool.result"]
     assert result["content"][0]["text"].startswith("错误: 危险命令已被拦截。")
+
+
+@pytest.mark.parametrize("program", ["true", "head -1"])
+def test_a_reader_that_leaves_stops_the_run_and_the_prompt_is_recorded(place, program):
+    command = "gong chat -m offline/rules -p 'run sleep 30' --output-format stream-json"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | {program} > /dev/null; exit ${{PIPESTATUS[0]}}"],
+        cwd=place.folder, env=place.env, capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    told = place.run("tape", "log", "--oneline").stdout
+    assert "run sleep 30" in told
+    assert "Aborted" in told
+
+
+@pytest.mark.parametrize("tools", ["", ",,", " , "])
+def test_tools_that_name_none_are_a_usage_error(place, tools):
+    done = place.run("gong", "chat", "-p", "hi", "--tools", tools, code=2)
+    assert "names no tool" in done.stderr

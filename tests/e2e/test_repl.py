@@ -165,12 +165,40 @@ def test_esc_stops_an_answer(chat, script):
     now.wait_for("ready", on_screen=True)
 
 
+def test_ctrl_z_puts_it_aside_and_fg_draws_it_again(folder, environ):
+    shell = {**environ, "PS1": "shell> "}
+    with Terminal(["bash", "--norc", "-i"], cwd=folder, env=shell) as now:
+        now.wait_for("shell>")
+        now.type(f"{GONG} chat -m offline/rules\r")
+        now.wait_for("ready", on_screen=True)
+        now.say("run until test -e go; do sleep 0.05; done; echo gone")
+        now.wait_for("· bash", on_screen=True)
+        now.type("a draft")
+        now.wait_for("> a draft", on_screen=True)
+        now.type("\x1a")
+        now.wait_for("Stopped")
+        now.wait_until_gone("> a draft")
+        now.type("touch go\r")
+        now.wait_for("shell> touch go")
+        now.type("fg\r")
+        now.wait_for("printed: gone")
+        now.wait_for("> a draft", on_screen=True)
+        now.wait_for("main · ready", on_screen=True)
+        now.type(CTRL_C)
+        now.wait_until_gone("> a draft")
+        now.say("/quit")
+        now.wait_for("go on with: gong chat -c\nshell>")
+        now.type("stty -a\r")
+        now.wait_for(" icanon")
+
+
 def test_fork_and_model_and_what_is_no_command(chat):
     now = chat("-m", "offline/rules")
     now.say("/fork")
     now.wait_for("nothing was said yet, so there is nothing to fork")
     now.say("/model nobody/knows")
     now.wait_for("unknown model 'nobody/knows'")
+    now.wait_for("set one with /model")
     now.say("/modle")
     now.wait_for("did you mean /model?")
     now.say("list .")
@@ -185,7 +213,8 @@ def test_ten_thousand_lines_of_output_do_not_flood(chat):
     now.say("run seq 10000")
     now.wait_for("main · ready", on_screen=True)
     shown = now.text()
-    assert "more lines" in shown
+    assert "  … 9995 more lines\n  9996\n" in shown
+    assert "`seq 10000` printed 10000 lines; the last: 10000\n" in shown
     assert len([row for row in shown.split("\n") if row.strip().isdecimal()]) <= 10
 
 

@@ -55,8 +55,8 @@ _SHORT = 100
 _LONG = 300
 _SHOWN_ENTRIES = 8
 _NOTICE = re.compile(
-    r"\n\n\[[^\n]*\b(?:lines \d+-\d+ of (?P<all>\d+)|(?P<more>\d+) more (?:entries|lines)\b)"
-    r"[^\n]*\]\s*\Z"
+    r"\n\n\[[^\n]*?\b(?:lines (?P<first>\d+)-\d+ of (?P<all>\d+)|of line (?P<last>\d+)"
+    r"|(?P<more>\d+) more (?:entries|lines))\b[^\n]*\]\s*\Z"
 )
 _NOTHING = re.compile(
     r"\s*(?:\((?:no output|empty directory|empty file)\)|no matches found\.?)?\s*\Z", re.IGNORECASE
@@ -65,10 +65,12 @@ _NO_MATCH = re.compile(r"[^\n:]*(?:\n+[^\n:]*)?\bexit\w*\b[^\n:]*\b1\b[^\n:]*\s*
 
 
 class _Output(Struct, frozen=True):
-    """What a tool showed: `count` lines in all, of which it gave `lines`."""
+    """What a tool showed: `count` lines in all, of which it gave `lines`, in one piece."""
 
     lines: list[str]
     count: int
+    from_start: bool = True
+    """Whether `lines` begin with its first."""
 
 
 class Call(Struct, frozen=True):
@@ -224,7 +226,10 @@ def _output(text: str) -> _Output:
     lines = (text[: notice.start()] if notice else text).rstrip("\n").split("\n")
     if notice is None:
         return _Output(lines, len(lines))
-    return _Output(lines, int(notice["all"] or len(lines) + int(notice["more"])))
+    if notice["more"]:
+        return _Output(lines, len(lines) + int(notice["more"]))
+    count = notice["all"] or notice["last"]
+    return _Output(lines, int(count), from_start=notice["first"] == "1")
 
 
 def _contents(path: str, shown: _Output) -> str:
@@ -249,7 +254,8 @@ def _matches(step: Search, shown: _Output) -> str:
         folder = "this folder" if step.path == "." else step.path
         return f"{pattern} was not found in {folder}."
     found = _counted(shown.count, "line")
-    return f"{pattern} was found in {found}; the first: {_first(shown.lines)}"
+    which = "the first" if shown.from_start else "one of them"
+    return f"{pattern} was found in {found}; {which}: {_first(shown.lines)}"
 
 
 def _printed(command: str, shown: _Output) -> str:
@@ -258,8 +264,8 @@ def _printed(command: str, shown: _Output) -> str:
         return f"{said} nothing."
     if shown.count == 1:
         return f"{said}: {_clipped(shown.lines[0], _LONG)}"
-    last = _clipped(shown.lines[-1], _SHORT)
-    return f"{said} {shown.count} lines; the first: {_first(shown.lines)}; the last: {last}"
+    first = f"the first: {_first(shown.lines)}; " if shown.from_start else ""
+    return f"{said} {shown.count} lines; {first}the last: {_clipped(shown.lines[-1], _SHORT)}"
 
 
 def _first(lines: list[str]) -> str:

@@ -239,6 +239,36 @@ async def test_ctrl_c_empties_the_line_and_two_seconds_later_does_so_again(host,
         assert not now.task.done()
 
 
+async def test_any_other_key_takes_the_second_ctrl_c_its_meaning(host, talk):
+    async with talk(await host()) as now:
+        for key in ("x", "\x1b[D"):
+            now.type(CTRL_C)
+            await now.status("Ctrl+C again leaves")
+            now.type(key)
+            await now.status("new tape · ready")
+        now.type(CTRL_C)
+        await now.status("Ctrl+C again leaves")
+        assert not now.task.done()
+
+
+async def test_a_stop_that_comes_before_the_run_has_begun_stops_it(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("run sleep 30\r" + CTRL_C)
+        await now.sees("stopped")
+        await now.status("main ·")
+        assert await now.leave() == 0
+    assert words(here, User) == ["run sleep 30"]
+
+
+async def test_leaving_before_the_run_has_begun_stops_it(host, talk):
+    here = await host()
+    async with talk(here) as now:
+        now.type("run sleep 30\r" + CTRL_C + CTRL_C)
+        assert await asyncio.wait_for(now.task, 5) == 0
+    assert words(here, User) == ["run sleep 30"]
+
+
 async def test_enter_while_the_agent_works_steers_it(host, talk, folder):
     here = await host()
     async with talk(here) as now:
@@ -289,9 +319,10 @@ async def test_what_is_held_is_dropped_when_the_person_leaves(host, talk):
     async with talk(here) as now:
         now.type("run sleep 30\r")
         await now.status("· bash")
-        now.type(CTRL_C + "think\r" + CTRL_C)
+        now.type(CTRL_C + "think\r" + CTRL_C + CTRL_C)
         assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
     assert words(here, User) == ["run sleep 30"]
+    assert "\nnot sent: think\n" in now.window.text()
 
 
 async def test_alt_enter_while_the_agent_works_waits_for_the_end(host, talk, script, folder):

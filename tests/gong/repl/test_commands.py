@@ -31,13 +31,13 @@ def test_anything_else_is_for_the_model(text):
 async def test_help_lists_every_command_and_every_key(here):
     assert answer("/help", here, busy=True) == Reply(
         "/help             * this list\n"
-        "/fork [NAME]        go on in a new branch that begins here\n"
         "/model [NAME]     * who answers; NAME is provider/model\n"
-        "/compact [FOCUS]    a summary in place of older messages\n"
-        "/undo [--leave]     take the newest compaction back\n"
         "/context          * who uses the model's window\n"
         "/cost             * tokens and money of this branch\n"
+        "/compact [FOCUS]    a summary in place of older messages\n"
+        "/undo [--leave]     take the newest compaction back\n"
         "/handoff [MODEL]    hand over: an anchor and a page\n"
+        "/fork [NAME]        go on in a new branch that begins here\n"
         "/quit             * leave\n"
         "* also while the agent works\n"
         "\n"
@@ -46,7 +46,8 @@ async def test_help_lists_every_command_and_every_key(here):
         "Ctrl+J              new line\n"
         "Esc, Ctrl+C         stop the agent; what you were writing stays\n"
         "Ctrl+C twice        leave; once, with nothing going on: empty the line\n"
-        "Ctrl+D              leave, on an empty line"
+        "Ctrl+D              leave, on an empty line\n"
+        "Ctrl+Z              put gong aside; fg in the shell goes on"
     )
 
 
@@ -119,7 +120,20 @@ async def test_an_unknown_model_changes_nothing(here):
     reply = answer("/model nobody/knows", here, busy=False)
     assert reply.failed
     assert "nobody/knows" in reply.text
+    assert reply.text.endswith("; set one with /model")
     assert model_name(here) == "offline/rules"
+
+
+async def test_a_model_without_a_key_says_what_to_type_here(here):
+    reply = answer("/model anthropic/x", here, busy=False)
+    assert reply.failed
+    assert reply.text.endswith(", or use /model offline/rules")
+
+
+async def test_what_is_busy_is_named(here):
+    assert answer("/undo", here, busy=True, who="the compaction") == Reply(
+        "/undo waits for the compaction: stop it with Esc first", failed=True
+    )
 
 
 async def test_quit_leaves(here):
@@ -129,4 +143,4 @@ async def test_quit_leaves(here):
 
 def test_what_moves_the_branch_waits_for_the_agent():
     waiting = [name for name, command in COMMANDS.items() if not command.busy]
-    assert waiting == ["fork", "compact", "undo", "handoff"]
+    assert waiting == ["compact", "undo", "handoff", "fork"]

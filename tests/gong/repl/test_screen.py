@@ -4,16 +4,15 @@ import pytest
 from msgspec import Raw
 
 from gong.agent import events
-from gong.repl.screen import (
+from gong.repl.lines import (
     Line,
-    Screen,
     clipped,
     last_rows,
     queued_lines,
     result_lines,
     seconds,
-    title,
 )
+from gong.repl.screen import Screen, title
 from tape.blocks import Text, ToolCall
 from tape.entries import Usage
 
@@ -170,6 +169,59 @@ def test_a_huge_result_is_as_short_as_any():
 
 
 @pytest.mark.parametrize(
+    ("output", "is_error", "lines"),
+    [
+        (
+            "\n".join(map(str, range(98001, 100_001)))
+            + "\n\n[Showing lines 98001-100000 of 100000. Full output: /tmp/x]",
+            False,
+            ["… 99995 more lines", "99996", "99997", "99998", "99999", "100000"],
+        ),
+        (
+            "3\n4\n\n[Showing lines 3-4 of 4 (1KB limit), 9KB in all. Full output: /tmp/x]",
+            False,
+            ["… 2 more lines", "3", "4"],
+        ),
+        (
+            "9\n\n[Showing lines 9-9 of 9. Full output: /tmp/x]\n\nCommand exited with code 2",
+            True,
+            ["… 8 more lines", "9", "", "Command exited with code 2"],
+        ),
+        (
+            "long\n\n[Showing last 50KB of line 7, 60KB in all. Full output: /tmp/x]",
+            False,
+            ["… 6 more lines", "long"],
+        ),
+        (
+            "\n".join("abcdefg") + "\n\n[Showing lines 4-10 of 50. Use offset=11 to continue.]",
+            False,
+            ["a", "b", "c", "d", "e", "… 42 more lines"],
+        ),
+        (
+            "a\n\n[41 more lines in file. Use offset=2 to continue.]",
+            False,
+            ["a", "… 41 more lines"],
+        ),
+        (
+            "b\n\n[1 entries limit reached, 9 more entries. Use limit=10 to see all.]",
+            False,
+            ["b", "… 9 more lines"],
+        ),
+        (
+            "\n".join("abcdefg") + "\n\n[7 matches limit reached. Use limit=14 for more.]",
+            False,
+            ["a", "b", "c", "d", "e", "… at least 2 more lines"],
+        ),
+        ("a\n\n[1 matches limit reached. Use limit=2 for more.]", False, ["a", "… more"]),
+        ("a\n\n[section]", False, ["a", "", "[section]"]),
+    ],
+)
+def test_what_a_tool_left_out_is_counted(output, is_error, lines):
+    said = result_lines(output, 80, is_error=is_error)
+    assert [line.text.strip() for line in said] == lines
+
+
+@pytest.mark.parametrize(
     ("line", "columns", "kept"),
     [
         ("  four", 6, "  four"),
@@ -212,9 +264,17 @@ def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
         (
             events.Repaired(1, 0, "a call had no result"),
             Line(
-                "history was mended (1 results made up, 0 entries left out): a call had no result",
+                "history was mended (1 result made up): a call had no result",
                 "note",
             ),
+        ),
+        (
+            events.Repaired(2, 1, "no result"),
+            Line("history was mended (2 results made up, 1 entry left out): no result", "note"),
+        ),
+        (
+            events.TurnLimit(1),
+            Line("stopped at the limit of 1 model call; say more to go on", "note"),
         ),
         (events.Warn("slow\x1b[0m\nnetwork"), Line("slow␛[0m network", "note")),
         (
@@ -250,6 +310,22 @@ def test_nothing_is_live_after_a_run_however_it_ended(screen, shown):
     shown(said(call("bash", b'{"command":"ls"}')), started())
     shown(events.ToolExecutionUpdate("c1", "a"), ended("aborted"))
     assert (screen.live(40), screen.doing) == ([], "")
+
+
+def test_a_compaction_is_named_until_it_ends_and_is_one_line(screen, shown):
+    shown(events.CompactionStart("compaction", "window", 900))
+    assert screen.doing == "summing up"
+    shown(events.Warn("the summary is made by rules, because nobody answers"))
+    assert screen.doing == "summing up"
+    assert shown(events.CompactionEnd("compaction", "e1", 9000, 1200, 1)) == [
+        Line(
+            "compaction: 1 entry is a summary by rules now; "
+            "about 9,000 → 1,200 tokens · /undo takes it back",
+            "note",
+        )
+    ]
+    assert screen.doing == ""
+    assert screen.prompt("next")[0] == Line("")
 
 
 def test_what_goes_on_is_named(screen, shown):
