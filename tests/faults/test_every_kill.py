@@ -4,11 +4,9 @@
 """
 
 import functools
-import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +19,11 @@ import pytest
 from tape.index import open_store
 from tape.verify import Counts, verify
 from tests.faults.histories import LONG
+from tests.faults.zygote import TAPE, traced
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
-BIN = str(Path(sys.executable).parent / "tape")
+BIN = TAPE
 CALLS = {
     "write": "write",
     "pwrite64": "pwrite64",
@@ -106,19 +105,15 @@ class Killed(NamedTuple):
 def killed(store, operation, call, k):
     """Run a command and kill it at the k-th system call of a kind."""
     inject = f"--inject={CALLS[call]}:signal=KILL:when={k}"
-    trace = ["strace", "-f", "-qq", "-o", "/dev/null", f"--trace={CALLS[call]}", inject]
-    with subprocess.Popen(
-        [*trace, *operation.command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "TAPE_HOME": str(store), "PYTHONDONTWRITEBYTECODE": "1"},
-    ) as running:
+    trace = ["-f", "-qq", "-o", "/dev/null", f"--trace={CALLS[call]}", inject]
+    with traced(trace, operation.command, {"TAPE_HOME": str(store)}) as running:
         said = [answer(running, line) for line in operation.lines]
         with suppress(BrokenPipeError):
             running.stdin.close()
         said.append(running.stdout.read())
-        assert running.wait() in (0, -signal.SIGKILL)
-    return Killed(b"".join(said).decode(), running.returncode == 0)
+        code = running.wait()
+    assert code in (0, -signal.SIGKILL)
+    return Killed(b"".join(said).decode(), code == 0)
 
 
 def answer(running, line):

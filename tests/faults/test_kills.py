@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tape.store import Store
+from tests.faults.zygote import ran
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
@@ -74,11 +75,10 @@ def test_in_the_middle_of_appending_loses_nothing_acknowledged(tmp_path, lines):
 def killed_at(store, call, k):
     """Run SESSION and kill it at the k-th system call of one kind; return what it told."""
     inject = f"--inject={call}:signal=KILL:when={k}"
-    command = ["strace", "-f", "-qq", "-o", "/dev/null", f"--trace={call}", inject]
-    command += [sys.executable, "-c", SESSION, str(store)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    assert done.returncode in (0, -signal.SIGKILL)
-    return acknowledged(done.stdout), done.returncode == 0
+    trace = ["-f", "-qq", "-o", "/dev/null", f"--trace={call}", inject]
+    said, code = ran(trace, [sys.executable, "-c", SESSION, str(store)], {})
+    assert code in (0, -signal.SIGKILL)
+    return acknowledged(said), code == 0
 
 
 @strace

@@ -6,10 +6,8 @@ after a cut.
 `python tests/faults/test_power_loss.py` prints each cut and its outcome.
 """
 
-import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +28,7 @@ from tests.faults.test_every_kill import (
     pattern,
     tear,
 )
+from tests.faults.zygote import traced
 from tests.tape.making import BUDGET
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -57,18 +56,13 @@ def prepared(store):
 
 def ran(trace, store, operation):
     """Run a command to its end, or until it is killed."""
-    with subprocess.Popen(
-        [*trace, *operation.command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "TAPE_HOME": str(store), "PYTHONDONTWRITEBYTECODE": "1"},
-    ) as running:
+    with traced(trace, operation.command, {"TAPE_HOME": str(store)}) as running:
         for line in operation.lines:
             answer(running, line)
         with suppress(BrokenPipeError):
             running.stdin.close()
         running.stdout.read()
-    return running.returncode
+        return running.wait()
 
 
 def recorded(name, store):

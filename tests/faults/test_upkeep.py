@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ from tape.entries import User
 from tape.store import Store
 from tape.upkeep import detach, redact
 from tape.verify import Counts, Kind, verify
+from tests.faults.zygote import ran
 from tests.tape import making, reader
 
 REDACT = """
@@ -41,11 +41,11 @@ pytestmark = [
 
 def killed_at(script, arguments, call, k):
     """Run a script, killed at the k-th system call of one kind; tell whether it ended before."""
-    command = ["strace", "-f", "-qq", "-o", "/dev/null", f"--trace={call}"]
-    command += [f"--inject={call}:signal=KILL:when={k}", sys.executable, "-c", script]
-    done = subprocess.run([*command, *arguments], check=False)
-    assert done.returncode in (0, -signal.SIGKILL)
-    return done.returncode == 0
+    trace = ["-f", "-qq", "-o", "/dev/null", f"--trace={call}"]
+    trace += [f"--inject={call}:signal=KILL:when={k}"]
+    _, code = ran(trace, [sys.executable, "-c", script, *arguments], {})
+    assert code in (0, -signal.SIGKILL)
+    return code == 0
 
 
 def each_kill(tmp_path, made, script, call, arguments):

@@ -54,12 +54,12 @@ def disk_of(folder: Path) -> Disk:
 
 
 def record(folder: Path, run: Callable[[list[str]], None]) -> Recording:
-    """Trace a command; `run` is given the words to put before it, and waits for its end."""
+    """Trace a command; `run` is given the options of strace, and waits for its end."""
     trace = folder.parent / f"{folder.name}.trace"
     before = disk_of(folder)
     run(
         [
-            *("strace", "-qq", "-y", "-s", "1000000", "-o", str(trace)),
+            *("-qq", "-y", "-s", "1000000", "-o", str(trace)),
             f"--trace={','.join(sorted(CALLS))}",
         ]
     )

@@ -18,6 +18,7 @@ from tape.store import Store
 from tape.transfer import import_file
 from tape.upkeep import redact
 from tests.faults.histories import small
+from tests.faults.zygote import ran
 from tests.tape import making, reader
 from tests.tape.moving import HERE, exported, folder_of, history, imported, names, other, whole
 
@@ -351,10 +352,11 @@ def test_a_killed_import_made_all_or_nothing(tmp_path, made, file, call, form):
     source.write_bytes(file if form == "export" else given("one", "x" * (LIMIT + 1)))
     for k in (1, 2, 3, 5, 8, 13, 21, 10_000):
         home = tmp_path / f"killed-{k}"
-        command = ["strace", "-f", "-qq", "-o", "/dev/null", f"--trace={call}"]
-        command += [f"--inject={call}:signal=KILL:when={k}", sys.executable, "-c", IMPORT]
-        done = subprocess.run([*command, str(home), str(source)], check=False)
-        assert done.returncode in (0, -signal.SIGKILL)
+        trace = ["-f", "-qq", "-o", "/dev/null", f"--trace={call}"]
+        trace += [f"--inject={call}:signal=KILL:when={k}"]
+        command = [sys.executable, "-c", IMPORT, str(home), str(source)]
+        _, code = ran(trace, command, {})
+        assert code in (0, -signal.SIGKILL)
         store = Store(home, durable=False)
         for name in store.folders():
             assert reader.faults(store.tapes / name) == []
@@ -363,7 +365,7 @@ def test_a_killed_import_made_all_or_nothing(tmp_path, made, file, call, form):
         assert bool(again.added) == (before == [])
         whole(store, again.id)
         assert len(store.folders()) == 1
-        if done.returncode == 0:
+        if code == 0:
             return
         shutil.rmtree(home)
     raise AssertionError(call)
