@@ -8,25 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import msgspec
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-from .blocks import (
-    NO_JSON,
-    Audio,
-    Block,
-    Content,
-    Document,
-    Image,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    Unknown,
-    tool_calls,
-)
+from .blocks import Text, ToolCall, tool_calls
 from .entries import Assistant, Context, Error, Injected, Repair, ToolResult, ToolStart, User
+from .target import Target, answered, calls_beside_words, is_foreign, is_words, sendable
 from .view import Message, Role, View
 
 if TYPE_CHECKING:
@@ -34,6 +20,20 @@ if TYPE_CHECKING:
 
     from .entries import Payload
     from .line import Entry
+
+__all__ = [
+    "ABORTED",
+    "NEVER_RAN",
+    "NO_RESULT",
+    "STOPPED",
+    "UNKNOWN_OUTCOME",
+    "Repaired",
+    "Repairing",
+    "Target",
+    "is_recorded",
+    "repair",
+    "sendable",
+]
 
 NO_RESULT = "No result provided"
 """How the text of every result made up by repair begins."""
@@ -43,26 +43,11 @@ UNKNOWN_OUTCOME = (
     "Look at the state of things before running it again."
 )
 STOPPED = f"{NO_RESULT}: the user stopped it before it ran."
-_NOT_SENT = frozenset({"aborted", "error"})
+NOT_SENT = frozenset({"aborted", "error"})
 """Stop reasons of answers that stay out."""
 ABORTED = "Aborted"
 """Class of the error entry that says a user stopped the turn."""
-_SILENT = (Text("(no output)"),)
-_BLIND = Text("(image omitted: model does not support images)")
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
-
-
-class Target(Struct, frozen=True):
-    """Who the messages are for; `wire` data goes only where all three first fields are equal.
-
-    Without an endpoint they are for nobody yet, but written in the form of `api`: then what people
-    and tools said keeps the data that names this API as its own (`$api`, see `formats.wire`).
-    """
-
-    endpoint: str
-    api: str
-    model: str
-    sees_images: bool = True
 
 
 class Repaired(Struct, frozen=True):
@@ -70,16 +55,6 @@ class Repaired(Struct, frozen=True):
 
     messages: tuple[Message, ...]
     repair: Repair | None
-
-
-class _Mark(Struct, frozen=True):
-    """What tells whose `wire` data is that no model wrote; `text` holds it where it is packed."""
-
-    api: str | None = field(name="$api", default=None)
-    text: str | None = field(name="$json", default=None)
-
-
-_MARK = msgspec.json.Decoder(_Mark)
 
 
 class _Fold:
@@ -157,7 +132,7 @@ class _Fold:
         if place is None or isinstance(self.messages[place], Message):
             self.dropped.append(entry.id)
             return
-        content = _answered(result.content, self.target)
+        content = answered(result.content, self.target)
         self.messages[place] = Message(
             "tool", content, result.call_id, result.name, result.is_error
         )
@@ -216,15 +191,15 @@ def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:  # noqa: C9
                 break
             waiting.pop()
             content = data.content
-            if not _is_words(content):
-                content = _answered(content, target)
+            if not is_words(content):
+                content = answered(content, target)
             messages.append(Message("tool", content, data.call_id, data.name, data.is_error))
         elif type(data) is Assistant:
-            content, calls = data.content, _calls_beside_words(data.content)
+            content, calls = data.content, calls_beside_words(data.content)
             if calls is None:
                 calls = [call.id for call in tool_calls(content)]
-                content = sendable(content, target, foreign=_is_foreign(data, target))
-            if waiting or not content or data.stop_reason in _NOT_SENT:
+                content = sendable(content, target, foreign=is_foreign(data, target))
+            if waiting or not content or data.stop_reason in NOT_SENT:
                 break
             if calls:
                 border, waiting = (len(messages), place), calls
@@ -245,54 +220,16 @@ def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:  # noqa: C9
     return _InOrder(messages, place, goes_on)
 
 
-def _is_words(content: Content) -> bool:
-    """Tell whether content is one text that everybody may see as it is."""
-    if len(content) != 1:
-        return False
-    block = content[0]
-    return (
-        type(block) is Text
-        and block.wire is NO_JSON
-        and bool(block.text)
-        and not block.text.isspace()
-    )
-
-
-def _calls_beside_words(content: Content) -> list[str] | None:
-    """Return the ids of calls; None where something stands beside them and plain words."""
-    calls: list[str] = []
-    for block in content:
-        if block.wire is not NO_JSON:
-            return None
-        if type(block) is Text:
-            if not block.text or block.text.isspace():
-                return None
-        elif type(block) is ToolCall:
-            calls.append(block.id)
-        else:
-            return None
-    return calls
-
-
 def _said(data: Assistant | User | Context, target: Target) -> Message | None:
     """Return what an entry says as a message, None when it stays out."""
     if type(data) is Assistant:
-        if data.stop_reason in _NOT_SENT:
+        if data.stop_reason in NOT_SENT:
             return None
-        content = sendable(data.content, target, foreign=_is_foreign(data, target))
+        content = sendable(data.content, target, foreign=is_foreign(data, target))
         return Message("assistant", content) if content else None
     role = _ROLES.get(data.role, "user") if type(data) is Context else "user"
     content = sendable(data.content, target, foreign=True)
     return Message(role, content) if content else None
-
-
-def _is_foreign(answer: Assistant, target: Target) -> bool:
-    """Tell whether another model wrote an answer, or the same one through another door."""
-    return (
-        answer.model != target.model
-        or answer.api != target.api
-        or answer.endpoint != target.endpoint
-    )
 
 
 class Repairing:
@@ -362,57 +299,3 @@ def is_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
         repair.injected,
         repair.dropped,
     )
-
-
-def sendable(content: Content, target: Target, *, foreign: bool) -> Content:
-    """Return the blocks a target may see; `foreign` when another model wrote them."""
-    for block in content:  # nearly all are such as everybody may see
-        if block.wire is not NO_JSON:
-            break
-        if type(block) is Text:
-            if not block.text or block.text.isspace():
-                break
-        elif type(block) is not ToolCall:
-            break
-    else:
-        return content
-    blocks = (_sendable(block, target, foreign=foreign) for block in content)
-    return tuple(block for block in blocks if block is not None)
-
-
-def _answered(content: Content, target: Target) -> Content:
-    """Return what a tool said, or words that say it said nothing."""
-    found = sendable(content, target, foreign=True)
-    if found:
-        return found
-    return tuple(block for block in content if _returns(block, target)) or _SILENT
-
-
-def _returns(block: Block, target: Target) -> bool:
-    """Tell whether data that no model wrote goes back to the API it names, as that API has it."""
-    if block.wire is NO_JSON or target.endpoint or not target.api:
-        return False
-    try:
-        mark = _MARK.decode(block.wire)
-        if mark.text is not None:
-            mark = _MARK.decode(mark.text)
-    except ValueError:  # another program's, of another shape
-        return False
-    return mark.api == target.api
-
-
-def _sendable(block: Block, target: Target, *, foreign: bool) -> Block | None:
-    foreign = foreign and not _returns(block, target)
-    match block:
-        case Unknown():
-            return None
-        case Text(text=text) if not text.strip():  # providers refuse blank ones too
-            return None
-        case Opaque() | Thinking(redacted=True):
-            return None if foreign else block
-        case Thinking(text=text) if not text and (foreign or block.wire == NO_JSON):
-            return None
-        case Image() if not target.sees_images:
-            return _BLIND
-        case Text() | Thinking() | Image() | Document() | Audio() | ToolCall():
-            return replace(block, wire=NO_JSON) if foreign and block.wire != NO_JSON else block

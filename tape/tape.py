@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 import msgspec
@@ -159,26 +159,41 @@ class Tape:
 
     def kept_run(self, kept: Kept) -> list[Entry]:
         """Read a range here or else in the origin, where a phase of the same name may stand."""
-        found = self._run(kept.phase, kept.offset, kept) or self._copied_run(kept)
+        lines, tape = self.kept_lines(kept)
+        return [decode(line, tape.blobs.text) for line in lines]
+
+    def kept_from(self, anchor: Anchor, first: str) -> tuple[Kept, ...]:
+        """Return what an anchor keeps from one of these entries on; nothing where it is none."""
+        begin = _begins(first)
+        for place, kept in enumerate(anchor.kept):
+            lines, _ = self.kept_lines(kept)
+            before = [*takewhile(lambda line: not line.startswith(begin), lines)]
+            if len(before) < len(lines):
+                offset = kept.offset + sum(len(line) + 1 for line in before)
+                rest = Kept(kept.phase, offset, kept.count - len(before), first, kept.last)
+                return (rest, *anchor.kept[place + 1 :])
+        return ()
+
+    def kept_lines(self, kept: Kept) -> tuple[list[bytes], Tape]:
+        """Return the lines of a range, and the tape they were found in; raises Damaged."""
+        found = self._lines_at(kept.phase, kept.offset, kept) or self._copied_lines(kept)
         if found:
-            return found
+            return found, self
         origin = self.origin()
         if origin is None:
             raise Damaged(f"{kept.phase}: byte {kept.offset} should hold {kept.first[:12]}")
-        return origin.kept_run(kept)
+        return origin.kept_lines(kept)
 
-    def _run(self, phase: str, offset: int, kept: Kept) -> list[Entry]:
+    def _lines_at(self, phase: str, offset: int, kept: Kept) -> list[bytes]:
         """Return the range if it begins at `offset` of a phase here and ends as it should."""
         if not self.phases.folder.has(phase):
             return []
         with self.phases.open(phase) as file:
             lines = [line for _, line in islice(file.lines(offset), kept.count)]
         ends = [line[: len(_begins(kept.first))] for line in lines[:1] + lines[-1:]]
-        if ends != [_begins(kept.first), _begins(kept.last)]:
-            return []
-        return [decode(line, self.blobs.text) for line in lines]
+        return lines if ends == [_begins(kept.first), _begins(kept.last)] else []
 
-    def _copied_run(self, kept: Kept) -> list[Entry]:
+    def _copied_lines(self, kept: Kept) -> list[bytes]:
         """Return a range of the copied past, where there is one and it holds the range."""
         if not self.phases.has_origin:
             return []
@@ -186,7 +201,7 @@ class Tape:
             back = file.lines_back(file.tail().end)
             found = (offset for offset, line in back if line.startswith(_begins(kept.first)))
             offset = next(found, None)
-        return [] if offset is None else self._run(ORIGIN, offset, kept)
+        return [] if offset is None else self._lines_at(ORIGIN, offset, kept)
 
     def _source_of(self, tape: str) -> Source:
         if tape not in self._origins:

@@ -24,7 +24,7 @@ ORDER = {
         *("errors", "clock", "text", "glance", "reference", "disk", "blocks", "filecalls"),
         *("entries", "summaries", "payload", "line", "given", "phase"),
         *("locks", "blobs", "refs", "path", "branches", "writer", "tape", "trash"),
-        *("store", "upkeep", "follow", "view", "repair", "sendable"),
+        *("store", "upkeep", "follow", "view", "target", "repair", "sendable"),
         *("tree", "formats", "index", "find"),
         *("replay", "blame", "verify", "gc", "fsck", "render", "transfer"),
         *("__init__", "cli", "__main__"),
