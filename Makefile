@@ -15,7 +15,7 @@ help:
 	@echo 'make test    run the tests'
 	@echo 'make check   lint, format, types, layers, start-up'
 	@echo 'make rows    mission rows that no test names'
-	@echo 'make docs    docs/reference.md anew, from the commands'
+	@echo 'make docs    docs/reference*.md anew, from the commands'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 
 chat: .venv/chat.ready

@@ -42,9 +42,13 @@ class Truncation(Struct, frozen=True, forbid_unknown_fields=True):
     """How results are cut; all is set."""
 
     max_lines: Count = MAX_LINES
+    """Lines of a result that is not cut."""
     max_bytes: Count = MAX_BYTES
+    """Bytes of a result that is not cut."""
     direction: Direction = "head"
+    """Which part of a longer one stays."""
     enabled: bool = True
+    """Whether anything is cut."""
     retention_days: Annotated[float, Meta(ge=0)] = RETENTION_DAYS
     """Age at which kept files go, where they do not stand on a tape."""
     storage_dir: str | None = None

@@ -1,4 +1,4 @@
-"""Write docs/reference.md from what the commands say of themselves: `make docs`.
+"""Write docs/reference.md, and gong's page beside it, from what the commands say: `make docs`.
 
 Verbs, options, examples and JSON keys come from click; only the exit codes of each verb stand
 here, and `test_reference.py` sees every one of them happen.
@@ -6,19 +6,13 @@ here, and `test_reference.py` sees every one of them happen.
 
 from __future__ import annotations
 
-import inspect
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tape.cli.group import VERBS, tape
 
-from .pages import EXAMPLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from .manual import Manual, Verb, table
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference.md"
 
@@ -79,93 +73,28 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
 }
 """What verbs end with beyond 0, 1, 2 and 130: code and when."""
 
-_CODED = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|(?<![\w`-])--?[a-z][a-z-]*")
-_JSON = re.compile(r"(?<=[.:]) (?=--json prints)")
+
+def verbs() -> list[Verb]:
+    """Return the verbs in the order of the help page."""
+    group = click.Context(tape, info_name="tape")
+    found = [(name, line, tape.get_command(group, name)) for name, (_, line) in VERBS.items()]
+    return [Verb(name, line, verb) for name, line, verb in found if verb]
 
 
 def page() -> str:
     """Return the whole page."""
-    group = click.Context(tape, info_name="tape")
-    verbs = [(name, tape.get_command(group, name)) for name in VERBS]
-    parts = [INTRODUCTION, _contents(), _codes(), _options("Options of every verb", _shared())]
-    return "\n".join([*parts, *(_verb(group, name, verb) for name, verb in verbs if verb)])
+    shared = [option for option in tape.params if option.name != "version"]
+    return Manual("tape", INTRODUCTION, verbs(), codes(), ENDS, shared).page()
 
 
-def examples(verb: click.Command) -> list[str]:
-    """Return the command lines at the end of a verb's help page."""
-    return [line.strip() for line in (verb.epilog or "").split("\n")[2:]]
-
-
-def _contents() -> str:
-    rows = [f"| [`{name}`](#tape-{name}) | {line} |" for name, (_, line) in VERBS.items()]
-    return _table(("verb", "does"), rows)
-
-
-def _codes() -> str:
+def codes() -> str:
+    """Return the section on exit codes."""
     rows = [f"| {code} | {meaning} |" for code, meaning in CODES.items()]
-    return f"## Exit codes\n\n{CODES_LEAD}\n{_table(('code', 'means'), rows)}"
-
-
-def _verb(group: click.Context, name: str, verb: click.Command) -> str:
-    ctx = click.Context(verb, info_name=name, parent=group)
-    shared = {option.name for option in _shared()}
-    own = [option for option in verb.params if option.name not in shared]
-    usage = " ".join(["tape", name, *verb.collect_usage_pieces(ctx)])
-    parts = [f"## tape {name}\n", f"`{usage}`\n", *_paragraphs(verb.help or "")]
-    parts += [_options("", own)] if any(isinstance(one, click.Option) for one in own) else []
-    parts += [_ends(name)] if name in ENDS else []
-    return "\n".join([*parts, f"```{EXAMPLE}", *examples(verb), "```\n"])
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """Yield a help text as Markdown; what --json prints is a paragraph of its own."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
-        for part in _JSON.split(" ".join(paragraph.split())):
-            yield _marked(part) + "\n"
-
-
-def _marked(text: str) -> str:
-    """Return prose with options and JSON shapes as code, and nothing else taken for Markdown."""
-    parts = re.split(r"(`[^`]*`)", text)
-    plain = (_escaped(part) if at % 2 == 0 else part for at, part in enumerate(parts))
-    return "".join(plain)
-
-
-def _escaped(text: str) -> str:
-    parts, at = [], 0
-    for found in _CODED.finditer(text):
-        parts += [re.sub(r"([*<\[\]])", r"\\\1", text[at : found.start()]), f"`{found[0]}`"]
-        at = found.end()
-    return "".join([*parts, re.sub(r"([*<\[\]])", r"\\\1", text[at:])])
-
-
-def _shared() -> list[click.Parameter]:
-    """Return the options that every verb has."""
-    return [option for option in tape.params if option.name != "version"]
-
-
-def _options(title: str, params: Iterable[click.Parameter]) -> str:
-    rows = [_option(one) for one in params if isinstance(one, click.Option)]
-    head = f"## {title}\n\n" if title else ""
-    return f"{head}{_table(('option', 'does'), rows)}"
-
-
-def _option(option: click.Option) -> str:
-    ctx = click.Context(tape)
-    names = ", ".join([*option.opts, *option.secondary_opts])
-    value = "" if option.is_flag else f" {option.make_metavar(ctx)}"
-    default = f" Default: {option.default}." if option.show_default else ""
-    cells = [f"`{names}{value}`", _marked(f"{option.help}{default}")]
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _ends(name: str) -> str:
-    return _marked(f"Exit codes: {'; '.join(f'{code}, {when}' for code, when in ENDS[name])}.\n")
-
-
-def _table(head: tuple[str, str], rows: Iterable[str]) -> str:
-    return "\n".join([f"| {head[0]} | {head[1]} |", "|---|---|", *rows, ""])
+    return f"## Exit codes\n\n{CODES_LEAD}\n{table(('code', 'means'), rows)}"
 
 
 if __name__ == "__main__":
+    from tests.docs import reference_gong
+
     PAGE.write_text(page(), "utf-8")
+    reference_gong.PAGE.write_text(reference_gong.page(), "utf-8")

@@ -30,8 +30,10 @@ from tape.cli.group import VERBS
 from tape.cli.group import tape as group
 from tape.cli.run import run
 
+from . import reference_gong
+from .manual import examples, promised
 from .pages import EXAMPLE, blocks
-from .reference import ENDS, PAGE, examples, page
+from .reference import ENDS, PAGE, page
 
 UNRUN = {
     "tape tail -f 3f2a": "goes on until interrupted; tests/tape/cli/test_tail.py follows",
@@ -124,7 +126,8 @@ def test_no_page_shows_other_lines_as_examples():
     pages = [PAGE.parent.parent / "README.md", *PAGE.parent.rglob("*.md")]
     found = [block for path in pages for block in blocks(path.read_text("utf-8"))]
     shown = [line for block in found if block.info == EXAMPLE for line in block.text]
-    assert shown == LINES
+    others = [line for one in reference_gong.verbs() for line in examples(one.command)]
+    assert sorted(shown) == sorted([*LINES, *others])
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line not in UNRUN])
@@ -185,27 +188,6 @@ def test_damage_ends_with_4(name, store, demo):
     assert run([name, *words.get(name, ["3f2a"])]) == 4
 
 
-PROMISE = re.compile(r"--json prints (an array of )?(?=\{)")
-
-
-def promised(name: str) -> tuple[bool, set[str]] | None:
-    """Return whether a verb's help promises an array, and the keys of what it prints."""
-    text = " ".join((verb(name).help or "").split())
-    found = PROMISE.search(text)
-    if found is None:
-        return None
-    depth, keys = 0, [""]
-    for character in text[found.end() :]:
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(character, 0)
-        if depth == 0:
-            break
-        if depth == 1 and character == ",":
-            keys.append("")
-        elif depth == 1:
-            keys[-1] += character
-    return bool(found[1]), {re.sub(r"[{}\[\]]|:.*", "", key).strip() for key in keys}
-
-
 ASKED = {
     "log": ["3f2a", "--graph"],
     "search": ["login"],
@@ -223,7 +205,7 @@ ASKED = {
     "completion": ["bash"],
     "restore": ["9c1b"],
 }
-SHAPES = [name for name in VERBS if promised(name)]
+SHAPES = [name for name in VERBS if promised(verb(name))]
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -234,7 +216,7 @@ def test_json_has_the_keys_that_help_says(name, capsysbinary):
     words = ASKED.get(name, ["3f2a"] if "[REF]" in usage(name) else [])
     assert run([name, *words, "--json"]) == 0
     got = json.loads(capsysbinary.readouterr().out)
-    is_array, keys = promised(name)
+    is_array, keys = promised(verb(name))
     assert isinstance(got, list) is is_array
     found = set(got[0] if is_array else got)
     assert keys - {"…"} == (found & keys if "…" in keys else found)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import chdir
+from pathlib import Path
 from typing import NamedTuple
 
 from click.testing import CliRunner
@@ -21,14 +24,28 @@ class Ran(NamedTuple):
 def inside(home):
     """Return what runs a command in a home of nobody's and demands its exit code."""
 
-    def gong(*argv, code=0):
+    def gong(*argv, code=0, stdin=b"", **more):
         unset = dict.fromkeys(("TAPE_HOME", "GONG_CONFIG_DIR", "XDG_CONFIG_HOME", "GONG_MODEL"))
-        env = {**unset, **environment(home)}
-        with CliRunner().isolation(b"", env) as (out, err, _), chdir(home):
-            done = run([str(word) for word in argv])
+        env = {**unset, **environment(home), **more}
+        with (
+            CliRunner().isolation(stdin, env) as (out, err, _),
+            Path(os.devnull).open() as nothing,
+            chdir(home),
+        ):
+            if not stdin:
+                sys.stdin = nothing
+            done = ended([str(word) for word in argv])
             ran = Ran(out.getvalue().decode(), err.getvalue().decode())
         assert done == code, (done, ran)
         assert "Traceback" not in ran.stderr
         return ran
 
     return gong
+
+
+def ended(words):
+    """Run a command and return its exit code, however it ends."""
+    try:
+        return run(words)
+    except SystemExit as end:
+        return end.code
