@@ -84,7 +84,7 @@ def _joined(before: Summary | str | None, left: Summary, branch: str) -> Summary
         ),
         files_read=tuple(dict.fromkeys((*base.files_read, *left.files_read))),
         files_changed=tuple(dict.fromkeys((*base.files_changed, *left.files_changed))),
-        requests=(*base.requests, *(f"{on}: {one}" for one in left.requests)),
+        requests=tuple(dict.fromkeys((*base.requests, *(f"{on}: {one}" for one in left.requests)))),
     )
 
 

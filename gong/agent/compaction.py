@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tape.blocks import Text
 from tape.entries import Anchor, By, Covers, SideUsage, State, Summary, Tokens
@@ -23,7 +24,7 @@ from ..context.elide import sizes
 from ..context.meter import fixed_tokens, messages_tokens
 from ..errors import ModelError, NothingToCompact
 from ..llm.accumulate import StreamAccumulator
-from ..llm.digest import digest, written
+from ..llm.digest import bounded, digest, written
 from ..llm.tokens import estimate
 from ..llm.types import Request
 from . import events
@@ -91,6 +92,12 @@ class Told(NamedTuple):
     by: By | None
     took: SideUsage | None
     """Recorded behind the anchor: what stands before it stays as it was, so that undo finds it."""
+
+
+def hand_on(parts: Parts, anchor: Anchor, to: str) -> Entry:
+    """Set the newest anchor once more, for another model, where nothing was said since."""
+    again = replace(anchor, kind="handoff", reason="handoff", state=state_of(parts, to))
+    return parts.record.anchor(again)
 
 
 async def compact(parts: Parts, wish: Wish) -> Compacted:
@@ -172,7 +179,7 @@ def note_usage(parts: Parts, took: SideUsage | None) -> None:
 
 
 def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
-    """Return entries as the ranges an anchor keeps: all of the path from the first of them on.
+    """Return the newest entries in view as the ranges an anchor keeps.
 
     Raises NothingToCompact where they are not found, so that nothing leaves the view by mistake.
     """
@@ -180,10 +187,20 @@ def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
         return ()
     record = parts.record
     record.barrier()
-    ranges = record.tape.newest(record.head(), record.path[-1].n - kept[0].n + 1)
-    if not ranges or ranges[0].first != kept[0].id:
+    anchor, first = newest_anchor(record.path), kept[0].id
+    earlier: tuple[Kept, ...] = ()
+    behind = record.path
+    if anchor is not None and any(entry.id == first for entry in record.kept):
+        earlier = record.tape.kept_from(anchor, first)
+        behind = record.path[1:]
+        first = behind[0].id if behind else ""
+    elif first != behind[0].id:
+        behind = behind[next(n for n, entry in enumerate(behind) if entry.id == first) :]
+    count = behind[-1].n - behind[0].n + 1 if behind else 0
+    newest = record.tape.newest(record.head(), count)
+    if count and (not newest or newest[0].first != first):
         raise NothingToCompact("this branch cannot be read back: tape verify says why")
-    return ranges
+    return (*earlier, *newest)
 
 
 def state_of(parts: Parts, to: str | None) -> State:
@@ -206,7 +223,8 @@ async def told(
     by, took = None, None
     try:
         said, took = await _asked(parts, wish, pieces, share, split=split)
-        summary, by = summaries.parse(said), By(took.provider, took.model, took.usage)
+        summary = bounded(summaries.parse(said), 2 * share.summary * _CHARACTERS)
+        by = By(took.provider, took.model, took.usage)
     except (ModelError, summaries.SummaryUnusable) as error:
         parts.emit(events.Warn(f"the summary is made by rules, because {error}"))
         summary = digest(pieces, wish.focus, limit=share.summary * _CHARACTERS)

@@ -53,9 +53,11 @@ def last_model(path: Sequence[Entry]) -> str | None:
     """Return provider/model of who answers at the end of a path; None where nobody did yet."""
     for entry in reversed(path):
         match entry.data:
-            case Assistant(provider=provider, model=model) | Model(provider=provider, model=model):
+            case (
+                Assistant(provider=provider, model=model) | Model(provider=provider, model=model)
+            ) if provider and model:
                 return f"{provider}/{model}"
-            case Anchor(state=State(model=str(name))):
+            case Anchor(state=State(model=str(name))) if name:
                 return name
             case _:
                 pass

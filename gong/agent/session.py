@@ -33,7 +33,7 @@ from ..llm.retry import RetryPolicy, persistent
 from ..policy import allow_all
 from . import events, loop
 from .carrying import carry
-from .compaction import Wish, compact
+from .compaction import Wish, compact, hand_on
 from .parts import Model, Parts, Pressure, Queued
 from .record import Recorder, last_model
 from .titles import name_session
@@ -143,9 +143,13 @@ class Session:
         Raises NothingToCompact where it did nothing of its own, and what `submit` raises.
         """
         self._begin()
-        async with aclosing(self._told(self._carry(left))) as stream:
-            async for event in stream:
-                yield event
+        self._compacting = True
+        try:
+            async with aclosing(self._told(self._carry(left))) as stream:
+                async for event in stream:
+                    yield event
+        finally:
+            self._compacting = False
 
     async def _carry(self, left: Head) -> None:
         await carry(self.parts(), left)
@@ -198,28 +202,20 @@ class Session:
         recorder.skipped.clear()
         tally = _Tally()
         leave = self.subscribe(tally.watch)
-        stop = "aborted"
+        stop, parts = "aborted", self._parts(recorder, model)
+        naming = asyncio.create_task(self._name(parts, prompt, entry))
         try:
-            parts = self._parts(recorder, model)
-            stop = await self._served(parts)
-            waited = self.queued()
-            await self._name(parts, prompt, entry)
-            if self.queued() and not waited:  # said while the title was made
-                self._steering.extend(self._follow_ups)
-                self._follow_ups.clear()
-                stop = await self._served(parts)
+            outcome = await loop.run(parts)
+            stop = outcome.stop_reason
+            self._tell(outcome.error)
+            await naming
         finally:
+            naming.cancel()
             leave()
             self._emit(events.AgentEnd(stop, tally.turns, tally.usage))
 
-    async def _served(self, parts: Parts) -> str:
-        """Have the loop serve what stands at the end of the path; return how that ended."""
-        outcome = await loop.run(parts)
-        self._tell(outcome.error)
-        return outcome.stop_reason
-
     async def _name(self, parts: Parts, prompt: str, entry: Entry) -> None:
-        """Have a new session named, where a model for that is set."""
+        """Have a new session named while it is answered, where a model for that is set."""
         namer = self.setup.namer
         if namer is not None and parts.record.path[0].n + 1 == entry.n:
             title = await name_session(parts, namer, prompt)
@@ -309,6 +305,10 @@ class Session:
         """Answer with another model from the next run on."""
         self.setup = replace(self.setup, model=model)
         self.pressure.refused = self.pressure.warned = False
+
+    def hand_on(self, anchor: Anchor, to: str) -> None:
+        """Set the newest anchor once more, for another model: nothing was said since."""
+        hand_on(self.parts(), anchor, to)
 
     def undo(self, *, leave: bool = False) -> Anchor:
         """Take the newest compaction or handoff back; return its anchor, which stays on the tape.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tape.line import Entry
 
+    from ..agent.record import Recorder
     from ..config import Settings
 
 store_option = click.option(
@@ -55,6 +56,7 @@ async def opened(ref: str, *, model: str | None, store: str | None) -> AsyncIter
     with open_store(config.store_path(settings, os.environ)) as library:
         hit = find(library.store, library.index, ref, folder)
         recorder = resumed(hit, ref, settings)
+        say_of_branch(recorder)
         try:
             host = await assemble(
                 with_last_model(settings, recorder.path, model),
@@ -72,6 +74,18 @@ async def opened(ref: str, *, model: str | None, store: str | None) -> AsyncIter
             yield host
         finally:
             await host.close()
+
+
+def say_of_branch(recorder: Recorder) -> None:
+    """Say on standard error that a branch is not the one that was asked for, or was torn."""
+    writer = recorder.writer
+    if writer.instead_of is not None:
+        warn(
+            f"branch {writer.instead_of} is being written by another program: "
+            f"this session goes on in a branch of its own, {recorder.branch}"
+        )
+    if writer.torn is not None:
+        warn(f"the end of the tape was torn by a crash; it was moved to quarantine/{writer.torn}")
 
 
 def warn(text: str) -> None:

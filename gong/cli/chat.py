@@ -22,7 +22,7 @@ from ..agent.compaction import Wish
 from ..agent.record import last_model
 from ..errors import AuthenticationError, ConfigurationError
 from ..llm.names import BUILT_IN
-from .branch import current_folder, warn
+from .branch import current_folder, say_of_branch, warn
 from .compact import tell
 from .resume import go_on
 
@@ -264,14 +264,7 @@ def _say_first(host: Host) -> None:
     recorder = host.session.recorder
     if recorder is None:
         return
-    writer = recorder.writer
-    if writer.instead_of is not None:
-        warn(
-            f"branch {writer.instead_of} is being written by another program: "
-            f"this session goes on in a branch of its own, {recorder.branch}"
-        )
-    if writer.torn is not None:
-        warn(f"the end of the tape was torn by a crash; it was moved to quarantine/{writer.torn}")
+    say_of_branch(recorder)
 
 
 def _out(data: bytes) -> None:

@@ -85,7 +85,8 @@ async def _compact(
         say(
             [
                 f"{done.covered} entries of {where} are a summary by {done.by or 'rules'} now.",
-                f"The next request takes about {done.after:,} tokens instead of {done.before:,}.",
+                f"The next request takes about {done.after:,} tokens instead of {done.before:,}"
+                + (", which is no less." if done.after >= done.before else "."),
                 f"Back: gong compact {where} --undo",
             ]
         )

@@ -98,7 +98,7 @@ def _store(path: Path) -> Check:
     there = path
     while not there.exists() and there != there.parent:
         there = there.parent
-    if not os.access(there, os.W_OK):
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return Check("store", "wrong", f"{path} cannot be written")
     return Check("store", "ok", f"{path}" if path.exists() else f"{path}, made with the first tape")
 

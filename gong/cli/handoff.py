@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,9 +13,10 @@ from tape.render import SHORT
 from ..agent.compaction import Wish
 from ..agent.handing import handoff_page
 from ..agent.record import newest_anchor
-from ..errors import ConfigurationError, NothingToCompact
+from ..errors import NothingToCompact
 from .branch import model_option, opened, store_option, warn
 from .compact import compacted
+from .pages import demand_place, write_page
 
 if TYPE_CHECKING:
     from ..agent.assembly import Host
@@ -49,6 +49,8 @@ def handoff(
     Its state becomes an anchor on the branch, from which gong chat -m MODEL goes on, and a page of
     Markdown. -m names who sums it up. gong compact --undo takes the anchor back.
     """
+    if output is not None:
+        demand_place(output)
     asyncio.run(_handoff(ref, to, output, focus, model, store, as_json=as_json))
 
 
@@ -69,7 +71,7 @@ async def _handoff(
         assert recorder is not None, "an existing branch was opened"
         page = handoff_page(recorder, to_model=target)
         if output is not None:
-            _write(output, page)
+            write_page(output, page)
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
         if as_json:
             told = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
@@ -90,11 +92,6 @@ async def hand_over(host: Host, to: str, focus: str = "") -> None:
         anchor = newest_anchor(recorder.path)
         if anchor is None:
             raise
+        if anchor.state.model != to:
+            host.session.hand_on(anchor, to)
         warn(f"nothing was said since the {anchor.kind}, so it stands as it is")
-
-
-def _write(output: str, page: str) -> None:
-    try:
-        Path(output).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{output} cannot be written: {error.strerror}") from error

@@ -61,9 +61,11 @@ click.version_option(__version__, message="gong %(version)s")(gong)
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; --debug may stand anywhere before a lone `--`."""
-    if arguments[:1] == ["tape"]:
-        return store.run(arguments[1:])
-    words = [word for word in arguments if word != _DEBUG]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words = [*(word for word in arguments[:end] if word != _DEBUG), *arguments[end:]]
+    debug = _DEBUG in arguments[:end]
+    if words[:1] == ["tape"]:
+        return store.run([*[_DEBUG] * debug, *words[1:]])
     if not words or (words[0].startswith("-") and words[0] not in _OWN):
         words = ["chat", *words]
-    return store.guarded("gong", lambda: store.invoke(gong, words), lambda: _DEBUG in arguments)
+    return store.guarded("gong", lambda: store.invoke(gong, words), lambda: debug)

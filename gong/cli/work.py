@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +13,7 @@ from tape.cli.call import folder, found
 from tape.cli.group import Options
 from tape.cli.out import as_json, document, examples, places, say, table, warn
 from tape.clock import moment, now, stamp
-from tape.errors import TapeError, UsageError, WriteFailed
+from tape.errors import TapeError, UsageError
 from tape.index import open_store
 from tape.render import SHORT, fitted, visible
 from tape.text import single
@@ -24,6 +23,7 @@ from ..context import handoff as handoffs
 from ..context.gathering import Gathered
 from ..context.work import Additions, Works, added, handoff_of
 from ..context.work import done as finished
+from .pages import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +169,7 @@ def handoff(ref: str, *, output: str | None, model: str, store: str | None, as_j
     made = handoff_of(context, told, cwd=folder(is_needed=False), created=context.updated)
     made = replace(made, to_model=model)
     if output is not None:
-        _write(Path(output), handoffs.page(made))
+        write_page(output, handoffs.page(made))
     if as_json:
         document(made)
     elif output is None:
@@ -200,18 +200,6 @@ def _tape_id(store: str | None, ref: str) -> str:
     settings = config.load(os.environ, {"store": store})
     with found(Options(config.store_path(settings, os.environ)), ref) as place:
         return place.tape.id
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a page for people beside the old one, and put it in its place."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, "utf-8")
-        beside.replace(file)
-    except OSError as error:
-        raise WriteFailed(f"{file} cannot be written: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _works() -> Works:

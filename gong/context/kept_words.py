@@ -30,7 +30,8 @@ MOST_FILES = 100
 """Files a summary names of each kind, the newest."""
 _LEAST = 80
 """Characters that are left of a request however little room there is."""
-_CUT = re.compile(r"… \[(\d+) characters more(, entry \w+)?\]\Z")
+_CUT = re.compile(r"… \[(\d+) characters more(, (?:entry \w+|tape_search finds them))?\]\Z")
+_SEARCHED = ", tape_search finds them"
 _LEFT_OUT = re.compile(r"\[(\d+) more requests? stood here: tape_search finds them\]\Z")
 _MORE_FILES = re.compile(r"… and (\d+) more\Z")
 
@@ -88,7 +89,9 @@ def requests(
 
 def _earlier(text: str) -> _Request:
     cut = _CUT.search(text)
-    return _Request(text[: cut.start()], int(cut[1]), cut[2] or "") if cut else _Request(text)
+    if cut:
+        return _Request(text[: cut.start()], int(cut[1]), cut[2] or _SEARCHED)
+    return _Request(text, 0, _SEARCHED)
 
 
 def _fitted(found: list[_Request], left_out: int, room: int) -> tuple[str, ...]:
@@ -113,7 +116,7 @@ def _fitted(found: list[_Request], left_out: int, room: int) -> tuple[str, ...]:
 def _at_level(found: Sequence[_Request], room: int) -> list[str]:
     if sum(len(one.shown(len(one.text))) for one in found) <= room:
         return [one.shown(len(one.text)) for one in found]
-    notice = 40  # what is cut says so
+    notice = 55 if any(one.where == _SEARCHED for one in found) else 40  # what is cut says so
     longest = max(level((len(one.text) + notice for one in found), room) - notice, _LEAST)
     return [one.shown(longest) for one in found]
 

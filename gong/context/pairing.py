@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.blocks import tool_calls
 from tape.entries import Assistant, Context, ToolResult, User
+from tape.repair import NOT_SENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tape.entries import Payload
     from tape.line import Entry
-
-_NOT_SENT = frozenset({"aborted", "error"})
-"""Stop reasons of answers that no model sees again."""
 
 
 class Pair(NamedTuple):
@@ -56,7 +54,7 @@ def pairs(entries: Sequence[Entry]) -> list[Pair]:
 
 def is_sent(data: Payload) -> bool:
     """Tell whether a payload is an answer that models see again."""
-    return type(data) is Assistant and data.stop_reason not in _NOT_SENT
+    return type(data) is Assistant and data.stop_reason not in NOT_SENT
 
 
 def begins(data: Payload) -> bool:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tape.blocks import Audio, Document, Image, Text, ToolCall
 from tape.entries import Anchor, Assistant, Context, Summary, ToolResult, User
+from tape.repair import NOT_SENT
 from tape.summaries import summary_text
 
 from ..errors import GongError
@@ -44,7 +45,6 @@ REQUESTS_LIMIT = 12_000
 RESULT_LIMIT = 2_000
 """Characters of a tool's result that a summariser is shown."""
 _CALL_LIMIT = 120
-_NOT_SENT = frozenset({"aborted", "error"})
 _FEWEST = 60
 """Characters a piece is cut to at most, before the oldest are left out."""
 
@@ -126,7 +126,7 @@ def _pieces(entry: Entry) -> Iterator[Piece]:
             yield from _piece("user", _words(content))
         case Context(role=role, content=content) if role not in {"system", "assistant"}:
             yield from _piece("user", _words(content))
-        case Assistant(stop_reason=stop, content=content) if stop not in _NOT_SENT:
+        case Assistant(stop_reason=stop, content=content) if stop not in NOT_SENT:
             yield from _piece("assistant", _words(content))
         case ToolResult(name=name, content=content, is_error=failed):
             text = _cut(_words(content), RESULT_LIMIT)

@@ -8,6 +8,7 @@ are not its job (`gong.context.summary` puts them in).
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ __all__ = [
     "LIMIT",
     "SUMMARISER",
     "Piece",
+    "bounded",
     "digest",
     "focus_of",
     "length_of",
@@ -211,15 +213,37 @@ def _joined(count: int, briefs: Sequence[str], longest: int) -> str:
     return line
 
 
+def bounded(summary: Summary, limit: int) -> Summary:
+    """Return a model's summary with at most about `limit` characters: the oldest points go first.
+
+    A single point takes a quarter of them at most.
+    """
+    fields = {
+        name: tuple(clipped(item, max(limit // 4, 60)) for item in getattr(summary, name))
+        for name in Summary.__struct_fields__
+        if name != "goal"
+    }
+    return _bounded(
+        replace(summary, goal=clipped(summary.goal, max(limit // 4, 60)), **fields), limit
+    )
+
+
 def _bounded(summary: Summary, limit: int) -> Summary:
     """Return a summary of at most `limit` characters, if that is possible at all."""
     for name in (
         *("done", "next_steps", "decisions", "blocked"),
         *("critical_context", "constraints", "in_progress"),
     ):
-        while len(summary_text(summary)) > limit and getattr(summary, name):
-            summary = replace(summary, **{name: getattr(summary, name)[1:]})
+        over, points = len(summary_text(summary)) - limit, getattr(summary, name)
+        ends = accumulate(len(point) + _BULLET for point in points)
+        gone = sum(
+            end - len(point) - _BULLET < over for end, point in zip(ends, points, strict=True)
+        )
+        summary = replace(summary, **{name: points[gone:]})
     over = len(summary_text(summary)) - limit
     if over > 0:
         summary = replace(summary, goal=summary.goal[: max(len(summary.goal) - over, 1)])
     return summary
+
+
+_BULLET = len("- \n")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 600
 """Characters of a sentence; what is longer is cut in the middle."""
-_BULLET = re.compile(r"\s*(?:[-*•>]|\d{1,3}[.)])\s+")
+_BULLET = re.compile(r"\A\s*(?:[-*•>]|\d{1,3}[.)])\s+")
 _END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bvs\.)(?<!\bNo\.)"
     r"[\"”’)]?\s+|(?<=[。！？；])\s*"

@@ -167,11 +167,15 @@ def test_a_handoff_is_an_anchor_and_a_page_and_another_model_goes_on(place):
     assert "remember that the staging port is 8143" in page
     assert "anthropic/claude-sonnet-5-5" in page
     (anchor,) = place.json("tape", "log", "--type", "anchor", "--json")
+    nowhere = ("--to", "openai/gpt-5", "-o", "/nowhere/x")
+    assert "there is no folder /nowhere" in place.run("gong", "handoff", *nowhere, code=1).stderr
     assert anchor["data"]["kind"] == "handoff"
     assert anchor["data"]["state"]["model"] == "anthropic/claude-sonnet-5-5"
     again = place.run("gong", "handoff", "--to", "openai/gpt-5", "-o", "HANDOFF.md")
     assert "stands as it is" in again.stderr
     assert (place.folder / "HANDOFF.md").read_text().startswith("# Handoff: ")
+    newest = place.json("tape", "log", "--type", "anchor", "--json")[-1]
+    assert newest["data"]["state"]["model"] == "openai/gpt-5"
     done = place.run("gong", "chat", "-c", "-m", other, "-p", "go on")
     assert done.stdout == "I go on.\n"
     assert "goes on from the handoff" in done.stderr

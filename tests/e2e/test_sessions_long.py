@@ -27,6 +27,7 @@ FACTS = [
     ("我们决定使用 PostgreSQL 16，不要使用 MySQL。", "我们决定使用什么数据库？", "PostgreSQL 16"),
     ("read notes.txt", "what is the rollback key?", "QX-7719"),
     ("run echo the release tag is v4.18-rc3", "what is the release tag?", "v4.18-rc3"),
+    ("The retries take 3 - 5 minutes. The port is 9250.", "how long do the retries take?", "3 - 5"),
     ("Marta Oyelaran owns the billing module.", "who owns the billing module?", "Marta"),
 ]
 

@@ -8,17 +8,20 @@ from contextlib import aclosing
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gong.agent import events
 from gong.agent.assembly import assemble, new_tape
-from gong.agent.compaction import Wish
+from gong.agent.compaction import Wish, kept_ranges
+from gong.agent.record import last_model
 from gong.agent.session import Setup
 from gong.agent.window import next_call
 from gong.config import Compaction, Settings
 from gong.errors import NothingToCompact, NothingToUndo, SessionBusy
-from tape.blocks import text_of
-from tape.entries import Anchor, Custom, SideUsage
+from tape.blocks import Text, text_of
+from tape.entries import Anchor, Assistant, Custom, SideUsage
 from tape.summaries import summary_text
+from tests.gong.context.histories import path
 
 from .conftest import call, seen, types
 
@@ -381,3 +384,43 @@ async def test_facts_live_through_five_compactions(stage):
     ):
         await seen(session, question)
         assert fact in text_of(session.recorder.path[-1].data.content)
+
+
+async def test_a_model_that_says_too_much_is_cut_to_its_share(stage):
+    """The request after a compaction is smaller, however long the summary is."""
+    points = "\n".join(f"- point {n}: {noise(n, 30)}" for n in range(400))
+    session = await stage.session(
+        *({"text": noise(n)} for n in range(6)), {"text": f"{GOOD}\n{points}\n"}
+    )
+    await talk(session, 6)
+    before = len(request(session))
+    await compacted(session)
+    assert len(request(session)) < before * 0.5
+
+
+async def test_a_tape_whose_answers_name_no_model_is_gone_on_with(stage):
+    """Answers from elsewhere may not say who gave them."""
+    silent = Assistant((Text("hi"),))
+    assert last_model(path([silent])) is None
+    assert last_model(path([replace(silent, provider="a", model="b"), silent])) == "a/b"
+
+
+async def test_what_another_anchor_left_out_does_not_come_back(stage):
+    """Ranges with a gap, as another program may keep them, are kept with their gap."""
+    session = await stage.session(*({"text": f"answer {n} {noise(n, 20)}"} for n in range(7)))
+    await talk(session, 4, words=20)
+    record = session.recorder
+    (newest,) = record.tape.newest(record.head(), 8)
+    ids = [entry.id for entry in record.path[-8:]]
+    early = replace(newest, count=2, last=ids[1])
+    (late,) = record.tape.newest(record.head(), 2)
+    record.anchor(Anchor(kind="compaction", summary="so far", kept=(early, late)))
+    await talk(session, 2, words=20)
+    kept = kept_ranges(session.parts(), [*record.kept, *record.path[1:]])
+    assert [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))] == [
+        *(ids[n] for n in (0, 1, 6, 7)),
+        *(one.id for one in record.path[1:]),
+    ]
+    kept = kept_ranges(session.parts(), [*record.kept[3:], *record.path[1:]])
+    kept_ids = [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))]
+    assert kept_ids == [ids[7], *(one.id for one in record.path[1:])]

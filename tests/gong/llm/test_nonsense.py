@@ -69,7 +69,7 @@ def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
     paths = [*places(events)]
     for path in data.draw(st.lists(st.sampled_from(paths), max_size=3)):
         try:
-            put(events, path, data.draw(STRANGE))
+            put(events, path, copy.deepcopy(data.draw(STRANGE)))
         except (LookupError, TypeError):
             continue  # the place is gone by now
     decoder, answer = module.StreamDecoder(FAILURES), StreamAccumulator("c_00000000")
