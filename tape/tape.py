@@ -27,6 +27,7 @@ from .writer import Durability, Projection, Writer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .blocks import BlobRef
     from .branches import Head
     from .disk import Folder
     from .entries import Anchor
@@ -221,6 +222,21 @@ class Tape:
             if self.phases.has_origin:
                 return None
             raise
+
+    def load(self, blob: BlobRef) -> bytes:
+        """Return the bytes of a picture or file, from here or a tape this one grew from.
+
+        Raises NotFound.
+        """
+        tape = self
+        while True:
+            try:
+                return tape.blobs.read(blob.hash)
+            except NotFound:
+                origin = tape.origin()
+                if origin is None:
+                    raise
+                tape = origin
 
     def tape_of(self, source: Source) -> Tape:
         """Return the tape that a segment of a path here stands in."""

@@ -69,8 +69,8 @@ def _is_spent(parts: Parts) -> bool:
     budget = Budget(parts.max_cost, parts.pressure.spend)
     if budget.is_over:
         parts.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
-    elif budget.warning and not parts.pressure.told:
-        parts.pressure.told = True
+    elif budget.warning and not parts.pressure.price_warned:
+        parts.pressure.price_warned = True
         parts.emit(events.Warn(budget.warning))
     return budget.is_over
 

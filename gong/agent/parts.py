@@ -95,7 +95,7 @@ class Pressure:
     """Compactions since the last answer."""
     warned: bool = False
     """That the window is nearly full was said, and it still is."""
-    told: bool = False
+    price_warned: bool = False
     """That some calls have no known price was said."""
     refused: bool = False
     """The provider refused the history as it stands: what only it understands is left out."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tape.branches import at
 from tape.entries import Anchor, Assistant, Model, State
-from tape.errors import NotFound
 
 from ..errors import NothingToUndo
 
@@ -64,21 +63,6 @@ def last_model(path: Sequence[Entry]) -> str | None:
     return None
 
 
-def load_blob(tape: Tape, blob: BlobRef) -> bytes:
-    """Return the bytes of a picture or file, from the tape or those it grew from.
-
-    Raises NotFound.
-    """
-    while True:
-        try:
-            return tape.blobs.read(blob.hash)
-        except NotFound:
-            origin = tape.origin()
-            if origin is None:
-                raise
-            tape = origin
-
-
 class Recorder:
     """A branch open for writing. A context manager; closing it lets go of branch and tape."""
 
@@ -118,7 +102,7 @@ class Recorder:
 
     def load(self, blob: BlobRef) -> bytes:
         """Return the bytes of a picture or file on the path; raises NotFound."""
-        return load_blob(self.tape, blob)
+        return self.tape.load(blob)
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry; durable after the next barrier."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +17,7 @@ from tape.index import open_store
 from .. import config
 from ..agent.assembly import model_name, models_of, session_tools
 from ..agent.outgoing import outgoing
-from ..agent.record import load_blob, past
+from ..agent.record import past
 from ..agent.window import measured
 from ..context.shares import meter, text
 from .branch import current_folder, model_option, store_option, warn, with_last_model
@@ -69,7 +68,7 @@ def _show(hit: Hit, settings: Settings, folder: str, model: str | None, *, as_js
         path,
         kept,
         session=hit.tape.id,
-        load=partial(load_blob, hit.tape),
+        load=hit.tape.load,
     )
     if as_json:
         document(_document(made, who, models))

@@ -23,7 +23,7 @@ from tape.index import open_store
 from .. import __version__, config
 from ..agent.assembly import models_of, session_tools
 from ..agent.outgoing import outgoing
-from ..agent.record import load_blob, past
+from ..agent.record import past
 from ..credentials import Credentials
 from ..errors import GongError
 from ..llm.presets import merged
@@ -148,7 +148,7 @@ def _judged(hit: Hit, settings: Settings, folder: str, form: str, name: str) -> 
             path,
             kept,
             session=hit.tape.id,
-            load=lambda blob: load_blob(hit.tape, blob),
+            load=hit.tape.load,
         )
         body = msgspec.json.decode(models.client.body(name, made.request))
     except (GongError, TapeError) as error:

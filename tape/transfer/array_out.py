@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ..entries import Assistant
-from ..errors import NotFound
 from ..formats.arrays import FORMATS
 from ..repair import Target, repair
 from ..sendable import sendable
@@ -17,7 +16,6 @@ from .masking import masked_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..blocks import BlobRef
     from ..branches import Head
     from ..entries import Repair
     from ..line import Entry
@@ -79,7 +77,7 @@ def array_of(
     target = _target((*seen.kept, *seen.entries), form.api)
     if target.model or target.endpoint:
         made = repair(seen, target)
-    elements = form.encoder(lambda blob: load_blob(tape, blob)).elements(made.messages)
+    elements = form.encoder(tape.load).elements(made.messages)
     model = {"model": target.model} if target.model and form.names_model else {}
     beside = {**model, **form.system(made.messages)}
     values = [*map(msgspec.json.encode, beside.values()), *elements]
@@ -97,15 +95,3 @@ def _target(entries: Sequence[Entry], api: str) -> Target:
         if isinstance(answer := entry.data, Assistant) and answer.api == api:
             return Target(answer.endpoint, api, answer.model)
     return Target("", api, "")
-
-
-def load_blob(tape: Tape, blob: BlobRef) -> bytes:
-    """Return the bytes of a blob, from the tape or those it was forked from; raise NotFound."""
-    while True:
-        try:
-            return tape.blobs.read(blob.hash)
-        except NotFound:
-            origin = tape.origin()
-            if origin is None:
-                raise
-            tape = origin
