@@ -14,7 +14,8 @@ from tape.find import find
 from tape.index import open_store
 
 from .. import __version__, config
-from ..agent.assembly import Host, assemble, new_tape, resumed
+from ..agent.assembly import Host, assemble, new_tape, resumed, session_tools
+from ..agent.outgoing import outgoing
 from ..agent.record import last_model
 from ..errors import FolderGone
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from tape.line import Entry
+    from tape.tape import Hit
 
-    from ..agent.record import Recorder
+    from ..agent.outgoing import Outgoing
+    from ..agent.parts import Model
+    from ..agent.record import Past, Recorder
     from ..config import Settings
 
 store_option = click.option(
@@ -46,6 +50,12 @@ def with_last_model(settings: Settings, path: Sequence[Entry], flag: str | None)
     """Return settings whose model is the flag's, else who answered last, else as they are."""
     name = flag or last_model(path)
     return replace(settings, model=name) if name else settings
+
+
+def next_request(hit: Hit, read: Past, who: Model, settings: Settings) -> Outgoing:
+    """Return what the next call to a model would send of a branch that is only read."""
+    specs = session_tools(settings).specs()
+    return outgoing(who, specs, *read, session=hit.tape.id, load=hit.tape.load)
 
 
 @asynccontextmanager

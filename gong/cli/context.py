@@ -15,12 +15,18 @@ from tape.find import find
 from tape.index import open_store
 
 from .. import config
-from ..agent.assembly import model_name, models_of, session_tools
-from ..agent.outgoing import outgoing
+from ..agent.assembly import model_name, models_of
 from ..agent.record import past
 from ..agent.window import measured
 from ..context.shares import meter, text
-from .branch import current_folder, model_option, store_option, warn, with_last_model
+from .branch import (
+    current_folder,
+    model_option,
+    next_request,
+    store_option,
+    warn,
+    with_last_model,
+)
 from .chat import tool_names
 
 if TYPE_CHECKING:
@@ -58,18 +64,11 @@ def context(
 
 
 def _show(hit: Hit, settings: Settings, folder: str, model: str | None, *, as_json: bool) -> None:
-    path, kept = past(hit.tape, hit.head, warn)
-    settings = with_last_model(settings, path, model)
+    read = past(hit.tape, hit.head, warn)
+    settings = with_last_model(settings, read.path, model)
     models = asyncio.run(models_of(settings, os.environ, folder))
     who = models.describe(model_name(settings, os.environ, models))
-    made = outgoing(
-        who,
-        session_tools(settings).specs(),
-        path,
-        kept,
-        session=hit.tape.id,
-        load=hit.tape.load,
-    )
+    made = next_request(hit, read, who, settings)
     if as_json:
         document(_document(made, who, models))
     else:

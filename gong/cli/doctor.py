@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -21,13 +20,13 @@ from tape.formats.arrays import FORMATS
 from tape.index import open_store
 
 from .. import __version__, config
-from ..agent.assembly import models_of, session_tools
-from ..agent.outgoing import outgoing
+from ..agent.assembly import models_of
 from ..agent.record import past
 from ..credentials import Credentials
-from ..errors import GongError
+from ..errors import ConfigurationError, GongError
+from ..llm.maker import demand_package
 from ..llm.presets import merged
-from .branch import current_folder, store_option
+from .branch import current_folder, next_request, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
     from tape.tape import Hit
 
+    from ..agent.models import Models
+    from ..agent.record import Past
     from ..config import Settings
 
 _PROGRAMS = (
@@ -110,12 +111,11 @@ def _keys(settings: Settings) -> Iterator[Check]:
         if keys.find(preset.key_name, preset.keys) is None or preset.later:
             continue
         found = True
-        package = {"google-generate": "httpx2", "anthropic-messages": "anthropic"}
-        needed = package.get(preset.api, "openai")
-        if find_spec(needed) is None:
-            yield Check(name, "wrong", f"there is a key, but not the package: pip install {needed}")
-        else:
+        try:
+            demand_package(preset)
             yield Check(name, "ok", "there is a key")
+        except ConfigurationError as error:
+            yield Check(name, "wrong", f"there is a key, but {error}")
     if not found:
         yield Check("keys", "note", "none: gong auth login PROVIDER, or use -m offline/rules")
 
@@ -131,25 +131,23 @@ def _history(ref: str, settings: Settings) -> Iterator[Check]:
     with open_store(config.store_path(settings, os.environ)) as library:
         hit = find(library.store, library.index, ref, folder)
         with hit.tape:
+            try:
+                read = past(hit.tape, hit.head)
+                models = asyncio.run(models_of(settings, os.environ, folder))
+            except (GongError, TapeError) as error:
+                yield Check("history", "wrong", str(error))
+                return
             for form, name in _JUDGED.items():
-                yield _judged(hit, settings, folder, form, name)
+                yield _judged(hit, read, models, settings, form, name)
 
 
-def _judged(hit: Hit, settings: Settings, folder: str, form: str, name: str) -> Check:
+def _judged(
+    hit: Hit, read: Past, models: Models, settings: Settings, form: str, name: str
+) -> Check:
     """Return whether an API's rules hold for the request that would be sent of a history."""
     about = f"history for {form}"
     try:
-        path, kept = past(hit.tape, hit.head)
-        models = asyncio.run(models_of(settings, os.environ, folder))
-        who = models.describe(name)
-        made = outgoing(
-            who,
-            session_tools(settings).specs(),
-            path,
-            kept,
-            session=hit.tape.id,
-            load=hit.tape.load,
-        )
+        made = next_request(hit, read, models.describe(name), settings)
         body = msgspec.json.decode(models.client.body(name, made.request))
     except (GongError, TapeError) as error:
         return Check(about, "wrong", str(error))

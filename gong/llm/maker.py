@@ -183,12 +183,18 @@ def _how_to_get_one(preset: Preset) -> str:
     )
 
 
-def _adapter(preset: Preset) -> Callable[[Preset, str, str], Provider]:
+def demand_package(preset: Preset) -> None:
+    """Raise ConfigurationError where the package that speaks the preset's wire is not installed."""
     adapter = _ADAPTERS[preset.api]
     if not _is_installed(adapter.package):
         raise ConfigurationError(
             f"the {adapter.package} package is not installed: pip install 'gong[{adapter.extra}]'"
         )
+
+
+def _adapter(preset: Preset) -> Callable[[Preset, str, str], Provider]:
+    demand_package(preset)
+    adapter = _ADAPTERS[preset.api]
     made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.name)
     return cast("Callable[[Preset, str, str], Provider]", made)
 
