@@ -168,10 +168,6 @@ class Budget(Struct, frozen=True):
     limit: float
     spend: Spend = Spend()
 
-    def after(self, usage: Usage, cost: Cost | None) -> Budget:
-        """Return the budget after one more call."""
-        return Budget(self.limit, self.spend + spend_of(usage, cost, answered=True))
-
     @property
     def is_over(self) -> bool:
         """Whether the known costs have reached the limit: no further call should begin."""
@@ -186,11 +182,6 @@ class Budget(Struct, frozen=True):
             f"the limit of {money(self.limit)} cannot be watched{untold(self.spend)}: give the"
             " model's price in config.toml ([models])"
         )
-
-    @property
-    def text(self) -> str:
-        """What was spent of the limit."""
-        return f"{cost_text(self.spend)} of {money(self.limit)}"
 
 
 def money(amount: float) -> str:

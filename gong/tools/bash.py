@@ -113,11 +113,6 @@ def meant(arguments: Struct) -> Diversion | ToolResult | None:
     return Diversion(apply_patch.TOOL, apply_patch.Arguments(input=command))
 
 
-def with_prefix(prefix: str) -> Tool:
-    """Return the tool with lines that bash reads before every command, "" for none."""
-    return bash(Tuning(command_prefix=prefix))
-
-
 def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
     """Return the tool with what is set: lines before commands, their time, where output is cut."""
     caps = tuning.caps("bash")

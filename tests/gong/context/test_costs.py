@@ -12,6 +12,7 @@ from gong.context.costs import (
     Where,
     cost_text,
     money,
+    spend_of,
     spent,
     usage_lines,
 )
@@ -157,14 +158,16 @@ def test_an_unknown_price_is_not_zero(tape):
 
 def test_a_budget_is_over_once_its_limit_is_reached():
     """M183: a limit on money, which says when it cannot be watched."""
-    budget = Budget(1.0).after(Usage(total=10), usd(0.6))
-    assert (budget.is_over, budget.warning, budget.text) == (False, None, "$0.600 of $1.00")
-    over = budget.after(Usage(total=10), usd(0.4))
+    first = spend_of(Usage(total=10), usd(0.6), answered=True)
+    budget = Budget(1.0, first)
+    assert (budget.is_over, budget.warning, cost_text(first)) == (False, None, "$0.600")
+    over = Budget(1.0, first + spend_of(Usage(total=10), usd(0.4), answered=True))
     assert over.is_over
-    blind = Budget(1.0).after(Usage(total=10), None)
+    unknown = spend_of(Usage(total=10), None, answered=True)
+    blind = Budget(1.0, unknown)
     assert not blind.is_over
     assert "1 call did not tell" in (blind.warning or "")
-    assert blind.text == "unknown of $1.00"
+    assert cost_text(unknown) == "unknown"
 
 
 SPENDS = st.builds(

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from gong.env.local import LocalEnvironment
 from gong.tools import bash, command, spill
+from gong.tools.settings import Tuning
 from gong.tools.tool import ToolContext, details_of
 from gong.tools.truncation.storage import TapeStorage
 from tape.blocks import text_of
@@ -219,7 +220,7 @@ async def test_a_patch_for_the_shell_is_applied_as_one(use, folder):
 
 async def test_a_prefix_runs_first_and_is_heard(env, folder):
     """M083"""
-    tool = bash.with_prefix("echo before; name=you")
+    tool = bash.bash(Tuning(command_prefix="echo before; name=you"))
     result = await tool.run(bash.Arguments("echo $name"), ToolContext(env, "c1", print))
     assert said(result) == "before\nyou\n"
     assert result.details.command == "echo $name"
