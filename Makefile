@@ -3,26 +3,49 @@
 
 PY := .venv/bin/python
 PIP := $(PY) -m pip install -qq --disable-pip-version-check
+# Tests wait for what they started: two cores serve three workers.
+WORKERS := -q -n 3 --dist worksteal
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 
 # What runs under `make chat` may call make itself: it must not inherit this one's flags.
 unexport MAKEFLAGS MFLAGS MAKE_TERMOUT MAKE_TERMERR
 
-.PHONY: help chat test check rows docs bench FORCE
+.PHONY: help chat test test-all coverage fuzz check rows docs bench FORCE
 
 help:
 	@echo 'make chat    talk to gong'
 	@echo 'make test    run the tests'
+	@echo 'make test-all  run the tests with every case of the large tables; for a night'
+	@echo 'make coverage  run the tests, and say which share of the code they run'
+	@echo 'make fuzz    search the properties elsewhere each time; SECONDS=300 for longer'
 	@echo 'make check   lint, format, types, layers, start-up'
-	@echo 'make rows    mission rows that no test names'
+	@echo 'make rows    mission rows that are open'
 	@echo 'make docs    docs/reference*.md anew, from the commands'
 	@echo 'make bench   measure the store: ratios to bare writes, decoding, hashing'
 
 chat: .venv/chat.ready
 	@unset MAKELEVEL; exec .venv/bin/gong chat
 
+ifdef COVERAGE
+test: coverage
+else
 test: .venv/test.ready
-	@$(PY) -m pytest -q -n 2
+	@$(PY) -m pytest $(WORKERS)
+endif
+
+test-all: export TEST_BUDGET := 2
+test-all: test
+
+coverage: .venv/test.ready
+	@rm -rf .coverage
+	@$(PY) -m coverage run -m pytest $(WORKERS)
+	@$(PY) -m coverage combine --quiet
+	@$(PY) -m tests.measured
+
+SECONDS := 120
+
+fuzz: .venv/test.ready
+	@$(PY) -m tests.fuzz $(SECONDS)
 
 check: .venv/test.ready
 	@$(PY) -m ruff check --quiet .

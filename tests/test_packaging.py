@@ -53,12 +53,25 @@ def test_the_wheel_installs_nothing_else_at_the_top(wheel):
     assert {top for top in tops if not top.endswith(".dist-info")} == {"tape", "gong"}
 
 
-def test_the_core_asks_for_six_packages():
+def test_the_core_asks_for_seven_packages():
     wants = map(Requirement, distribution("gong").requires or ())
     assert {want.name for want in wants if want.marker is None} == {
-        *("click", "msgspec", "prompt-toolkit", "sqlite-utils"),
+        *("click", "jiter", "msgspec", "prompt-toolkit", "sqlite-utils"),
         *("tree-sitter", "tree-sitter-bash"),
     }
+
+
+def test_unfinished_json_is_read_with_what_the_core_asks_for():
+    """M055, M056: no SDK and no HTTP client is there in an installation without extras."""
+    code = (
+        "import sys\n"
+        "for name in ('anthropic', 'openai', 'httpx2', 'keyring', 'pypdf', 'PIL', 'tiktoken'):\n"
+        "    sys.modules[name] = None\n"
+        "from gong.llm.partial_json import arguments\n"
+        """print(arguments('{"file":"/src/ma'), arguments('{"a":[1,'))"""
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "{'file': '/src/ma'} {'a': [1]}\n"
 
 
 def test_both_commands_are_installed_beside_the_python_that_runs_them():

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .rows import ROOT, report, rows
+from .rows import LAST, MISSION, ROOT, named_rows, not_built, report, rows
 
 TESTS = '''
 """M006 in a module's docstring is talk."""
@@ -24,7 +24,7 @@ def helper():
     """M005"""
 '''
 
-MISSION = """\
+TABLE = """\
 | ID | group | requirement | seed |
 |---|---|---|---|
 | M001 | loop | one | 000 |
@@ -34,24 +34,35 @@ MISSION = """\
 """
 
 
-def test_rows_without_a_test_are_listed_with_what_they_ask_for(tmp_path):
+def test_open_rows_are_listed_with_what_they_ask_for(tmp_path):
+    # The fourth is not built, so that no test counts for it.
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/test_some.py").write_text(TESTS)
-    (tmp_path / "mission.md").write_text(MISSION)
+    (tmp_path / "mission.md").write_text(TABLE)
     assert report(tmp_path, tmp_path / "mission.md").split("\n") == [
-        "M005  tools: five: a\\b",
-        "M006  tools: six",
-        "2 of 4 rows have no test",
+        "M004  loop: four",
+        "M005  NO TEST  tools: five: a\\b",
+        "M006  NO TEST  tools: six",
+        "3 of 4 rows are open: 1 not built, 2 untested",
     ]
+
+
+def test_every_row_is_either_tested_or_not_built():
+    waiting, named = not_built(), named_rows(ROOT / "tests")
+    assert len(waiting) == len(set(waiting))
+    assert sorted(named & set(waiting)) == []
+    assert sorted(rows(MISSION).keys() - named - set(waiting)) == []
 
 
 def test_without_the_table_rows_have_numbers_only(tmp_path):
     listed = rows(tmp_path / "mission.md")
-    assert (len(listed), listed["M001"], listed["M215"]) == (215, "", "")
+    assert (len(listed), listed["M001"], listed["M228"]) == (228, "", "")
+    assert rows(MISSION).keys() == listed.keys()
+    assert LAST == 228
 
 
 def test_the_lister_runs_as_a_script_and_succeeds():
     done = subprocess.run(
         [sys.executable, Path(ROOT, "tests/rows.py")], capture_output=True, text=True, check=True
     )
-    assert done.stdout.rstrip().endswith("of 215 rows have no test")
+    assert done.stdout.rstrip().endswith(" not built, 0 untested")

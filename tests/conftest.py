@@ -1,0 +1,47 @@
+"""How properties are searched: alike in every run, or, for `make fuzz`, each time elsewhere."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.found import Cases
+
+UNTIL = float(os.environ.get("FUZZ_UNTIL", "0"))
+"""When a search ends, in seconds since 1970; 0 in a usual run."""
+CASES = Cases(adds=UNTIL > 0)
+
+# No limit may depend on how busy the machine is. A database may not be given in one call with
+# `derandomize`, because Hypothesis would save what it finds there: ours only reads in a usual run.
+STEADY = settings(
+    derandomize=not UNTIL, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# A found case is a file to replay, so no other hint is printed, as Hypothesis would on a CI server.
+settings.register_profile("ours", settings(STEADY, database=CASES, print_blob=False))
+settings.load_profile("ours")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave only properties in a search, in an order that differs from search to search."""
+    if UNTIL:
+        chosen = [one for one in items if getattr(one.obj, "is_hypothesis_test", False)]
+        config.hook.pytest_deselected(items=[one for one in items if one not in chosen])
+        random.Random(UNTIL).shuffle(chosen)
+        items[:] = chosen
+
+
+def pytest_runtest_setup(item):
+    if 0 < UNTIL < time.time():
+        pytest.skip(f"no time left for {item.name}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if UNTIL and call.when == "call" and call.excinfo is not None:
+        CASES.describe(item.nodeid, getattr(call.excinfo.value, "__notes__", []))
+    return report

@@ -1,0 +1,46 @@
+"""A forked command cannot be told from one that is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests import warm
+
+COMMANDS = [
+    ("gong", "chat", "-p", "hello", "-m", "offline/rules"),
+    ("gong", "tool", "bash", '{"command": "pwd; echo $MARK; tty; cat; exit 3"}'),
+    ("gong", "nonsense"),
+    ("gong", "--help"),
+    ("tape", "ls", "--all", "--json"),
+    ("tape", "cat", "nothing"),
+    ("tape", "append", "nothing"),
+    ("tape", "--version"),
+]
+
+
+@pytest.mark.parametrize("argv", COMMANDS, ids=" ".join)
+def test_what_is_said_and_the_exit_code_are_the_same(tmp_path, argv):
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "MARK": "é"}
+    command = [warm.BIN / argv[0], *argv[1:]]
+    both = [
+        warm.run(command, cwd=tmp_path, env={**env, **more}, stdin="wörter\n".encode())
+        for more in ({}, {"PYTHONNODEBUGRANGES": "1"})
+    ]
+    forked, started = (
+        (done.returncode, done.stdout.split(b"duration_ms")[0], done.stderr) for done in both
+    )
+    assert forked == started
+
+
+def test_a_command_that_runs_too_long_is_killed(tmp_path):
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    with pytest.raises((TimeoutError, subprocess.TimeoutExpired)):
+        warm.run(
+            [warm.BIN / "gong", "tool", "bash", '{"command": "sleep 600"}'],
+            cwd=tmp_path,
+            env=env,
+            seconds=0.5,
+        )

@@ -1,0 +1,291 @@
+"""Commands without the time that starting Python takes: forks of a server that has imported all.
+
+The server reads and starts nothing else; each command gets streams, a folder, an environment and
+arguments of its own, and ends as the real one does. Where a variable decides how Python itself
+starts, on systems without `pidfd_open`, and with `TEST_BUDGET`, every command is started for
+itself. Tests of start-up, of memory and of signals start theirs themselves.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from threading import Lock
+from typing import NamedTuple
+
+from tests.tape.making import BUDGET
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+LOCALE = {"LC_ALL": "C.UTF-8"}
+"""The locale in which the server starts, and so all of its forks."""
+LIBRARIES = ("anthropic", "openai", "httpx2", "sqlite_utils", "tree_sitter_bash", "PIL.Image")
+"""What commands import inside functions."""
+_REQUEST = b"run"
+
+
+def run(argv, *, cwd, env, stdin=b"", seconds=300):
+    """Run a command to its end: `subprocess.CompletedProcess`, its output as bytes."""
+    words = [os.fsdecode(word) for word in argv]
+    if not _may_be_forked(words, env):
+        return subprocess.run(
+            words, cwd=cwd, env=env, input=stdin, capture_output=True, timeout=seconds, check=False
+        )
+    (reads, writes), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+    running = start(words, cwd=cwd, env=env, streams=(reads, stdout, stderr))
+    for end in (reads, stdout, stderr):
+        os.close(end)
+    with ThreadPoolExecutor(3) as threads:
+        threads.submit(_write, writes, stdin)
+        said, told = threads.submit(_read, out), threads.submit(_read, err)
+        code = running.wait(seconds)
+        return subprocess.CompletedProcess(words, code, said.result(), told.result())
+
+
+def run_text(argv, *, cwd, env, stdin=""):
+    """Run a command to its end: the same with text."""
+    done = run(argv, cwd=cwd, env=env, stdin=stdin.encode("utf-8", "surrogateescape"))
+    out, err = (
+        data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        for data in (done.stdout, done.stderr)
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def start(argv, *, cwd, env, streams):
+    """Start a command with these standard streams; what is returned has `wait()`."""
+    words = [os.fsdecode(word) for word in argv]
+    if _may_be_forked(words, env):
+        return _server().start(words, str(cwd), env, streams)
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(words, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def _may_be_forked(words, env):
+    """Return whether a fork of the server cannot be told from a process of its own."""
+    decides = {
+        name
+        for name in env
+        if name.startswith(("PYTHON", "LC_", "LANG", "LD_")) and name != "PYTHON_KEYRING_BACKEND"
+    }
+    return (
+        BUDGET == 1
+        and hasattr(os, "pidfd_open")
+        and Path(words[0]).parent == BIN
+        and Path(words[0]).name in {"tape", "gong"}
+        and decides == set(LOCALE)
+        and env["LC_ALL"] == LOCALE["LC_ALL"]
+    )
+
+
+def _text(data):
+    return data.decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _write(end, data):
+    # The command may not read what it is given.
+    with suppress(BrokenPipeError), open(end, "wb") as stream:  # noqa: PTH123 - a pipe has no path
+        stream.write(data)
+
+
+def _read(end):
+    with open(end, "rb") as stream:  # noqa: PTH123 - as above
+        return stream.read()
+
+
+class Running:
+    """A command that was started as a fork."""
+
+    def __init__(self, ends):
+        self._ends = ends
+
+    def wait(self, seconds=300):
+        """Return the exit code, or less than 0 for a signal; kill it when time is up."""
+        with self._ends as ends:
+            pid = int(ends.recv(32))
+            ends.settimeout(seconds)
+            try:
+                return int(ends.recv(32))
+            except TimeoutError:
+                os.kill(pid, 9)
+                raise
+
+
+class _Server:
+    def __init__(self):
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.warm", str(its.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(its.fileno(),),
+            cwd=ROOT,
+            env={**os.environ, **LOCALE},
+        )
+        its.close()
+        self._socket, self._one = ours, Lock()
+
+    def start(self, words, cwd, env, streams):
+        asked = os.memfd_create("command")
+        with open(asked, "wb", closefd=False) as file:
+            file.write(json.dumps({"argv": words, "cwd": cwd, "env": env}).encode())
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its, self._one:
+            socket.send_fds(self._socket, [_REQUEST], [asked, *streams, its.fileno()])
+        os.close(asked)
+        return Running(ours)
+
+    def close(self):
+        self._socket.close()
+        self._process.wait()
+
+
+_FIRST = Lock()
+
+
+def _server():
+    """Return the server of this process; several threads may ask at once."""
+    with _FIRST:
+        return _begun()
+
+
+@cache
+def _begun():
+    made = _Server()
+    atexit.register(made.close)
+    return made
+
+
+class _Command(NamedTuple):
+    """What a fork is to be."""
+
+    argv: list[str]
+    cwd: str
+    env: dict[str, str]
+
+
+def _serve(connection):
+    """Start what is asked for until there is no one left; in a fork, return what it is to be."""
+    waits = select.poll()
+    waits.register(connection, select.POLLIN)
+    ends = {}
+    while True:
+        for ready, _ in waits.poll():
+            if ready != connection.fileno():
+                pid, answers = ends.pop(ready)
+                waits.unregister(ready)
+                os.close(ready)
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                _tell(answers, code)
+                answers.close()
+                continue
+            data, files, _, _ = socket.recv_fds(connection, 100, 5)
+            if not data:
+                return None
+            asked, *streams, last = files
+            answers = socket.socket(fileno=last)
+            pid = os.fork()
+            if pid == 0:
+                connection.close()
+                answers.close()
+                for one, (_, other) in ends.items():
+                    os.close(one)
+                    other.close()
+                return _become(asked, streams)
+            for file in (asked, *streams):
+                os.close(file)
+            _tell(answers, pid)
+            ends[handle := os.pidfd_open(pid)] = (pid, answers)
+            waits.register(handle, select.POLLIN)
+
+
+def _tell(answers, number):
+    with suppress(BrokenPipeError):  # who started it may not wait for it
+        answers.send(str(number).encode())
+
+
+def _become(asked, streams):
+    with open(asked, "rb") as file:  # noqa: PTH123 - it has no path
+        file.seek(0)
+        command = _Command(**json.load(file))
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        if stream > 2:
+            os.close(stream)
+    os.chdir(command.cwd)
+    os.environ.clear()
+    os.environ.update(command.env)
+    time.tzset()
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = (
+        _opened(0, "r", "surrogateescape"),
+        _opened(1, "w", "surrogateescape"),
+        _opened(2, "w", "backslashreplace", 1),
+    )
+    sys.argv = command.argv
+    return command
+
+
+def _opened(number, mode, errors, buffering=-1):
+    """Return a standard stream as Python opens it."""
+    return open(number, mode, buffering, encoding="utf-8", errors=errors, closefd=False)
+
+
+def _warm():
+    """Import what commands need: importing a module of ours does nothing."""
+    for package in ("tape", "gong"):
+        for found in walk_packages(import_module(package).__path__, f"{package}."):
+            import_module(found.name)
+    for library in LIBRARIES:
+        import_module(library)
+
+
+def _exit_code(main):
+    """Run a command; return what it ends with, as Python makes an exit code of it."""
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException:  # noqa: BLE001 - Python's own last resort
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end(code):
+    """End as Python does, but leave it to the system to take back the memory: it is much."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            try:
+                stream.flush()
+            except OSError:
+                code = code or 120
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _warm()
+    gc.collect()
+    gc.freeze()
+    become = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if become is not None:
+        _end(_exit_code(import_module(f"{Path(become.argv[0]).name}.cli").main))
