@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from .blocks import BlobRef
+from .damage import warn_of_damage
 from .disk import sync, write_all
 from .errors import NotFound
 from .payload import missing_blob
@@ -27,6 +28,7 @@ LIMIT = 65_536
 HEAD = 2_000
 """Characters of a blob's beginning that stand in the entry."""
 
+_ADVICE = "`tape fsck` explains it"
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
 NAMED = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
@@ -42,11 +44,14 @@ class Blobs:
         self.tape = tape
 
     def put(self, data: bytes, head: str = "") -> BlobRef:
-        """Store bytes, synced, unless they are there, and return their reference."""
+        """Store bytes, synced, unless they are there, and return their reference.
+
+        Damaged ones of the same name are replaced.
+        """
         digest = sha256(data).hexdigest()
         with self.tape.make("blobs") as blobs:
             with blobs.make(digest[:2]) as shelf:
-                if _wanted(shelf, digest):
+                if _wanted(shelf, digest) and _holds(shelf, digest, len(data)):
                     shelf.sync()  # who wrote it may have been killed before
                 else:
                     self._write(shelf, digest, data)
@@ -70,14 +75,27 @@ class Blobs:
         shelf.sync()
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes of a blob; raise NotFound when it is missing."""
+        """Return the bytes of a blob; raise NotFound when it is missing, or damaged, which is said.
+
+        Bytes that do not match their name are nobody's content: they are treated as missing.
+        """
+        data = self._stored(digest)
+        if sha256(data).hexdigest() != digest:
+            text = f"blob {digest[:16]} skipped: its bytes do not match its name; {_ADVICE}"
+            warn_of_damage(text)
+            raise NotFound(text)
+        return data
+
+    def _stored(self, digest: str) -> bytes:
         if not _HASH.match(digest):
             raise NotFound(f"{digest!r} is not the name of a blob")
         try:
             with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
                 return shelf.read(digest)
-        except OSError as error:  # gone, or a link that is not followed
+        except FileNotFoundError as error:
             raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
+        except OSError as error:  # a link that is not followed, a disk that gives nothing back
+            raise NotFound(f"blob {digest} cannot be read: {error.strerror}") from error
 
     def remove(self, digest: str) -> bool:
         """Delete a blob for good, with what a crash left of writing it; tell if it was there."""
@@ -142,3 +160,14 @@ def _wanted(shelf: Folder, digest: str) -> bool:
     except OSError:  # missing, or of a disk that cannot be written
         return shelf.has(digest)
     return True
+
+
+def _holds(shelf: Folder, digest: str, size: int) -> bool:
+    """Tell whether the bytes of a blob that is there match its name."""
+    try:
+        with os.fdopen(shelf.file(digest), "rb") as file:
+            return os.fstat(file.fileno()).st_size == size and (
+                file_digest(file, "sha256").hexdigest() == digest
+            )
+    except OSError:  # the disk does not give it back
+        return False

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 from contextlib import contextmanager, nullcontext, suppress
-from stat import S_ISDIR, S_ISREG
+from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Self
 
 from .errors import InvalidName, Overtaken, SyncFailed, WriteFailed
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 _FULLSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone may lie
 _READ = 1 << 16
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+_KINDS = {
+    S_IFDIR: "a folder",
+    S_IFIFO: "a FIFO",
+    S_IFSOCK: "a socket",
+    S_IFCHR: "a device",
+    S_IFBLK: "a device",
+}
 _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
 
 
@@ -104,19 +111,16 @@ class Folder:
         return self.sub(name)
 
     def file(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Open the file `name` (0600 when made) and return its descriptor."""
+        """Open the file `name` (0600 when made) and return its descriptor.
+
+        Links are refused, and what is no regular file: see `open_file`.
+        """
         with _refusals(self.name, name) if flags else nullcontext():
-            return os.open(checked(name), flags | _FLAGS, 0o600, dir_fd=self.fd)
+            return open_file(checked(name), flags | _FLAGS, dir_fd=self.fd)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the file `name`."""
-        fd, parts = self.file(name), []
-        try:
-            while part := os.read(fd, _READ):
-                parts.append(part)
-        finally:
-            os.close(fd)
-        return b"".join(parts)
+        return _read_all(self.file(name))
 
     def create(self, name: str, data: bytes) -> None:
         """Make the file `name` with `data`, synced; raise FileExistsError where it stands."""
@@ -182,6 +186,37 @@ class Folder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def open_file(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> int:
+    """Open a regular file (0600 when made) and return its descriptor, without ever waiting.
+
+    Raises OSError, saying what is there instead, for a folder, a FIFO, a socket or a device: who
+    reads those may wait for ever, or read for ever.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=dir_fd)
+    mode = os.fstat(fd).st_mode
+    if S_ISREG(mode):
+        return fd
+    os.close(fd)
+    kind = _KINDS.get(S_IFMT(mode), "something else")
+    why = errno.EISDIR if S_ISDIR(mode) else errno.EINVAL
+    raise OSError(why, f"it is {kind}, not a file", os.fspath(path))
+
+
+def read_file(path: str | Path) -> bytes:
+    """Return the bytes of a regular file, also of one that a link leads to; see `open_file`."""
+    return _read_all(open_file(path))
+
+
+def _read_all(fd: int) -> bytes:
+    parts = []
+    try:
+        while part := os.read(fd, _READ):
+            parts.append(part)
+    finally:
+        os.close(fd)
+    return b"".join(parts)
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -77,12 +77,12 @@ def follow(
     if after is None:
         head, since = head_of(refs, tape.phases, name), refs.branches[name][-1:]
     else:
-        since = _moves_since(after, name, refs.branches.get(name, []))
+        since = _moves_since(after, name, refs.branches.get(name, ()))
         head = at(tape.phases, name, after.phase, after.offset, after.entry)
     return Follower(tape, head, since, refs.size, skipped)
 
 
-def _moves_since(place: Place, branch: str, moves: list[Move]) -> list[Move]:
+def _moves_since(place: Place, branch: str, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     """Return the move that first brought a branch to an entry or into its phase, and all later.
 
     The first, because what came behind it is new to whoever has this entry and no later one.
@@ -140,19 +140,19 @@ class Follower:
                 yield moved
             yield from self._drained()
 
-    def _new_moves(self) -> list[Move]:
+    def _new_moves(self) -> tuple[Move, ...]:
         """Return the moves of the branch that the journal gained.
 
         Its size alone tells whether it did: a whole line of it is never taken back.
         """
         folder = self._tape.folder
         if os.stat(REFS, dir_fd=folder.fd, follow_symlinks=False).st_size == self._read:
-            return []
+            return ()
         with os.fdopen(folder.file(REFS), "rb") as file:
             file.seek(self._read)
             refs = fold(file.read())
         self._read += refs.size
-        return refs.branches.get(self.head.branch, [])
+        return refs.branches.get(self.head.branch, ())
 
     def _drained(self) -> Iterator[Gained]:
         """Yield the entries of the phase the branch is in, from where reading stopped.
@@ -164,17 +164,33 @@ class Follower:
             return
         bad: list[str] = []
         for offset, line in file.lines(self._end):
+            place = f"{file.name}: line at byte {offset}"
             try:
                 header = _verified(file, line)
             except Damaged as error:
-                bad.append(f"{file.name}: line at byte {offset} skipped: {error}")
+                bad.append(f"{place} skipped: {error}")
                 continue
+            if self._end > 0 and header.n <= self._at.header.n:
+                bad.append(f"{place} skipped: it is repeated or out of order")
+                continue
+            if not self._follows(header, len(bad)):
+                bad.append(f"{place} does not follow from the one before it: lines are missing")
             for text in bad:
                 self._skipped(text)
             bad.clear()
             self._end = offset + len(line) + 1
             self._at = Head(self.head.branch, file.name, offset, self._end, header)
             yield Gained(self._source, self._at, line)
+
+    def _follows(self, header: Header, left_out: int) -> bool:
+        """Tell whether nothing but so many lines is missing between the last entry and this one.
+
+        The first line of a phase follows from one in another file, which `_base` looks at.
+        """
+        if self._end == 0:
+            return True
+        last = self._at.header
+        return header.n == last.n + left_out + 1 if left_out else header.parent_id == last.id
 
     def _is_read(self, file: PhaseFile) -> bool:
         size = file.size()

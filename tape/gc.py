@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -18,11 +17,11 @@ from msgspec import Struct
 from .blobs import NAMED
 from .disk import Folder
 from .errors import Busy, NotFound, TapeError
-from .locks import hold
+from .leftovers import OLD, find_beside, find_inside, open_shelves
+from .locks import hold, is_held
 from .phase import ENTRIES, number
 from .summaries import FILE as ANCHOR_PAGE
 from .verify import Counts, verify
-from .verify.tails import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
     from .store import Store
     from .tape import Tape
 
-OLD = 3_600_000_000
-"""Microseconds after which what is half made, or led to by nothing, is no longer being made."""
-
-_HALF = re.compile(r"\.(new-.*|store\..*)\Z")
-_TEMPORARY = re.compile(r"\.([0-9a-f]{64}\.[0-9a-f]+|(refs|tape)\.new|new-origin)\Z")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _CHUNK = 1 << 20
 _OVERLAP = 80  # bytes that a name of a blob may stretch over
@@ -68,7 +62,7 @@ def survey(store: Store, tell: Callable[[int, int], None] = lambda _done, _total
 
     Tapes that hold some are verified whole. `tell` gets how many are done, and of how many.
     """
-    garbage, kept = list(_beside(store)), []
+    garbage, kept = _beside(store), []
     folders = store.folders()
     for done, folder in enumerate(folders):
         tell(done, len(folders))
@@ -178,10 +172,8 @@ def _of_tape(store: Store, tape: Tape) -> Iterator[Garbage]:
     place = f"tapes/{tape.folder.name}/"
     yield from _phases(tape, place)
     yield from _blobs(tape, place, (store.clock() - OLD) * 1000)
-    yield from _leftovers(store, tape.folder, place, _TEMPORARY)
-    for shelf in _shelves(tape):
-        with shelf:
-            yield from _leftovers(store, shelf, f"{place}blobs/{shelf.name}/", _TEMPORARY)
+    for one in find_inside(tape):
+        yield Garbage(f"{place}{one.path}", "leftover", one.bytes)
 
 
 def _phases(tape: Tape, place: str) -> Iterator[Garbage]:
@@ -210,7 +202,7 @@ def _is_begun_only(tape: Tape, name: str) -> bool:
 def _blobs(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
     """Yield the blobs that no line and nothing in quarantine names, last stored before a time."""
     found: dict[str, int] = {}
-    for shelf in _shelves(tape):
+    for shelf in open_shelves(tape.folder):
         with shelf:
             for digest in filter(_DIGEST.match, shelf.names()):
                 about = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False)
@@ -221,14 +213,6 @@ def _blobs(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
             found.pop(digest, None)
     for digest, size in found.items():
         yield Garbage(f"{place}blobs/{digest[:2]}/{digest}", "blob", size)
-
-
-def _shelves(tape: Tape) -> Iterator[Folder]:
-    """Yield the folders of blobs, each open."""
-    with suppress(FileNotFoundError), tape.folder.sub("blobs") as blobs:
-        for name in blobs.names():
-            with suppress(NotADirectoryError):
-                yield blobs.sub(name)
 
 
 def _named(tape: Tape) -> Iterator[str]:
@@ -252,11 +236,9 @@ def _named_in(folder: Folder, name: str) -> Iterator[str]:
             rest = rest[-_OVERLAP:]
 
 
-def _beside(store: Store) -> Iterator[Garbage]:
-    """Yield what was left half made in the store's own folders."""
-    for place in ("", "tapes/"):
-        with suppress(FileNotFoundError), Folder.open(store.path / place) as folder:
-            yield from _leftovers(store, folder, place, _HALF)
+def _beside(store: Store) -> list[Garbage]:
+    """Return what was left half made in the store's own folders."""
+    return [Garbage(one.path, "leftover", one.bytes) for one in find_beside(store)]
 
 
 def _delete_beside(store: Store, gone: list[Garbage]) -> None:
@@ -264,15 +246,3 @@ def _delete_beside(store: Store, gone: list[Garbage]) -> None:
         with Folder.open(store.path, durable=store.durable) as home:
             for one in gone:
                 _remove(home, one.path.split("/"))
-
-
-def _leftovers(
-    store: Store, folder: Folder, place: str, names: re.Pattern[str]
-) -> Iterator[Garbage]:
-    """Yield what has such a name and was not touched for an hour."""
-    for name in filter(names.match, folder.names()):
-        with suppress(FileNotFoundError):  # finished meanwhile
-            about = list(folder.tree(name))
-            touched = max(one.st_mtime_ns for one in about) // 1000
-            if store.clock() - touched > OLD and not stat.S_ISLNK(about[0].st_mode):
-                yield Garbage(f"{place}{name}", "leftover", folder.weight(name))

@@ -23,7 +23,7 @@ from .errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
 from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from .blocks import Content
 
@@ -43,16 +43,17 @@ class Upcast(NamedTuple):
 UPCASTS: dict[int, Upcast] = {}
 """Every version before `FORMAT` that can still be read, and what lifts it to the next."""
 
+_ID_START, _ID_END = 7, 47
 _V = 49  # where `"v":` begins: after `{"id":"`, 40 digits and `",`
 _DATA = b',"data":'
-_ID = re.compile(rb'\{"id":"([0-9a-f]{40})","v":(0|[1-9][0-9]*),')
+_ID = re.compile(rb'\{"id":"([0-9a-f]{40})","v":(0|[1-9][0-9]{0,17}),')
 _LINE = re.compile(
-    rb'\{"id":"([0-9a-f]{40})","v":[0-9]+,"parentId":(?:null|"([0-9a-f]{40})"),"n":(0|[1-9][0-9]*),'
+    rb'\{"id":"([0-9a-f]{40})","v":[0-9]+,"parentId":(?:null|"([0-9a-f]{40})"),"n":(0|[1-9][0-9]{0,17}),'
     rb'"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)",'
     rb'"type":"([a-z][a-z0-9._-]{0,63})","dh":"([0-9a-f]{32})","data":'
 )
 _TODAYS = re.compile(
-    rb'\{"id":"(.{40})","v":%d,"parentId":(?:null|"(.{40})"),"n":(0|[1-9][0-9]*),'
+    rb'\{"id":"(.{40})","v":%d,"parentId":(?:null|"(.{40})"),"n":(0|[1-9][0-9]{0,17}),'
     rb'"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)",'
     rb'"type":"([a-z][a-z0-9._-]{0,63})","dh":"(.{32})","data":' % FORMAT,
     re.DOTALL,
@@ -210,6 +211,21 @@ def is_redacted(line: bytes, header: Header) -> bool:
 def is_going(line: bytes, header: Header) -> bool:
     """Tell whether the data of a line was redacted, or began to be: no entry's data is `null`."""
     return line.startswith(_GONE, header.data)
+
+
+def blank_named(line: bytes, ids: Collection[str]) -> bytes:
+    """Return a line, with blank data if it is one of `ids`, which redact entries name.
+
+    Data as short as a redaction leaves it stays.
+    """
+    if line[_ID_START:_ID_END].decode("latin-1") not in ids:
+        return line
+    try:
+        header = read_header(line)
+    except Damaged:
+        return line
+    length = len(line) - 1 - header.data
+    return line[: header.data] + _GONE.ljust(length) + b"}" if length >= len(_GONE) else line
 
 
 def verify(line: bytes) -> Header:

@@ -7,11 +7,13 @@ through, unless the tape holds a copy of what it shares with them. Nothing here 
 from __future__ import annotations
 
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from .checked import ADVICE, LineCheck, check_lines, check_runs
 from .entries import Anchor, Branch, Place, Start
 from .errors import Damaged, NotFound
-from .line import Entry, decode_all, read_header
+from .line import Entry, decode, decode_all, read_header
 from .payload import missing_blob
 from .phase import ORIGIN
 
@@ -46,12 +48,40 @@ class Segment(NamedTuple):
         with self.source.phases.open(self.phase) as file:
             yield from file.lines(self.start, self.end)
 
+    def checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, line) oldest first of what verifies; the rest is told to `skipped`."""
+        with self.source.phases.open(self.phase) as file:
+            yield from check_runs(file.runs(self.start, self.end), self._check(skipped))
+
+    def checked_back(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
+        """Yield the same newest first."""
+        with self.source.phases.open(self.phase) as file:
+            back = takewhile(lambda found: found[0] >= self.start, file.lines_back(self.end))
+            yield from check_lines(back, self._check(skipped, back=True))
+
+    def _check(self, skipped: Callable[[str], None], *, back: bool = False) -> LineCheck:
+        return LineCheck(self.phase, self.source.phases.redacted_ids, skipped, back=back)
+
     def runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
-        """Yield its entries, many at a time; what cannot be read is told to `skipped` instead."""
+        """Yield its entries, many at a time; what does not verify is told to `skipped` instead."""
+        check = self._check(skipped)
         with self.source.phases.open(self.phase) as file:
             for start, lines in file.runs(self.start, self.end):
+                whole, single = check.read_run(start, lines)
                 tell = partial(self._skip, skipped, start)
-                yield decode_all(lines, self.source.expand, tell)
+                if single is None:
+                    yield decode_all(whole, self.source.expand, tell)
+                else:
+                    yield list(self._decode(single, skipped))
+
+    def _decode(
+        self, lines: Iterator[tuple[int, bytes]], skipped: Callable[[str], None]
+    ) -> Iterator[Entry]:
+        for offset, line in lines:
+            try:
+                yield decode(line, self.source.expand)
+            except Damaged as error:
+                self._skip(skipped, 0, offset, error)
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
         """Return the same in one list."""
@@ -96,6 +126,7 @@ def segments(
             raise Damaged(f"{phase}: its base leads back to itself", file=phase)
         seen.add((source.tape, phase))
         if phase == ORIGIN:
+            demand_root(source)
             start = _newest_anchor(source, end) if to_anchor else 0
             return [Segment(source, phase, end, start), *found[::-1]]
         found.append(Segment(source, phase, end))
@@ -111,6 +142,15 @@ def segments(
                 continue
             source = _origin(other, base)
         phase, end = base.phase, line_end(source, base)
+
+
+def demand_root(source: Source) -> None:
+    """Raise Damaged where a copied past does not begin with the root of all."""
+    with source.phases.open(ORIGIN) as file:
+        if read_header(file.line_at(0)).n != 0:
+            raise Damaged(
+                f"{ORIGIN}: its first entry is not there; {ADVICE}", file=ORIGIN, offset=0
+            )
 
 
 def _newest_anchor(source: Source, end: int) -> int:

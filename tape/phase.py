@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from .entries import Redact
 from .errors import Damaged, NewerFormat, NotFound
-from .line import Entry, Header, decode, read_header, verify
+from .line import Entry, Header, decode, kind_of, read_header, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from .blocks import BlobRef
     from .disk import Folder
@@ -43,13 +46,23 @@ class Tail(NamedTuple):
     """Size of the file: the bytes from `end` on are torn."""
 
 
+def _no_ids() -> AbstractSet[str]:
+    return frozenset()
+
+
 class PhaseFile:
-    """The entry file of one phase, open for reading."""
+    """The entry file of one phase, open for reading.
 
-    __slots__ = ("fd", "name")
+    `redacted` gives the ids that redact entries of the tape name; asked only about a last line
+    whose data does not match its hash.
+    """
 
-    def __init__(self, fd: int, name: str) -> None:
-        self.fd, self.name = fd, name
+    __slots__ = ("_redacted", "fd", "name")
+
+    def __init__(
+        self, fd: int, name: str, redacted: Callable[[], AbstractSet[str]] = _no_ids
+    ) -> None:
+        self.fd, self.name, self._redacted = fd, name, redacted
 
     def size(self) -> int:
         """Return the file's size in bytes now."""
@@ -121,8 +134,23 @@ class PhaseFile:
             except NewerFormat as error:
                 raise NewerFormat(f"{self.name}: {error}") from error
             except Damaged:
-                continue
+                header = self._half_redacted(line)
+                if header is not None:
+                    return Tail(offset + len(line) + 1, offset, header, size)
         return Tail(0, -1, None, size)
+
+    def redacted_ids(self) -> AbstractSet[str]:
+        """Return the ids that the redact entries in this file name."""
+        found = filter(None, (_redact_of(line) for _, line in self.lines()))
+        return {target for data in found for target in data.targets}
+
+    def _half_redacted(self, line: bytes) -> Header | None:
+        """Return the header of a line whose data a redaction was overwriting; else None."""
+        try:
+            header = read_header(line)
+        except Damaged:
+            return None
+        return header if header.id in self._redacted() else None
 
     def _last_newline(self, size: int) -> int:
         end, step = size, 0
@@ -148,6 +176,18 @@ class PhaseFile:
         self.close()
 
 
+def _redact_of(line: bytes) -> Redact | None:
+    """Return the payload of a redact entry whose hashes hold; None for all others."""
+    if kind_of(line) != Redact.entry_type:
+        return None
+    try:
+        verify(line)
+        data = decode(line).data
+    except Damaged:
+        return None
+    return data if isinstance(data, Redact) else None
+
+
 def _step(last: int, rest: bytes) -> int:
     """Return how much to read next: little at first, where one line may do, then more.
 
@@ -164,10 +204,13 @@ class Phases:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
-    def names(self) -> list[str]:
-        """Return the phase folders in order of their numbers, without a copied past."""
-        found = (name for name in self.folder.names() if _NAME.match(name) and name != ORIGIN)
-        return sorted(found, key=number)
+    def names(self, known: AbstractSet[str] = frozenset()) -> list[str]:
+        """Return the phase folders in order of their numbers, without a copied past.
+
+        Those known already are left out.
+        """
+        found = (name for name in self.folder.names() if name not in known and _NAME.match(name))
+        return sorted((name for name in found if name != ORIGIN), key=number)
 
     @property
     def has_origin(self) -> bool:
@@ -184,19 +227,39 @@ class Phases:
             raise Damaged(f"{name!r} is not the name of a phase")
         try:
             with self.folder.sub(name) as folder:
-                return PhaseFile(folder.file(ENTRIES), name)
+                return PhaseFile(folder.file(ENTRIES), name, self.redacted_ids)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"phase {name} is not there") from error
+
+    def all_lines(self) -> Iterator[tuple[str, int, bytes]]:
+        """Yield phase, offset and line of all that is stored here, committed or not."""
+        for name in self.with_origin():
+            with suppress(NotFound), self.open(name) as file:  # a folder without its file
+                for offset, line in file.lines():
+                    yield name, offset, line
+
+    def redact_entries(self) -> Iterator[tuple[str, Redact]]:
+        """Yield every redact entry whose hashes hold, and the phase it is in; reads every line."""
+        for name, _, line in self.all_lines():
+            data = _redact_of(line)
+            if data is not None:
+                yield name, data
+
+    def redacted_ids(self) -> AbstractSet[str]:
+        """Return the ids that the redact entries of this tape name; reads every line."""
+        return {target for _, data in self.redact_entries() for target in data.targets}
 
     def first(self, name: str, expand: Callable[[BlobRef], str]) -> Entry | None:
         """Return the first entry of a phase, None when it has none yet; raise Damaged."""
         with self.open(name) as file:
             for offset, line in file.lines():
                 try:
-                    read_header(line)
+                    verify(line)
                 except Damaged as error:
                     raise Damaged(
-                        f"{name}: the first entry is damaged: {error}", file=name, offset=offset
+                        f"{name}: the first entry is damaged: {error}; `tape fsck` explains it",
+                        file=name,
+                        offset=offset,
                     ) from error
                 return decode(line, expand)
         return None

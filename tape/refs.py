@@ -13,13 +13,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from . import disk
 from .clock import now, stamp
 from .errors import Damaged, InvalidName
 from .locks import hold
+from .payload import UNREADABLE
 from .text import well_formed
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Move(Struct, frozen=True, gc=False):
 class Refs(Struct, gc=False):
     """The journal, folded: the newest line of a name is its state, file order is order."""
 
-    branches: dict[str, list[Move]]
+    branches: dict[str, tuple[Move, ...]]
     """All moves of each branch, oldest first."""
     labels: dict[str, str]
     """Entry id of each label."""
@@ -67,12 +68,28 @@ class Refs(Struct, gc=False):
 
     def copy(self) -> Refs:
         """Return the same state apart from this one, for whoever changes it."""
-        branches = {name: moves.copy() for name, moves in self.branches.items()}
-        return replace(self, branches=branches, labels=self.labels.copy())
+        return replace(self, branches=self.branches.copy(), labels=self.labels.copy())
 
     def phases(self) -> set[str]:
         """Return the phases that some move names: the committed ones."""
         return {move.phase for moves in self.branches.values() for move in moves}
+
+
+class Changes(Struct, gc=False):
+    """What a writer or a move has changed in a tape: all that an index has to look at again."""
+
+    branches: set[str] = field(default_factory=set)
+    """Branches with a new line in the journal or new entries."""
+    phases: set[str] = field(default_factory=set)
+    """Phases with new entries, and those that begun ones start from."""
+    begun: set[str] = field(default_factory=set)
+    """The phases that were begun."""
+    labels: set[str] = field(default_factory=set)
+
+    def clear(self) -> None:
+        """Forget what has been looked at."""
+        for names in (self.branches, self.phases, self.begun, self.labels):
+            names.clear()
 
 
 class _Line(Struct, gc=False):
@@ -112,7 +129,7 @@ def _decode(line: bytes) -> _Line | None:
         for name in (parsed.branch, parsed.current, parsed.label):
             if name is not None:
                 checked_name("name", name)
-    except (msgspec.DecodeError, UnicodeDecodeError, InvalidName):
+    except (InvalidName, *UNREADABLE):
         return None
     return parsed
 
@@ -140,7 +157,7 @@ def fold(data: bytes, onto: Refs | None = None) -> Refs:
 def _apply(refs: Refs, line: _Line) -> None:
     if line.branch is not None and line.phase is not None:
         move = Move(line.branch, line.phase, line.pin, line.why, line.time)
-        refs.branches.setdefault(line.branch, []).append(move)
+        refs.branches[line.branch] = (*refs.branches.get(line.branch, ()), move)
     elif line.current is not None:
         refs.current = line.current
     elif line.label is not None:
@@ -162,15 +179,20 @@ class Journal:
         self._known = (b"", Refs({}, {}))
 
     def read(self) -> Refs:
-        """Return the state now; needs no lock. Raises Damaged where the journal is missing."""
+        """Return the state now, not to be changed; raise Damaged where the journal is missing.
+
+        Needs no lock.
+        """
         return self._folded(self._bytes())
 
     def _folded(self, data: bytes) -> Refs:
         """Fold a journal that mostly was read before: it only grows, so only its end is new."""
         known, state = self._known
+        if data == known:
+            return state
         refs = fold(data, state.copy() if data.startswith(known) else None)
         if refs.size == len(data) and not refs.damage:
-            self._known = data, refs.copy()
+            self._known = data, refs
         return refs
 
     def settle(self) -> None:
@@ -189,17 +211,21 @@ class Journal:
             raise Damaged(f"{self.folder.name}: {REFS} is missing", file=REFS) from error
 
     @contextmanager
-    def moving(self, *, wait: bool = True) -> Iterator[Moves]:
-        """Hold the lock of the journal: read the state, then append moves."""
-        with self.folder.make("locks") as locks, hold(locks, "refs", wait=wait):
+    def moving(self, *, changes: Changes | None = None) -> Iterator[Moves]:
+        """Hold the lock of the journal: read the state, then append moves.
+
+        What moves is added to `changes`, also where the append then fails. Raises Busy where
+        another process holds the lock for longer than `locks.patience` says.
+        """
+        with self.folder.make("locks") as locks, hold(locks, "refs"):
             data = self._bytes()
             fd = self.folder.file(REFS, os.O_RDWR | os.O_APPEND)
             try:
-                yield self._opened(fd, data)
+                yield self._opened(fd, data, Changes() if changes is None else changes)
             finally:
                 os.close(fd)
 
-    def _opened(self, fd: int, data: bytes) -> Moves:
+    def _opened(self, fd: int, data: bytes, changes: Changes) -> Moves:
         refs = self._folded(data)
         if refs.damage:
             raise Damaged(
@@ -212,20 +238,21 @@ class Journal:
             os.ftruncate(fd, refs.size)
             if self.folder.durable:
                 disk.sync(fd)
-        return Moves(self, fd, refs)
+        return Moves(self, fd, refs.copy(), changes)
 
 
 class Moves:
     """The journal under its lock."""
 
-    __slots__ = ("_fd", "_journal", "_size", "refs")
+    __slots__ = ("_changes", "_fd", "_journal", "_size", "refs")
 
-    def __init__(self, journal: Journal, fd: int, refs: Refs) -> None:
-        self._journal, self._fd, self.refs = journal, fd, refs
+    def __init__(self, journal: Journal, fd: int, refs: Refs, changes: Changes) -> None:
+        self._journal, self._fd, self.refs, self._changes = journal, fd, refs, changes
         self._size = refs.size
 
     def branch(self, name: str, phase: str, pin: Pin | None, why: str) -> None:
         """Point a branch at a phase, or at a pinned entry."""
+        self._changes.branches.add(name)
         self._append({"branch": name, "phase": phase, "pin": pin, "why": why})
 
     def current(self, name: str, why: str = "switch") -> None:
@@ -238,6 +265,7 @@ class Moves:
 
     def label(self, name: str, entry: str | None) -> None:
         """Name an entry, or take the name away."""
+        self._changes.labels.add(name)
         self._append({"label": name, "entry": entry, "why": "label"})
 
     def _append(self, fields: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ written. Memory grows with the path.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Raw, Struct
@@ -22,7 +23,7 @@ from .entries import (
     User,
 )
 from .errors import Damaged, NotFound
-from .line import FORMAT, Entry, data_holds, entry_of, is_going, read_header
+from .line import FORMAT, Entry, blank_named, data_holds, entry_of, is_redacted, read_header
 from .payload import Unread, read_data
 from .repair import Target, repair
 from .view import view
@@ -98,9 +99,16 @@ def _fold(segment: Segment, folded: _Folded, found: list[Difference]) -> Iterato
     strictly = segment.entries(lambda _: None)
     folded.strictly.extend(strictly)
     at = 0
+    gone = cache(segment.source.phases.redacted_ids)
     for offset, line in segment.lines():
         try:
             header = read_header(line)
+            if not data_holds(line, header):
+                line = blank_named(line, gone())  # noqa: PLW2901 (as other readers take it)
+                if not is_redacted(line, header):
+                    found.append(Difference(header.id, "its data does not match its hash"))
+                    yield header
+                    continue
             loosely = _read_loosely(segment, header, line)
         except (Damaged, ValueError, RecursionError) as error:
             found.append(Difference(None, f"{segment.phase}: byte {offset}: {error}"))
@@ -115,8 +123,6 @@ def _fold(segment: Segment, folded: _Folded, found: list[Difference]) -> Iterato
             at += 1
         else:
             found.append(Difference(header.id, "only one of the two readers can read it"))
-        if not data_holds(line, header) and not is_going(line, header):
-            found.append(Difference(header.id, "its data does not match its hash"))
         yield header
 
 
@@ -174,10 +180,13 @@ def _holds(depth: dict[str, int], first: str, last: str, count: int, before: int
 
 
 def _kept_run(tape: Tape, entry: Entry, kept: Kept) -> Iterator[Difference]:
+    wrong: list[str] = []
     try:
-        tape.kept_run(kept)
+        tape.kept_run(kept, wrong.append)
     except (Damaged, NotFound) as error:
         yield Difference(entry.id, f"what it keeps in view cannot be read: {error}")
+    for text in wrong:
+        yield Difference(entry.id, f"of what it keeps in view: {text}")
 
 
 def _repairs(tape: Tape, path: Sequence[Entry], found: list[Difference]) -> tuple[int, int]:
@@ -216,7 +225,7 @@ def _kept(tape: Tape, path: Sequence[Entry]) -> list[Entry]:
     """Return what the anchor a path begins with keeps in view, as far as it is there."""
     anchor = path[0].data if path else None
     try:
-        return tape.kept(anchor) if isinstance(anchor, Anchor) else []
+        return tape.kept(anchor, lambda _: None) if isinstance(anchor, Anchor) else []
     except (Damaged, NotFound):  # told of the anchor itself
         return []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from .damage import warn_of_damage
 from .entries import Anchor
 from .repair import Repaired, Repairing
 from .summaries import summary_text
@@ -30,11 +31,12 @@ class Sendable(NamedTuple):
 
 
 def sendable(
-    tape: Tape, head: Head, target: Target, skipped: Callable[[str], None] = lambda _: None
+    tape: Tape, head: Head, target: Target, skipped: Callable[[str], None] = warn_of_damage
 ) -> Sendable:
     """Return the view of a head and its messages: `repair(view(path, kept), target)`.
 
-    What cannot be read is told to `skipped` and left out. Raises Damaged and NotFound as
+    What does not verify is told to `skipped` and left out: what changed on the disk never goes to a
+    model. Raises Damaged and NotFound as
     `Tape.path` and `Tape.kept` do.
     """
     summary: str | None = None
@@ -44,7 +46,7 @@ def sendable(
     for run in tape.runs(head, to_anchor=True, skipped=skipped):
         if repairing is None:
             if run and isinstance(anchor := run[0].data, Anchor):
-                summary, kept = summary_text(anchor.summary), tuple(tape.kept(anchor))
+                summary, kept = summary_text(anchor.summary), tuple(tape.kept(anchor, skipped))
                 del run[0]
             repairing = Repairing(target, summary)
             repairing.read(kept)

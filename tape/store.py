@@ -6,6 +6,7 @@ it exists or it does not.
 
 from __future__ import annotations
 
+import errno
 import os
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +15,8 @@ import msgspec
 
 from . import trash
 from .branches import Head, sync_base
-from .clock import micros, now, stamp
-from .disk import Folder
+from .clock import after, micros, now, stamp
+from .disk import Folder, read_file
 from .entries import Git, Place, Start
 from .errors import (
     Ambiguous,
@@ -27,7 +28,7 @@ from .errors import (
     WriteFailed,
 )
 from .line import FORMAT, encode
-from .payload import encode_payload
+from .payload import UNREADABLE, encode_payload
 from .phase import ENTRIES, phase_name
 from .refs import MAIN, Journal
 from .tape import INFO, Info, Tape
@@ -103,7 +104,7 @@ class Store:
         if origin is not None:
             tape, head = origin
             sync_base(tape.phases, head.phase)
-            time = stamp(max(self.clock(), micros(head.header.time) + 1))
+            time = stamp(after(micros(head.header.time), self.clock()))
             place = Place(tape=tape.id, phase=head.phase, offset=head.offset, entry=head.entry)
         info = Info(FORMAT, identity, time, beginning.program, place)
         folder.create(INFO, msgspec.json.encode(info) + b"\n")
@@ -175,12 +176,16 @@ class Store:
     def check(self) -> None:
         """Refuse a store of a later format."""
         try:
-            data = (self.path / "store.json").read_bytes()
+            data = read_file(self.path / "store.json")
         except FileNotFoundError:
             return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EISDIR):
+                raise
+            raise Damaged(f"{self.path}/store.json cannot be read: {error.strerror}") from error
         try:
             version = msgspec.json.decode(data, type=dict[str, object]).get("format")
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise Damaged(f"{self.path}/store.json cannot be read: {error}") from error
         if isinstance(version, int) and version > FORMAT:
             raise NewerFormat(
@@ -201,6 +206,14 @@ class Store:
         except FileNotFoundError:
             return {}
         return {name: inode for name, inode in inodes.items() if not name.startswith(".")}
+
+    def links(self) -> list[str]:
+        """Return the names of symbolic links in `tapes/`: none is followed."""
+        try:
+            with os.scandir(self.tapes) as found:
+                return sorted(e.name for e in found if e.is_symlink() and e.name[0] != ".")
+        except FileNotFoundError:
+            return []
 
     def open_folder(self, name: str) -> Tape:
         """Open the tape in this folder; raise NotFound where none is."""

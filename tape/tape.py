@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
@@ -13,14 +13,17 @@ from msgspec import Struct
 from . import branches
 from .blobs import Blobs
 from .blocks import Text
+from .checked import ADVICE, LineCheck
 from .clock import now
+from .damage import warn_of_damage
 from .entries import Kept, Place, User
 from .errors import Damaged, NewerFormat, NotFound, TapeError
 from .line import FORMAT, decode, kind_of, read_header
-from .locks import hold
+from .locks import hold, is_held
 from .path import Segment, Source, line_end, segments
+from .payload import UNREADABLE
 from .phase import ORIGIN, Phases
-from .refs import Journal, Refs, checked_name
+from .refs import Changes, Journal, Refs, checked_name
 from .text import title_of
 from .writer import Durability, Projection, Writer
 
@@ -58,7 +61,7 @@ def read_info(folder: Folder) -> Info:
                 f"to {FORMAT}: update it"
             )
         return msgspec.json.decode(data, type=Info)
-    except (msgspec.DecodeError, ValueError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise Damaged(f"{folder.name}/{INFO} cannot be read: {error}", file=INFO) from error
 
 
@@ -109,19 +112,37 @@ class Tape:
         return segments(self.source, head.phase, head.end, self._source_of, to_anchor=to_anchor)
 
     def lines(self, head: Head) -> Iterator[bytes]:
-        """Yield the lines of the path to a head, oldest first, without their newlines."""
+        """Yield the lines of the path to a head, oldest first, without their newlines.
+
+        As they are on the disk, unchecked.
+        """
         for segment in self.path(head):
             for _, line in segment.lines():
                 yield line
+
+    def tell_of_tail(self, head: Head, skipped: Callable[[str], None]) -> None:
+        """Tell of bytes behind a head that are no whole entry, unless its branch is written now."""
+        self.tell_of_bytes(head.phase, head.branch, head.torn, skipped)
+
+    def tell_of_bytes(
+        self, phase: str, branch: str, count: int, skipped: Callable[[str], None]
+    ) -> None:
+        """Tell of so many bytes at the end of a phase that are no whole entry, as above."""
+        if count and not is_held(self.folder, branch):
+            skipped(f"{phase}: the last {count} bytes skipped: incomplete or damaged; {ADVICE}")
 
     def runs(
         self,
         head: Head,
         *,
         to_anchor: bool = False,
-        skipped: Callable[[str], None] = lambda _: None,
+        skipped: Callable[[str], None] = warn_of_damage,
     ) -> Iterator[list[Entry]]:
-        """Yield the entries of the path to a head, oldest first, many at a time."""
+        """Yield the entries of the path to a head, oldest first, many at a time.
+
+        What does not verify is left out and told to `skipped`; else a DamageWarning says it.
+        """
+        self.tell_of_tail(head, skipped)
         for segment in self.path(head, to_anchor=to_anchor):
             yield from segment.runs(skipped)
 
@@ -130,7 +151,7 @@ class Tape:
         head: Head,
         *,
         to_anchor: bool = False,
-        skipped: Callable[[str], None] = lambda _: None,
+        skipped: Callable[[str], None] = warn_of_damage,
     ) -> list[Entry]:
         """Return the same in one list: memory grows with the path."""
         entries: list[Entry] = []
@@ -154,14 +175,24 @@ class Tape:
             count -= len(lines)
         return tuple(reversed(ranges))
 
-    def kept(self, anchor: Anchor) -> list[Entry]:
-        """Return the entries an anchor keeps in view; raise Damaged when they are not there."""
-        return [entry for kept in anchor.kept for entry in self.kept_run(kept)]
+    def kept(self, anchor: Anchor, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
+        """Return the entries an anchor keeps in view; raise Damaged when they are not there.
 
-    def kept_run(self, kept: Kept) -> list[Entry]:
+        What does not verify is left out and told to `skipped`.
+        """
+        return [entry for kept in anchor.kept for entry in self.kept_run(kept, skipped)]
+
+    def kept_run(self, kept: Kept, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
         """Read a range here or else in the origin, where a phase of the same name may stand."""
         lines, tape = self.kept_lines(kept)
-        return [decode(line, tape.blobs.text) for line in lines]
+        check = LineCheck(kept.phase, tape.phases.redacted_ids, skipped)
+        offset, entries = kept.offset, []
+        for line in lines:
+            checked = check.read(offset, line)
+            if checked is not None:
+                entries.append(decode(checked, tape.blobs.text))
+            offset += len(line) + 1
+        return entries
 
     def kept_from(self, anchor: Anchor, first: str) -> tuple[Kept, ...]:
         """Return what an anchor keeps from one of these entries on; nothing where it is none."""
@@ -187,7 +218,7 @@ class Tape:
 
     def _lines_at(self, phase: str, offset: int, kept: Kept) -> list[bytes]:
         """Return the range if it begins at `offset` of a phase here and ends as it should."""
-        if not self.phases.folder.has(phase):
+        if offset < 0 or kept.count < 1 or not self.phases.folder.has(phase):
             return []
         with self.phases.open(phase) as file:
             lines = [line for _, line in islice(file.lines(offset), kept.count)]
@@ -277,11 +308,8 @@ class Tape:
         return found
 
     def own_lines(self) -> Iterator[tuple[str, int, bytes]]:
-        """Yield phase, offset and line of all that stands in this tape itself, committed or not."""
-        for phase in self.phases.with_origin():
-            with suppress(NotFound), self.phases.open(phase) as file:  # a folder without its file
-                for offset, line in file.lines():
-                    yield phase, offset, line
+        """Return phase, offset and line of all that is in this tape itself, committed or not."""
+        return self.phases.all_lines()
 
     def branch_of(self, phase: str) -> str:
         """Return the branch a phase was written on."""
@@ -292,9 +320,20 @@ class Tape:
         return branch
 
     def entry(self, head: Head) -> Entry:
-        """Return the entry a head stands at."""
+        """Return the entry a head stands at; raise Damaged where it does not verify."""
+        return decode(self.checked_line(head), self.blobs.text)
+
+    def checked_line(self, head: Head) -> bytes:
+        """Return the line of the entry a head stands at; raise Damaged where it does not verify."""
         with self.phases.open(head.phase) as file:
-            return decode(file.line_at(head.offset), self.blobs.text)
+            line = file.line_at(head.offset)
+        wrong: list[str] = []
+        checked = LineCheck(head.phase, self.phases.redacted_ids, wrong.append).read(
+            head.offset, line
+        )
+        if checked is None:
+            raise Damaged(wrong[0], file=head.phase, offset=head.offset)
+        return checked
 
     def back(self, head: Head, steps: int) -> Hit:
         """Return the entry `steps` before a head, in the origin where the path leads there."""
@@ -356,14 +395,16 @@ class Tape:
     @contextmanager
     def _moving(self) -> Iterator[Moves]:
         """Hold the journal's lock for a move."""
-        with self.followed(), self.journal.moving() as moves:
+        changes = Changes()
+        with self.followed(changes), self.journal.moving(changes=changes) as moves:
             yield moves
 
     @contextmanager
-    def followed(self) -> Iterator[None]:
+    def followed(self, changes: Changes | None = None) -> Iterator[None]:
         """Tell the projection before and after of what no writer does.
 
-        So it learns of that, and where to look when it is cut short.
+        So it learns of that, and where to look when it is cut short. Without `changes` it looks at
+        the whole tape.
         """
         if self.projection is not None:
             self.projection.began(self.id)
@@ -371,7 +412,12 @@ class Tape:
             yield
         finally:
             if self.projection is not None:
-                self.projection.ended(self.id)
+                self.projection.ended(self, changes)
+
+    def forget_overwritten(self) -> None:
+        """Have the index forget data that was redacted."""
+        if self.projection is not None:
+            self.projection.overwrote(self.id)
 
     @contextmanager
     def alone(self, *, but: str | None = None) -> Iterator[None]:
@@ -383,7 +429,7 @@ class Tape:
         with ExitStack() as held, self.folder.make("locks") as locks:
             while names := {*self.refs().branches, *locks.names()} - {"refs", but, *taken}:
                 for name in sorted(names):
-                    held.enter_context(hold(locks, name, wait=False))
+                    held.enter_context(hold(locks, name, wait=0))
                 taken |= names
             yield
 

@@ -13,8 +13,17 @@ SHORT = 8
 _TITLE = 80
 
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+"""What acts on a terminal, turns its text around, or is not seen at all; joiners may stay."""
+_JOINS = re.compile(
+    "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
+    "[\u200c\u200d]"
+    "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
+)
+"""A zero-width joiner between letters or emoji, where it changes what is seen."""
+_ENDS_OF_LINES = str.maketrans("\u2028\u2029", "  ")
 
 
 def well_formed(text: str) -> str:
@@ -25,17 +34,39 @@ def well_formed(text: str) -> str:
 def visible(text: str) -> str:
     """Return a text with its control characters shown: no escape sequence, no turned direction.
 
-    Tabs and newlines stay, CR before LF goes.
+    What takes no room and hides is shown too: zero-width blanks, U+2028, tags. Tabs and newlines
+    stay, CR before LF goes.
     """
-    return _HIDDEN.sub(_shown, text.replace("\r\n", "\n"))
+    if text.isascii() and text.isprintable():
+        return text
+    return _HIDDEN.sub(_show, text.replace("\r\n", "\n"))
 
 
-def _shown(found: re.Match[str]) -> str:
+def visible_json(text: str) -> str:
+    """Return JSON with the same characters as escapes: it shows them and means the same."""
+    return _HIDDEN.sub(_escape, text)
+
+
+def _joins(found: re.Match[str]) -> bool:
+    start = found.start()
+    return start > 0 and _JOINS.match(found.string, start - 1) is not None
+
+
+def _escape(found: re.Match[str]) -> str:
+    if _joins(found):
+        return found[0]
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def _show(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:  # noqa: PLR2004 (C0 has pictures of its own)
         return chr(0x2400 + code)
     if code == 0x7F:  # noqa: PLR2004
         return "\u2421"
+    if _joins(found):
+        return found[0]
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"<U+{code:04X}>"  # noqa: PLR2004
 
 
@@ -54,7 +85,7 @@ def _columns(char: str) -> int:
 
 def single(text: str) -> str:
     """Return a text on one line, its blanks and line ends each one blank."""
-    return " ".join(visible(text).split())
+    return " ".join(visible(text.translate(_ENDS_OF_LINES)).split())
 
 
 def fitted(text: str, columns: int) -> str:

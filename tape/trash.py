@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from .disk import Folder
 from .errors import TapeError
+from .payload import UNREADABLE
 from .phase import ORIGIN
 from .tape import INFO
 
@@ -47,7 +48,7 @@ def identity(folder: Path) -> str:
 
 def _told(path: Path) -> _Told:
     with (
-        suppress(OSError, ValueError, TapeError),
+        suppress(OSError, TapeError, *UNREADABLE),
         Folder.open(path.parent) as parent,
         parent.sub(path.name) as folder,
     ):

@@ -6,6 +6,7 @@ that covers it; a file that is not as long as we left it is never written again.
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import contextmanager
 from itertools import islice
@@ -15,21 +16,21 @@ from msgspec.structs import replace
 
 from . import disk
 from .branches import Head, head_of, repin, sync_base, unused
-from .clock import micros, stamp
-from .entries import Anchor, Branch, Payload, Place, Repair
+from .clock import after, micros, stamp
+from .entries import Anchor, Branch, Payload, Place, Redact, Repair
 from .errors import Busy, Damaged, NotFound, Overtaken, SyncFailed, TapeError, UsageError
 from .line import Entry, Header, decode, encode, entry_of
 from .locks import Lock
 from .payload import as_written, encode_payload
 from .phase import ENTRIES, PhaseFile, phase_name
-from .refs import REFS, set_aside
+from .redaction import MARK, Redactable, complete_interrupted
+from .refs import REFS, Changes, set_aside
 from .summaries import FILE as ANCHOR_PAGE
 from .summaries import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .blobs import Blobs
     from .disk import Folder
     from .phase import Phases
     from .refs import Journal, Moves, Refs
@@ -44,24 +45,23 @@ class Projection(Protocol):
     def began(self, tape: str) -> None:
         """Take note that a writer of this tape opened, or that its journal is about to move."""
 
-    def moved(self, tape: str) -> None:
-        """Take note that its entries up to now are on the medium."""
+    def moved(self, tape: Opening, changes: Changes) -> None:
+        """Take note that its entries up to now are on the medium.
 
-    def ended(self, tape: str) -> None:
-        """Take note that it closed, or moved."""
+        What could be taken in is removed from `changes`; the rest comes again.
+        """
+
+    def ended(self, tape: Opening, changes: Changes | None) -> None:
+        """Take note that it closed, or moved; without `changes` anything may have changed."""
 
     def overwrote(self, tape: str) -> None:
         """Take note that data was redacted: what was kept of it has to go."""
 
 
-class Opening(Protocol):
+class Opening(Redactable, Protocol):
     """The parts of a tape a writer is put together from."""
 
-    id: str
-    folder: Folder
     journal: Journal
-    phases: Phases
-    blobs: Blobs
     clock: Callable[[], int]
     projection: Projection | None
 
@@ -89,6 +89,7 @@ class Writer:
         self._fd, self._size = -1, 0
         self._phase, self._offset = head.phase, head.offset
         self._dirty = False
+        self._changes = Changes()
 
     @classmethod
     def open(
@@ -110,7 +111,7 @@ class Writer:
         instead_of = None
         with tape.folder.make("locks") as locks:
             try:
-                lock = Lock.take(locks, wanted, wait=wait)
+                lock = Lock.take(locks, wanted, wait=math.inf if wait else 0)
             except Busy:
                 if branch is not None:
                     raise
@@ -135,6 +136,7 @@ class Writer:
             self._tape.projection.began(self._tape.id)
         try:
             self._attach()
+            self._complete_redaction()
         except BaseException:
             self._release()
             raise
@@ -146,6 +148,11 @@ class Writer:
         self._open_file(self.head.phase, self.head.end)
         if self.head.torn:
             self._cut_tail()
+
+    def _complete_redaction(self) -> None:
+        """Overwrite what a redaction left that was cut short: its mark or its entry tells of it."""
+        if self.head.header.type == Redact.entry_type or self._tape.folder.has(MARK):
+            complete_interrupted(self._tape)
 
     def _close_file(self) -> None:
         if self._fd >= 0:
@@ -201,12 +208,14 @@ class Writer:
             raise UsageError("this writer is closed, or another process opened it")
 
     def _next(self, kind: str, data: bytes) -> tuple[Header, bytes]:
-        self._at = max(self._tape.clock(), self._time + 1)
+        self._at = after(self._time, self._tape.clock())
         return encode(kind, self.parent, self._n + 1, stamp(self._at), data)
 
     def _advance(self, header: Header, offset: int) -> None:
         self.parent, self._n, self._offset = header.id, header.n, offset
         self._time, self._dirty = self._at, True
+        self._changes.phases.add(self._phase)
+        self._changes.branches.add(self.branch)
 
     @property
     def place(self) -> Place:
@@ -231,6 +240,7 @@ class Writer:
     def _open_phase(self, first: Callable[[str], Payload], why: str, began: str = "") -> Header:
         """Begin a phase with the entry that `first` makes, and commit it with a journal line."""
         phases = self._tape.phases
+        self._changes.phases.add(self._phase)
         with self._moving() as moves:
             self._settle_name(moves)
             name = phase_name(phases.names(), self.branch, began)
@@ -249,6 +259,7 @@ class Writer:
         self._close_file()
         self._open_file(name, len(line))
         self._advance(header, 0)
+        self._changes.begun.add(name)
         return header
 
     def rewind(self, to: Head, why: str = "rewind") -> None:
@@ -272,7 +283,7 @@ class Writer:
         The journal line may stand or not then, and nothing must be written on either guess.
         """
         try:
-            with self._tape.journal.moving() as moves:
+            with self._tape.journal.moving(changes=self._changes) as moves:
                 yield moves
         except SyncFailed:
             self._release()
@@ -306,7 +317,7 @@ class Writer:
             raise
         self._dirty = False
         if self._tape.projection is not None:
-            self._tape.projection.moved(self._tape.id)
+            self._tape.projection.moved(self._tape, self._changes)
 
     def _sync(self) -> None:
         if self.durability != "none" and self._tape.folder.durable:
@@ -325,7 +336,7 @@ class Writer:
         self._close_file()
         self._lock.close()
         if self._tape.projection is not None:
-            self._tape.projection.ended(self._tape.id)
+            self._tape.projection.ended(self._tape, self._changes)
 
     def __enter__(self) -> Self:
         return self
@@ -347,10 +358,8 @@ def _claim(locks: Folder, refs: Refs, busy: str) -> Lock:
 
 def _refuse_damage(tape: Opening, refs: Refs, branch: str) -> None:
     """Refuse to write a branch with a phase that holds entries but that no journal line names."""
-    names = tape.phases.names()
-    named = refs.phases()
-    for name in names:
-        lines = [] if name in named else _beginning(tape.phases, name)
+    for name in tape.phases.names(refs.phases()):
+        lines = _beginning(tape.phases, name)
         if len(lines) > 1 and getattr(decode(lines[0]).data, "branch", None) == branch:
             raise Damaged(
                 f"{name} holds entries of {branch!r} but {REFS} does not name it; "

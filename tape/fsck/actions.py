@@ -9,6 +9,8 @@ from msgspec import Struct
 from ..phase import ENTRIES
 from ..refs import REFS
 
+_ID = 12
+
 
 class WriteInfo(Struct, frozen=True, tag="tape.json", gc=False):
     """Write tape.json again from the start entry."""
@@ -64,6 +66,13 @@ class SetBlobAside(Struct, frozen=True, tag="blob", gc=False):
     file: str
 
 
+class CompleteRedaction(Struct, frozen=True, tag="redaction", gc=False):
+    """Overwrite what a redaction left that was cut short: for good."""
+
+    entries: tuple[str, ...]
+    """Ids of the entries it still has to overwrite."""
+
+
 class Discard(Struct, frozen=True, tag="leftover", gc=False):
     """Move to the trash what a program left that ended while it wrote."""
 
@@ -71,44 +80,45 @@ class Discard(Struct, frozen=True, tag="leftover", gc=False):
     """Inside the store."""
 
 
-Action = (
-    WriteInfo
-    | WriteJournal
-    | CutJournal
-    | NamePhase
-    | SetCurrent
-    | CutTail
-    | RecordTail
-    | SetBlobAside
-    | Discard
-)
+StructureAction = WriteInfo | WriteJournal | CutJournal | NamePhase | SetCurrent
+"""What is done to tape.json and to the journal."""
+Action = StructureAction | CutTail | RecordTail | SetBlobAside | CompleteRedaction | Discard
 
 
 def described(action: Action) -> str:
     """Return what an action will do, as a sentence."""
     match action:
-        case WriteInfo():
-            told = "copy tape.json to quarantine and write it again from the start entry"
-        case WriteJournal(phases):
-            new = f", and one for each of {', '.join(phases)}" if phases else ""
-            told = f"copy {REFS} to quarantine and put one in its place with its good lines{new}"
-        case CutJournal(end, size):
-            told = f"move the last {size - end} bytes of {REFS} to quarantine/refs.{end}"
-        case NamePhase(phase, branch):
-            told = f"write the line of {phase} into {REFS} again, which makes it {branch}'s newest"
-        case SetCurrent(branch):
-            told = f"make {branch} the current branch"
         case CutTail(phase, _, end, size):
-            told = (
+            return (
                 f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
                 f"to quarantine/{phase}.{end}, and record that in a repair entry"
             )
         case RecordTail(_, branch, kept):
-            told = f"append a repair entry to {branch} that says what quarantine/{kept} is"
+            return f"append a repair entry to {branch} that says what quarantine/{kept} is"
         case SetBlobAside(file):
-            told = f"move {file} to quarantine; readers then show a placeholder"
+            return f"move {file} to quarantine; readers then show a placeholder"
+        case CompleteRedaction(entries):
+            ids = ", ".join(entry[:_ID] for entry in entries)
+            of = f"overwrite the data of {ids}" if entries else "complete a redaction"
+            return f"{of}, as a redact entry says: this cannot be undone"
         case Discard(path):
-            told = f"move {path} to the store's trash"
+            return f"move {path} to the store's trash"
+        case _:
+            return _structure_described(action)
+
+
+def _structure_described(action: StructureAction) -> str:
+    match action:
+        case WriteInfo():
+            return "copy tape.json to quarantine and write it again from the start entry"
+        case WriteJournal(phases):
+            new = f", and one for each of {', '.join(phases)}" if phases else ""
+            return f"copy {REFS} to quarantine and put one in its place with its good lines{new}"
+        case CutJournal(end, size):
+            return f"move the last {size - end} bytes of {REFS} to quarantine/refs.{end}"
+        case NamePhase(phase, branch):
+            return f"write the line of {phase} into {REFS} again, which makes it {branch}'s newest"
+        case SetCurrent(branch):
+            return f"make {branch} the current branch"
         case _:
             assert_never(action)
-    return told

@@ -96,6 +96,13 @@ WORDS = {
         "What this entry was to say, if anything. All other lines are whole.",
         "ask whoever wrote it, or " + _ON,
     ),
+    Kind.TIME: _Words(
+        "The time that stands here is no moment of the calendar, or so late that none is left for "
+        "what follows. No clock gave it.",
+        "When this was written. All else stands as it was written, and can be read.",
+        "it stays as it is: readers take the next moment there is, and what is appended comes "
+        "after that",
+    ),
     Kind.PLACE: _Words(
         "The line is one that was written, but not in this place: lines or folders were moved, "
         "left out or made by hand.",
@@ -119,9 +126,10 @@ WORDS = {
         "bring the file back from a copy, or " + _ON,
     ),
     Kind.REDACTION: _Words(
-        "A redaction ended before it was through.",
+        "A redaction ended before it was through. Readers treat the entries it names as redacted "
+        "where their data is not whole.",
         "Nothing but what was meant to go.",
-        "redact the entry again",
+        "overwrite what is left: " + _MEND + ", and so does another `tape redact`",
     ),
     Kind.BLOB: _Words(
         "A long text, picture or file changed on the disk after it was written.",
@@ -143,6 +151,11 @@ WORDS = {
         "A program ended between making this phase and naming it in the journal.",
         "Nothing that was acknowledged; readers pass over it.",
         "nothing",
+    ),
+    Kind.LEFTOVER: _Words(
+        "A program ended while it was making this.",
+        "Nothing that was acknowledged; readers pass over it.",
+        "move it to the store's trash: " + _MEND + ", and `tape gc` deletes it",
     ),
     Kind.WRITING: _Words("Another process is writing this line now.", "Nothing.", "nothing"),
     Kind.TORN: _Words(

@@ -5,7 +5,6 @@ Only the first and the last line of each phase are looked at.
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,11 +14,12 @@ from msgspec import Struct
 from ..disk import Folder
 from ..entries import Anchor, Branch, Place, Start
 from ..errors import InvalidName, TapeError
-from ..gc import OLD
+from ..leftovers import find_beside, find_inside
 from ..line import read_header, verify
 from ..path import base_of
 from ..payload import missing_blob
 from ..phase import ORIGIN, Tail
+from ..redaction import find_unfinished
 from ..refs import REFS, Refs, checked_name
 from ..tape import Info, read_info
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..tape import Tape
     from ..verify import Finding
 
-_TEMPORARY = re.compile(r"\.([0-9a-f]{64}\.[0-9a-f]+|(refs|tape)\.new)\Z")
-_HALF = re.compile(r"\.(new-.*|store\..*)\Z")
 _FILE = re.compile(r"phases/([^/]+)/")
 
 
@@ -91,6 +89,8 @@ class Facts(Struct, frozen=True, gc=False):
     children: tuple[Child, ...]
     leftovers: tuple[str, ...]
     """Paths in the store of what was left half made."""
+    unfinished: tuple[str, ...]
+    """Ids of the entries that a redaction was to overwrite when it was cut short."""
     good: dict[str, str]
     """Phase → id of the last entry before its first damage, where there is one."""
 
@@ -132,6 +132,7 @@ def facts(store: Store, tape: Tape, findings: Iterable[Finding]) -> Facts:
         phases=found,
         children=tuple(_children(store, tape.id)),
         leftovers=tuple(sorted(_leftovers(store, tape))),
+        unfinished=_unfinished(tape),
         good=dict(_good(tape, findings)),
     )
 
@@ -203,24 +204,16 @@ def _has_copy(folder: Folder) -> bool:
 
 
 def _leftovers(store: Store, tape: Tape) -> Iterator[str]:
-    with Folder.open(store.path) as home:
-        yield from _aged(store, home, "", _HALF)
-        with home.sub("tapes") as tapes:
-            yield from _aged(store, tapes, "tapes/", _HALF)
-    place = f"tapes/{tape.folder.name}/"
-    yield from _aged(store, tape.folder, place, _TEMPORARY)
-    with suppress(OSError), tape.folder.sub("blobs") as blobs:
-        for name in blobs.names():
-            with suppress(OSError), blobs.sub(name) as shelf:
-                yield from _aged(store, shelf, f"{place}blobs/{name}/", _TEMPORARY)
+    yield from (one.path for one in find_beside(store))
+    yield from (f"tapes/{tape.folder.name}/{one.path}" for one in find_inside(tape))
 
 
-def _aged(store: Store, folder: Folder, place: str, names: re.Pattern[str]) -> Iterator[str]:
-    for name in filter(names.match, folder.names()):
-        with suppress(OSError):  # finished meanwhile
-            made = os.stat(name, dir_fd=folder.fd, follow_symlinks=False).st_mtime_ns // 1000
-            if store.clock() - made > OLD:
-                yield place + name
+def _unfinished(tape: Tape) -> tuple[str, ...]:
+    try:
+        found = find_unfinished(tape.phases, tape.phases.redacted_ids())
+        return tuple(one.entry for one in found)
+    except (TapeError, OSError):  # told by verify
+        return ()
 
 
 def _good(tape: Tape, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:

@@ -8,18 +8,20 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from .. import disk, trash
-from ..clock import micros, stamp
+from ..clock import after, micros, stamp
 from ..entries import Repair
 from ..errors import Damaged
 from ..line import encode
 from ..locks import hold
 from ..payload import encode_payload
 from ..phase import ENTRIES, PhaseFile
+from ..redaction import Mark, complete
 from ..refs import REFS, set_aside
 from ..tape import INFO
 from ..verify import told_by_start
 from .actions import (
     Action,
+    CompleteRedaction,
     CutJournal,
     CutTail,
     Discard,
@@ -27,6 +29,7 @@ from .actions import (
     RecordTail,
     SetBlobAside,
     SetCurrent,
+    StructureAction,
     WriteInfo,
     WriteJournal,
 )
@@ -48,7 +51,7 @@ class Mended(NamedTuple):
 
     action: Action
     undo: str
-    """The shell command that takes it back, run in the folder of the tape."""
+    """The shell command that takes it back, run in the tape's folder; empty where none does."""
 
 
 def repair(store: Store, tape: Tape, actions: Iterable[Action]) -> Iterator[Mended]:
@@ -56,46 +59,42 @@ def repair(store: Store, tape: Tape, actions: Iterable[Action]) -> Iterator[Mend
 
     Raises Busy when somebody is writing what has to be mended; what was yielded before stands.
     """
-    with _watched(tape):
+    with tape.followed():
         for action in actions:
             yield Mended(action, _done(store, tape, action))
 
 
-@contextmanager
-def _watched(tape: Tape) -> Iterator[None]:
-    """Let the index take note: files are about to change that no writer announces."""
-    if tape.projection is not None:
-        tape.projection.began(tape.id)
-    try:
-        yield
-    finally:
-        if tape.projection is not None:
-            tape.projection.ended(tape.id)
-
-
 def _done(store: Store, tape: Tape, action: Action) -> str:
+    """Do an action and return the shell command that takes it back."""
+    match action:
+        case CutTail():
+            return _cut_tail(tape, action)
+        case RecordTail():
+            return _record_tail(tape, action)
+        case SetBlobAside(file):
+            return _set_blob_aside(tape, file)
+        case CompleteRedaction():
+            return _complete_redaction(tape)
+        case Discard(path):
+            return _discard(store, tape, path)
+        case _:
+            return _structure_done(store, tape, action)
+
+
+def _structure_done(store: Store, tape: Tape, action: StructureAction) -> str:
     match action:
         case WriteInfo():
-            undo = _write_info(tape)
+            return _write_info(tape)
         case WriteJournal():
-            undo = _write_journal(store, tape)
+            return _write_journal(store, tape)
         case CutJournal(end):
-            undo = _cut_journal(tape, end)
+            return _cut_journal(tape, end)
         case NamePhase(phase):
-            undo = _name(store, tape, phase)
+            return _name(store, tape, phase)
         case SetCurrent(branch):
-            undo = _line_added(tape, partial(_make_current, tape, branch))
-        case CutTail():
-            undo = _cut_tail(tape, action)
-        case RecordTail():
-            undo = _record_tail(tape, action)
-        case SetBlobAside(file):
-            undo = _set_blob_aside(tape, file)
-        case Discard(path):
-            undo = _discard(store, tape, path)
+            return _line_added(tape, partial(_make_current, tape, branch))
         case _:
             assert_never(action)
-    return undo
 
 
 @contextmanager
@@ -104,7 +103,7 @@ def _branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
     with ExitStack() as stack:
         locks = stack.enter_context(tape.folder.make("locks"))
         for name in sorted(set(names)):
-            stack.enter_context(hold(locks, name, wait=False))
+            stack.enter_context(hold(locks, name, wait=0))
         yield
 
 
@@ -176,7 +175,7 @@ def _cut_tail(tape: Tape, action: CutTail) -> str:
 
 
 def _goes_on(tape: Tape, action: CutTail | RecordTail) -> bool:
-    moves = tape.refs().branches.get(action.branch, [])
+    moves = tape.refs().branches.get(action.branch, ())
     return bool(moves) and moves[-1].phase == action.phase and moves[-1].pin is None
 
 
@@ -222,7 +221,7 @@ def _changed(phase: str) -> Damaged:
 def _told(tape: Tape, last: Header, kept: str, size: int) -> bytes:
     """Return the line that says what was cut off behind the last one."""
     why = f"{size} bytes behind the last whole line were moved to quarantine"
-    time = max(tape.clock(), micros(last.time) + 1)
+    time = after(micros(last.time), tape.clock())
     data = encode_payload(Repair("torn", quarantine=kept, why=why))
     return encode("repair", last.id, last.n + 1, stamp(time), data)[1]
 
@@ -236,6 +235,13 @@ def _set_blob_aside(tape: Tape, file: str) -> str:
     ):
         kept = trash.move(digest, shelf, quarantine)
     return f"mv quarantine/{kept} {file}"
+
+
+def _complete_redaction(tape: Tape) -> str:
+    with Mark.put(tape.folder) as mark:
+        complete(tape)
+        mark.remove()
+    return ""
 
 
 def _discard(store: Store, tape: Tape, path: str) -> str:

@@ -11,6 +11,7 @@ from ..refs import REFS, fold
 from ..verify import Kind, kept_phase
 from .actions import (
     Action,
+    CompleteRedaction,
     CutJournal,
     CutTail,
     Discard,
@@ -40,6 +41,7 @@ def plan(findings: Sequence[Finding], facts: Facts) -> tuple[Action, ...]:
         *_tails(bad, facts),
         *_records(findings, facts),
         *_blobs(bad),
+        *_redactions(findings, facts),
         *(Discard(path) for path in facts.leftovers),
     )
 
@@ -127,3 +129,8 @@ def _blobs(bad: Iterable[Finding]) -> Iterator[Action]:
     for finding in bad:
         if finding.kind is Kind.BLOB:
             yield SetBlobAside(finding.file)
+
+
+def _redactions(findings: Iterable[Finding], facts: Facts) -> Iterator[Action]:
+    if any(finding.kind is Kind.REDACTION for finding in findings):
+        yield CompleteRedaction(facts.unfinished)

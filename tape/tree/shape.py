@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..branches import at, head_of
 from ..errors import Damaged, NotFound
 from ..line import read_header
-from ..path import base_of, origin_end
+from ..path import base_of, demand_root, origin_end
 from ..payload import missing_blob
 from ..phase import ORIGIN
 
@@ -133,6 +133,8 @@ def _node(owner: Tape, phase: str, end: int | None) -> tuple[Node, Place | None]
     first = owner.phases.first(phase, missing_blob)
     if first is None:
         raise Damaged("it has no first entry", file=phase, offset=0)
+    if phase == ORIGIN:
+        demand_root(owner.source)
     with owner.phases.open(phase) as file:
         header = read_header(file.line_at(0))
         if end is None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..leftovers import find_inside
 from ..phase import ORIGIN
 from .blobs import BlobCheck
-from .finding import Counts, Finding, Kind, Level, damage
+from .finding import Counts, Finding, Kind, Level, damage, note, odd_time
 from .journal import JournalCheck
 from .opening import NOBODY, Opened, opened, told_by_start
 from .phases import PhaseCheck
@@ -34,6 +35,7 @@ __all__ = [
     "Opened",
     "damage",
     "kept_phase",
+    "odd_time",
     "opened",
     "processors",
     "told_by_start",
@@ -67,11 +69,14 @@ def verify(
         phases = PhaseCheck(tape, journal, blobs, labels, _telling(scan, progress))
         for name in all_names:
             yield from phases.lines(name)
+    yield from phases.info()
     yield from phases.leftovers()
     yield from phases.unfinished()
     yield from phases.unrecorded()
     yield from journal.moves(phases.branches)
     yield from journal.uncommitted(phases.sizes)
+    for one in find_inside(tape):
+        yield note(Kind.LEFTOVER, one.path, "left half made: `tape gc` deletes it")
     counts.entries += sum(phases.sizes.values())
     counts.phases += len(names)
     counts.blobs += blobs.count

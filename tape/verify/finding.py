@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from ..clock import is_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Level = Literal["note", "torn", "damage"]
 """Worth knowing; the end of a file that a crash left incomplete; what does not hold."""
+
+
+_TIME = 40
+"""Characters of a time that are shown: what is none may be of any length."""
 
 
 class Kind(StrEnum):
@@ -36,6 +45,8 @@ class Kind(StrEnum):
     """A line's bytes are not those its hashes vouch for."""
     DATA = "data"
     """A line's hashes hold, and its data is not what its type asks for."""
+    TIME = "time"
+    """A time that is no moment of the calendar, or so late that no entry can follow."""
     PLACE = "place"
     """A line's hashes hold, and it does not belong where it stands."""
     BASE = "base"
@@ -54,6 +65,8 @@ class Kind(StrEnum):
     """A phase in use that the journal does not name."""
     UNCOMMITTED = "uncommitted"
     """A phase that was begun and never committed."""
+    LEFTOVER = "leftover"
+    """Something that a program left half made."""
     WRITING = "writing"
     """The end of a file is being written."""
     TORN = "torn"
@@ -101,6 +114,12 @@ def damage(
 ) -> Finding:
     """Return a finding of damage that the branches `on` depend on."""
     return Finding("damage", kind, file, line, offset, message, on)
+
+
+def odd_time(time: str) -> Iterator[Wrong]:
+    """Yield what is wrong with a tape's time text, if anything is."""
+    if not is_moment(time):
+        yield Kind.TIME, f"its time {time[:_TIME]!r} is no moment before the year 9999"
 
 
 def note(kind: Kind, file: str, message: str, *, offset: int | None = None) -> Finding:

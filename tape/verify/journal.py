@@ -6,13 +6,16 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Struct
+
 from ..branches import at, head_of
 from ..errors import TapeError
 from ..path import base_of
-from ..payload import missing_blob
+from ..payload import UNREADABLE, missing_blob
 from ..phase import ENTRIES, ORIGIN
 from ..refs import REFS, Pin, Refs, checked_name
-from .finding import Kind, damage, note
+from .finding import Kind, damage, note, odd_time
 from .tails import tail
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class JournalCheck:
             line = data.count(b"\n", 0, start) + 1
             message = "its hash does not match its bytes"
             yield damage(Kind.JOURNAL_LINE, REFS, message, line=line, offset=start)
+        yield from _times(data)
         yield from self._tail(data)
         if self.refs.current not in self.refs.branches:
             message = f"the current branch {self.refs.current!r} is not there"
@@ -136,3 +140,17 @@ class JournalCheck:
             is_own = base.tape in (None, self._tape.id)
             phase, end = (base.phase, base.offset + 1) if is_own else (ORIGIN, math.inf)
         return ends
+
+
+class _Timed(Struct):
+    time: str
+
+
+def _times(data: bytes) -> Iterator[Finding]:
+    """Name the lines of a journal whose time is none; one that cannot be read is told elsewhere."""
+    start = 0
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        with suppress(*UNREADABLE):
+            for kind, message in odd_time(msgspec.json.decode(line, type=_Timed).time):
+                yield damage(kind, REFS, message, line=number, offset=start)
+        start += len(line) + 1

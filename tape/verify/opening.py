@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ..clock import stamp
 from ..disk import Folder
 from ..entries import Start
 from ..errors import Damaged, TapeError
@@ -83,7 +84,7 @@ class _Told(Folder):
         try:
             self._info = told_by_start(self)
         except Damaged:
-            self._info = Info(FORMAT, NOBODY, "", "")
+            self._info = Info(FORMAT, NOBODY, stamp(0), "")
         try:
             return Tape(self, store.open, clock=store.clock, projection=store.projection)
         except OSError as error:

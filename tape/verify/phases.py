@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import line as lines
@@ -10,14 +11,15 @@ from ..errors import Damaged, NewerFormat, NotFound, OlderFormat, TapeError
 from ..path import base_of, origin_end
 from ..payload import Unread
 from ..phase import ENTRIES, ORIGIN
+from ..redaction import MARK, find_copies, find_unfinished, has_stale_mark
 from ..refs import REFS
 from ..tape import INFO
-from .finding import Kind, damage, note
+from .finding import Kind, damage, note, odd_time
 from .scan import BLOB, FIRST, OBJECT
 from .tails import tail, unrecorded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..entries import Place
     from ..line import Entry, Header
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from .journal import JournalCheck
     from .scan import Scan
 
-_DATA = b',"data":'
-_GONE = b"null"
-_AGAIN = "redacting it again completes that"
+    _Check = Callable[["_Spot", Header, bytes, Header | None], Iterator[Wrong]]
+
+_CHANGED = Kind.LINE, "its data does not match its hash"
+_OVERWRITTEN = Kind.OVERWRITTEN, "its data is gone, and no redact entry names it"
+_REPAIRS = "`tape fsck --repair` completes it"
 
 
 class _Spot(NamedTuple):
@@ -51,7 +55,9 @@ class PhaseCheck:
         self.branches: dict[str, str] = {}
         """The branch each phase was written on."""
         self._starts: list[Start] = []
-        self._redacted: dict[str, _Spot] = {}
+        self._redacted: list[tuple[str, _Spot, Wrong]] = []
+        """Entries whose data is gone, and what is wrong where no redact entry names them."""
+        self._named = cache(tape.phases.redacted_ids)
         self._redactions: set[str] = set()
         self._blobless: list[tuple[str, _Spot, Wrong]] = []
         self._labels = labels
@@ -85,28 +91,32 @@ class PhaseCheck:
     def _line(self, spot: _Spot, line: bytes, before: Header | None) -> list[Wrong]:
         """Return what is wrong with a line."""
         try:
-            header = lines.verify(line)
+            header = lines.read_header(line)
         except (NewerFormat, OlderFormat) as error:
             raise type(error)(f"{spot.phase}, line {spot.line}: {error}") from error
         except Damaged as error:
             return [(Kind.LINE, str(error))]
         self._labels.discard(header.id)
+        if not lines.data_holds(line, header) and not lines.is_redacted(line, header):
+            return [] if header.id in self._named() else [_CHANGED]
         try:
-            place = self._first if spot.line == 1 else _later
+            place: _Check = self._first if spot.line == 1 else _later
             if spot.phase == ORIGIN:
                 place = _copied
-            return [*place(spot, header, line, before), *self._data(spot, header, line)]
+            return [
+                *odd_time(header.time),
+                *place(spot, header, line, before),
+                *self._data(spot, header, line),
+            ]
         except (Damaged, ValueError, RecursionError) as error:
             return [(Kind.DATA, f"its data cannot be read: {error}")]
 
     def _data(self, spot: _Spot, header: Header, line: bytes) -> list[Wrong]:
         """Look at data that is no object, that redacts, or that names a blob."""
-        if line[header.data] != OBJECT:
-            if not lines.is_going(line, header):
-                return [(Kind.DATA, "its data is not an object")]
-            self._redacted[header.id] = spot
-            if not lines.is_redacted(line, header):
-                return [(Kind.REDACTION, f"its data is gone in part: {_AGAIN}")]
+        if lines.is_redacted(line, header):
+            self._redacted.append((header.id, spot, _OVERWRITTEN))
+        elif line[header.data] != OBJECT:
+            return [(Kind.DATA, "its data is not an object")]
         elif header.type == Redact.entry_type:
             data = lines.decode(line).data
             self._redactions.update(data.targets if isinstance(data, Redact) else ())
@@ -176,19 +186,20 @@ class PhaseCheck:
         if file.size() == size:  # else its writer went on and let go before the lock was seen
             yield found
 
-    def leftovers(self) -> Iterator[Finding]:
-        """Name what no line accounts for: the start, redactions, labels."""
+    def info(self) -> Iterator[Finding]:
+        """Name what tape.json says that cannot be, or not beside the start entry."""
+        for kind, message in odd_time(self._tape.info.created):
+            yield damage(kind, INFO, message)
         if len(self._starts) != 1:
             message = f"the tape begins {len(self._starts)} times, not once"
             yield damage(Kind.INFO, INFO, message)
         for start in self._starts:
             if (start.tape, start.origin) != (self._tape.info.id, self._tape.info.origin):
                 yield damage(Kind.INFO, INFO, "its id and origin are not those of the start entry")
-        for entry, spot in self._redacted.items():
-            if entry not in self._redactions:
-                message = "its data is gone, and no redact entry names it"
-                yield self._damage(spot, (Kind.OVERWRITTEN, message))
-        for entry, spot, wrong in self._blobless:
+
+    def leftovers(self) -> Iterator[Finding]:
+        """Name what no line accounts for: redactions, blobs, labels."""
+        for entry, spot, wrong in (*self._redacted, *self._blobless):
             if entry not in self._redactions:
                 yield self._damage(spot, wrong)
         for entry in sorted(self._labels):
@@ -210,13 +221,19 @@ class PhaseCheck:
         yield from unrecorded(self._tape.folder, self.branches, self._recorded)
 
     def unfinished(self) -> Iterator[Finding]:
-        """Name the entries that a redact entry names and whose data stands: it was cut short."""
-        pending = self._redactions - self._redacted.keys()
-        begins = tuple(b'{"id":"%b"' % entry.encode() for entry in pending)
-        for phase, offset, line in self._tape.own_lines() if pending else ():
-            if line.startswith(begins) and len(line.partition(_DATA)[2]) > len(_GONE):
-                message = f"its data stands, though a redact entry names it: {_AGAIN}"
-                yield note(Kind.REDACTION, _file(phase), message, offset=offset)
+        """Name what redact entries name and is not all overwritten: a redaction was cut short."""
+        pending = self._redactions - {entry for entry, _, _ in self._redacted}
+        is_stale = has_stale_mark(self._tape.folder)
+        by_whom = f"the next append, or {_REPAIRS}" if is_stale else _REPAIRS
+        for found in find_unfinished(self._tape.phases, pending):
+            message = f"a redaction of entry {found.entry[:12]} was cut short: {by_whom}"
+            yield note(Kind.REDACTION, _file(found.phase), message, offset=found.offset)
+        for name in find_copies(self._tape.folder, self._redactions):
+            message = f"it holds data of a redacted entry: {by_whom}"
+            yield note(Kind.REDACTION, f"quarantine/{name}", message)
+        if is_stale:
+            message = f"a redaction was cut short: {by_whom}"
+            yield note(Kind.REDACTION, MARK, message)
 
     def _damage(self, spot: _Spot, wrong: Wrong) -> Finding:
         on = self._journal.over(spot.phase, spot.offset)
@@ -232,10 +249,12 @@ def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterat
         yield from _chain(header, before)
 
 
-def _copied(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[Wrong]:
+def _copied(spot: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[Wrong]:
     """Yield what is wrong with an entry of a copied past: one chain from its root on."""
     if before is not None:
         yield from _chain(header, before)
+    elif spot.line == 1 and (header.parent_id is not None or header.n != 0):
+        yield Kind.PLACE, "a copied past begins with the root, and this entry has a parent"
 
 
 def _chain(header: Header, before: Header) -> Iterator[Wrong]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import line as lines
+from ..clock import is_moment
 from ..entries import Anchor, Branch, Redact, Repair, Start
 from ..errors import TapeError
 
@@ -95,7 +96,7 @@ def _sound(line: bytes, before: Header | None) -> Header | None:
     if header is None or header.type in _NOTED or line[header.data] != OBJECT:
         return None
     follows = header.parent_id == before.id and header.n == before.n + 1
-    return header if follows and header.time > before.time else None
+    return header if follows and header.time > before.time and is_moment(header.time) else None
 
 
 def _cuts(file: PhaseFile) -> Iterator[tuple[int, int | None]]:

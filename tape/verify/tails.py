@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidName
+from ..locks import is_held
 from .finding import Finding, Kind, note
 
 if TYPE_CHECKING:
@@ -53,19 +51,3 @@ def kept_phase(kept: str) -> str:
     """Return the phase whose tail stands in quarantine under this name; empty for other things."""
     named = _KEPT.match(kept)
     return named[1] if named else ""
-
-
-def is_held(tape: Folder, lock: str) -> bool:
-    """Tell whether somebody holds a lock, without a trace: no lock file is made."""
-    try:
-        with tape.sub("locks") as locks:
-            fd = locks.file(lock)
-    except (OSError, InvalidName):  # no such lock, or a name that no lock has
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False

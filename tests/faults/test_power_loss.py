@@ -14,9 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tape.blocks import Image, Text
+from tape.cli.run import run
+from tape.entries import User
+from tape.index import open_store
 from tape.verify import Kind
 from tests.faults import power, traces
 from tests.faults.test_every_kill import (
+    BIN,
     Operation,
     answer,
     findings,
@@ -29,6 +34,7 @@ from tests.faults.test_every_kill import (
     tear,
 )
 from tests.faults.zygote import traced
+from tests.tape import making
 from tests.tape.making import BUDGET
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -162,6 +168,61 @@ def test_a_power_cut_after_somebody_went_on_behind_a_kill(first, then, call, hom
         assert ends == [-signal.SIGKILL]
         for _ in outcomes(power.cuts(recording, at_the_end=True), place):
             pass
+
+
+SECRET = b"swordfish"
+
+
+def with_secrets(store):
+    """Make a store with a secret in a line, in blobs and in quarantine; return tape and entries."""
+    with open_store(store) as (opened, _), opened.create(making.beginning()) as tape:
+        making.write(tape, "one")
+        with tape.writer() as writer:
+            picture = Image(tape.blobs.put(SECRET + b" picture"), "image/png")
+            texts = [SECRET.decode() * n for n in (2, 20_000)]
+            secrets = [writer.append(User((Text(text), picture))).id for text in texts]
+            writer.append(making.say("two"))
+        folder = opened.tapes / tape.folder.name
+        line = (folder / "phases/0001-main-start/entries.jsonl").read_bytes().split(b"\n")[2]
+        (folder / "quarantine/0001-main-start.7").write_bytes(line[:-4])
+        (folder / "quarantine/0001-main-start.7").chmod(0o600)
+        return tape.id, secrets
+
+
+def secret_files(store):
+    return [one for one in store.rglob("*") if one.is_file() and SECRET in one.read_bytes()]
+
+
+def test_a_power_cut_while_redacting_leaves_what_a_second_call_completes(home):
+    tape, secrets = with_secrets(home / "store")
+    words = ("redact", *(f"{tape}@{one}" for one in secrets), "--yes", "--why", "why")
+
+    def redact(trace):
+        assert ran(trace, home / "store", Operation((BIN, *words))) == 0
+
+    before = held(home / "store")
+    recording = traces.record(home / "store", redact)
+    told = 0
+    for number, cut in enumerate(power.cuts(recording, MORE)):
+        store = home / str(number)
+        cut.write(store)
+        if cut.said:
+            told += 1
+            assert secret_files(store) == [], f"told and still there: {cut.when}"
+        assert before - set(secrets) <= held(store), cut.when
+        kinds = {one.kind for one in findings(store, "note")}
+        assert kinds <= ({Kind.TORN} if cut.in_order else {Kind.LINE, Kind.PLACE, Kind.TORN}), (
+            cut.when,
+            findings(store, "note"),
+        )
+        if cut.in_order:
+            assert run([*words, "--store", str(store)]) == 0, cut.when
+            assert secret_files(store) == [], cut.when
+            assert before <= held(store)
+            go_on(store)
+            assert findings(store, "note") == [], cut.when
+        shutil.rmtree(store)
+    assert told > 0
 
 
 if __name__ == "__main__":

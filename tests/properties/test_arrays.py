@@ -110,7 +110,7 @@ def test_what_was_sent_stays_at_the_beginning_but_for_results_that_came_late(nam
 @SEARCH
 @given(st.data())
 def test_going_to_another_model_and_back_keeps_what_only_the_first_can_read(name, data):
-    """M154: signatures and encrypted reasoning go to the same endpoint, api and model alone."""
+    """Signatures and encrypted reasoning go to the same endpoint, api and model alone."""
     answers = [one for one in data.draw(histories(name)) if isinstance(one, Assistant)]
     said = [replace(one, stop_reason="stop") for one in answers]
     home = TARGETS[name]

@@ -1,0 +1,207 @@
+"""Checked reading: the lines of a phase whose hashes hold and that follow one from the other.
+
+All others are left out and told, one text each: what changed on the disk after it was written never
+passes for what was written. State: the last good line, and how many damaged ones came since, so
+that a line which is missing, repeated or out of order shows too. Data that a redaction cut short
+left in part is blank, as that redaction meant it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from .errors import Damaged, NewerFormat, TapeError
+from .line import FORMAT, Header, blank_named, data_holds, is_redacted, read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
+
+ADVICE = "`tape fsck` explains it"
+_DATA = b',"data":'
+_V = b'","v":%d,"parentId":' % FORMAT
+_V_START = len(b'{"id":"') + 40
+_PARENT = _V_START + len(_V) + 1
+_ID = slice(7, 47)
+_held: set[int] = set()
+"""Runs whose lines this process has found to hold."""
+_MOST_HELD = 1 << 15
+"""Runs that are remembered: 4 GB of entries in 3 MB."""
+
+
+def forget_runs() -> None:
+    """Let this process check all again: what measures a first reading begins with it."""
+    _held.clear()
+
+
+class LineCheck:
+    """What checks the lines of one phase file, read in one direction.
+
+    `redacted` gives the ids that redact entries of the tape name; asked only where data does not
+    match its hash. `skipped` is told of what is left out.
+    """
+
+    __slots__ = ("_damaged", "_ids", "_last", "_phase", "_redacted", "_skipped", "_way")
+
+    def __init__(
+        self,
+        phase: str,
+        redacted: Callable[[], AbstractSet[str]],
+        skipped: Callable[[str], None],
+        *,
+        back: bool = False,
+    ) -> None:
+        self._phase, self._redacted, self._skipped = phase, redacted, skipped
+        self._way = -1 if back else 1
+        self._ids: AbstractSet[str] | None = None
+        self._last: Header | None = None
+        self._damaged = 0
+
+    def read_run(self, start: int, data: bytes) -> tuple[bytes, Iterator[tuple[int, bytes]] | None]:
+        """Return many whole lines as they are, or else one by one with their offsets, if checked.
+
+        The second is None where all of them hold, as nearly always. Else each line is checked as it
+        is asked for, so that what is said of it comes between the lines around it.
+        """
+        if not self._damaged and self._goes_on(data) and _run_holds(data):
+            self._last = read_header(data[data.rfind(b"\n", 0, -1) + 1 :].removesuffix(b"\n"))
+            return data, None
+        return b"", self._read_each(start, data)
+
+    def _read_each(self, start: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+        for line in BytesIO(data).readlines():
+            checked = self.read(start, line.removesuffix(b"\n"))
+            if checked is not None:
+                yield start, checked
+            start += len(line)
+
+    def read(self, offset: int, line: bytes) -> bytes | None:
+        """Return a line as it may be used; None where it is left out.
+
+        Raises NewerFormat or OlderFormat for one of another format.
+        """
+        try:
+            header = read_header(line)
+        except NewerFormat as error:
+            raise NewerFormat(f"{self._phase}: {error}") from error
+        except Damaged as error:
+            self._damaged += 1
+            self._leave_out(offset, line, str(error))
+            return None
+        if self._last is not None and (header.n - self._last.n) * self._way <= 0:
+            self._leave_out(offset, line, "it is repeated or out of order")
+            return None
+        if not self._follows(header):
+            later = line if self._way > 0 else None
+            self._tell_gap(offset, header if later else self._last or header)
+        self._last, self._damaged = header, 0
+        if data_holds(line, header):
+            return line
+        if self._ids is None:
+            self._ids = self._redacted()
+        if header.id not in self._ids:
+            self._leave_out(offset, line, "its data does not match its hash")
+            return None
+        return line if is_redacted(line, header) else blank_named(line, self._ids)
+
+    def _goes_on(self, data: bytes) -> bool:
+        """Tell whether a run of lines begins behind the last good one, or reading begins there."""
+        return self._last is None or data[_PARENT : _PARENT + 40] == self._last.id.encode()
+
+    def _follows(self, header: Header) -> bool:
+        """Tell whether nothing is missing between the last good line and this one."""
+        last = self._last
+        if last is None:
+            return True
+        if self._damaged:
+            return (header.n - last.n) * self._way == self._damaged + 1
+        earlier, later = (last, header) if self._way > 0 else (header, last)
+        return later.parent_id == earlier.id
+
+    def _leave_out(self, offset: int, line: bytes, why: str) -> None:
+        entry = line[_ID].decode("ascii", "replace")[:12]
+        place = f"{self._phase}: line at byte {offset} skipped"
+        self._skipped(f"{place}: entry {entry}: {why}; {ADVICE}")
+
+    def _tell_gap(self, offset: int, later: Header) -> None:
+        self._skipped(
+            f"{self._phase}: near byte {offset}: entry {later.id[:12]} does not follow from the "
+            f"one before it: lines are missing or were put there; {ADVICE}"
+        )
+
+
+def _run_holds(data: bytes) -> bool:
+    """Tell whether both hashes of each line of a run hold, and each follows from the one before.
+
+    Remembered by what the bytes are, not by where they stand: a file that changed in any way since,
+    in the medium too, gives other bytes, which are checked.
+    """
+    key = hash(data)  # keyed by a number that each process draws; a tenth of the time of a check
+    if key in _held:
+        return True
+    lines = BytesIO(data).readlines()
+    first = _sound_header(lines[0])
+    holds = first is not None and _all_hold(lines[1:], first.id)
+    if holds:
+        if len(_held) >= _MOST_HELD:
+            _held.clear()
+        _held.add(key)
+    return holds
+
+
+def _sound_header(line: bytes) -> Header | None:
+    """Return the header of a line with its newline, None where not both hashes hold."""
+    try:
+        header = read_header(line.removesuffix(b"\n"))
+    except TapeError:
+        return None
+    return header if data_holds(line.removesuffix(b"\n"), header) else None
+
+
+def _all_hold(lines: list[bytes], before: str) -> bool:
+    """Tell whether both hashes of each line hold, and each follows from the one before.
+
+    The same as `read_header`, `data_holds` and the parents' ids say, for lines of today's format,
+    in half the time.
+    """
+    last = before.encode()
+    for line in lines:
+        cut = line.find(_DATA, _V_START)
+        if (
+            line[_V_START : _PARENT - 1] != _V
+            or line[_PARENT : _PARENT + 40] != last
+            or line[-2:] != b"}\n"
+            or sha256(line[_V_START + 2 : cut]).hexdigest()[:40].encode() != line[_ID]
+            or sha256(line[cut + 8 : -2]).hexdigest()[:32].encode() != line[cut - 33 : cut - 1]
+        ):
+            return False
+        last = line[_ID]
+    return True
+
+
+def check_lines(
+    found: Iterator[tuple[int, bytes]], check: LineCheck
+) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and line of those among `found` that a check lets pass."""
+    for offset, line in found:
+        checked = check.read(offset, line)
+        if checked is not None:
+            yield offset, checked
+
+
+def check_runs(runs: Iterator[tuple[int, bytes]], check: LineCheck) -> Iterator[tuple[int, bytes]]:
+    """Yield the same of runs of lines with their newlines, faster; bytes behind the last one go."""
+    for start, data in runs:
+        lines = data[: data.rfind(b"\n") + 1]
+        if not lines:
+            continue
+        whole, single = check.read_run(start, lines)
+        if single is not None:
+            yield from single
+            continue
+        offset = start
+        for line in BytesIO(whole).readlines():
+            yield offset, line[:-1]
+            offset += len(line)
