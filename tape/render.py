@@ -5,7 +5,6 @@ Pure. Nothing that stands on a tape reaches a terminal as a control: `visible` s
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
@@ -23,6 +22,7 @@ from .blocks import (
     text_of,
     tool_calls,
 )
+from .commonmark import contained, escaped, fenced
 from .entries import (
     Anchor,
     Approval,
@@ -61,8 +61,6 @@ __all__ = [
     "visible",
     "width",
 ]
-
-_FENCE = re.compile(r" {0,3}(`{3,})")
 
 
 def beginning(ref: BlobRef) -> str:
@@ -233,18 +231,24 @@ def conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterato
             yield from _spoken_markdown(entry) if markdown else [*_spoken(entry), ""]
         elif not isinstance(entry.data, _SILENT):
             first, *more = _lines(f"{entry.type}: {_facts(entry.data)}")
-            note = _escaped(" ".join([first, *more]))
-            yield from [f"*{note}*", ""] if markdown else [f"· {first}", *more, ""]
+            note = escaped(single(" ".join([first, *more])))
+            rest = map(_unlike_heading, more)
+            yield from [f"*{note}*", ""] if markdown else [f"· {first}", *rest, ""]
 
 
 def _spoken(entry: Entry) -> Iterator[str]:
     yield single(f"── {entry.type}{_by(entry.data)} · {_time(entry)}")
-    yield from _body(entry.data)
+    yield from map(_unlike_heading, _body(entry.data))
+
+
+def _unlike_heading(line: str) -> str:
+    """Return a line of somebody's words set in where it would pass for a line of ours."""
+    return f" {line}" if line.startswith(("── ", "· ")) else line
 
 
 def _spoken_markdown(entry: Entry) -> Iterator[str]:
     heading = f"{entry.type}{_by(entry.data)} · {_time(entry)}"
-    yield from (f"## {_escaped(heading)}", "")
+    yield from (f"## {escaped(single(heading))}", "")
     for part in _parts_markdown(entry.data):
         yield from (*part, "")
 
@@ -253,34 +257,23 @@ def _parts_markdown(data: Payload) -> Iterator[list[str]]:
     """Yield what an entry says, part by part, as lines of Markdown."""
     match data:
         case ToolResult():
-            yield _fenced(list(_body(data)))
+            yield fenced(list(_body(data)))
         case Assistant(content=content):
             yield from map(_block_markdown, content)
             if _stopped(data):
-                yield [f"*{_escaped(_stopped(data))}*"]
+                yield [f"*{escaped(single(_stopped(data)))}*"]
         case User(content=content) | Context(content=content):
             yield from map(_block_markdown, content)
         case _:
-            yield list(_body(data))
+            yield contained(list(_body(data)))
 
 
 def _block_markdown(block: Block) -> list[str]:
     match block:
         case Text(text=text):
-            return _lines(text)
+            return contained(_lines(text))
         case ToolCall():
-            return _fenced(_lines(_call_text(block)))
+            return fenced(_lines(_call_text(block)))
         case _:
             shown = (part for line in _block(block) for part in _lines(line))
-            return [f"> {line}".rstrip() for line in shown]
-
-
-def _fenced(lines: list[str]) -> list[str]:
-    """Return lines in a fence longer than any of theirs."""
-    longest = max((len(found[1]) for line in lines if (found := _FENCE.match(line))), default=2)
-    fence = "`" * max(3, longest + 1)
-    return [fence, *lines, fence]
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_<>\[\]#])", r"\\\1", single(text))
+            return [f"> {line}".rstrip() for line in contained(list(shown))]

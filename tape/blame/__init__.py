@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..disk import read_file
 from ..errors import NotFound, UsageError
 from .attribute import Change, Range, Seen, attribute
 from .history import Cause, history
@@ -57,7 +58,7 @@ def blame(
 
 def _text(file: Path) -> str:
     try:
-        data = file.read_bytes()
+        data = read_file(file)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFound(f"{file}: there is no such file now") from error
     except IsADirectoryError as error:

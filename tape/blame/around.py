@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..blocks import text_of
 from ..branches import at
+from ..checked import ADVICE
 from ..entries import Context, Meta, Start, User
-from ..errors import TapeError
-from ..line import decode, kind_of
+from ..errors import Damaged, TapeError
+from ..line import blank_named, data_holds, decode, is_redacted, kind_of, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,12 +55,23 @@ class Around:
         self._pasts: dict[str, _Past] = {}
 
     def entry(self, line: bytes) -> Entry | None:
-        """Return the entry of a line, None where it cannot be read."""
+        """Return the entry of a line, None where it does not verify."""
         try:
+            header = read_header(line)
+            if not data_holds(line, header):
+                line = blank_named(line, self.tape.phases.redacted_ids())
+                if not is_redacted(line, header):
+                    raise Damaged(
+                        f"entry {header.id[:12]}: its data does not match its hash; {ADVICE}"
+                    )
             return decode(line, self.tape.blobs.text)
         except TapeError as error:
-            self.skipped(f"{self.tape.id[:8]}: {error}")
+            self.tell(str(error))
             return None
+
+    def tell(self, text: str) -> None:
+        """Tell of something on this tape that is left out."""
+        self.skipped(f"{self.tape.id[:8]}: {text}")
 
     def cwd(self, phase: Phase, offset: int) -> str:
         """Return the folder the session worked in at a place; empty where nothing says."""
@@ -99,11 +111,10 @@ class Around:
         past = _Past()
         begin = at(self.tape.phases, "", phase, 0)
         for segment in reversed(self.tape.path(begin)[:-1]):
-            with segment.source.phases.open(segment.phase) as file:
-                for _, line in file.lines_back(segment.end):
-                    past = self._further(past, line)
-                    if None not in past:
-                        return past
+            for _, line in segment.checked_back(self.tell):
+                past = self._further(past, line)
+                if None not in past:
+                    return past
         return past
 
     def _further(self, past: _Past, line: bytes) -> _Past:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..blocks import NO_JSON, ToolCall, tool_calls
+from ..checked import LineCheck, check_runs
 from ..entries import Assistant, Checkpoint, ToolResult, ToolStart
 from ..errors import NotFound, TapeError
 from ..filecalls import FileCall, Read, Write, file_calls
@@ -131,7 +132,8 @@ class _Reader:
             if not self.waiting and not self._mentions(file):
                 return
             phase = Phase(name, self.tape.branch_of(name), [], [])
-            for offset, line in file.lines():
+            check = LineCheck(name, self.tape.phases.redacted_ids, self.around.tell)
+            for offset, line in check_runs(file.runs(0, file.size()), check):
                 kind = kind_of(line)
                 phase.note(offset, kind)
                 self._learn(phase, offset, kind, line)

@@ -8,21 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ..filecalls import Hunk, Insertion, Replacement
+from ..lookalikes import replace_lookalikes
 from .lines import NEW, origins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
-_FOLDED = str.maketrans(
-    {
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u205f\u3000", " "),
-    }
-)
-"""Characters that models write as plain ones, and tools that patch take for them."""
 
 Step = Replacement | Hunk | Insertion
 
@@ -137,7 +129,7 @@ def _ends_line(last: str) -> bool:
 
 
 def _bare(line: str) -> str:
-    return line.translate(_FOLDED).strip()
+    return replace_lookalikes(line).strip()
 
 
 def _unix(text: str) -> str:

@@ -31,8 +31,7 @@ def main() -> None:
     index alone where that is ready; everything else goes through the group of verbs.
     """
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"tape {__version__}\n")
-        return
+        sys.exit(say_version("tape", __version__))
     if COMPLETE in os.environ:
         from .completion import answer  # noqa: PLC0415 (only a shell asks)
 
@@ -47,6 +46,23 @@ def main() -> None:
     from .run import run  # noqa: PLC0415 (as above)
 
     sys.exit(run(sys.argv[1:]))
+
+
+def say_version(program: str, version: str) -> int:
+    """Print a program's version with nothing imported, and return the exit code."""
+    if sys.stdout is None:  # closed by whoever started us: nobody listens
+        return 0
+    try:
+        sys.stdout.write(f"{program} {version}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 0
+        if sys.stderr is not None:
+            sys.stderr.write(f"{program}: {error.strerror}\n")
+        return 1
+    return 0
 
 
 def __getattr__(name: str) -> object:

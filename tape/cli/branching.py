@@ -12,7 +12,7 @@ from ..refs import MAIN, checked_name
 from ..render import SHORT
 from ..store import Beginning
 from .call import entry, found, library
-from .out import as_json, document, examples, places, ref, say
+from .out import as_json, document, examples, places, ref, say, wait
 from .record import PROGRAM
 from .summary import branch_lines, branch_rows
 from .walk import steps
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--name", help="Name of the branch, or title of the new tape.")
 @click.option("--new", is_flag=True, help="Begin a tape of its own.")
 @click.option("--switch", is_flag=True, help="Make the branch the current one.")
+@wait
 @as_json
 @click.pass_obj
 def fork(
@@ -98,6 +99,7 @@ def branches(options: Options, ref: str, as_json: bool) -> None:
 
 @click.command(epilog=examples("tape switch 3f2a:try-redis", "tape switch :main"))
 @click.argument("ref", metavar="[TAPE]:BRANCH", shell_complete=places)
+@wait
 @as_json
 @click.pass_obj
 def switch(options: Options, ref: str, as_json: bool) -> None:

@@ -9,10 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import NotFound
+from ..branches import head_of
+from ..checked import ADVICE
+from ..damage import warn_of_damage
+from ..errors import NotFound, TapeError
 from ..find import find
-from ..index import open_store, rows
+from ..index import left_out, open_store, rows
+from ..locks import is_held
 from ..reference import Reference, is_prefix, parse
+from ..refs import REFS
 from .out import progress, warn
 
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from .group import Options
 
 
+_LEFT_OUT = 5
+"""Tapes that are named one by one."""
 DIGITS = 32
 """Digits of a tape's id."""
 
@@ -75,9 +82,36 @@ def found(options: Options, text: str, *, warns: bool = True) -> Iterator[Found]
 
 
 def warn_of_refs(tape: Tape) -> None:
-    """Say which lines of the journal readers skip."""
-    for damage in tape.refs().damage:
+    """Say which lines of the journal readers skip, and which ends of branches."""
+    refs = tape.refs()
+    for damage in refs.damage:
         warn(f"{damage}; left out, `tape verify` says more")
+    if not refs.damage and not is_held(tape.folder, "refs"):
+        size = os.stat(REFS, dir_fd=tape.folder.fd, follow_symlinks=False).st_size - refs.size
+        if size > 0 and tape.refs().size == refs.size:
+            warn(f"{REFS}: the last {size} bytes skipped: incomplete or damaged; {ADVICE}")
+    for branch in refs.branches:
+        with suppress(TapeError):  # said where the branch is used
+            tape.tell_of_tail(head_of(refs, tape.phases, branch), warn_of_damage)
+
+
+class Lacking(NamedTuple):
+    """What an answer about all tapes leaves out."""
+
+    tapes: int
+    code: int
+    """The exit code: 1 where the system did not let a tape be read, 0 where only damaged ones are
+    missing, or none."""
+
+
+def warn_of_left_out(opened: Library) -> Lacking:
+    """Say which tapes the answer to a question about all leaves out, and why."""
+    found = left_out(*opened)
+    for one in found[:_LEFT_OUT]:
+        warn(f"{one.folder} is left out: {one.why}")
+    if len(found) > _LEFT_OUT:
+        warn(f"{len(found) - _LEFT_OUT} more are left out; `tape verify --all` names them")
+    return Lacking(len(found), int(any(one.is_unread for one in found)))
 
 
 def _named(opened: Library, reference: Reference) -> Tape | None:

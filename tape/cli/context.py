@@ -11,7 +11,7 @@ from ..render import SHORT, content_lines, single
 from ..repair import Target
 from ..sendable import sendable
 from .call import entry
-from .out import as_json, counted, document, examples, ref, say, size, warn
+from .out import as_json, counted, document, examples, ref, say, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def context(options: Options, ref: str, as_json: bool) -> None:
     --json prints {tape, branch, head, messages, repair, bytes}.
     """
     with entry(options, ref) as (tape, head):
-        seen, made = sendable(tape, head, NOBODY, warn)
+        seen, made = sendable(tape, head, NOBODY)
         parts = weights(made, has_summary=bool(seen.summary))
     if as_json:
         document(

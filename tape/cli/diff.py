@@ -8,6 +8,7 @@ import click
 from msgspec import Struct
 
 from ..clock import micros, moment
+from ..damage import warn_of_damage
 from ..entries import Assistant, Meta, Start, ToolResult, ToolStart, User
 from ..line import decode, kind_of
 from ..reference import parse, render
@@ -151,14 +152,13 @@ def _open_calls(common: Sequence[Segment]) -> list[Entry]:
 
 def _back(segments: Sequence[Segment]) -> Iterator[Line]:
     for segment in reversed(segments):
-        with segment.source.phases.open(segment.phase) as file:
-            for offset, line in file.lines_back(segment.end):
-                yield Line(segment.source, segment.phase, offset, line)
+        for offset, line in segment.checked_back(warn_of_damage):
+            yield Line(segment.source, segment.phase, offset, line)
 
 
 def _lines(segments: Sequence[Segment]) -> Iterator[Line]:
     for segment in segments:
-        for offset, line in segment.lines():
+        for offset, line in segment.checked_lines(warn_of_damage):
             yield Line(segment.source, segment.phase, offset, line)
 
 
@@ -223,7 +223,7 @@ def _side_lines(side: Side, name: str, other: str, found: Compared, wide: int) -
 def _when(since: Deeds) -> str:
     if since.began is None or since.ended is None:
         return ""
-    seconds = (micros(since.ended) - micros(since.began)) // 1_000_000
+    seconds = max(micros(since.ended) - micros(since.began), 0) // 1_000_000
     return f", {moment(since.began)} to {moment(since.ended)} ({span(seconds)})"
 
 

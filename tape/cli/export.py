@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UsageError, WriteFailed
+from ..errors import UsageError
 from ..formats.arrays import FORMATS
 from ..render import SHORT
 from ..transfer import Masks, array_of, markdown
 from ..transfer import export as export_tape
 from .call import found
+from .files import demand_place, open_output
 from .out import counted, examples, raw, ref, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from .call import Found
+    from .files import Write
     from .group import Options
-
-    Write = Callable[[bytes], object]
 
 
 @click.command(
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     help="A file that `tape import` reads, a page of Markdown, or an API's array of messages.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here.")
+@click.option("--force", is_flag=True, help="With -o: replace the file that is there.")
 @click.option(
     "--redact/--no-redact",
     default=True,
@@ -56,7 +55,13 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def export(
-    options: Options, ref: str, form: str, output: Path | None, redact: bool, request: bool
+    options: Options,
+    ref: str,
+    form: str,
+    output: Path | None,
+    force: bool,
+    redact: bool,
+    request: bool,
 ) -> None:
     """Write a tape as one file that stands alone: JSON lines, or Markdown for people.
 
@@ -70,6 +75,10 @@ def export(
     """
     if request and form not in FORMATS:
         raise UsageError(f"--request goes with --to and the name of an API: {', '.join(FORMATS)}")
+    if force and output is None:
+        raise UsageError("--force goes with -o: nothing is replaced on standard output")
+    if output is not None:
+        demand_place(output, force=force)
     with found(options, ref) as place, _target(output) as write:
         if form in FORMATS:
             _array(place, form, write, redact=redact, request=request)
@@ -79,27 +88,9 @@ def export(
             _file(place, write, redact=redact)
 
 
-@contextmanager
-def _target(output: Path | None) -> Iterator[Write]:
-    """Yield what takes the bytes: standard output, or a file that is there whole at the end."""
-    if output is None:
-        yield raw
-        return
-    try:
-        file = tempfile.NamedTemporaryFile(  # noqa: SIM115 (renamed, not closed, when it is whole)
-            dir=output.parent, prefix=f".{output.name}.", delete=False
-        )
-    except OSError as error:
-        raise WriteFailed(f"{output} cannot be written: {error.strerror}") from error
-    try:
-        with file:
-            yield file.write
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(output)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+def _target(output: Path | None) -> AbstractContextManager[Write]:
+    """Return what holds the writer of the bytes: standard output, or a file."""
+    return nullcontext(raw) if output is None else open_output(output)
 
 
 def _file(place: Found, write: Write, *, redact: bool) -> None:

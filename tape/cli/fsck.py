@@ -47,6 +47,7 @@ class Step(Struct):
 
     did: str
     undo: str
+    """A shell command; empty where nothing takes it back."""
 
 
 class Report(Struct):
@@ -76,10 +77,11 @@ def fsck(options: Options, ref: str, mends: bool, yes: bool, as_json: bool) -> i
     without a terminal and without --yes it only shows. It never touches a damaged entry with good
     ones behind it.
 
-    Nothing is lost by mending: what is taken away stands in the tape's quarantine/ or in the
-    store's trash/ before, and each step tells the shell command that takes it back. Run those in
-    the tape's folder, the last one first, while nobody writes the tape: truncate and cat put a
-    tail back, cp an old refs.jsonl or tape.json, mv a blob or a leftover.
+    Nothing is lost by mending: what is taken away is in the tape's quarantine/ or in the store's
+    trash/ before, and each step tells the shell command that takes it back. Run those in the tape's
+    folder, the last one first, while nobody writes the tape: truncate and cat put a tail back, cp
+    an old refs.jsonl or tape.json, mv a blob or a leftover. Only a redaction that was cut short is
+    completed for good: nothing takes that back.
 
     --json prints {tape, findings [{finding, means {what, lost, todo, tapes}}], actions, done
     [{did, undo}], left}.
@@ -160,7 +162,7 @@ def _told(mended: Mended, how: _How) -> Step:
     """Return a step, told as soon as it is done."""
     step = Step(described(mended.action), mended.undo)
     if not how.as_json:
-        say([single(f"did: {step.did}"), "  " + single(f"undo: {step.undo}")])
+        say([single(f"did: {step.did}"), "  " + single(f"undo: {step.undo or 'none'}")])
     return step
 
 

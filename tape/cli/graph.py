@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from ..damage import warn_of_damage
 from ..line import kind_of, read_header
+from ..path import Segment
 from ..render import SHORT, beginning, oneline, single, width
 from ..tree.lanes import Lanes
 from ..tree.shape import newest_first, shape, stretches
@@ -19,7 +21,7 @@ from .terminal import coloured, columns, style
 from .walk import Line, legible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ..line import Header
     from ..refs import Refs
@@ -143,14 +145,6 @@ def _depth(node: Node, end: int) -> int:
     return read_header(line).n
 
 
-def _lines(back: Iterable[tuple[int, bytes]], start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a phase backwards until the one that begins at `start`."""
-    for offset, line in back:
-        if offset < start:
-            return
-        yield offset, line
-
-
 def drawing(tape: Tape, choice: Choice, newest: int | None = None) -> Iterator[str]:
     """Yield a tape's tree as lines of text, newest entry first; only so many entries, if given.
 
@@ -231,9 +225,9 @@ def _stretch(stretch: Stretch, lanes: Lanes, column: int, listing: _Listing) -> 
 
 def _back(stretch: Stretch) -> Iterator[Line]:
     node = stretch.node
-    with node.source.phases.open(node.phase) as file:
-        for offset, line in _lines(file.lines_back(stretch.end), stretch.start):
-            yield Line(node.source, node.phase, offset, line)
+    segment = Segment(node.source, node.phase, stretch.end, stretch.start)
+    for offset, line in segment.checked_back(warn_of_damage):
+        yield Line(node.source, node.phase, offset, line)
 
 
 def _id(line: bytes) -> str:

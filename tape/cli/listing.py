@@ -10,8 +10,8 @@ import msgspec
 
 from ..clock import now
 from ..index import rows
-from .call import library
-from .out import as_json, document, examples, warn
+from .call import library, warn_of_left_out
+from .out import Count, as_json, document, examples, warn
 from .since import FORMS, moment_of
 from .tapes import LIMIT, show
 
@@ -43,7 +43,7 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
 @click.option("--since", metavar="TIME", help=f"Only tapes used since: {FORMS} (UTC).")
 @click.option("--until", metavar="TIME", help="Only tapes used last before that time.")
-@click.option("-n", "--limit", type=click.IntRange(min=0), metavar="N", help="At most N tapes.")
+@click.option("-n", "--limit", type=Count(), metavar="N", help="At most N tapes.")
 @click.option(
     "--sort",
     type=click.Choice(list(_SORTS)),
@@ -62,8 +62,10 @@ def ls(
     limit: int | None,
     sort: str,
     as_json: bool,
-) -> None:
+) -> int:
     """List tapes, newest first: short id, age, title, model, entries, branches, cost.
+
+    What cannot be read is named on standard error; ends with 1 when the system did not let it be.
 
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
     entries, branches, cost}.
@@ -81,12 +83,14 @@ def ls(
         if as_json:
             tapes = opened.store.tapes.absolute()
             document([_fields(row, str(tapes / row.folder)) for row in shown])
-            return
-    told = [(r.id, r.updated, r.title, r.model, r.entries, r.branches, r.cost) for r in shown]
-    cut = len(chosen) > len(shown) and limit is None
-    show(told, cut=cut, first="newest" if sort == "updated" else "first")
-    if not chosen:
-        warn("no tape to list; `tape new` makes one")
+            return warn_of_left_out(opened).code
+        told = [(r.id, r.updated, r.title, r.model, r.entries, r.branches, r.cost) for r in shown]
+        cut = len(chosen) > len(shown) and limit is None
+        show(told, cut=cut, first="newest" if sort == "updated" else "first")
+        lacking = warn_of_left_out(opened)
+        if not chosen and not lacking.tapes:
+            warn("no tape to list; `tape new` makes one")
+        return lacking.code
 
 
 class Wanted(NamedTuple):

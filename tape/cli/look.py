@@ -9,9 +9,9 @@ import click
 from ..errors import UsageError
 from ..render import beginning, conversation, oneline, readable
 from .call import entry, found, home
-from .out import array, as_json, columns, document, examples, raw, ref, say
+from .out import Count, array, as_json, columns, document, examples, raw, ref, say
 from .summary import described, summary
-from .walk import entry_at, steps
+from .walk import entry_at, line_at, steps
 
 if TYPE_CHECKING:
     from .group import Options
@@ -39,8 +39,12 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
             about = summary(place.tape, home(options))
             document(about) if as_json else say(described(about))
             return
-        step = entry_at(place.tape, place.head or place.tape.head(place.branch))
-        if as_line or as_json:
+        head = place.head or place.tape.head(place.branch)
+        if as_line:
+            raw(line_at(place.tape, head) + b"\n")
+            return
+        step = entry_at(place.tape, head)
+        if as_json:
             raw(step.line + b"\n")
         else:
             say(readable(step.entry))
@@ -60,7 +64,7 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type; repeatable."
 )
-@click.option("-n", "newest", type=click.IntRange(min=0), metavar="N", help="Only the newest N.")
+@click.option("-n", "newest", type=Count(), metavar="N", help="Only the newest N.")
 @click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
 @click.option(
     "--fold", is_flag=True, help="With --graph: prompts, anchors and what has a name; count others."

@@ -10,7 +10,7 @@ from ..errors import NotFound, UsageError
 from ..reference import is_prefix
 from ..render import SHORT, single
 from .call import found
-from .out import as_json, document, examples, places, ref, say, style, table, warn
+from .out import as_json, document, examples, places, ref, say, style, table, wait, warn
 from .record import clean
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.command(epilog=examples('tape rename 3f2a "Login bug"', "tape rename 3f2a Login --json"))
 @click.argument("ref", metavar="REF", shell_complete=places)
 @click.argument("title")
+@wait
 @as_json
 @click.pass_obj
 def rename(options: Options, ref: str, title: str, as_json: bool) -> None:
@@ -57,6 +58,7 @@ def rename(options: Options, ref: str, title: str, as_json: bool) -> None:
 @ref
 @click.argument("name", default="")
 @click.option("--delete", "gone", metavar="NAME", help="Take this name away.")
+@wait
 @as_json
 @click.pass_obj
 def label(options: Options, ref: str, name: str, gone: str | None, as_json: bool) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from ..locks import PATIENT, patience
+from ..text import well_formed
 from .plain import say, table, warn
 from .terminal import columns, progress, style
 
@@ -17,11 +19,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 __all__ = [
+    "Count",
     "array",
     "as_json",
     "columns",
     "counted",
     "document",
+    "exact",
     "examples",
     "places",
     "progress",
@@ -31,10 +35,31 @@ __all__ = [
     "size",
     "style",
     "table",
+    "wait",
     "warn",
 ]
 
+MOST = 10**12
+"""More than there can be of anything that is counted."""
+SECONDS = 1e6
+"""The longest that anybody may say to wait."""
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def _be_patient(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
+    if seconds is not None:
+        ctx.with_resource(patience(seconds, warn))
+
+
+wait = click.option(
+    "--wait",
+    type=click.FloatRange(min=0, max=SECONDS),
+    metavar="SECONDS",
+    help=f"How long to wait while another process moves the tape's branches. Default: {PATIENT:g}.",
+    expose_value=False,
+    callback=_be_patient,
+)
 
 
 def places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -52,14 +77,50 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+class Count(click.IntRange):
+    """So many of something, at least `min`: what is more than can ever be there means all."""
+
+    def __init__(self, min: int = 0, most: int = MOST) -> None:  # noqa: A002 (as click calls it)
+        super().__init__(min=min)
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number, or the most that can be."""
+        return min(int(super().convert(value, param, ctx)), self._most)
+
+
 def document(value: object) -> None:
-    """Print one JSON document."""
-    raw(msgspec.json.encode(value) + b"\n")
+    """Print one JSON document; bytes of a file name that are no UTF-8 become U+FFFD."""
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_well_formed(msgspec.to_builtins(value)))
+    raw(data + b"\n")
+
+
+def _well_formed(value: Any) -> Any:
+    match value:
+        case str():
+            return well_formed(value)
+        case dict():
+            return {_well_formed(key): _well_formed(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_well_formed(inner) for inner in value]
+        case _:
+            return value
 
 
 def raw(data: bytes) -> None:
-    """Print bytes as they are."""
+    """Print bytes as they are; on a terminal control characters become escapes of JSON."""
     sys.stdout.buffer.write(data)
+
+
+def exact(data: bytes) -> None:
+    """Print a text in UTF-8 as it is; on a terminal its control characters are shown."""
+    if sys.stdout.isatty():
+        sys.stdout.write(data.decode("utf-8", "replace"))
+    else:
+        raw(data)
 
 
 def array(items: Iterable[bytes]) -> None:

@@ -9,37 +9,31 @@ import os
 import sys
 
 from ..text import single, width
+from .streams import in_cell
 from .terminal import erase, unstyled
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import TextIO
 
 
 def say(lines: Iterable[str]) -> None:
     """Print lines of text."""
     for line in lines:
         erase()
-        _write(sys.stdout, f"{line}\n")
-
-
-def _write(stream: TextIO, text: str) -> None:
-    try:
-        stream.write(text)
-    except UnicodeEncodeError:  # a terminal that does not speak UTF-8
-        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
+        sys.stdout.write(f"{line}\n")
 
 
 def warn(text: str, program: str = "tape") -> None:
     """Say something on standard error, in one line."""
     erase()
-    _write(sys.stderr, f"{program}: {single(text)}\n")
+    sys.stderr.write(f"{program}: {single(text)}\n")
     sys.stderr.flush()
 
 
 def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
     """Return rows as aligned columns; those in `right` are set to the right."""
+    rows = [[in_cell(cell) for cell in row] for row in rows]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     sided = set(right)
     return [

@@ -90,7 +90,8 @@ def scenes(path: Iterable[Step], pace: Pace) -> Iterator[Scene]:
         if found:
             time, pause = step.entry.time, 0.0
             if before is not None:
-                pause = min((micros(time) - micros(before)) / 1_000_000, pace.max_pause)
+                passed = max(micros(time) - micros(before), 0)
+                pause = min(passed / 1_000_000, pace.max_pause)
             before = time
             found[0] = found[0]._replace(wait=pause)
             yield Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])

@@ -6,6 +6,7 @@ import os
 import sys
 
 from .plain import silence, warn
+from .streams import shown_streams
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ def at_once(verb: str, arguments: Sequence[str]) -> int | None:
     """
     if sys.stdout is None:
         return None
+    with shown_streams():
+        return _at_once(verb, arguments)
+
+
+def _at_once(verb: str, arguments: Sequence[str]) -> int | None:
     try:
         done = _done(verb, arguments, home_in(os.environ))
         sys.stdout.flush()

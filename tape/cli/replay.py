@@ -146,9 +146,5 @@ def perform(tape: Tape, head: Head, pace: Pace) -> None:
 
 def show(text: str) -> None:
     """Write a piece of text at once."""
-    try:
-        sys.stdout.write(text)
-    except UnicodeEncodeError:  # a terminal that does not speak UTF-8
-        encoding = sys.stdout.encoding
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.write(text)
     sys.stdout.flush()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from ..damage import tell_damage
+from ..locks import PATIENT, patience
 from .group import Options, tape
 from .plain import silence, warn
+from .streams import shown_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +22,8 @@ INTERRUPTED = 130
 def run(arguments: Sequence[str]) -> int:
     """Run a command of `tape` and return its exit code."""
     options = Options()
-    return guarded("tape", lambda: invoke(tape, arguments, options), lambda: options.debug)
+    with patience(PATIENT, warn):
+        return guarded("tape", lambda: invoke(tape, arguments, options), lambda: options.debug)
 
 
 def invoke(group: click.Group, arguments: Sequence[str], options: object = None) -> int:
@@ -39,11 +42,15 @@ def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool])
 
     An error says its own exit code in an attribute `exit_code`.
     """
-    if sys.stdout is None:  # closed by whoever started us: nobody listens
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (as long as the process)
+    with shown_streams():
+        return _guarded(program, command, debug)
+
+
+def _guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]) -> int:
     try:
         try:
-            return command()
+            with tell_damage(lambda text: warn(text, program)):
+                return command()
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001 (the top of a command line: every error is told)

@@ -9,9 +9,9 @@ from msgspec.structs import asdict
 
 from ..clock import now
 from ..index import search as search_in
-from .call import library
+from .call import library, warn_of_left_out
 from .hits import LIMIT, narrowing, show, warn_of_nothing
-from .out import as_json, document, examples
+from .out import Count, as_json, document, examples
 from .since import FORMS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "-n",
     "--limit",
-    type=click.IntRange(min=1),
+    type=Count(1),
     default=LIMIT,
     show_default=True,
     metavar="N",
@@ -54,7 +54,7 @@ def search(
     until: str | None,
     limit: int,
     as_json: bool,
-) -> None:
+) -> int:
     """Find words in prompts, answers, tool calls and the beginning of their results.
 
     All words have to be there; "a phrase" as it stands, -word must not be there, word* may go on,
@@ -72,9 +72,10 @@ def search(
     with library(options) as opened:
         narrow = narrowing(now(), given)
         matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
-    if as_json:
-        document([asdict(match) for match in matches])
-    else:
-        show([(match, match.snippet, match.marks) for match in matches])
-    if not matches:
-        warn_of_nothing(" ".join(query))
+        if as_json:
+            document([asdict(match) for match in matches])
+        else:
+            show([(match, match.snippet, match.marks) for match in matches])
+        if not matches:
+            warn_of_nothing(" ".join(query))
+        return warn_of_left_out(opened).code

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, cast
 
 import click
 import msgspec
 
-from ..clock import now
+from ..clock import now, stamp
 from ..index.stats import Wanted, statistics
 from ..render import SHORT, fitted, width
-from .call import found, library
+from .call import found, library, warn_of_left_out
 from .chart import bar
 from .out import as_json, columns, counted, document, examples, ref, say, style, table, warn
 from .since import FORMS, moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..index.stats import By, Sums
     from .group import Options
 
 DAYS = 14
 """Days of the chart."""
+_GAP = 60
+"""Days without a call that are drawn one by one."""
 _NAME = 44
 """Columns of what a row is of."""
 _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
@@ -60,7 +62,7 @@ def stats(
     until: str | None,
     model: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Show what sessions took: of all tapes, or of the one that REF means, its origin left out.
 
     Entries that branches share count once; a tool call counts for the model that asked for it.
@@ -87,8 +89,9 @@ def stats(
             document([fields(row, by) for row in rows]) if as_json else say(lines(rows, by))
         else:
             rows = _overview(ask, as_json=as_json)
-    if not rows and not as_json:
-        warn("nothing to count: no model or tool was called there")
+        if not rows and not as_json:
+            warn("nothing to count: no model or tool was called there")
+        return 0 if ref else warn_of_left_out(opened).code
 
 
 def _place(options: Options, ref: str) -> tuple[str | None, str | None]:
@@ -117,11 +120,18 @@ def _overview(ask: Callable[[By], list[Sums]], *, as_json: bool) -> list[Sums]:
 
 
 def _newest(days: list[Sums]) -> list[Sums]:
-    """Return the days that are among the last ones, counted from the newest."""
+    """Return the days that are among the last ones, counted from the newest.
+
+    One that is still to come, by a clock that went wrong, does not hide the others.
+    """
     if not days:
         return []
-    first = date.fromisoformat(days[-1].key or "") - timedelta(days=DAYS - 1)
-    return [day for day in days if (day.key or "") >= first.isoformat()]
+    names = [day.key or "" for day in days]
+    today = stamp(now())[:10]
+    newest = max((name for name in names if name <= today), default=names[-1])
+    past = date.fromisoformat(newest).toordinal() - (DAYS - 1)
+    first = date.fromordinal(max(past, 1)).isoformat()
+    return [day for day in days if (day.key or "") >= first]
 
 
 def fields(row: Sums, by: str) -> dict[str, object]:
@@ -208,10 +218,12 @@ def _name(row: Sums, by: str) -> str:
 
 
 def _charted(heading: tuple[str, ...], days: list[Sums]) -> list[str]:
-    """Return a row for every day from the first to the last, with a bar where the room is."""
+    """Return a row for every day from the first to the last, with a bar where the room is.
+
+    A gap of many days, as one clock that went wrong makes, is one row.
+    """
     there = {day.key: day for day in days}
-    first, last = (date.fromisoformat(day.key or "") for day in (days[0], days[-1]))
-    names = [(first + timedelta(days=at)).isoformat() for at in range((last - first).days + 1)]
+    names = list(_with_gaps([day.key or "" for day in days]))
     empty = ("",) * len(_HEADINGS)
     cells = [_cells(there[key], "day") if key in there else (key, *empty) for key in names]
     found = table([heading, *cells], range(1, len(heading)))
@@ -223,6 +235,19 @@ def _charted(heading: tuple[str, ...], days: list[Sums]) -> list[str]:
         f"{line}{' ' * (wide - width(line) + 2)}{style(drawn, fg='green')}".rstrip()
         for line, drawn in zip(found, bars, strict=True)
     ]
+
+
+def _with_gaps(days: list[str]) -> Iterator[str]:
+    """Yield days and those between them; `…` in the place of very many."""
+    before: int | None = None
+    for day in days:
+        this = date.fromisoformat(day).toordinal()
+        if before is not None and this - before > _GAP:
+            yield "…"
+        elif before is not None:
+            yield from (date.fromordinal(at).isoformat() for at in range(before + 1, this))
+        yield day
+        before = this
 
 
 def tokens(count: int | None) -> str:

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..follow import Moved, follow
 from ..render import SHORT, beginning, readable
 from .call import found
-from .out import array, as_json, examples, raw, ref, say, warn
+from .out import Count, array, as_json, examples, raw, ref, say, warn
 from .walk import Line, legible, steps
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ CUT = 12
 @click.option(
     "-n",
     "newest",
-    type=click.IntRange(min=0),
+    type=Count(),
     metavar="N",
     default=10,
     show_default=True,

@@ -10,10 +10,11 @@ import os
 import re
 import sys
 from contextlib import contextmanager, suppress
-from io import BufferedIOBase, TextIOWrapper
+from io import BufferedIOBase
 from time import monotonic
 
-from ..text import width
+from ..text import visible, width
+from .streams import Shown, control, without_controls
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -68,11 +69,13 @@ def style(text: str, **looks: Any) -> str:
         return text
     from click import style as styled  # noqa: PLC0415 (only where colours are shown)
 
-    return styled(text, **looks)
+    begin, end = styled("\0", **looks).split("\0")
+    return control(begin) + visible(text) + control(end)
 
 
 def unstyled(text: str) -> str:
     """Return a text without what `style` put around it."""
+    text = without_controls(text)
     return re.sub(_STYLE, "", text) if "\x1b" in text else text
 
 
@@ -88,7 +91,7 @@ def paged() -> Iterator[None]:
         return
     out, err = sys.stdout, sys.stderr
     pages = _Pages(out, err, command)
-    text = TextIOWrapper(pages, out.encoding, out.errors, write_through=True)  # type: ignore[type-var]
+    text = Shown(pages, out.encoding, lines=False)
     sys.stdout = text
     if err.isatty():
         sys.stderr = text  # a warning keeps its place between the lines
@@ -114,7 +117,7 @@ class _Pages(BufferedIOBase):
 
     def __init__(self, out: TextIO, err: TextIO, command: list[str]) -> None:
         self.err = err
-        self._out: BinaryIO = out.buffer
+        self._out: BinaryIO = out.bare if isinstance(out, Shown) else out.buffer
         self._command = command
         wide, high = _size()
         self._columns, self._room = wide or PLAIN, (high or _ROWS) - 1
@@ -184,7 +187,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
     Nothing is shown in the first second; total 0 means that nobody knows.
     """
-    pages = getattr(sys.stderr, "buffer", None)
+    pages = getattr(sys.stderr, "bare", None)
     stream = pages.err if isinstance(pages, _Pages) else sys.stderr
     if not stream.isatty():
         yield lambda _done, _total: None
@@ -215,5 +218,5 @@ def erase() -> None:
     """Take the progress line away, where one stands."""
     while _drawn:
         stream = _drawn.pop()
-        stream.write("\r\x1b[K")
+        stream.write(control("\r\x1b[K"))
         stream.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import click
 
 from .. import index, upkeep
 from ..clock import moment
-from ..errors import UsageError
+from ..errors import UsageError, WriteFailed
 from ..index import rows
 from ..render import SHORT, single
 from .call import entry, folder, found, library
@@ -19,8 +20,11 @@ from .out import as_json, counted, document, examples, places, progress, ref, sa
 from .record import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..redaction import Overwriting
+    from ..store import Store
     from ..tape import Tape
-    from ..upkeep import Target
     from .group import Options
 
 
@@ -78,7 +82,7 @@ def _ids(options: Options, refs: tuple[str, ...]) -> list[str]:
     return ids
 
 
-def _redact_plan(tape: Tape, entries: list[Target], blobs: list[str]) -> list[str]:
+def _redact_plan(tape: Tape, entries: list[Overwriting], blobs: list[str]) -> list[str]:
     rows = [(one.entry[:SHORT], one.type, moment(one.time), size(len(one.data))) for one in entries]
     gone = f", and {counted(len(blobs), 'blob')} with them" if blobs else ""
     many = counted(len(entries), "entry")
@@ -175,9 +179,21 @@ def reindex(options: Options, as_json: bool) -> None:
             count = weight = 0
         else:
             with progress("read tape") as tell:
-                index.rebuild(store, progress=tell)
+                _rebuild(store, tell)
             count, weight = len(store.folders()), (store.path / "index.db").stat().st_size
     if as_json:
         document({"tapes": count, "bytes": weight})
     else:
         say([f"the index holds {counted(count, 'tape')} in {size(weight)}"])
+
+
+def _rebuild(store: Store, tell: Callable[[int, int], None]) -> None:
+    """Make the index anew; raise WriteFailed where the disk does not take it."""
+    try:
+        index.rebuild(store, progress=tell)
+    except (sqlite3.Error, OSError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise WriteFailed(
+            f"the index of {store.path} cannot be made: {why}; every command works without one, "
+            "only slower"
+        ) from error

@@ -8,12 +8,13 @@ import click
 from msgspec import Struct
 
 from ..errors import Damaged, NewerFormat, NotFound, TapeError, UsageError
+from ..index import LINK
 from ..reference import is_prefix, parse
 from ..render import SHORT, single
 from ..verify import NOBODY, Counts, Finding, Kind, damage, opened, processors
 from ..verify import verify as check
 from .call import found, library
-from .out import as_json, counted, document, examples, progress, ref, say, warn
+from .out import Count, as_json, counted, document, examples, progress, ref, say, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ..tape import Tape
     from .group import Options
 
+_JOBS = 64
+"""The most processes that are ever of use."""
 DAMAGED = Damaged.exit_code
 
 
@@ -41,7 +44,7 @@ class Report(Struct):
 @click.option("--all", "every", is_flag=True, help="All tapes of the store.")
 @click.option(
     "--jobs",
-    type=click.IntRange(1),
+    type=Count(1, most=_JOBS),
     help="Processes for a large tape. Default: one for each processor, up to 4.",
 )
 @as_json
@@ -109,6 +112,10 @@ def _all(options: Options, jobs: int, *, as_json: bool) -> int:
                 codes.append(NewerFormat.exit_code)
                 continue
             codes.append(_code(report))
+            reports.append(report) if as_json else say(lines(report))
+        for name in store.links():
+            codes.append(DAMAGED)
+            report = Report(name, 0, 0, 0, [damage(Kind.LINK, name, LINK)])
             reports.append(report) if as_json else say(lines(report))
     if as_json:
         document(reports)

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..blocks import BlobRef
+from ..damage import warn_of_damage
 from ..errors import Damaged
 from ..line import decode, kind_of
-from .out import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,9 +41,18 @@ Expand = Callable[[BlobRef], str]
 
 
 def entry_at(tape: Tape, head: Head) -> Step:
-    """Return the entry a head stands at."""
+    """Return the entry a head stands at; raise Damaged where it does not verify."""
+    return _read(Line(tape.source, head.phase, head.offset, tape.checked_line(head)), None)
+
+
+def line_at(tape: Tape, head: Head) -> bytes:
+    """Return the line of the entry a head stands at as it is, and warn where it does not verify."""
+    try:
+        return tape.checked_line(head)
+    except Damaged as error:
+        warn_of_damage(str(error))
     with tape.phases.open(head.phase) as file:
-        return _read(Line(tape.source, head.phase, head.offset, file.line_at(head.offset)), None)
+        return file.line_at(head.offset)
 
 
 def steps(
@@ -59,6 +68,7 @@ def steps(
     With the whole text of blobs, unless `expand` gives less. Only of these `types`, and only the
     `newest` so many, when given: those are read from the end.
     """
+    tape.tell_of_tail(head, warn_of_damage)
     if newest is None:
         return legible(_forward(tape, head), expand, types)
     return list(islice(legible(_back(tape, head), expand, types), newest))[::-1]
@@ -66,15 +76,14 @@ def steps(
 
 def _forward(tape: Tape, head: Head) -> Iterator[Line]:
     for segment in tape.path(head):
-        for offset, line in segment.lines():
+        for offset, line in segment.checked_lines(warn_of_damage):
             yield Line(segment.source, segment.phase, offset, line)
 
 
 def _back(tape: Tape, head: Head) -> Iterator[Line]:
     for segment in reversed(tape.path(head)):
-        with segment.source.phases.open(segment.phase) as file:
-            for offset, line in file.lines_back(segment.end):
-                yield Line(segment.source, segment.phase, offset, line)
+        for offset, line in segment.checked_back(warn_of_damage):
+            yield Line(segment.source, segment.phase, offset, line)
 
 
 def legible(
@@ -88,7 +97,7 @@ def legible(
         try:
             step = _read(line, expand)
         except Damaged as error:
-            warn(f"{error}; left out, `tape verify` says more")
+            warn_of_damage(f"{error}; left out, `tape verify` says more")
             continue
         if not types or step.entry.type in types:
             yield step

@@ -30,6 +30,7 @@ from .wire import (
     provider_fields,
     told,
     unpacked,
+    whole_message,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class _Form:
 
     def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
         match message.role:
+            case "user" | "assistant" if whole := whole_message(message.content, API):
+                return [Part(whole)] if self.options.verbatim else []
             case "assistant":
                 return [Part(part, _MODEL) for part in self._answer(message.content, ids)]
             case "tool":

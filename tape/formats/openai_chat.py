@@ -32,6 +32,7 @@ from .wire import (
     provider_fields,
     told,
     unpacked,
+    whole_message,
 )
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class _Form:
         self.ids = options.ids
 
     def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+        if message.role != "tool" and (whole := whole_message(message.content, API)):
+            return [Part(whole)] if self.options.verbatim else []
         if message.role == "assistant":
             answer = self._answer(message.content, ids)
             return [Part(answer)] if answer else []

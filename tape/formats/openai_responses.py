@@ -34,6 +34,7 @@ from .wire import (
     provider_fields,
     told,
     unpacked,
+    whole_message,
     without,
 )
 
@@ -92,6 +93,8 @@ class _Form:
 
     def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
         match message.role:
+            case "user" | "system" if whole := whole_message(message.content, API):
+                return [Part(whole)] if self.options.verbatim else []
             case "assistant":
                 return [Part(item) for item in self._answer(message.content, ids)]
             case "tool":
@@ -175,8 +178,8 @@ class _Form:
                     yield item if named else without(item, "id")
                 case Thinking(text=text) as block:
                     yield provider_fields(block, API) or {"role": "assistant", "content": text}
-                case Opaque(raw=raw):
-                    yield unpacked(raw)
+                case Opaque(raw=raw) as block:
+                    yield whole_message((block,), API) or unpacked(raw)
 
     def _without_idle_thoughts(self, content: Content, ids: Ids) -> Content:
         """Return what can be sent, without reasoning that nothing follows, each item once."""
@@ -197,7 +200,8 @@ class _Form:
                     item.get("encrypted_content") or item.get("content")
                 )
             case Opaque():
-                return is_of(block, API)
+                is_whole = whole_message((block,), API) is not None
+                return is_of(block, API) and (self.options.verbatim or not is_whole)
             case ToolCall():
                 return True
             case Image() | Document() | Audio() | Unknown():

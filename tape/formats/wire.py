@@ -4,7 +4,8 @@ Keys of ours inside `wire` begin with `$`, and never go to a provider: `$api` na
 data comes from in what no model wrote, `$outer` holds fields of the message or result around the
 block, `$form` a word for how that was written where there are several ways, `$text` arguments of a
 call as their model wrote them, `$strange` fields of other programs that look like ours, and `$json`
-holds as text what a tape could not hold as it is.
+holds as text what a tape could not hold as it is. `$message` in an opaque block is a whole message
+that says nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from ..blocks import NO_JSON, Audio, BlobRef, Document, Image, ToolCall
+from ..blocks import NO_JSON, Audio, BlobRef, Document, Image, Opaque, ToolCall
 from ..errors import NotFound
 from ..payload import BLOB, UNREADABLE
 
@@ -39,6 +40,7 @@ OUTER = "$outer"
 FORM = "$form"
 TEXT = "$text"
 STRANGE = "$strange"
+MESSAGE = "$message"
 _JSON = "$json"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -122,6 +124,18 @@ def form_of(content: Iterable[Block], api: str) -> str:
             if FORM in wire and wire.get(API, api) == api:
                 return str(wire[FORM])
     return ""
+
+
+def whole_message(content: Iterable[Block], api: str) -> WireObject | None:
+    """Return the element of an array that stands in content as it came; None where none does.
+
+    So a message that says nothing is kept: only the array it came from can hold it.
+    """
+    match tuple(content):
+        case (Opaque(raw=raw) as block,) if is_of(block, api):
+            message = unpacked(raw).get(MESSAGE)
+            return message if isinstance(message, dict) else None
+    return None
 
 
 def is_of(block: Block, api: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, suppress
+from stat import S_ISREG
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def _opened(home: str) -> sqlite3.Connection:
     path = os.path.abspath(home)  # noqa: PTH100 (at once)
     for special in "%?#":
         path = path.replace(special, f"%{ord(special):02x}")
+    if not S_ISREG(os.stat(f"{home}/index.db").st_mode):  # noqa: PTH116 (at once)
+        raise OSError("index.db is no file")
     return sqlite3.connect(f"file:{path}/index.db?mode=rw", uri=True, timeout=1)
 
 
@@ -61,9 +64,12 @@ def newest(home: str, most: int) -> list[tuple[Any, ...]] | None:
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     """Tell whether nobody writes, and no tape came or went since the index was caught up."""
-    with open(os.path.join(home, "store.json"), "rb") as file:  # noqa: PTH118, PTH123 (at once)
-        if file.read(len(_STORE)) != _STORE:
+    fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # noqa: PTH118 (at once)
+    try:
+        if os.read(fd, len(_STORE)) != _STORE:
             return False
+    finally:
+        os.close(fd)
     seen = db.execute("SELECT value FROM meta WHERE key = 'tapes_mtime_ns'").fetchone()
     now = os.stat(os.path.join(home, "tapes")).st_mtime_ns  # noqa: PTH116, PTH118 (at once)
     writing = db.execute("SELECT 1 FROM writers LIMIT 1").fetchone()

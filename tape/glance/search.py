@@ -43,7 +43,7 @@ def found(
 
 def _line(home: str, hit: Hit) -> bytes:
     path = os.path.join(home, "tapes", hit.folder, "phases", hit.phase, "entries.jsonl")  # noqa: PTH118 (at once)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         return os.pread(fd, hit.length, hit.offset)
     finally:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from ..clock import now
-from ..errors import TapeError
+from ..damage import warn_of_damage
+from ..errors import TapeError, WriteFailed
 from ..reference import is_prefix
 from ..store import Store, only, random_hex
 from ..text import well_formed
 from .follower import Index, silent
+from .left_out import LINK, LeftOut, left_out
 from .tally import TapeRow
 
 if TYPE_CHECKING:
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
     from .matching import Match
 
 __all__ = [
+    "LINK",
     "Index",
+    "LeftOut",
     "Library",
     "TapeRow",
     "answer",
+    "left_out",
     "open_store",
     "rebuild",
     "row_of",
@@ -98,8 +103,8 @@ def rows(
 ) -> list[TapeRow]:
     """Return the tapes newest first, at most `limit`; with `cwd` those that work there now.
 
-    A tape whose tape.json or journal cannot be read is left out. Raises NewerFormat or Damaged of
-    the store itself.
+    A tape that cannot be read is left out: `left_out` says which and why. Raises NewerFormat or
+    Damaged of the store itself.
     """
     store.check()
     cwd = None if cwd is None else well_formed(cwd)
@@ -116,7 +121,7 @@ def answer(store: Store, index: Index | None, question: Callable[[sqlite3.Connec
 
     Where the index cannot be used, the same tables are made from the files for this question
     alone. It may be asked twice and must not write. Raises NewerFormat or Damaged of the store
-    itself.
+    itself, WriteFailed where those tables cannot be made.
     """
     store.check()
     if index is not None:
@@ -171,13 +176,22 @@ def _private(store: Store, telling: Telling) -> Iterator[Index]:
     from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
 
     with TemporaryDirectory(prefix="tape-") as folder:
-        index = Index(store, Path(folder))
+        index = Index(store, Path(folder), skipped=warn_of_damage)
         try:
             with telling() as tell:
-                index.fill(tell)
+                _fill(index, tell)
             yield index
         finally:
             index.close()
+
+
+def _fill(index: Index, tell: Progress) -> None:
+    try:
+        index.fill(tell)
+    except sqlite3.Error as error:
+        raise WriteFailed(
+            f"without an index its tables are made in the folder for temporary files: {error}"
+        ) from error
 
 
 def _scanned(store: Store, cwd: str | None) -> list[TapeRow]:

@@ -6,7 +6,7 @@ nothing and hides nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Raw, Struct
@@ -80,14 +80,18 @@ class Contents(NamedTuple):
 NOTHING = Contents()
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+"""Tokens or milliseconds that one call can have taken; any other number says nothing."""
+_Amount = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
+"""The same of money."""
+
+
 class Amount(Struct, gc=False):
     """The part of a cost that is summed."""
 
-    amount: float
-
-
-_Count = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-"""A number that fits into a column; what does not says nothing."""
+    amount: _Amount
+    currency: Literal["USD"] = "USD"
+    """What is in another one is no amount that can be added up."""
 
 
 class _Tokens(Struct, gc=False):
@@ -183,7 +187,7 @@ def contents(header: Header, line: bytes) -> Contents:
     return _told(found) if found is not None else NOTHING
 
 
-def _by_field(kind: type[Struct], data: bytes) -> Struct | None:
+def _by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
     """Return those members of the data that are as they should be; None where it is no object."""
     try:
         members = msgspec.json.decode(data, type=dict[str, Raw])
@@ -191,10 +195,14 @@ def _by_field(kind: type[Struct], data: bytes) -> Struct | None:
         return None
     fit = {}
     for field in fields(kind):
-        try:
-            fit[field.name] = msgspec.json.decode(members[field.encode_name], type=field.type)
-        except (KeyError, *UNREADABLE):
+        raw = members.get(field.encode_name)
+        if raw is None:
             continue
+        try:
+            fit[field.name] = msgspec.json.decode(raw, type=field.type)
+        except UNREADABLE:
+            if _Tokens in get_args(field.type):  # one odd count does not take the others along
+                fit[field.name] = _by_field(_Tokens, raw)
     return kind(**fit)
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from ..clock import stamp
-from ..disk import Folder
+from ..disk import Folder, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +32,12 @@ SCHEMA = 3
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _MISSING = ("no such ", "table ", "vtable ")
 """How SQLite begins to say that a table, or a column of it, is not there."""
+_COPIES = 3
+"""Damaged files that are kept, the newest."""
+_DAMAGED = re.compile(
+    rf"({re.escape(NAME)}\.damaged-[0-9T-]+(?:\.[0-9]+)?)(?:-wal|-shm|-journal)?\Z"
+)
+_READ = 1 << 20
 _BESIDE = ("-wal", "-shm", "-journal", "")  # the file itself last: a lost one is only judged again
 
 
@@ -58,6 +66,9 @@ def _ready(home: Path) -> sqlite3.Connection | None:
 
 def connect(home: Path) -> sqlite3.Connection:
     """Connect to the file there, whatever it is; raise sqlite3.OperationalError where none is."""
+    with suppress(FileNotFoundError):
+        if not S_ISREG((home / NAME).stat().st_mode):  # a FIFO, say
+            raise sqlite3.OperationalError(f"{NAME} is not a file")
     uri = (home / NAME).absolute().as_uri() + "?mode=rw"
     return sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)
 
@@ -95,6 +106,7 @@ def _made(store: Store, home: Path) -> sqlite3.Connection:
         state = _judged(db)
         if state in ("newer", "foreign", "damaged"):
             db.close()
+            demand_readable(home)
             _rename(home, state, store.clock)
             db = _connect_or_create(home)
         if state != "ready":
@@ -156,7 +168,18 @@ def set_aside(home: Path, file: tuple[int, int] | None, clock: Callable[[], int]
     """Rename a damaged index, unless somebody did so first and another `file` stands there."""
     with alone(home):
         if file is not None and identity(home) == file:
+            demand_readable(home)
             _rename(home, "damaged", clock)
+
+
+def demand_readable(home: Path) -> None:
+    """Raise OSError where the disk does not give the file back: SQLite may call that damage."""
+    fd = open_file(home / NAME)
+    try:
+        while os.read(fd, _READ):
+            pass
+    finally:
+        os.close(fd)
 
 
 def drop(home: Path) -> None:
@@ -191,6 +214,26 @@ def _rename(home: Path, why: str, clock: Callable[[], int]) -> None:
         for suffix in _BESIDE:
             if NAME + suffix in names:
                 os.rename(NAME + suffix, to + suffix, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+        if why == "damaged":
+            _leave_newest(folder)
+
+
+def _leave_newest(home: Folder) -> None:
+    """Delete old damaged copies: all they held is made from the tapes again."""
+    kept: dict[str, list[str]] = {}
+    for name in home.names():
+        found = _DAMAGED.match(name)
+        if found:
+            kept.setdefault(found[1], []).append(name)
+    times = {stem: max(_modified(home, name) for name in names) for stem, names in kept.items()}
+    for stem in sorted(kept, key=lambda one: (one.split(".")[2], times[one]))[:-_COPIES]:
+        for name in kept[stem]:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=home.fd)
+
+
+def _modified(home: Folder, name: str) -> int:
+    return os.stat(name, dir_fd=home.fd, follow_symlinks=False).st_ctime_ns
 
 
 @contextmanager

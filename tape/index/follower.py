@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from ..refs import Changes
     from ..store import Store
     from ..tape import Tape
+    from ..writer import Opening
     from .reading import Run
     from .tally import TapeRow
 
@@ -56,11 +58,18 @@ def silent() -> Iterator[Progress]:
 class Index:
     """The projection of one store, for one thread; its file is opened at the first use.
 
-    `telling` is asked for somebody to tell how far reading tapes that came has got.
+    `telling` is asked for somebody to tell how far reading tapes that came has got. Lines of these
+    that changed on the disk are told to `skipped`.
     """
 
-    def __init__(self, store: Store, folder: Path | None = None, telling: Telling = silent) -> None:
-        self._store, self.telling = store, telling
+    def __init__(
+        self,
+        store: Store,
+        folder: Path | None = None,
+        telling: Telling = silent,
+        skipped: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._store, self.telling, self._skipped = store, telling, skipped
         self._home = folder or store.path
         self._db: Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -84,22 +93,23 @@ class Index:
             with suppress(OSError):
                 drop(self._home)
 
-    def moved(self, tape: str) -> None:
+    def moved(self, tape: Opening, changes: Changes) -> None:
         """Catch the tape up, at most once a second: while it is being written readers do so too."""
         now = self._store.clock()
         with suppress(*_SKIPPED):
-            if abs(now - self._caught.get(tape, -_SECOND)) >= _SECOND or not self._is_current():
-                self._caught[tape] = now
-                self._do(lambda db: self._read(db, tape))
+            if abs(now - self._caught.get(tape.id, -_SECOND)) >= _SECOND or not self._is_current():
+                self._caught[tape.id] = now
+                self._do(lambda db: self._take_changes(db, tape, changes))
+                changes.clear()
 
-    def ended(self, tape: str) -> None:
+    def ended(self, tape: Opening, changes: Changes | None) -> None:
         """Catch the tape up and, when it was the last one's end, take it out of the writers."""
-        self._writing[tape] -= 1
+        self._writing[tape.id] -= 1
 
         def work(db: Connection) -> None:  # both on one file: another may take its place
-            self._read(db, tape)
-            if self._writing[tape] <= 0:
-                self._leave(db, [self._entry(tape)])
+            self._take_changes(db, tape, changes)
+            if self._writing[tape.id] <= 0:
+                self._leave(db, [self._entry(tape.id)])
 
         with suppress(*_SKIPPED):
             self._do(work)
@@ -145,6 +155,13 @@ class Index:
     def labelled(self, name: str) -> list[tuple[str, str]]:
         """Return folder and entry of each label of this name; raise as `catch_up` does."""
         return self.answer(lambda db: tables.labelled(db, name))
+
+    def is_complete(self) -> bool:
+        """Tell whether all that stands in `tapes/` was read when it changed last.
+
+        False also for the tenth of a second after a change. Raises as `catch_up` does.
+        """
+        return self.answer(lambda db: tables.seen(db) == _mtime(self._store))
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -220,6 +237,25 @@ class Index:
             return False
         return True
 
+    def _take_changes(self, db: Connection, tape: Opening, changes: Changes | None) -> None:
+        """Take in what was changed, or else all of the tape that is not known yet.
+
+        So a move in a tape of a thousand branches costs what one in a tape of two does. Whatever
+        others change meanwhile they take in themselves, or the next reader does.
+        """
+        if changes is None or not self._is_kept(db, tape) or not _took_in(db, tape, changes):
+            self._read(db, tape.id)
+
+    def _is_kept(self, db: Connection, tape: Opening) -> bool:
+        """Tell whether this is the tape that is kept under its id: somebody may have copied it."""
+        place = tables.location(db, tape.id)
+        if place is None or not place.folder:
+            return False
+        with suppress(OSError):
+            there = (self._store.tapes / place.folder).stat()
+            return os.path.samestat(there, os.fstat(tape.folder.fd))
+        return False
+
     def _read(self, db: Connection, tape: str) -> None:
         where = self._locate(db, tape)
         with self._store.open_folder(where.folder) as opened:
@@ -284,36 +320,43 @@ class Index:
         if gone:
             with immediate(db):
                 tables.forget(db, gone)
-        if all(taken) and time_ns() - mtime > _SETTLED:
+        if all(taken) and time_ns() - mtime > _SETTLED and not self._store.links():
             with immediate(db):
                 tables.see(db, mtime)
 
     def _take_in(self, db: Connection, where: Location, held: dict[str, Location]) -> bool:
         """Read the tape in a folder and note it in `held`; tell whether that could be done.
 
-        Of a tape that stands in two folders, because somebody copied one, the first counts.
+        Of a tape that stands in two folders, because somebody copied one, the first counts, and
+        the other one is looked at each time.
         """
         try:
             with self._store.open_folder(where.folder) as tape:
-                if tape.id not in held or where.folder < held[tape.id].folder:
-                    _keep(db, tape, where)
+                before = held.get(tape.id)
+                if before is None or where.folder < before.folder:
+                    _keep(db, tape, where, self._skipped)
                     _settle(db, tape.id, where)
                     held[tape.id] = where
         except (OSError, TapeError):  # a damaged or newer one must not hide the others
             return False
-        return True
+        return before is None
 
 
-def _keep(db: Connection, tape: Tape, where: Location) -> None:
+def _keep(
+    db: Connection,
+    tape: Tape,
+    where: Location,
+    skipped: Callable[[str], None] = lambda _: None,
+) -> None:
     """Bring all that is kept of a tape up to date, run by run.
 
     Locks nobody out while reading, or for nothing new; goes on from there when another was faster.
     """
-    while not _caught_up(db, tape, where):
+    while not _caught_up(db, tape, where, skipped):
         pass
 
 
-def _caught_up(db: Connection, tape: Tape, where: Location) -> bool:
+def _caught_up(db: Connection, tape: Tape, where: Location, skipped: Callable[[str], None]) -> bool:
     """Read and keep what is new; tell whether nobody else did so meanwhile."""
     from .reading import runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
     from .tally import known  # noqa: PLC0415
@@ -321,7 +364,7 @@ def _caught_up(db: Connection, tape: Tape, where: Location) -> bool:
     refs, old = tape.refs(), tables.known(db, tape.id)
     phases = tables.phases(db, tape.id)
     before, last = set(phases), None
-    for run in runs(tape, refs, phases, tables.redacted(db, tape.id)):
+    for run in runs(tape, refs, phases, tables.redacted(db, tape.id), skipped=skipped):
         if last is not None:
             with immediate(db):
                 if not _added(db, tape.id, last):
@@ -339,6 +382,40 @@ def _caught_up(db: Connection, tape: Tape, where: Location) -> bool:
         tables.keep(db, new)
         if old is None or not old.row.folder:
             tables.settle(db, tape.id, where)
+    return True
+
+
+def _took_in(db: Connection, tape: Opening, changes: Changes) -> bool:
+    """Read and keep what was changed in a tape; tell whether that was all there is to do.
+
+    It is not for a tape or a phase that the index does not know the beginning of, nor when another
+    program was faster.
+    """
+    from .reading import runs  # noqa: PLC0415 (most commands write nothing)
+    from .tally import Tally, branch_row  # noqa: PLC0415
+
+    before = tables.phases(db, tape.id, changes.phases)
+    phases = dict(before)
+    if not changes.phases <= before.keys() | changes.begun:
+        return False
+    redacted = tables.redacted(db, tape.id)
+    for run in runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
+        with immediate(db):
+            if not _added(db, tape.id, run):
+                return False
+    with immediate(db):
+        refs = tape.journal.read()  # under the lock, so that the newest move is kept last
+        if tables.phases(db, tape.id, changes.phases) != phases:
+            return False
+        moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
+        tables.change_tape(
+            db,
+            tape.id,
+            refs,
+            [branch_row(tape.phases, move, refs, phases) for move in moves],
+            {name: refs.labels.get(name) for name in changes.labels},
+            [(before.get(name, Tally()), tally) for name, tally in phases.items()],
+        )
     return True
 
 

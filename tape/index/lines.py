@@ -108,7 +108,7 @@ def _insert(db: Connection, lines: Sequence[Line], phase: int) -> None:
                 offset,
                 length,
                 min(head.n, _INTEGER),
-                _time(head.time),
+                micros(head.time),
                 types[head.type],
             )
             for key, (offset, length, head, _, _) in keyed
@@ -142,13 +142,6 @@ def _types(db: Connection, names: set[str]) -> dict[str, int]:
     for name in sorted(names - found.keys()):
         found[name] = db.execute("INSERT INTO types (name) VALUES (?)", (name,)).lastrowid or 0
     return found
-
-
-def _time(text: str) -> int:
-    try:
-        return micros(text)
-    except ValueError:  # of the shape of a time, but a day that never was
-        return 0
 
 
 def reset(db: Connection, tape: str) -> None:

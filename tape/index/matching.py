@@ -1,7 +1,8 @@
 """Full text over all tapes: ranked in SQLite, shown from the lines themselves.
 
 Invariant: of the transcripts only the lines of the hits that are returned are read. A hit whose
-line no longer says what was asked for, because it was redacted just now, is left out.
+line no longer says what was asked for, because it was redacted just now or changed on the disk, is
+left out; the latter is said.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ..checked import ADVICE
 from ..clock import stamp
-from ..errors import TapeError
+from ..damage import warn_of_damage
+from ..errors import Damaged, TapeError
 from ..glance.excerpts import excerpts
 from ..glance.ranking import Hit, best
-from ..line import read_header
+from ..line import data_holds, is_going, read_header
 from .contents import contents
 from .erasing import erase
 
@@ -89,11 +92,23 @@ def _match(hit: Hit, snippet: str, marks: tuple[tuple[int, int], ...]) -> Match:
 
 
 def _words(store: Store, hit: Hit) -> Words | None:
-    """Return the text of a hit from its line; None where that is not what it was."""
+    """Return the text of a hit from its line; None where that is not what it was.
+
+    Of what went just now nothing is said; what was changed on the disk is a DamageWarning.
+    """
     try:
         with store.open_folder(hit.folder) as tape, tape.phases.open(hit.phase) as file:
             line = file.read(hit.offset, hit.offset + hit.length)
-        header = read_header(line)
-    except (OSError, TapeError):  # moved, damaged or gone in this moment
+    except (OSError, TapeError):  # moved or gone in this moment
         return None
-    return contents(header, line).words if header.id == hit.entry else None
+    try:
+        header = read_header(line)
+        if header.id != hit.entry:
+            raise Damaged("another one stands there")
+        if not data_holds(line, header) and not is_going(line, header):
+            raise Damaged("its data does not match its hash")
+    except TapeError as error:
+        place = f"{hit.tape[:8]} {hit.phase}: line at byte {hit.offset} skipped"
+        warn_of_damage(f"{place}: entry {hit.entry[:12]}: {error}; {ADVICE}")
+        return None
+    return contents(header, line).words

@@ -7,23 +7,26 @@ redaction names are read as if their data were gone, also while it is not.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..checked import ADVICE
 from ..errors import Damaged, NewerFormat, NotFound
-from ..line import Header, read_header
-from ..phase import ORIGIN
+from ..line import Header, data_holds, is_going, read_header
+from ..phase import ORIGIN, number
 from .contents import NOTHING, Contents, contents
 from .tally import Known, Tally, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from ..phase import PhaseFile
     from ..refs import Refs
     from ..tape import Tape
+    from ..writer import Opening
 
 _LINES, _BYTES = 4_096, 1 << 22
 """What one run holds at most, but for one line of any length."""
@@ -54,22 +57,27 @@ class Run(NamedTuple):
 
 
 def runs(
-    tape: Tape,
+    tape: Opening,
     refs: Refs,
     phases: dict[str, Tally],
     redacted: AbstractSet[str] = frozenset(),
+    *,
+    only: AbstractSet[str] | None = None,
+    skipped: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Run]:
     """Yield what is new in the phases that refs name, in order, and in a copied past.
 
     `phases` holds what is known of each and is brought up to date; phases that went go from it.
-    Readers ignore phases that no ref names: they are not committed.
+    Readers ignore phases that no ref names: they are not committed. With `only`, names of committed
+    phases, no other is looked at; the phases that new ones start from must be among these. Lines
+    that changed on the disk say nothing, and are told to `skipped`.
     """
-    committed = refs.phases() | {ORIGIN}
+    committed = refs.phases() | {ORIGIN} if only is None else only
     there: dict[str, Tally] = {}
-    for name in tape.phases.with_origin():
+    for name in tape.phases.with_origin() if only is None else sorted(only, key=number):
         if name in committed:
             with suppress(NotFound), tape.phases.open(name) as file:  # a folder without its file
-                reader = _Reader(tape, file, {**phases, **there}, redacted)
+                reader = _Reader(tape, file, ChainMap(there, phases), redacted, skipped)
                 for run in reader.runs(phases.get(name)):
                     there[name] = run.after
                     yield run
@@ -81,10 +89,11 @@ def runs(
 class _Reader(NamedTuple):
     """One phase being read."""
 
-    tape: Tape
+    tape: Opening
     file: PhaseFile
     phases: Mapping[str, Tally]
     redacted: AbstractSet[str]
+    skipped: Callable[[str], None]
 
     def runs(self, before: Tally | None) -> Iterator[Run]:
         """Go on where the tally stops: anew when its last line is not where it was."""
@@ -113,13 +122,27 @@ class _Reader(NamedTuple):
         """Count one line; what is no entry of a format we know is passed over, as readers do."""
         try:
             header = read_header(line)
-        except (Damaged, NewerFormat):
+        except (Damaged, NewerFormat) as error:
+            self._tell(offset, line, str(error))
             return None
-        told = NOTHING if header.id in self.redacted else contents(header, line)
+        holds = data_holds(line, header)
+        if not holds and not is_going(line, header) and not self._is_named(header):
+            self._tell(offset, line, "its data does not match its hash")
+        gone = header.id in self.redacted or not holds
+        told = NOTHING if gone else contents(header, line)
         tally.add(offset, header, told)
         if tally.entries == 1 and told.base is not None:
             tally.home = self._place_at(*told.base)
         return Line(offset, len(line), header, told, tally.place)
+
+    def _is_named(self, header: Header) -> bool:
+        """Tell whether a redaction names an entry: what changed in it is being overwritten."""
+        return header.id in self.redacted or header.id in self.tape.phases.redacted_ids()
+
+    def _tell(self, offset: int, line: bytes, why: str) -> None:
+        entry = line[7:19].decode("ascii", "replace")
+        place = f"{self.tape.id[:8]} {self.file.name}: line at byte {offset} skipped"
+        self.skipped(f"{place}: entry {entry}: {why}; {ADVICE}")
 
     def _place_at(self, phase: str, offset: int) -> str | None:
         """Return where the tape worked at the entry a phase goes on from."""

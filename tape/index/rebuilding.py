@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from .. import disk
+from ..damage import warn_of_damage
 from ..disk import Folder
 from ..errors import Busy
 from . import tables
@@ -33,8 +34,9 @@ def rebuilt(store: Store, progress: Callable[[int, int], None]) -> int:
     """Read all tapes into a new index and return how many it holds; `progress` gets done, total.
 
     Memory does not grow with the store. Cut short, it leaves the old index as it was, and a folder
-    that the next rebuilding removes. Raises Busy while another one is at work, OSError or
-    sqlite3.Error where it cannot be written, NewerFormat or Damaged of the store itself.
+    that the next rebuilding removes. Lines that changed on the disk are a DamageWarning each.
+    Raises Busy while another one is at work, OSError or sqlite3.Error where it cannot be written,
+    NewerFormat or Damaged of the store itself.
     """
     store.check()
     beside = store.path / _BESIDE
@@ -61,7 +63,7 @@ def _only_one(store: Store) -> Iterator[None]:
 
 
 def _made(store: Store, beside: Path, progress: Callable[[int, int], None]) -> int:
-    with closing(Index(store, beside)) as index:
+    with closing(Index(store, beside, skipped=warn_of_damage)) as index:
         index.fill(progress)
         index.learn(store.path / NAME)
         count = index.answer(tables.count)

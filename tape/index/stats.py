@@ -127,10 +127,18 @@ _COUNTED = f"""
     AND (:model IS NULL OR instr(lower({_MODEL}), lower(:model)))
 """  # noqa: S608 (our own names)
 _USAGE = "FROM usage u JOIN entries e ON e.key = u.entry"
-_SPENT = """
-    count(*), sum(u.input), sum(u.output), sum(u.reasoning), sum(u.cache_read),
-    sum(u.cache_write), sum(u.total), sum(u.cost), sum(u.cost IS NULL), sum(u.duration_ms)
-"""
+
+
+def _whole(column: str) -> str:
+    """Return the sum of a column: exact to 2^53, and never more than a column holds."""
+    return f"CASE WHEN count({column}) THEN CAST(total({column}) AS INTEGER) END"
+
+
+_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write", "total")
+_SPENT = (
+    f"count(*), {', '.join(_whole(f'u.{name}') for name in _TOKENS)}, "
+    f"sum(u.cost), sum(u.cost IS NULL), {_whole('u.duration_ms')}"
+)
 _CALLS = """
     FROM calls c JOIN entries e ON e.key = c.entry
     LEFT JOIN (SELECT NULL AS provider, NULL AS model) u
@@ -144,7 +152,7 @@ _ASKED = """
     ) w ON w.key = c.entry LEFT JOIN usage u ON u.entry = w.asked
 """
 """Calls with the usage of the newest answer before them in their phase: that asked for them."""
-_RAN = "count(*), sum(c.is_error), sum(c.duration_ms)"
+_RAN = f"count(*), sum(c.is_error), {_whole('c.duration_ms')}"
 
 
 def statistics(

@@ -9,23 +9,44 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import astuple
 
 from ..phase import ORIGIN
-from .tally import COLUMNS, BranchRow, Known, Tally, TapeRow
+from .tally import COLUMNS, BranchRow, Known, Tally, TapeRow, is_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from sqlite3 import Connection
+
+    from ..refs import Refs
 
 _ROW = (
     "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
     "branches, cost"
 )
 _TALLY = COLUMNS.replace(" last", " lower(hex(last))")
+
+# What `tally.known` says of a tape, from the tables instead of all of its phases.
+_HEADS = """
+    UPDATE tapes SET branches = ?2,
+    updated = coalesce((SELECT max(time) FROM branches WHERE tape = ?1), created) WHERE id = ?1
+"""
+_OWN = f"FROM phases WHERE tape = ?1 AND name <> '{ORIGIN}'"
+_FIRST = "ORDER BY CAST(name AS INTEGER) LIMIT 1"
+_LINES = f"""
+    UPDATE tapes SET cost = ?2, entries = (SELECT coalesce(sum(entries), 0) {_OWN}),
+    model = (SELECT model {_OWN} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1),
+    cwd = coalesce((SELECT cwd {_OWN} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''),
+    project = (SELECT project {_OWN} AND project <> '' {_FIRST}) WHERE id = ?1
+"""  # noqa: S608 (our own names)
+_TITLE = f"""
+    UPDATE tapes SET title = coalesce(?2, (SELECT prompt {_OWN} AND prompt <> '' {_FIRST}))
+    WHERE id = ?1
+"""  # noqa: S608 (our own names)
 
 
 class Location(NamedTuple):
@@ -146,13 +167,16 @@ def known(db: Connection, tape: str) -> Known | None:
     )
 
 
-def phases(db: Connection, tape: str) -> dict[str, Tally]:
-    """Return how far each phase of a tape was read, and what it told."""
-    found = db.execute(
+def phases(db: Connection, tape: str, names: Iterable[str] | None = None) -> dict[str, Tally]:
+    """Return how far each phase of a tape, or each of these, was read, and what it told."""
+    if names is not None:
+        found = [(name, phase(db, tape, name)[1]) for name in names]
+        return {name: tally for name, tally in found if tally is not None}
+    rows = db.execute(
         f"SELECT name, {_TALLY} FROM phases WHERE tape = ? ORDER BY key",  # noqa: S608 (ours)
         (bytes.fromhex(tape),),
     )
-    return {name: Tally(*values) for name, *values in found}
+    return {name: Tally(*values) for name, *values in rows}
 
 
 def phase(db: Connection, tape: str, name: str) -> tuple[int | None, Tally | None]:
@@ -200,18 +224,56 @@ def keep(db: Connection, new: Known) -> None:
         (*astuple(new.row)[2:], key),
     )
     db.execute("DELETE FROM branches WHERE tape = ?", (key,))
-    db.executemany(
-        "INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (key, name, phase, entry and bytes.fromhex(entry), n, *rest)
-            for name, phase, entry, n, *rest in new.branches
-        ],
-    )
+    _insert_branches(db, key, new.branches)
     db.execute("DELETE FROM labels WHERE tape = ?", (key,))
     db.executemany(
         "INSERT INTO labels VALUES (?, ?, ?)",
         [(key, name, bytes.fromhex(entry)) for name, entry in new.labels],
     )
+
+
+def _insert_branches(db: Connection, tape: bytes, rows: Iterable[BranchRow]) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (tape, name, phase, entry and bytes.fromhex(entry), n, *rest)
+            for name, phase, entry, n, *rest in rows
+        ],
+    )
+
+
+def change_tape(
+    db: Connection,
+    tape: str,
+    refs: Refs,
+    branches: Iterable[BranchRow],
+    labels: Mapping[str, str | None],
+    tallies: Iterable[tuple[Tally, Tally]],
+) -> None:
+    """Change what is said of a tape where something changed, and nothing else.
+
+    `labels` maps names to entry ids, None for a label that was removed; `tallies` holds what was
+    known of each phase that was read, and what is known now. The outcome is that of `keep`.
+    """
+    key = bytes.fromhex(tape)
+    _insert_branches(db, key, branches)
+    db.execute(
+        "UPDATE branches SET current = (name = ?2) WHERE tape = ?1 AND current <> (name = ?2)",
+        (key, refs.current),
+    )
+    db.executemany(
+        "DELETE FROM labels WHERE tape = ? AND name = ?", [(key, name) for name in labels]
+    )
+    db.executemany(
+        "INSERT INTO labels VALUES (?, ?, ?)",
+        [(key, name, bytes.fromhex(entry)) for name, entry in labels.items() if is_id(entry)],
+    )
+    db.execute(_HEADS, (key, len(refs.branches)))
+    if any(old != new for old, new in tallies):
+        costs = db.execute(f"SELECT cost {_OWN} AND cost IS NOT NULL", (key,))
+        amounts = [amount for (amount,) in costs]
+        db.execute(_LINES, (key, fsum(amounts) if amounts else None))
+    db.execute(_TITLE, (key, refs.title))
 
 
 def settle(db: Connection, tape: str, where: Location) -> None:

@@ -6,7 +6,8 @@ Invariant: reading on gives the same as reading anew, also to the last bit of a 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from math import fsum
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from msgspec import Struct
 
@@ -17,7 +18,10 @@ from ..reference import is_prefix
 from ..text import title_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..line import Header
+    from ..phase import Phases
     from ..refs import Move, Refs
     from ..tape import Tape
     from .contents import Contents, Spent
@@ -132,16 +136,19 @@ class BranchRow(NamedTuple):
     pinned: bool
 
 
-def _is_id(text: str) -> bool:
-    return len(text) == _ID and is_prefix(text)
+def is_id(text: str | None) -> TypeGuard[str]:
+    """Tell whether a label names an entry by its whole id."""
+    return text is not None and len(text) == _ID and is_prefix(text)
 
 
 def known(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> Known:
     """Return what is kept of a tape whose phases were read."""
-    branches = tuple(_branch(tape, moves[-1], refs, phases) for moves in refs.branches.values())
+    branches = tuple(
+        branch_row(tape.phases, moves[-1], refs, phases) for moves in refs.branches.values()
+    )
     own = {name: tally for name, tally in phases.items() if name != ORIGIN}
     row = _row(tape, folder, refs, own, branches)
-    labels = ((name, entry) for name, entry in refs.labels.items() if _is_id(entry))
+    labels = ((name, entry) for name, entry in refs.labels.items() if is_id(entry))
     return Known(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
 
 
@@ -161,11 +168,12 @@ def _row(
         model=max(tallies, key=lambda tally: tally.answered).model,
         entries=sum(tally.entries for tally in tallies),
         branches=len(refs.branches),
-        cost=sum(costs) if costs else None,
+        cost=fsum(costs) if costs else None,
     )
 
 
-def _branch(tape: Tape, move: Move, refs: Refs, phases: dict[str, Tally]) -> BranchRow:
+def branch_row(files: Phases, move: Move, refs: Refs, phases: Mapping[str, Tally]) -> BranchRow:
+    """Return the row of the branch that made this move last."""
     current, entry, n, time = move.branch == refs.current, None, None, None
     if move.pin is None:
         tally = phases.get(move.phase)
@@ -173,6 +181,6 @@ def _branch(tape: Tape, move: Move, refs: Refs, phases: dict[str, Tally]) -> Bra
             entry, n, time = tally.last, tally.n, tally.time
     else:
         with suppress(TapeError):  # damage is for `tape verify` to name; the others are shown
-            pinned = at(tape.phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
+            pinned = at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
             entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
     return BranchRow(move.branch, move.phase, entry, n, time, current, move.pin is not None)

@@ -139,8 +139,9 @@ class Anew:
             fields["pin"] = {"offset": at, "entry": self._ids.get(entry, entry)}
         if fields.get("entry"):
             fields["entry"] = self._ids.get(fields["entry"], fields["entry"])
-        if fields.get("title"):
-            fields["title"] = masked(fields["title"]).text
+        for said in ("title", "why"):
+            if fields.get(said):
+                fields[said] = masked(fields[said]).text
         return encode(fields)
 
     def header(self) -> Header:

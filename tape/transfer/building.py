@@ -10,6 +10,9 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, BinaryIO
 
+import msgspec
+from msgspec import Struct
+
 from .. import disk
 from ..blobs import Blobs
 from ..entries import Anchor
@@ -20,6 +23,7 @@ from ..refs import REFS, fold
 from ..summaries import FILE as ANCHOR_PAGE
 from ..summaries import page
 from ..tape import INFO
+from ..verify import odd_time
 
 if TYPE_CHECKING:
     from ..disk import Folder
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 _PHASE = re.compile(r"[0-9]{4,}-[a-z0-9][a-z0-9._-]{0,63}\Z")
 _FOLDERS = ("phases", "blobs", "locks", "quarantine")
 _BUFFER = 1 << 20
+
+
+class _Timed(Struct):
+    time: str
 
 
 class Building:
@@ -71,6 +79,7 @@ class Building:
     def entry(self, raw: bytes) -> Header:
         """Write an entry line, without its newline, and return its header; raise as `verify`."""
         header = verify(raw)
+        refuse_odd(header.time)
         if self._file is None or self.refs:
             raise Damaged("an entry stands here, outside of any phase")
         self._file.write(raw + b"\n")
@@ -91,6 +100,7 @@ class Building:
         """Write a line of the journal, with its newline."""
         if fold(line).size != len(line):
             raise Damaged(f"a line of {REFS} that does not match its hash")
+        refuse_odd(msgspec.json.decode(line, type=_Timed).time)
         if not self.refs:
             self.close()
             self.first_ref = number
@@ -132,3 +142,9 @@ class Building:
                 file.flush()
                 if self.folder.durable:
                     disk.sync(file.fileno())
+
+
+def refuse_odd(time: str) -> None:
+    """Raise Damaged for a tape's time text that is no moment."""
+    for _, message in odd_time(time):
+        raise Damaged(message)

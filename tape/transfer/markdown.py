@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..blocks import ToolCall
 from ..clock import moment
+from ..commonmark import code, escaped
 from ..entries import Assistant, SideUsage, ToolResult
 from ..errors import Damaged
 from ..line import decode, read_header
@@ -67,7 +68,7 @@ def _entries(
     tape: Tape, head: Head, masks: Masks | None, skipped: Callable[[str], None]
 ) -> Iterator[Entry]:
     for segment in tape.path(head):
-        for offset, line in segment.lines():
+        for offset, line in segment.checked_lines(skipped):
             try:
                 line.decode()  # raw parts of an entry are not looked at by the decoder
                 yield _entry(line, segment.source, masks)
@@ -105,12 +106,13 @@ def _note(facts: _Facts, entry: Entry) -> None:
 
 def _header(tape: Tape, head: Head, facts: _Facts, masks: Masks | None) -> Iterator[str]:
     title = tape.title() or "A session"
-    yield f"# {escape(fitted(masked(title).text if masks else title, 200), quote=False)}"
+    shown = fitted(masked(title).text if masks else title, 200)
+    yield f"# {escaped(shown)}"
     yield ""
     yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"
     yield f"- {moment(facts.first)} to {moment(facts.last)} UTC"
     if facts.models:
-        yield f"- Models: {', '.join(f'`{model}`' for model in facts.models)}"
+        yield f"- Models: {', '.join(code(fitted(model, 200)) for model in facts.models)}"
     if facts.cost is not None:
         yield f"- Cost: ${facts.cost:.2f}"
     yield ""

@@ -34,7 +34,7 @@ class MaskedJson(NamedTuple):
 
 
 _ASSIGNMENT = "assignment"
-_NAME = re.compile(rb"(?i:key|secret|token|pass|authorization)")
+_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
 """Stands in the name of a member whose value is secret by that name."""
 _ESCAPED = (b"\\u00", b"\\/")
 """In a string that hides its letters no hint can be seen."""
@@ -45,15 +45,23 @@ _STRUCTURE = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$blob":'})
 
 def masked(text: str) -> Masked:
     """Return a text with its secrets masked."""
-    return _masked(text, _possible(text.lower()))
+    return _masked(text, _possible(text))
 
 
-def _possible(lower: str) -> list[Pattern]:
-    """Return the patterns that can match in a text, given in lower case."""
-    found = [one for one in PATTERNS if any(hint in lower for hint in one.hints)]
+def _possible(text: str) -> list[Pattern]:
+    """Return the patterns that can match in a text or in JSON."""
+    lower = text.lower()
+    found = [one for one in PATTERNS if _can_match(one, text, lower)]
     if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNED.search(lower):
         return [one for one in found if one.kind != _ASSIGNMENT]
     return found
+
+
+def _can_match(pattern: Pattern, text: str, lower: str) -> bool:
+    for hint in pattern.hints:
+        if hint in lower:
+            return True
+    return not pattern.hints and pattern.expression.search(text) is not None
 
 
 def _masked(text: str, patterns: list[Pattern]) -> Masked:
@@ -89,7 +97,7 @@ def masked_json(
     if any(escape in data for escape in _ESCAPED):
         patterns = list(PATTERNS)
     else:
-        patterns = _possible(data.lower().decode("utf-8", "replace"))
+        patterns = _possible(data.decode("utf-8", "replace"))
     if not patterns:
         return MaskedJson(data, 0)
     secrets = 0

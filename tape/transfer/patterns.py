@@ -1,6 +1,8 @@
 """What secrets look like: the whole knowledge of `masking`, as data.
 
-Each pattern is narrow enough to leave hashes, ids, pictures in base64 and plain source alone.
+Each pattern is narrow enough to leave hashes, ids, pictures in base64 and plain source alone. The
+beginnings of keys are those that the providers publish. No pattern takes longer than in proportion
+to the text: what repeats is bounded, or cannot match in two ways.
 """
 
 from __future__ import annotations
@@ -14,21 +16,50 @@ class Pattern(NamedTuple):
 
     kind: str
     hints: tuple[str, ...]
-    """Lower-case words of which one stands wherever the expression can match."""
+    """Lower-case words of which one stands wherever the expression can match.
+
+    Without any the expression itself is looked for, in JSON too.
+    """
     expression: re.Pattern[str]
     """What of its match is secret is its group `secret`, the whole match where it has none."""
 
 
-_START = r"(?<![A-Za-z0-9_-])"
+_START = r"(?<![A-Za-z0-9])"
+_WRAP = r"(?:(?:\\?\r?\n|\\{1,4}n)[ \t]{0,20})?"
+"""Where a line may have been broken amid a key."""
 _REAL = (
-    r"(?!(?i:\[redacted:|[$<{%*(]|\.\.\.|x{3}|(?:your|my|example|changeme|change_me|password|passwd"
-    r"|secret|redacted|none|null|true|false|undefined|test|str|string)\b|your[_-]))"
+    r"(?!(?i:\[?redacted|[$<{%*([&]|\.\.\.|…|x{3}|(?:your|my|example|changeme|change_me|placeholder"
+    r"|password[0-9]?|passwd|pass|secret|hidden|masked|none|null|nil|true|false|undefined|test|str"
+    r"|string|bytes|int|integer|number|bool|boolean|any|object|optional|required|missing|invalid"
+    r"|incorrect|wrong|unknown|empty|expired|enabled|disabled|yes|no|on|off|default|text|varchar"
+    r"|secretstr|secretbytes|self|this|args|opts|options|config|settings|env|os|process|await|new|function"
+    r"|lambda|input|getpass|prompt|the|to|for|and|or|is|as|in|with|of|flag|option|from|must|not"
+    r"|field|value|file|stdin|reset|hash|len|type|return|if|else)(?![A-Za-z0-9@#!$%^&*-])"
+    r"|your[_-]|my[_-]|example[_-]|os\.|process\.|self\.|this\.|config\.|settings\.|env\."
+    r"|new[ ]|get_?[a-z]*\())"
 )
 """Not what stands in a manual or a script where a secret would stand."""
 _RANDOM = r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])"
 """With letters and digits, as what was drawn by a machine has them."""
-_IS = r"[\"'\\]{0,4}\s{0,3}[:=]\s{0,3}[\"'\\]{0,4}"
-_WORD = r"(?P<secret>[A-Za-z0-9/+_.~=-]{16,}+)(?![(\[])"
+_NO_MEMBER = r"(?![A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,9}(?![\w/+~=-]))"
+"""Not a member of something: `user.password2`."""
+_NO_CODE = (
+    r"(?![A-Za-z_]{1,60}[0-9]{0,2}(?![A-Za-z0-9/+~=.$!@#%^&*-]))"  # a variable
+    + _NO_MEMBER
+)
+_FLAGS = ("-password", "-passwd", "-pass", "-token", "-secret", "-key", "-api", "-credential")
+_QUOTES = r"[\"'\\]{0,8}"
+_IS = _QUOTES + r"\s{0,3}(?::=|=>|[:=])\s{0,3}" + _QUOTES
+_END = r"(?![(\[])"
+_WORD = r"(?P<secret>[A-Za-z0-9/+_.~=%-]{8,}+)" + _END
+_PHRASE = r"(?:password|passwd|passphrase|passcode|(?<![a-z])pass|(?<=[_-])pwd|\bpwd(?!=[/~.]))"
+_NAMED = (
+    r"(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key|account[_-]?key"
+    r"|encryption[_-]?key|signing[_-]?key|master[_-]?key|subscription[_-]?key|license[_-]?key"
+    r"|app[_-]?key|client[_-]?key|(?<=x-goog-)key|secret|credentials?|_auth"
+    r"|(?<!page)(?<!page[_-])(?<!cursor[_-])(?<!continuation[_-])(?<!continuation)token)"
+    r"(?:[_-]?(?:key[_-]?base|base|value|string))?"
+)
 
 
 def _key(kind: str, expression: str, *hints: str) -> Pattern:
@@ -41,106 +72,385 @@ def _in(kind: str, expression: str, *hints: str) -> Pattern:
     return Pattern(kind, hints, re.compile(f"(?is:{expression})"))
 
 
+def _run(chars: str, least: int) -> str:
+    """Return what matches at least so many characters, among which lines may break."""
+    return rf"(?:[{chars}]{_WRAP}){{{least - 1}}}[{chars}]+"
+
+
+_ALNUM, _URL, _HEX = "A-Za-z0-9", "A-Za-z0-9_-", "0-9a-fA-F"
+
+KEYS: tuple[tuple[str, str, str, int], ...] = (
+    ("anthropic", "sk-ant-", _URL, 20),
+    ("openrouter", "sk-or-", _URL, 32),
+    ("openai", "sk-proj-", _URL, 20),
+    ("openai", "sk-svcacct-", _URL, 20),
+    ("openai", "sk-admin-", _URL, 20),
+    ("openai", "sess-", _ALNUM, 32),
+    ("google", "AIza", _URL, 35),
+    ("google", "ya29.", "A-Za-z0-9_.-", 20),
+    ("google", "GOCSPX-", _URL, 20),
+    ("google", "1//0", _URL, 40),
+    ("github", "ghp_", _ALNUM, 36),
+    ("github", "gho_", _ALNUM, 36),
+    ("github", "ghu_", _ALNUM, 36),
+    ("github", "ghs_", _ALNUM, 36),
+    ("github", "ghr_", _ALNUM, 36),
+    ("github", "github_pat_", "A-Za-z0-9_", 40),
+    ("gitlab", "GR1348941", _URL, 20),
+    ("slack", "xapp-", "A-Za-z0-9-", 10),
+    ("huggingface", "hf_", _ALNUM, 30),
+    ("huggingface", "api_org_", _ALNUM, 30),
+    ("groq", "gsk_", _ALNUM, 32),
+    ("xai", "xai-", _ALNUM, 32),
+    ("perplexity", "pplx-", _ALNUM, 32),
+    ("replicate", "r8_", _ALNUM, 36),
+    ("nvidia", "nvapi-", _URL, 40),
+    ("cerebras", "csk-", _ALNUM, 32),
+    ("langsmith", "lsv2_", "A-Za-z0-9_", 32),
+    ("tavily", "tvly-", _URL, 20),
+    ("npm", "npm_", _ALNUM, 36),
+    ("docker", "dckr_pat_", _URL, 20),
+    ("docker", "dckr_oat_", _URL, 20),
+    ("heroku", "HRKU-", _URL, 30),
+    ("shopify", "shpat_", _HEX, 32),
+    ("shopify", "shpca_", _HEX, 32),
+    ("shopify", "shppa_", _HEX, 32),
+    ("shopify", "shpss_", _HEX, 32),
+    ("square", "sq0atp-", _URL, 22),
+    ("square", "sq0csp-", _URL, 22),
+    ("square", "sq0idp-", _URL, 22),
+    ("databricks", "dapi", "0-9a-f", 32),
+    ("linear", "lin_api_", _ALNUM, 32),
+    ("linear", "lin_oauth_", _ALNUM, 32),
+    ("notion", "ntn_", _ALNUM, 40),
+    ("notion", "secret_", _ALNUM, 40),
+    ("figma", "figd_", _URL, 20),
+    ("figma", "figo_", _URL, 20),
+    ("figma", "figu_", _URL, 20),
+    ("vault", "hvs.", _URL, 20),
+    ("vault", "hvb.", _URL, 20),
+    ("vault", "hvr.", _URL, 20),
+    ("supabase", "sbp_", "0-9a-f", 32),
+    ("supabase", "sb_secret_", _URL, 20),
+    ("sentry", "sntrys_", "A-Za-z0-9_+/=-", 32),
+    ("sentry", "sntryu_", "A-Za-z0-9_+/=-", 32),
+    ("newrelic", "NRAK-", _ALNUM, 20),
+    ("newrelic", "NRII-", _URL, 20),
+    ("grafana", "glsa_", "A-Za-z0-9_", 32),
+    ("grafana", "glc_", "A-Za-z0-9_+/=", 32),
+    ("age", "AGE-SECRET-KEY-1", _ALNUM, 40),
+    ("atlassian", "ATATT3", "A-Za-z0-9_=-", 40),
+    ("postman", "PMAK-", "A-Za-z0-9-", 40),
+    ("doppler", "dp.pt.", _ALNUM, 32),
+    ("pulumi", "pul-", "0-9a-f", 32),
+    ("rubygems", "rubygems_", "0-9a-f", 40),
+    ("fly", "fo1_", _URL, 32),
+    ("fly", "fm2_", "A-Za-z0-9_+/=-", 40),
+    ("tailscale", "tskey-", "A-Za-z0-9-", 20),
+    ("netlify", "nfp_", _ALNUM, 32),
+    ("planetscale", "pscale_tkn_", "A-Za-z0-9_.=-", 32),
+    ("planetscale", "pscale_pw_", "A-Za-z0-9_.=-", 32),
+    ("buildkite", "bkua_", _ALNUM, 32),
+    ("circleci", "CCIPAT_", "A-Za-z0-9_", 32),
+    ("dynatrace", "dt0c01.", "A-Z0-9.", 40),
+    ("brevo", "xkeysib-", "A-Za-z0-9-", 40),
+    ("1password", "ops_eyJ", "A-Za-z0-9_=+/-", 40),
+    ("alibaba", "LTAI", _ALNUM, 16),
+)
+"""Provider, how its keys begin, what they go on with, and at least how many characters of that."""
+
 PATTERNS = (
     _in(
         "private-key",
-        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?"
-        r"(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----.*?"
+        r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----|\Z)",
         "private key",
     ),
-    _key("anthropic", r"sk-ant-[A-Za-z0-9_-]{20,}", "sk-ant-"),
-    _key("openrouter", r"sk-or-[A-Za-z0-9_-]{32,}", "sk-or-"),
-    _key("openai", r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}", "sk-"),
-    _key("api-key", r"sk-(?=[A-Za-z]*[0-9])[A-Za-z0-9]{32,}", "sk-"),
-    _key("google", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", "aiza"),
-    _key("google", r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{20,}", "ya29.", "gocspx-"),
-    _key("github", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    _key("github", r"github_pat_[A-Za-z0-9_]{40,}", "github_pat_"),
-    _key("gitlab", r"gl(?:pat|dt|rt|ptt|cbt)-[A-Za-z0-9_.-]{20,}", "gl"),
-    _key("aws", r"(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9/+=])", "akia", "asia"),
+    _in("private-key", r"PuTTY-User-Key-File-\d:.*?(?:Private-MAC:[^\n]*|\Z)", "putty-user-key"),
+    *(
+        _key(kind, re.escape(begins) + _run(chars, least), begins.lower())
+        for kind, begins, chars, least in KEYS
+    ),
+    _key("api-key", r"sk-(?=[A-Za-z]{0,200}[0-9])" + _run(_ALNUM, 32), "sk-"),
+    _key("gitlab", r"gl(?:pat|dt|rtr?|ptt|cbt|oas|soat|ft|imt|agent|ffct|wt)-[\w.-]{20,}", "gl"),
+    _key(
+        "aws",
+        r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9/+=])",
+        "akia",
+        "asia",
+        "abia",
+        "acca",
+    ),
     _in(
         "aws",
         r"secret_?access_?key" + _IS + r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         "secret",
     ),
-    _in("azure", r"AccountKey=(?P<secret>[A-Za-z0-9+/=]{40,})", "accountkey="),
-    _key("slack", r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}", "xox", "xapp-"),
-    _in("slack", r"hooks\.slack\.com/services/(?P<secret>T\w+/B\w+/\w{16,})", "hooks.slack.com"),
-    _key("stripe", r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}", "k_live", "k_test", "whsec_"),
-    _key("huggingface", r"hf_[A-Za-z0-9]{30,}", "hf_"),
-    _key("groq", r"gsk_[A-Za-z0-9]{40,}", "gsk_"),
-    _key("xai", r"xai-[A-Za-z0-9]{40,}", "xai-"),
-    _key("perplexity", r"pplx-[A-Za-z0-9]{40,}", "pplx-"),
-    _key("replicate", r"r8_[A-Za-z0-9]{37}(?![A-Za-z0-9])", "r8_"),
-    _key("npm", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])", "npm_"),
-    _key("pypi", r"pypi-AgE[A-Za-z0-9_-]{50,}", "pypi-age"),
+    _in(
+        "azure",
+        r"(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{32,})",
+        "accountkey=",
+        "sharedaccesskey=",
+    ),
+    _in("azure", r"(?<![a-z0-9])sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", "sig="),
+    Pattern(
+        "azure", ("q~",), re.compile(r"(?<![A-Za-z0-9~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}(?![\w~-])")
+    ),
+    _key("azure", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "azdo"),
+    _key("slack", r"(?:xox[abceoprs])(?:-|\.xox[bp]-)[A-Za-z0-9-]{10,}", "xox"),
+    _in(
+        "slack",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/]{20,})",
+        "hooks.slack.com",
+    ),
+    _key(
+        "stripe",
+        r"(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,})",
+        "k_live",
+        "k_test",
+        "whsec_",
+    ),
+    _key("pypi", r"pypi-(?=[a-z0-9_-]{0,99}[A-Z])[A-Za-z0-9_-]{32,}", "pypi-"),
     _key("sendgrid", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
-    _key("digitalocean", r"do[opr]_v1_[0-9a-f]{64}", "_v1_"),
-    _key("docker", r"dckr_pat_[A-Za-z0-9_-]{20,}", "dckr_pat_"),
-    _key("databricks", r"dapi[0-9a-f]{32}(?![A-Za-z0-9])", "dapi"),
-    _key("vault", r"hv[sbr]\.[A-Za-z0-9_-]{20,}", "hvs.", "hvb.", "hvr."),
-    _key("telegram", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])", ":aa"),
+    _key("digitalocean", r"do[opr]_v1_[0-9a-f]{40,}", "_v1_"),
+    # Begun with letters, so that the search skips to them: no word tells that these are there.
+    Pattern("twilio", (), re.compile(r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])")),
+    _key("mailgun", r"key-[0-9a-f]{32}(?![A-Za-z0-9])", "key-"),
+    _key("mailchimp", r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", "-us"),
+    _key("telegram", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])", ":aa"),
+    Pattern(
+        "discord",
+        (),
+        re.compile(
+            r"[MNO](?<![.\w-].)(?=[\w-]{0,27}[0-9a-z])[\w-]{22,27}\.[\w-]{6}\."
+            r"(?=[\w-]{0,40}[0-9])(?=[\w-]{0,40}[A-Z])[\w-]{27,40}(?![\w-])",
+            re.ASCII,
+        ),
+    ),
+    _in(
+        "discord",
+        r"discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/(?P<secret>[\w-]{20,})",
+        "/webhooks/",
+    ),
+    _key("square", r"EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])", "eaaa"),
+    _key("terraform", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{20,}", "atlasv1"),
+    _in(
+        "heroku",
+        r"heroku\w{0,20}" + _IS + r"(?P<secret>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+        "heroku",
+    ),
     _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"),
     _in(
         "authorization",
         r"authorization"
         + _IS
-        + r"(?:bearer|basic|token)\s+"
+        + r"(?:bearer|basic|token|api-?key|key|digest|negotiate|hawk)\s{1,3}"
         + _REAL
-        + r"(?P<secret>[\w.~+/=-]{8,})",
+        + r"(?P<secret>[\w.~+/=:-]{6,})",
         "authorization",
     ),
     _in(
+        "authorization",
+        r"authorization"
+        + _IS
+        + r"(?:[a-z][\w-]{2,30}\s{1,3})?"
+        + _REAL
+        + _RANDOM
+        + _NO_CODE
+        + r"(?P<secret>[\w.~+/=-]{8,}+)"
+        + _END,
+        "authorization",
+    ),
+    _in(
+        "authorization",
+        r"x-amz-(?:signature|credential|security-token)=(?P<secret>[\w%+/=.-]{16,})",
+        "x-amz-",
+    ),
+    _in(
         "bearer",
-        r"\bbearer\s+" + _REAL + _RANDOM + r"(?P<secret>[A-Za-z0-9._~+/=-]{20,})",
+        r"\bbearer\s{1,3}" + _REAL + _RANDOM + r"(?P<secret>[A-Za-z0-9._~+/=-]{20,})",
         "bearer",
     ),
     _in(
+        "cookie",
+        r"\b(?:set-)?cookie[\"'\\]{0,8}\s{0,3}:\s{0,3}[\"'\\]{0,8}"
+        r"(?P<secret>[\w.-]{1,80}=(?!\[redacted)(?=[^\r\n\"'\\]{6})[^\s;\"'\\][^\r\n\"'\\]{0,4000})",
+        "cookie",
+    ),
+    _in(
+        "cookie",
+        r"\b(?:phpsessid|jsessionid|connect\.sid|sessionid|session_id|csrftoken|_gitlab_session"
+        r"|laravel_session|auth_session)=(?P<secret>[\w.%+/:-]{8,})",
+        "sess",
+        "connect.sid",
+        "csrftoken",
+    ),
+    _in(
         "url-password",
-        r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'<>\\]{0,100}:"
+        r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'<>\\\[]{0,100}:"
+        r"(?!(?:pass|password|passwd|secret|test|pwd)@)"
         + _REAL
         + r"(?P<secret>[^\s/@\"'<>\\]{3,200})@",
         "://",
     ),
     _in(
+        "url-password",
+        r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}://" + _RANDOM + r"(?P<secret>[\w-]{20,200})@",
+        "://",
+    ),
+    _in(
+        "url-password",
+        r"[?&](?:key|auth|code|access_token|signature|password|pwd)="
+        + _REAL
+        + _RANDOM
+        + r"(?P<secret>[\w.~%+/=-]{8,})",
+        "key=",
+        "auth=",
+        "code=",
+        "token=",
+        "signature=",
+        "password=",
+        "pwd=",
+    ),
+    _in(
+        "netrc",
+        r"\blogin\s{1,8}\S{1,100}\s{1,8}(?:account\s{1,8}\S{1,100}\s{1,8})?password\s{1,8}"
+        r"(?!\[redacted)(?P<secret>\S{3,200})",
+        "login",
+    ),
+    # Flags of commands
+    _in(
+        "flag",
+        r"(?<![\w-])--?(?:[a-z]{1,20}-){0,4}(?:password|passwd|passphrase|pass|token|secret|api-?key"
+        r"|access-?key|secret-?key|auth-?token|credentials?)=\\{0,4}[\"']?"
+        + _REAL
+        + r"(?P<secret>[^\s\"'\\;&|()]{4,}+)"
+        + _END,
+        *_FLAGS,
+    ),
+    _in(
+        "flag",
+        r"(?<![\w-])--(?:[a-z]{1,20}-){0,4}(?:password|passwd|passphrase|pass|token|secret|api-?key"
+        r"|access-?key|secret-?key|auth-?token|credentials?)[ \t]{1,3}(?:\\{0,4}[\"'])?(?!-)"
+        + _REAL
+        + r"(?P<secret>(?:(?=[^\s\"']{0,100}[0-9!@#%^*_+])[^\s\"'\\;&|()<>,]{4,}|[a-z]{6,})+)"
+        r"(?![(\[<>])",
+        *_FLAGS,
+    ),
+    _in(
+        "flag",
+        r"\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]{0,200}?\s-p"
+        r"(?![a-z]{0,9}[ =])" + _REAL + r"(?P<secret>[^\s\"'\\|;&]{3,})",
+        "mysql",
+        "mariadb",
+    ),
+    _in(
+        "flag",
+        r"\b(?:sshpass|(?:docker|podman|helm|oc|az|npm)\b[^\n|;&]{0,80}?\blogin\b)[^\n|;&]{0,200}?\s-p"
+        r"[ =]?\\{0,4}[\"']?(?!-|assword)" + _REAL + r"(?P<secret>[^\s\"'\\|;&]{3,})",
+        "sshpass",
+        "login",
+    ),
+    _in(
+        "flag",
+        r"\bredis-cli\b[^\n|;&]{0,200}?\s-a[ =]?\\{0,4}[\"']?(?!-)"
+        + _REAL
+        + r"(?P<secret>[^\s\"'\\|;&]{3,})",
+        "redis-cli",
+    ),
+    _in(
+        "flag",
+        r"\b(?:curl|wget|http|https|xh)\b[^\n|;]{0,400}?\s(?:-u|-a|--user|--proxy-user|--auth|-U)"
+        r"[ =]?\\{0,4}[\"']?[^\s:\"'\\]{0,100}:(?!//)" + _REAL + r"(?P<secret>[^\s\"'\\|;&]{3,})",
+        "curl",
+        "wget",
+        "http",
+        "xh",
+    ),
+    _in(
+        "cookie",
+        r"\bcurl\b[^\n|;]{0,400}?\s(?:-b|--cookie)[ =]?\\{0,4}[\"']?"
+        r"(?P<secret>[\w.-]{1,80}=(?!\[redacted)[^\"'\\\n]{4,2000})",
+        "curl",
+    ),
+    # Names that say that what they are given is secret
+    _in(
         "assignment",
-        r"(?:api_?key|access_?key|secret_?key|private_?key|auth_?key|encryption_?key|signing_?key"
-        r"|secret|(?<!page)(?<!page_)token)" + _IS + _REAL + _RANDOM + _WORD,
+        r"<(?P<tag>(?:[\w.-]{0,40}?)(?:password|passwd|passphrase|secret|token|api[_-]?key))>\s{0,9}"
+        + _REAL
+        + r"(?P<secret>[^<>\s]{4,200})\s{0,9}</(?P=tag)>",
+        "</",
+    ),
+    _in(
+        "assignment",
+        r"\b(?:key|name|id)=\\{0,4}[\"'][\w.:-]{0,40}?(?:password|passwd|passphrase|secret|token|api_?key)"
+        r"\\{0,4}[\"']\s{1,3}value=\\{0,4}[\"']" + _REAL + r"(?P<secret>[^\"'\\\s]{4,200})",
+        "value=",
+    ),
+    _in(
+        "assignment",
+        _NAMED + _IS + _REAL + _RANDOM + _NO_CODE + _WORD,
         "key",
         "secret",
         "token",
+        "credential",
+        "_auth",
     ),
-    Pattern("assignment", ("_key",), re.compile("_KEY=[\"']?" + _REAL + _RANDOM + _WORD)),
+    Pattern(
+        "assignment", ("_key",), re.compile("_KEY=[\"']?" + _REAL + _RANDOM + _NO_CODE + _WORD)
+    ),
     Pattern(
         "assignment",
-        ("passw", "passphrase"),
+        ("pass", "_pwd"),
         re.compile(
-            r"(?:PASSWORD|PASSWD|PASSPHRASE)=[\"']?"
+            r"(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD)=\\{0,4}[\"']?"
             + _REAL
-            + r"(?P<secret>[^\s\"'\\;&|()\[\]]{4,}+)"
-            r"(?![(\[])"
+            + r"(?P<secret>[^\s\"'\\;&|()\[\]]{3,}+)(?![(\[])"
         ),
     ),
     _in(
         "assignment",
-        r"(?:password|passwd|passphrase)[\"'\\]{0,4}\s{0,3}[:=]\s{0,3}\\{0,2}(?P<quote>[\"'])"
+        _PHRASE
+        + r"[\"'\\]{0,8}\s{0,3}(?::=|=>|[:=])\s{0,3}\\{0,7}(?P<quote>[\"'])"
         + _REAL
-        + r"(?P<secret>[^\s\"'\\]{4,})\\{0,2}(?P=quote)",
-        "passw",
-        "passphrase",
+        # A label of a form, in whatever language, is a word with a capital or of another script
+        + r"(?!(?-i:[A-Z]?[a-z]{2,20}Password|[A-Z][a-z]{2,30})\\{0,7}[\"'])"
+        + r"(?![^\W\d_a-zA-Z]{2,40}\\{0,7}[\"'])"
+        + r"(?P<secret>[^\s\"'\\]{4,})\\{0,7}(?P=quote)",
+        "pass",
+        "pwd",
     ),
     _in(
         "assignment",
-        r"(?:password|passwd|passphrase|\bpwd)=" + _REAL + r"(?=[^\s\"']{0,200}[0-9])"
+        _PHRASE + r"=" + _REAL + r"(?=[^\s\"']{0,200}[0-9!@#%^*])"
         r"(?P<secret>[^\s\"'\\;&|()\[\],.]{6,}+)(?![(\[.])",
-        "passw",
-        "passphrase",
+        "pass",
         "pwd",
+    ),
+    _in(  # a line of YAML or of an INI file, or a word of a log
+        "assignment",
+        _PHRASE
+        + r"(?:[ \t]{0,3}:[ \t]{1,3}|[ \t]{1,3}=[ \t]{1,3})"
+        + _REAL
+        + _NO_MEMBER
+        + r"(?=[^\s\"']{0,200}[0-9!@#%^*$])(?P<secret>[^\s\"'\\()\[\]{},;]{4,}+)(?![(\[])",
+        "pass",
+        "pwd",
+    ),
+    _in(  # the same without a digit: only alone on its line
+        "assignment",
+        r"(?:(?<![^\n])|(?<=\\n)|(?<=[\"']))[ \t]{0,40}(?:-[ ])?"
+        r"(?-i:[a-z0-9_.-]{0,40}?(?:password|passwd|passphrase))[ \t]{0,3}:[ \t]{1,3}"
+        + _REAL
+        + r"(?P<secret>[a-z_-]{4,64})[ \t]{0,9}(?=\\{0,4}[\"']|\\{1,4}[nr]|\r?\n|\Z)",
+        "pass",
     ),
 )
 """Every kind of secret that is known, the narrow ones first."""
 
 ASSIGNED = re.compile(
-    r"(?:key|secret|token|passw(?:or)?d|passphrase|pwd)[\"'\\]{0,10}(?:\s|\\[nrt]){0,3}[:=]"
+    r"(?:key|secret|token|credentials?|_auth|pass(?:word|wd|phrase|code)?|pwd)"
+    r"(?:[_-]?(?:key[_-]?base|base|value|string))?"
+    r"(?:[\"'\\]{0,20}(?:\s|\\[nrt]){0,3}(?:=|:)|[\"'\\]{1,20}\s{1,3}value=|>)"
 )
 """What stands wherever an assignment can match, in lower-case text or JSON; found much faster."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ..damage import warn_of_damage
 from ..errors import Damaged, NotFound, UsageError
-from ..path import Segment
+from ..path import Segment, demand_root
 from ..phase import ORIGIN, number
 from ..refs import REFS, Pin, encode, fold
 from ..tape import INFO
@@ -116,6 +117,7 @@ def _past(tape: Tape) -> tuple[Part, ...]:
     if tape.info.origin is None:
         return ()
     if tape.phases.has_origin:
+        demand_root(tape.source)
         return (Part(ORIGIN, (_whole(tape, ORIGIN),)),)
     try:
         return (Part(ORIGIN, tuple(tape.shared())),)
@@ -128,7 +130,10 @@ def _past(tape: Tape) -> tuple[Part, ...]:
 
 def _whole(tape: Tape, name: str) -> Segment:
     with tape.phases.open(name) as file:
-        return Segment(tape.source, name, file.tail().end)
+        tail = file.tail()
+    branch = "" if name == ORIGIN else tape.branch_of(name)
+    tape.tell_of_bytes(name, branch, tail.size - tail.end, warn_of_damage)
+    return Segment(tape.source, name, tail.end)
 
 
 def _split(journal: bytes) -> list[bytes]:

@@ -16,6 +16,7 @@ from ..disk import checked
 from ..errors import Damaged, InvalidEntry, InvalidName, NewerFormat, OlderFormat, UsageError
 from ..line import FORMAT
 from ..tape import Info
+from .building import refuse_odd
 from .shapes import VERSION, BlobLine, EndLine, Header, PhaseLine, Totals
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ def header_of(source: BinaryIO) -> tuple[Header, Info]:
         header = msgspec.json.decode(line, type=Header)
         if checked(header.folder).startswith("."):
             raise Damaged(f"{header.folder!r} is not the name of a tape's folder")
-        return header, msgspec.json.decode(header.tape, type=Info)
+        info = msgspec.json.decode(header.tape, type=Info)
+        refuse_odd(info.created)
+        return header, info
 
 
 class _Format(Struct):

@@ -15,13 +15,14 @@ from msgspec import Struct
 from ..blobs import HEAD, Blobs
 from ..blocks import BlobRef
 from ..errors import Damaged, NotFound
-from ..line import is_going, is_redacted, verify
+from ..line import blank_named, data_holds, is_redacted, read_header
 from .masking import MaskedJson, masked, masked_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..line import Header
+    from ..path import Segment
     from ..tape import Tape
     from .plan import Part, Plan
 
@@ -63,10 +64,14 @@ class Line(NamedTuple):
 
 
 def lines_of(part: Part) -> Iterator[Line]:
-    """Yield the lines of a phase, each checked; raise Damaged with the place of one that fails."""
+    """Yield the lines of a phase, each checked; raise Damaged with the place of one that fails.
+
+    Data that a redaction cut short has left in part is blank.
+    """
+    before: Header | None = None
     for segment, offset, raw in part.lines():
         try:
-            header = _sound(raw)
+            line = _checked(segment, raw, before)
         except Damaged as error:
             raise Damaged(
                 f"{segment.phase}: the line at byte {offset} is damaged: {error}; `tape fsck` "
@@ -74,14 +79,19 @@ def lines_of(part: Part) -> Iterator[Line]:
                 file=segment.phase,
                 offset=offset,
             ) from error
-        yield Line(raw, header)
+        before = line.header
+        yield line
 
 
-def _sound(raw: bytes) -> Header:
-    header = verify(raw)
-    if is_going(raw, header) and not is_redacted(raw, header):
-        raise Damaged("its data is gone in part: redacting it again completes that")
-    return header
+def _checked(segment: Segment, raw: bytes, before: Header | None) -> Line:
+    header = read_header(raw)
+    if before is not None and header.parent_id != before.id:
+        raise Damaged("it does not follow from the line before it")
+    if not data_holds(raw, header) and not is_redacted(raw, header):
+        raw = blank_named(raw, segment.source.phases.redacted_ids())
+        if not is_redacted(raw, header):
+            raise Damaged("its data does not match its hash")
+    return Line(raw, header)
 
 
 def survey(tape: Tape, plan: Plan, *, redact: bool) -> Survey:

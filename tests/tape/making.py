@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, ToolResult, User
@@ -12,17 +12,32 @@ from tape.line import decode
 from tape.store import Beginning, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from tape.branches import Head
     from tape.line import Entry
     from tape.tape import Tape
 
+Row = TypeVar("Row")
+Column = TypeVar("Column")
+
 BUDGET = int(os.environ.get("TEST_BUDGET", "1"))
 """How many times longer than usual to search: for a night, not for every commit."""
 DAY = 1_795_000_000_000_000
 """Microseconds of a moment in November 2026."""
+
+
+def crossed(
+    rows: Iterable[Row], columns: Sequence[Column], each: int = 1
+) -> list[tuple[Row, Column]]:
+    """Return rows with columns: in a usual run `each` of them to a row, in turn; else all."""
+    return [
+        (row, column)
+        for number, row in enumerate(rows)
+        for place, column in enumerate(columns)
+        if BUDGET > 1 or (place - number) % len(columns) < each
+    ]
 
 
 def numbered() -> Callable[[int], str]:

@@ -37,6 +37,19 @@ class TestPayloads:
         assert stored(tmp_path) == {f"{ref.hash[:2]}/{ref.hash}": b"bytes \x00\xff"}
         assert blobs.read(ref.hash) == b"bytes \x00\xff"
 
+    @pytest.mark.parametrize("damaged", [b"", b"bytez", b"bytes and more", None])
+    def test_replace_what_is_damaged_under_their_name(self, blobs, tmp_path, damaged):
+        ref = blobs.put(b"bytes")
+        path = tmp_path / "blobs" / ref.hash[:2] / ref.hash
+        path.unlink()
+        if damaged is None:
+            path.symlink_to(tmp_path / "elsewhere")
+        else:
+            path.write_bytes(damaged)
+        assert blobs.put(b"bytes") == ref
+        assert blobs.read(ref.hash) == b"bytes"
+        assert stored(tmp_path) == {f"{ref.hash[:2]}/{ref.hash}": b"bytes"}
+
     def test_are_stored_once(self, blobs, tmp_path):
         assert blobs.put(b"x") == blobs.put(b"x")
         assert len(stored(tmp_path)) == 1

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from tape import line as lines
 from tape.blocks import Image
+from tape.damage import DamageWarning
 from tape.entries import Anchor, Custom, Kept, Note, User
 from tape.errors import Damaged, NotFound, UsageError
 from tape.line import Upcast
@@ -231,7 +232,8 @@ def test_torn_ends_and_phases_begun_only_are_left_out(tmp_path, tape, folder):
     file = folder / "phases/0001-main-start/entries.jsonl"
     file.write_bytes(file.read_bytes() + b'{"id":"12')
     (folder / "refs.jsonl").write_bytes((folder / "refs.jsonl").read_bytes() + b'{"h":"')
-    assert exported(tape) == data
+    with pytest.warns(DamageWarning, match="the last 9 bytes skipped"):
+        assert exported(tape) == data
     imported(other(tmp_path), data)
 
 
@@ -456,7 +458,7 @@ def test_a_page_reads_well_and_folds_what_tools_did(tmp_path):
         exact = list(markdown(tape, tape.head(), masks=None, skipped=told.append))
     assert KEY in "\n".join(exact)
     assert KEY not in "\n".join(page)
-    assert page[0] == "# Login &lt;bug&gt;"
+    assert page[0] == r"# Login \<bug\>"
     at = page.index("I look.")
     assert page[at : at + 8] == [
         "I look.",

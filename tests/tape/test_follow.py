@@ -175,6 +175,26 @@ def test_a_damaged_line_before_a_good_one_is_told_and_left_out(tape, folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("order", "left", "why"),
+    [
+        ([0, 1, 3], ["one", "two", "four"], "does not follow from the one before it"),
+        ([1, 2], ["two", "three"], "does not follow from the one before it"),
+        ([0, 1, 1, 2, 3], ["one", "two", "three", "four"], "repeated or out of order"),
+        ([0, 2, 1, 3], ["one", "three", "four"], "repeated or out of order"),
+    ],
+)
+def test_lines_that_are_missing_repeated_or_swapped_are_told(tape, folder, order, left, why):
+    said = []
+    with follow(tape, skipped=said.append) as follower:
+        before = entries_file(folder).read_bytes()
+        making.write(tape, "one", "two", "three", "four")
+        lines = entries_file(folder).read_bytes()[len(before) :].splitlines(keepends=True)
+        entries_file(folder).write_bytes(before + b"".join(lines[at] for at in order))
+        assert told(follower) == left
+        assert why in "\n".join(said)
+
+
 def test_a_newer_line_is_refused(tape, folder, follower):
     body = next_line(tape, "one")[49:].replace(b'"v":1', b'"v":9', 1)
     identity = sha256(body[: body.index(b',"data":')]).hexdigest()[:40].encode()

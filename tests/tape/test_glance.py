@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tape import glance, phase
 from tape.blocks import Text, ToolCall
+from tape.damage import DamageWarning
 from tape.entries import Assistant, Redact, ToolResult, User
 from tape.glance import ranking
 from tape.glance.lines import texts
@@ -101,8 +102,16 @@ def test_an_ordinary_line_is_understood():
     for other in ({"n": 4}, {"type": "user"}, {"entry": PARENT}, {"time": 1}):
         with pytest.raises(ValueError, match="not the line"):
             texts(line[:-1], hit._replace(**other))
+    _, deep = encode("assistant", PARENT, 3, TIME, b"[" * 100_000)
     with pytest.raises(ValueError, match="nested"):
-        texts(b"[" * 100_000, hit)
+        texts(deep[:-1], hit)
+    for changed in (
+        line[:-1].replace(b"said", b"sAid"),
+        line[:-1].replace(b'"n":3', b'"n":4'),
+        b"",
+    ):
+        with pytest.raises(ValueError, match="hashes"):
+            texts(changed, hit)
 
 
 @pytest.fixture
@@ -162,8 +171,17 @@ def test_a_line_that_changed_under_the_index_is_left_to_the_long_way(home):
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"number 5", b"number \xff"))
     assert found(str(home), match('"number 5"'), ranking.narrowed(), 20) is None
-    file.write_bytes(whole.replace(b"number 5", b"another!"))
-    assert both(home, '"number 5"') == (None, [])
+    for other in (b"another!", b"Number 5"):
+        file.write_bytes(whole.replace(b"number 5", other))
+        with pytest.warns(DamageWarning, match="its data does not match its hash"):
+            assert both(home, '"number 5"') == (None, [])
+    file.write_bytes(whole.replace(b'"type":"user"', b'"type":"uzer"'))
+    with pytest.warns(DamageWarning, match="its id does not match its bytes"):
+        assert both(home, '"number 5"') == (None, [])
+    lines = whole.split(b"\n")
+    file.write_bytes(b"\n".join([*lines[:2], *lines[3:6], lines[2], *lines[6:]]))
+    with pytest.warns(DamageWarning, match="at byte [0-9]+ skipped: entry [0-9a-f]{12}: "):
+        assert both(home, '"number 3"') == (None, [])
     file.rename(file.with_name("away"))
     assert both(home, "needle") == (None, [])
 

@@ -13,6 +13,8 @@ import pytest
 
 from tape.blobs import LIMIT
 from tape.errors import Damaged, InvalidEntry, NewerFormat, TapeError, UsageError
+from tape.line import encode as encode_line
+from tape.line import read_header
 from tape.refs import encode
 from tape.store import Store
 from tape.transfer import import_file
@@ -286,6 +288,19 @@ def test_a_changed_entry_of_a_path_is_named(there, made):
     lines[1] = lines[1].replace(b"one", b"two")
     assert refused(there, b"".join(lines)).startswith("line 2: its data does not match its hash")
     assert refused(there, b"".join(lines[:1]) + lines[2][:-9]).startswith("line 2: ")
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2027-02-31T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z", "2027-01-01T25:00:00.000000Z"],
+)
+def test_an_entry_of_a_time_that_never_was_is_refused(there, made, time):
+    with made.store.open(made.tape) as tape:
+        lines = path_lines(tape)
+    last = read_header(lines[-1].rstrip(b"\n"))
+    _, odd = encode_line("note", last.id, last.n + 1, time, b'{"text":"x"}')
+    said = refused(there, b"".join([*lines, odd]))
+    assert said.startswith(f"line {len(lines) + 1}: its time '{time}' is no moment")
 
 
 # Bare lines

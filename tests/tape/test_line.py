@@ -174,6 +174,7 @@ class TestReadingWhatOthersWrote:
         [(b'"hi"', (Text(text="hi"),)), (b"null", ()), (b"[]", ()), (b'""', (Text(text=""),))],
     )
     def test_content_may_be_a_bare_string_or_nothing(self, content, read):
+        """J9-4.5"""
         assert decode(given("user", b'{"content":%b}' % content), no_blob).data == User(read)
 
     def test_fields_that_are_missing_or_more_than_we_know_do_no_harm(self):

@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -8,7 +9,7 @@ import pytest
 
 from tape.disk import Folder
 from tape.errors import Busy
-from tape.locks import Lock, hold
+from tape.locks import Lock, hold, patience
 
 TRY = """
 import sys
@@ -82,10 +83,64 @@ def test_an_error_inside_lets_go(locks):
 
 def test_waiting_ends_when_the_other_lets_go(locks):
     lock = Lock.take(locks, "main")
-    timer = threading.Timer(0.1, lock.close)
+    with pytest.raises(Busy):
+        Lock.take(locks, "main")
+    freed = []
+
+    def let_go():
+        freed.append(True)
+        lock.close()
+
+    timer = threading.Timer(0.1, let_go)
     timer.start()
-    Lock.take(locks, "main", wait=True).close()
+    Lock.take(locks, "main", wait=60).close()
+    assert freed == [True]
     timer.join()
+
+
+HOLD = """
+import sys
+from tape.disk import Folder
+from tape.locks import Lock
+lock = Lock.take(Folder.open(sys.argv[1]), "refs")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def stopped(locks):
+    """A process that holds the journal and is stopped."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, locks.name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "held\n"
+    child.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+    yield child
+    child.send_signal(signal.SIGCONT)
+    child.communicate()
+
+
+def test_who_waits_is_told_for_whom_and_gives_up_in_time(locks, stopped):
+    told = []
+    with patience(1.2, told.append), pytest.raises(Busy) as raised, hold(locks, "refs"):
+        pass
+    (said,) = told
+    who = f"process {stopped.pid} since 20"
+    assert said.startswith(f"waiting for the journal, held by {who}")
+    assert str(raised.value).startswith(f"the journal is being written by {who}")
+    for text in (said, str(raised.value)):
+        assert f"stopped: `kill -CONT {stopped.pid}` lets it go on)" in text
+
+
+def test_the_holder_is_known_where_the_file_does_not_tell_it(locks, stopped):
+    os.truncate(f"{locks.name}/refs", 0)
+    with pytest.raises(Busy, match=f"written by process {stopped.pid} "):
+        Lock.take(locks, "refs")
 
 
 def test_a_program_that_is_started_does_not_inherit_it(locks):

@@ -22,7 +22,7 @@ def move(name, phase, pin=None, why="fork"):
 START = branch("main", "0001-main-start", why="start") + encode(
     {"current": "main", "why": "start", "time": TIME}
 )
-STARTED = [move("main", "0001-main-start", why="start")]
+STARTED = (move("main", "0001-main-start", why="start"),)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ class TestFolding:
             encode({"label": "gone", "entry": "cd", "why": "label", "time": TIME}),
             encode({"label": "gone", "entry": None, "why": "label", "time": TIME}),
         ]
-        moves = [move("b", "0001-main-start", Pin(5, "ab")), move("b", "0002-b")]
+        moves = (move("b", "0001-main-start", Pin(5, "ab")), move("b", "0002-b"))
         data = b"".join(lines)
         refs = Refs({"main": STARTED, "b": moves}, {"good": "ab"}, "b", "New", (), len(data))
         assert fold(data) == refs
@@ -83,7 +83,7 @@ class TestFolding:
     def test_damage_further_up_is_skipped_and_named(self):
         bad = branch("x", "0009-x").replace(b'"x"', b'"y"')
         refs = fold(START + bad + branch("b", "0002-b"))
-        assert refs.branches == {"main": STARTED, "b": [move("b", "0002-b")]}
+        assert refs.branches == {"main": STARTED, "b": (move("b", "0002-b"),)}
         assert [(d.file, d.offset) for d in refs.damage] == [("refs.jsonl", len(START))]
 
     def test_two_bad_lines_at_the_end_are_more_than_a_torn_one(self):

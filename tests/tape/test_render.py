@@ -110,7 +110,9 @@ def test_what_is_not_understood_is_shown_as_such(data):
         ("a\r\nb\rc\r\n", "a\nb␍c\n"),
         ("safe\u202eevil\u2066", "safe<U+202E>evil<U+2066>"),
         ("lone \ud800", "lone \ufffd"),
-        ("日本語 é 🙂 \u2028", "日本語 é 🙂 \u2028"),
+        ("日本語 é 🙂 क्\u200dष 👩\u200d🚀", "日本語 é 🙂 क्\u200dष 👩\u200d🚀"),
+        ("a\u200bb\u2028c\ufeff", "a<U+200B>b<U+2028>c<U+FEFF>"),
+        ("pass\u200dword\U000e0041", "pass<U+200D>word<U+E0041>"),
     ],
 )
 def test_controls_are_shown_and_words_are_kept(text, shown):

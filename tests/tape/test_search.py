@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tape.blocks import Text, Thinking, ToolCall
+from tape.damage import DamageWarning
 from tape.entries import Assistant, Context, Meta, Redact, ToolResult, User
 from tape.errors import UsageError
 from tape.glance.excerpts import WIDTH, excerpt
@@ -685,3 +686,25 @@ def test_an_error_in_a_question_is_not_taken_for_damage(library):
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
         answer(*library, lambda db: db.execute("SELEC"))
     assert [p.name for p in library.store.path.glob("index.db.*")] == []
+
+
+@pytest.mark.parametrize("how", ["rebuild", "without"])
+def test_entries_that_cannot_be_read_are_said_when_the_index_is_made(library, how):
+    _, entries = recorded(library, say("needle one"), say("needle two"), say("needle three"))
+    (file,) = library.store.path.glob("tapes/*/phases/*/entries.jsonl")
+    file.write_bytes(file.read_bytes().replace(b"needle two", b"needle 2wo"))
+    library.close()
+    for one in library.store.path.glob("index.db*"):
+        one.unlink()
+    match = f"line at byte [0-9]+ skipped: entry {entries[1][:12]}: its data does not match"
+    index = None if how == "without" else library.index
+    with pytest.warns(DamageWarning, match=match) as said:
+        hits = remade_and_found(library.store, index, how)
+    assert {hit.entry for hit in hits} == {entries[0], entries[2]}
+    assert len(said) == 1
+
+
+def remade_and_found(store, index, how):
+    if how == "rebuild":
+        assert rebuild(store) == 1
+    return search(store, index, "needle")

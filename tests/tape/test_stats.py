@@ -90,6 +90,38 @@ def test_a_cost_nobody_told_stays_unknown(shop):
     assert [row.spent.cost for row in shop.ask("model")] == [None, 0.0]
 
 
+def test_numbers_that_no_call_can_have_taken_say_nothing_and_break_no_sum(shop):
+    huge = 2**63 - 1
+    shop.tape(asked("big", 10, 0.5), ran("ls"))
+    before = shop.ask()
+    odd = [Cost("USD", 1e308), Cost("USD", -1.0), Cost("EUR", 7.0)]
+    payloads = [SideUsage("x", "lab", "odd", Usage(input=huge, output=-5), c) for c in odd]
+    shop.tape(*payloads, *payloads, ran("ls", huge), ran("ls", huge), ran("ls", -1))
+    (row,) = (row for row in shop.ask("model") if row.key == "lab/odd")
+    assert row.spent == Spent(6, 0, 0, total=0, unpriced=6)
+    (after,) = shop.ask()
+    assert (after.spent.total, after.spent.cost) == (before[0].spent.total, before[0].spent.cost)
+    assert (after.ran.tool_calls, after.ran.tool_ms) == (4, before[0].ran.tool_ms)
+
+
+def test_one_odd_count_does_not_take_the_others_along(shop):
+    tape = shop.tape()
+    with tape.writer() as writer:
+        writer.append_data(
+            "assistant",
+            b'{"model":"m","usage":{"input":7,"output":1.5,"reasoning":true,"total":8}}',
+        )
+    (row,) = shop.ask()
+    assert row.spent == Spent(1, 7, 0, total=8, unpriced=1)
+
+
+def test_very_many_tokens_are_summed_without_an_overflow(shop):
+    most = 10**12
+    shop.tape(*(SideUsage("x", "lab", "m", Usage(input=most)) for _ in range(50)))
+    (row,) = shop.ask()
+    assert row.spent.input == 50 * most
+
+
 def test_a_tool_counts_for_the_model_that_asked(shop):
     shop.tape(
         asked("big", 10),

@@ -183,6 +183,31 @@ def test_a_line_whose_hashes_hold_must_still_fit(folder, found, changes, message
     assert told(hits) == [("damage", MAIN, 3)]
 
 
+@pytest.mark.parametrize(
+    "time",
+    ["2027-02-31T00:00:00.000000Z", "2027-11-22T25:00:00.000000Z", "9999-01-01T00:00:00.000000Z"],
+)
+def test_a_time_that_no_clock_gave_is_named(folder, found, time):
+    last = (folder / MAIN).read_bytes().count(b"\n") - 1
+    forged(folder, MAIN, last, time=time)
+    assert [(f.kind, f.level, f.file, f.line) for f in found() if f.kind is Kind.TIME] == [
+        (Kind.TIME, "damage", MAIN, last + 1)
+    ]
+
+
+def test_a_time_that_is_none_is_named_in_tape_json_and_in_the_journal(folder, found):
+    info = json.loads((folder / "tape.json").read_bytes())
+    (folder / "tape.json").write_text(json.dumps(info | {"created": "yesterday"}))
+    move = {"title": "x", "why": "title", "time": "2027-02-31T00:00:00.000000Z"}
+    with (folder / "refs.jsonl").open("ab") as journal:
+        journal.write(encode_ref(move))
+    lines = (folder / "refs.jsonl").read_bytes().count(b"\n")
+    assert {(f.kind, f.file, f.line) for f in found()} == {
+        (Kind.TIME, "tape.json", None),
+        (Kind.TIME, "refs.jsonl", lines),
+    }
+
+
 def test_a_blob_that_is_missing_or_has_another_size_is_named(folder, found):
     blob = next(folder.rglob("blobs/*/*"))
     blob.unlink()

@@ -382,10 +382,10 @@ class Noted:
     def began(self, tape):
         self.heard.append("began")
 
-    def moved(self, tape):
+    def moved(self, tape, changes):
         self.heard.append("moved")
 
-    def ended(self, tape):
+    def ended(self, tape, changes):
         self.heard.append("ended")
 
 

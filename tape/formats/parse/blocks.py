@@ -17,6 +17,7 @@ from ...payload import BLOB, UNREADABLE
 from ..wire import (
     API,
     FORM,
+    MESSAGE,
     OUTER,
     STRANGE,
     TEXT,
@@ -91,6 +92,14 @@ def piece_of(value: Any, known: frozenset[str]) -> Opaque | Unknown:
     if isinstance(value, dict) and str(value.get("type")) not in known:
         return opaque(value)
     return Unknown(raw=packed(value))
+
+
+def kept_whole(content: Iterable[Block], element: WireObject, api: str) -> Content:
+    """Return content, or the whole element where content says nothing, so that it is kept."""
+    blocks = tuple(content)
+    if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
+        return marked((opaque({MESSAGE: element}),), api)
+    return blocks
 
 
 def custom(api: str, element: Any) -> Custom:

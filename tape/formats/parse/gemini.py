@@ -14,6 +14,7 @@ from .blocks import (
     elements,
     file,
     instruction,
+    kept_whole,
     marked,
     opaque,
     piece_of,
@@ -66,7 +67,7 @@ class _Reading:
                 yield self._answer(turn, [part for part in parts if not _is_result(part)], outer)
                 yield from (custom(API, part) for part in parts if _is_result(part))
             case "user" | "function" | None:
-                yield from self._said(parts, outer)
+                yield from self._said(turn, parts, outer)
             case "system":
                 yield instruction(self._content(parts, outer))
             case _:
@@ -75,10 +76,12 @@ class _Reading:
     def _answer(self, turn: WireObject, parts: list[Any], outer: WireObject) -> Assistant:
         self.calls.begin_answer(encoded(turn))
         blocks = with_outer(map(self._block, parts), outer)
+        if parts:
+            blocks = kept_whole(blocks, turn, API)
         called = any(isinstance(block, ToolCall) for block in blocks)
         return Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
 
-    def _said(self, parts: list[Any], outer: WireObject) -> Iterator[Payload]:
+    def _said(self, turn: WireObject, parts: list[Any], outer: WireObject) -> Iterator[Payload]:
         """Yield results and what a person said, in order; a turn of nothing stays one."""
         run: list[Any] = []
         for part in parts:
@@ -92,7 +95,8 @@ class _Reading:
                 run.append(part)
         if run or outer or not parts:
             is_joined = any(map(_is_result, parts))
-            yield User(self._content(run, outer, "joined" if is_joined else ""))
+            said = self._content(run, outer, "joined" if is_joined else "")
+            yield User(kept_whole(said, turn, API) if run and not is_joined else said)
 
     def _content(self, parts: list[Any], outer: WireObject, form: str = "") -> Content:
         return marked(with_outer(map(self._block, parts), outer, form), API)

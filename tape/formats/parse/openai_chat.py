@@ -20,6 +20,7 @@ from .blocks import (
     file_of_url,
     form_of,
     instruction,
+    kept_whole,
     listed,
     marked,
     piece_of,
@@ -69,16 +70,18 @@ class _Reading:
             case "assistant":
                 yield from self._answer(message, content)
             case "user":
-                outer = without(message, "role", "content")
-                yield User(self._content(content, outer, _form(message)))
+                yield User(self._said(message, content, without(message, "role", "content")))
             case "system":
-                outer = without(message, "role", "content")
-                yield instruction(self._content(content, outer, _form(message)))
+                said = self._said(message, content, without(message, "role", "content"))
+                yield instruction(said)
             case "developer":
-                outer = without(message, "content")
-                yield instruction(self._content(content, outer, _form(message)))
+                yield instruction(self._said(message, content, without(message, "content")))
             case _:
                 yield custom(API, element)
+
+    def _said(self, message: WireObject, content: list[Any], outer: WireObject) -> Content:
+        said = self._content(content, outer, _form(message))
+        return kept_whole(said, message, API) if message.get("content") not in (None, []) else said
 
     def _content(self, content: list[Any], outer: WireObject, form: str) -> Content:
         return marked(with_outer(map(self._block, content), outer, form), API)
@@ -107,6 +110,8 @@ class _Reading:
         if form == "null" or message.get("content"):  # the usual ways
             form = "list" if form == "list" else ""
         blocks = with_outer([*thoughts, *said, *called], rest, form)
+        if message.get("content") not in (None, []) and not rest:
+            blocks = kept_whole(blocks, message, API)
         yield Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
         yield from (custom(API, piece) for piece in strange)
 

@@ -21,6 +21,7 @@ from .blocks import (
     file,
     file_of_url,
     instruction,
+    kept_whole,
     listed,
     marked,
     opaque,
@@ -90,7 +91,7 @@ class _Reading:
             outer = without(item, "content", "role") | {name: item[name] for name in kept}
             if role == "user":
                 outer.pop("role")
-            said = self._content(content, outer, _form(item["content"]))
+            said = kept_whole(self._content(content, outer, _form(item["content"])), item, API)
         return User(said) if role == "user" else instruction(said)
 
     def _content(self, content: list[Any], outer: WireObject, form: str) -> Content:
@@ -121,6 +122,8 @@ class _Reading:
                 return (Thinking(_thought(item), wire=wire(item)),)
             case {"type": "function_call" | "custom_tool_call", "name": str(name)}:
                 return (self._call(item, name),)
+            case {"role": "assistant", "content": str() | list()}:
+                return kept_whole(_message(item), item, API)
             case {"role": "assistant"}:
                 return _message(item)
         return (piece_of(item, _CALLS),)
@@ -180,7 +183,7 @@ def _thought(item: WireObject) -> str:
     for pieces in (item.get("summary"), item.get("content")):
         texts = [
             piece["text"]
-            for piece in pieces or []
+            for piece in (pieces if isinstance(pieces, list) else [])
             if isinstance(piece, dict) and isinstance(piece.get("text"), str)
         ]
         if texts:

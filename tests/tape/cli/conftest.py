@@ -17,6 +17,8 @@ from tape.cli.run import run
 from tape.given import given
 from tape.index import open_store
 from tape.store import Beginning
+from tests import warm
+from tests.measured import MEASURED
 
 BIN = Path(sys.executable).parent / "tape"
 
@@ -43,10 +45,14 @@ class Command:
 
     def __init__(self, home: Path, work: Path) -> None:
         self.store, self.work = home / ".tape", work
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+        path = os.environ["PATH"]
+        self.env = {**MEASURED, "PATH": path, "HOME": str(home), "LC_ALL": "C.UTF-8"}
 
-    def __call__(self, *args, stdin: bytes = b"", code: int = 0) -> Ran:
-        """Run it in this process, with its own streams, environment and folder."""
+    def __call__(self, *args, stdin: bytes = b"", code: int | None = 0) -> Ran:
+        """Run it in this process, with its own streams, environment and folder.
+
+        `code` is the exit code it has to end with; None for any.
+        """
         env = {"TAPE_HOME": None, **self.env}
         with CliRunner().isolation(stdin, env) as (out, err, _), chdir(self.work):
             done = run([os.fsdecode(arg) for arg in args])
@@ -55,19 +61,11 @@ class Command:
 
     def real(self, *args, stdin: bytes = b"", code: int = 0) -> Ran:
         """Run it in a process of its own."""
-        done = subprocess.run(
-            [BIN, *args],
-            input=stdin,
-            capture_output=True,
-            cwd=self.work,
-            env=self.env,
-            check=False,
-            timeout=60,
-        )
+        done = warm.run([BIN, *args], cwd=self.work, env=self.env, stdin=stdin)
         return self._checked(Ran(done.returncode, done.stdout, done.stderr.decode()), code)
 
-    def _checked(self, ran: Ran, code: int) -> Ran:
-        assert ran.code == code, ran
+    def _checked(self, ran: Ran, code: int | None) -> Ran:
+        assert code in (None, ran.code), ran
         assert "Traceback" not in ran.err
         return ran
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+from tape.disk import Folder
+from tape.locks import hold
 
 from .conftest import TALK, TYPES, line, words
 
@@ -132,3 +137,13 @@ def test_context_says_what_repair_did(tape):
     assert "3 messages; user " in text.split("\n")[-2]
     before = tape("log", identity, "--json").out
     assert before == tape("log", identity, "--json").out
+
+
+@pytest.mark.parametrize(
+    "words", [["fork"], ["switch", ":main"], ["rename", "", "x"], ["label", "", "x"]]
+)
+def test_a_journal_that_stays_locked_is_given_up(tape, talk, words):
+    with Folder.open(tape.folder(talk) / "locks") as locks, hold(locks, "refs"):
+        said = tape.refused(*words, "--wait", "0.05", code=5)
+        assert said.startswith(f"the journal is being written by process {os.getpid()} since ")
+    tape(*words, "--wait", "0.05")

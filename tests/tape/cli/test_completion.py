@@ -40,7 +40,7 @@ def asked(tape, shell, line, **env):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
     rows = done.stdout.strip("\n").split("\n")
@@ -134,7 +134,7 @@ def test_the_script_is_printed_and_holds_in_its_shell(tape, shell):
     assert "_TAPE_COMPLETE" in script
     assert tape("completion", shell, "--json").json["script"].strip() == script.strip()
     if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=30)
+        subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=120)
 
 
 def test_another_shell_is_refused(tape):
@@ -150,7 +150,7 @@ def bash(tape, known):
         env=env,
         cwd=str(tape.work),
         encoding="utf-8",
-        timeout=20,
+        timeout=120,
         dimensions=(40, 200),
     )
     child.sendline('PS1="ready> "; bind "set enable-bracketed-paste off" 2>/dev/null')

@@ -263,7 +263,7 @@ def test_a_damaged_line_is_left_out_and_warned_about_once(tape, damaged):
         assert ran.err.startswith("tape: 0001-main-start: line at byte ")
         assert ran.err.count("\n") == 1
     assert tape("context", damaged, "--json").err.count("\n") == 1
-    assert "cannot be read" in tape.refused("show", f"{damaged}~3", code=4)
+    assert "`tape fsck` explains it" in tape.refused("show", f"{damaged}~3", code=4)
 
 
 def test_a_damaged_ref_is_left_out_and_warned_about(tape, talk):

@@ -51,7 +51,7 @@ class TestRemoving:
     @pytest.mark.parametrize(("key", "code"), [("y", 0), ("n", 1), ("", 1)])
     def test_asks_on_a_terminal(self, tape, talk, key, code):
         child = pexpect.spawn(
-            str(BIN), ["rm", talk], env=tape.env, cwd=str(tape.work), timeout=20, encoding="utf-8"
+            str(BIN), ["rm", talk], env=tape.env, cwd=str(tape.work), timeout=120, encoding="utf-8"
         )
         child.expect_exact("Do it? [y/N]: ")
         assert "will move to the trash" in child.before

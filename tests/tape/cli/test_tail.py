@@ -15,7 +15,7 @@ from tape.store import Store
 
 from .conftest import BIN, TALK, TYPES, line
 
-ENOUGH = 30
+ENOUGH = 120
 """Seconds after which something hangs."""
 
 

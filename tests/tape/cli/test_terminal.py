@@ -97,7 +97,7 @@ class TestPages:
         shown = screen("log", long, "--oneline", PAGER="sh -c 'cat; echo end'")
         assert shown.wait_for_end() == 0
         rows = shown.text().split("\n")
-        at = next(n for n, row in enumerate(rows) if "cannot be read" in row)
+        at = next(n for n, row in enumerate(rows) if "skipped" in row)
         assert "number" in rows[at - 1]
         assert "number" in rows[at + 3]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
+import subprocess
 
 import pytest
 
@@ -48,12 +50,12 @@ def test_a_file_is_there_whole_and_for_its_owner_only(tape, talk, tmp_path):
     target = tmp_path / "out" / "session.jsonl"
     target.parent.mkdir()
     target.write_text("old")
-    assert tape("export", talk, "-o", target).out == b""
+    assert tape("export", talk, "-o", target, "--force").out == b""
     assert target.read_bytes() == tape("export", talk).out
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert names(target.parent) == ["session.jsonl"]
     said = tape.refused("export", talk, "-o", tmp_path / "no" / "where", code=1)
-    assert said.endswith("cannot be written: No such file or directory")
+    assert said.endswith(f"cannot be written: there is no folder {tmp_path / 'no'}")
 
 
 def test_a_failed_export_leaves_the_file_that_was_there(tape, talk, tmp_path):
@@ -61,7 +63,7 @@ def test_a_failed_export_leaves_the_file_that_was_there(tape, talk, tmp_path):
     data = file.read_bytes()
     file.write_bytes(data.replace(b"I look.", b"I lo0k."))
     (tmp_path / "old.jsonl").write_text("old")
-    said = tape.refused("export", talk, "-o", tmp_path / "old.jsonl", code=4)
+    said = tape.refused("export", talk, "-o", tmp_path / "old.jsonl", "--force", code=4)
     assert "its data does not match its hash; `tape fsck` explains it" in said
     assert (tmp_path / "old.jsonl").read_text() == "old"
     assert [name for name in names(tmp_path) if name.startswith(".")] == []
@@ -181,3 +183,26 @@ def test_what_is_no_array_is_refused_in_one_line(tape):
         assert said.endswith("nothing was imported")
     assert tape("ls", "--all", "--json").json == []
     assert "--request goes with --to" in tape.refused("export", "--request", code=2)
+
+
+def test_what_is_no_file_is_written_to_and_never_replaced(tape, talk, tmp_path):
+    """A pipe here; as root, /dev/null itself was replaced by the file beside it."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for file in (pipe, link):
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            assert tape("export", talk, "-o", file).out == b""
+            assert reader.stdout.read() == tape("export", talk).out
+    assert names(tmp_path) == ["home", "link", "pipe", "work"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert link.is_symlink()
+
+
+def test_force_writes_the_file_a_link_names(tape, talk, tmp_path):
+    (tmp_path / "there").write_text("old")
+    (tmp_path / "link").symlink_to("there")
+    tape.refused("export", talk, "-o", tmp_path / "link", code=1)
+    tape("export", talk, "-o", tmp_path / "link", "--force")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there").read_bytes() == tape("export", talk).out

@@ -1,0 +1,89 @@
+"""Files that people name for output: there whole or not at all, and nothing replaced unasked.
+
+What is no file, a device such as /dev/null, a pipe or a terminal, is written to and never replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from ..errors import WriteFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Write = Callable[[bytes], object]
+
+
+def demand_place(file: Path, *, force: bool) -> None:
+    """Raise WriteFailed where `open_output` could not write, before any work is done for it.
+
+    A file that is there is replaced only with `force`.
+    """
+    if _is_special(file):
+        return
+    if not force and (file.is_symlink() or file.is_file()):
+        raise WriteFailed(f"{file} is there already: --force replaces it")
+    if file.is_dir():
+        raise WriteFailed(f"{file} cannot be written: it is a folder")
+    folder = Path(os.path.realpath(file)).parent
+    if not folder.is_dir():
+        raise WriteFailed(f"{file} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise WriteFailed(f"{file} cannot be written: {folder} is not yours to write in")
+
+
+@contextmanager
+def open_output(file: Path) -> Iterator[Write]:
+    """Yield what takes the bytes of a file; a link is followed. Raises WriteFailed.
+
+    The file appears, synced and for its owner only, when the block ends; one that was there stays
+    as it is when the block fails.
+    """
+    if _is_special(file):
+        with _open_special(file) as stream:
+            yield stream.write
+        return
+    place = Path(os.path.realpath(file))
+    try:
+        beside = tempfile.NamedTemporaryFile(  # noqa: SIM115 (renamed, not closed, when it is whole)
+            dir=place.parent, prefix=f".{place.name}.", delete=False
+        )
+    except OSError as error:
+        raise WriteFailed(f"{file} cannot be written: {error.strerror}") from error
+    try:
+        with beside:
+            yield beside.write
+            beside.flush()
+            os.fsync(beside.fileno())
+        Path(beside.name).replace(place)
+    except BaseException:
+        Path(beside.name).unlink(missing_ok=True)
+        raise
+
+
+def write_output(file: Path, text: str) -> None:
+    """Write a text in UTF-8 as `open_output` does; raises WriteFailed."""
+    with open_output(file) as write:
+        write(text.encode("utf-8", "replace"))
+
+
+def _open_special(file: Path) -> BinaryIO:
+    try:
+        return file.open("wb")
+    except OSError as error:
+        raise WriteFailed(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _is_special(file: Path) -> bool:
+    """Tell whether something is there that is neither a file nor a folder."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
