@@ -5,18 +5,24 @@ Pure but for the variables that `resolved` gives to the state, for outputs it kn
 
 from __future__ import annotations
 
+import posixpath
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .command import Piece
+from .cutting import cut_values
 from .effects import line, printed
-from .expansion import readings
+from .expansion import ANY, Argument, readings
+from .matching import any_option, operands
+from .tables import table
 from .use import Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .command import Command, Piece, Word
-    from .expansion import Argument, Arguments, State
+    from .command import Command, Word
+    from .expansion import Arguments, State
     from .places import Places
 
     Uses = Mapping[Command, Sequence[Use]]
@@ -82,20 +88,88 @@ def resolved(word: Word, state: State, uses: Uses) -> Word:
 
     `<(…)` is the name of a pipe.
     """
+    first = word[0] if word and word[0].kind == "text" else None
+    found = _WHERE.match(first.text) if first else None
+    if first and found and (found.end() < len(first.text) or len(word) == 1):
+        name = "PWD" if found[0] == "~+" else "OLDPWD"
+        state.variables[found[0]] = (*state.values(name), None)
+        rest = (first._replace(text=first.text[found.end() :]), *word[1:])
+        word = (Piece("variable", found[0], in_quotes=True), *rest)
     return tuple(_output(piece, state, uses) for piece in word)
 
 
 def _output(piece: Piece, state: State, uses: Uses) -> Piece:
     if piece.kind == "unknown" and piece.text[:2] == "<(":
         return piece._replace(kind="quoted", text="/dev/fd/63")
-    ran = _all(piece.inside, uses)
-    if piece.kind != "unknown" or piece.text[:1] not in "$`" or not ran or len(piece.inside) > 1:
+    if piece.kind != "unknown" or piece.text[:1] not in "$`":
         return piece
-    if all(one.name == "pwd" and not one.arguments for one in ran):
-        values: tuple[str | None, ...] = state.folders
-    elif all(one.name in {"echo", "printf"} for one in ran):
-        values = tuple(line(one) for one in ran)
-    else:
+    ran = _all(piece.inside, uses)
+    values = cut_values(piece.text, state) or _printed(ran, len(piece.inside), state)
+    reads = any(one.redirects and not one.words for one in piece.inside)  # `$(< file)`
+    if not values and piece.text[:2] != "$((" and (reads or not _names_parts(ran)):
+        values = (ANY,)
+    if not values:
         return piece
     state.variables[piece.text] = values
     return piece._replace(kind="variable")
+
+
+def _names_parts(ran: tuple[Use, ...]) -> bool:
+    """Whether what is printed are names of files below a folder, or no paths at all."""
+    others = [one for one in ran if one.name not in _MOVES]
+    if not others:
+        return True
+    first, *rest = others
+    if first.name in {"echo", "printf"}:
+        return not rest
+    return first.name in _LIST_PARTS and all(one.name in {*_PASSING, *_CHOOSE} for one in rest)
+
+
+def _printed(ran: tuple[Use, ...], commands: int, state: State) -> tuple[str | None, ...]:
+    """Return what the commands of a substitution may print; nothing where it cannot be told."""
+    if not ran:
+        return ()
+    if ran[-1].name == "pwd" and all(one.name in {"pwd", *_MOVES} for one in ran):
+        ends = (folder for one in ran if one.name == "pwd" for folder in one.places.folders)
+        return tuple(dict.fromkeys(ends))
+    if commands > 1:
+        passed = all(one.name in _PASSING for one in ran[1:]) and ran[0].name in {"echo", "printf"}
+        if passed:
+            return (line(ran[0]), ANY if any(one.name == "tr" for one in ran) else None)
+        if not all(one.name in _MOVES for one in ran):
+            return ()
+    if all(one.name in {"echo", "printf"} for one in ran):
+        return tuple(line(one) for one in ran)
+    found = tuple(text for one in ran for text in _named(one, state))
+    return (*found, None) if found else ()
+
+
+def _named(use: Use, state: State) -> Iterator[str]:
+    """Yield places that a command is known to name, among others."""
+    given = [one for one in operands(use.arguments) if one.known]
+    words = [one.text for one in use.arguments]
+    if use.name == "cat" and not use.arguments:
+        yield from use.given
+    elif use.name in {"realpath", "readlink"}:
+        yield from (one.text for one in given)
+    elif use.name == "dirname":
+        yield from (posixpath.dirname(path) for one in given for path in use.places.paths(one))
+    elif words == ["rev-parse", "--show-toplevel"] and use.name == "git":
+        yield use.places.start
+    elif (use.name == "ls" and not given) or (use.name == "git" and words == ["ls-files"]):
+        yield from (f"{one}/*" for one in state.folders if one is not None)
+    elif use.name == "find" and not (len(given) > 1 or {*words} & {*table().words.narrowing}):
+        yield from (one.text for one in given or (Argument("."),))
+    elif use.name == "find":  # of a whole system any part is too much
+        yield from (one.text for one in given[:1] if use.places.foreign(one))
+    elif use.name == "ls" and any_option(use.arguments, ["-d"]):
+        yield from (one.text for one in given)
+
+
+_WHERE = re.compile(r"~[-+](?=/|$)")
+_MOVES = {"cd", "pushd", "popd", "dirname", "readlink", "realpath", "basename"}
+_LIST_PARTS = {"find", "fd", "ls", "git", "mktemp", "date", "uname", "whoami", "hostname", "id"}
+_LIST_PARTS |= {"which", "command", "type", "wc", "seq", "nproc", "expr", "echo", "printf", "pwd"}
+_CHOOSE = {"grep", "egrep", "fgrep", "rg", "xargs"}
+_PASSING = {"cat", "tee", "sort", "head", "tail", "uniq", "tr"}
+"""Programs that print what they read, all or in part."""

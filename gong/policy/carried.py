@@ -6,10 +6,13 @@ Pure but `Carried.keep`. A file is known by its path, judged by letters alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .effects import printed
 from .expansion import Argument
+from .hidden import takes_commands
 from .matching import operands, value_of
 from .tables import table
 
@@ -30,6 +33,8 @@ _VALUED = {
 }
 _SHELL_VALUED = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file", "-W", "-X", "--require")
 _SOURCES = {".", "source"}
+_BUILDERS = {"make", "gmake", "bmake"}
+_BUILD_FILES = ("Makefile", "makefile", "GNUmakefile")
 _PASSES_ON = {"cat", "tee", "echo", "printf"}
 """Programs that write the text they are given, or say it."""
 
@@ -43,21 +48,30 @@ class Carried:
     texts: dict[str, list[str]] = field(default_factory=dict)
     """Those whose text stands in the command line."""
 
-    def keep(self, uses: Sequence[Use], targets: Sequence[Argument]) -> None:
-        """Remember what the programs of one command write; `targets` are its redirections."""
+    def keep(self, uses: Sequence[Use], targets: Sequence[Argument]) -> tuple[str, ...]:
+        """Remember what the programs of one command write; `targets` are its redirections.
+
+        Returns the texts among them that are run at a later time, at a login or a commit.
+        """
+        later: list[str] = []
         for use in uses:
             own = (*targets, *(operands(use.arguments) if use.name == "tee" else ()))
             paths = [path for one in own for path in use.places.paths(one)]
             if any(one.name in table().words.downloaders for one in (use, *use.before)):
                 self.fetched |= {*paths, *_paths(saved(use), use.places)}
             elif use.name in _PASSES_ON:
+                written = (*use.given, *printed(use))
                 for path in paths:
-                    self.texts.setdefault(path, []).extend((*use.given, *printed(use)))
+                    self.texts.setdefault(path, []).extend(written)
+                    ends = table().places.startup
+                    later += written if any(fnmatchcase(path, f"*{one}") for one in ends) else ()
+        return tuple(dict.fromkeys(later))
 
     def run_by(self, first: Argument, use: Use) -> tuple[bool, tuple[str, ...]]:
         """Return whether a program runs a fetched file, and the known texts it runs."""
         paths = _paths(scripts(first, use), use.places)
-        texts = (text for path in paths for text in self.texts.get(path, ()))
+        read = {*paths, *(one for one in _paths(inputs(use), use.places) if not _is_prose(one))}
+        texts = (text for path in read for text in self.texts.get(path, ()))
         return not self.fetched.isdisjoint(paths), tuple(texts)
 
 
@@ -66,7 +80,7 @@ def saved(use: Use) -> Iterator[Argument]:
     if use.name not in _VALUED:
         return
     valued = _VALUED[use.name]
-    for one, after in zip(use.arguments, (*use.arguments[1:], Argument("")), strict=True):
+    for one, after in pairwise((*use.arguments, Argument(""))):
         letters = one.text[1:] if one.text[:1] == "-" != one.text[1:2] else ""
         if letters[-1:] == ("o" if use.name == "curl" else "O"):
             yield after
@@ -87,6 +101,18 @@ def scripts(first: Argument, use: Use) -> Iterator[Argument]:
     if runs or any(use.name.startswith(one.rstrip("*")) for one in words.interpreters):
         given = operands(use.arguments, _SHELL_VALUED)
         yield from given[:1] or use.read
+
+
+def inputs(use: Use) -> Iterator[Argument]:
+    """Yield the files in which a program of another language may find commands."""
+    if takes_commands(use.name) or use.name in table().words.databases:
+        yield from (*operands(use.arguments), *use.read)
+        if use.name in _BUILDERS:
+            yield from map(Argument, _BUILD_FILES)
+
+
+def _is_prose(path: str) -> bool:
+    return path.lower().endswith((".md", ".rst", ".adoc", ".html"))
 
 
 def _paths(arguments: Iterator[Argument] | Arguments, places: Places) -> set[str]:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 
+class TooLong(Exception):
+    """A command line holds more than is looked at."""
+
+
 class Piece(NamedTuple):
     """A run of a word that is decided in one way."""
 
@@ -53,6 +57,8 @@ class Command:
     """The subshells around it, outermost first: what they assign ends with them."""
     certain: bool = True
     """False inside a branch or loop: it may run or not."""
+    chain: int = 0
+    """Which commands run only after one another's success: those joined by `&&`; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)

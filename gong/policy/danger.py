@@ -7,6 +7,7 @@ its most dangerous part; what is not understood is never safe.
 from __future__ import annotations
 
 from . import Verdict
+from .command import TooLong
 from .expansion import State
 from .grammar import ParserMissing
 from .judge import Judge
@@ -29,6 +30,8 @@ def classify(command: str, cwd: str, home: str, roots: tuple[str, ...] = ("/tmp"
         judge.text(command, State(home, (cwd,)), ())
     except ParserMissing:
         return judgement(Level.ASK, "cannot be analysed: tree-sitter-bash is missing", command)
+    except TooLong:
+        return judgement(Level.DANGEROUS, "holds more commands than can be looked at", command)
     return max(judge.found, key=lambda one: one.level, default=Judgement(Level.SAFE))
 
 

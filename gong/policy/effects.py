@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from .expansion import Argument
 from .level import Level
-from .matching import operands
+from .matching import any_option, operands, value_of
 from .places import Places, absolute
+from .quoting import ansi_c
 from .tables import table
 
 if TYPE_CHECKING:
@@ -86,9 +87,13 @@ def printed(use: Use) -> Iterator[str]:
     """Yield what a command is known to print."""
     if use.name in {"echo", "printf"}:
         given = [one.text for one in operands(use.arguments)]
-        yield " ".join(given)
+        texts = [" ".join(given)]
         if use.name == "printf" and len(given) > 1:
-            yield " ".join(given[1:])
+            texts.append(" ".join(given[1:]))
+        yield from texts
+        yield from (ansi_c(one) for one in texts if "\\" in one)
+    elif use.name == "cat" and not operands(use.arguments):
+        yield from use.given
 
 
 def line(use: Use) -> str | None:
@@ -97,7 +102,9 @@ def line(use: Use) -> str | None:
     formats = use.name == "printf" and any("%" in one.text for one in given[:1])
     if any(not one.known or one.glob for one in use.arguments):
         return None
-    return " ".join(one.text for one in given[1 if formats else 0 :])
+    whole = " ".join(one.text for one in given[1 if formats else 0 :])
+    escapes = use.name == "printf" or any_option(use.arguments, ["-e"])
+    return ansi_c(whole) if escapes else whole
 
 
 def appended(use: Use) -> Arguments:
@@ -119,7 +126,7 @@ def remember(
     given = operands(arguments[1:])
     if name in {"cd", "pushd"} and arguments[0].known:
         where = given[0] if given else Argument("")
-        if where.known:
+        if where.known and where.text != "-":
             new = tuple(absolute(where.text, folder, state.home) for folder in state.folders)
         else:
             new = (None, state.home)
@@ -129,6 +136,9 @@ def remember(
         state.folders = tuple(dict.fromkeys(new if sure else (*new, *state.folders)))
     elif name == "popd":
         state.folders = (None, *state.folders)
+    elif name == "printf" and (variable := value_of(arguments[1:], "-v")) is not None:
+        text = " ".join(one.text for one in given if one != variable)
+        state.variables[variable.text] = (text, None)
     elif name in {"read", "mapfile", "readarray", "getopts", "unset"}:
         known = (one for text in fed for one in (*text.split("\n"), *text.split()))
         wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))

@@ -14,20 +14,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from .command import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .command import Command, Word
 
 FILLED = "\ufffd"
 """Stands for a text that is unknown and cannot be empty."""
-MOST = 32
+ANY = "\ufffe"
+"""Stands for a text that a command prints, which may be any path."""
+MOST = 96
 """So many readings of one command are looked at, and so many words of one brace."""
+_FEW = 8
+"""Of more values than this, those that name places or are options are looked at first."""
+_WIDE = re.compile(r"^[-.]|[/~*\s]")
 _GLOB = re.compile(r"[*?\[]")
 _BLANKS = re.compile(r"[ \t\n]+")
 _NOTHING = re.compile(r"(?!)")
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 _TILDE = re.compile(r"~([a-z_][\w-]*)?(?=/|$)")
-_BRACES = re.compile(r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+_BRACES = re.compile(r"\{([^{}\s]*)\}")
+_SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.-?\d+)?")
 
 
 class Argument(NamedTuple):
@@ -41,11 +47,26 @@ class Argument(NamedTuple):
     """Whether a wildcard of it is left to the shell."""
     inside: tuple[Command, ...] = ()
     """The commands whose output is part of it."""
+    free: bool = False
+    """Whether what is unknown of it may be any path."""
 
 
 Arguments = tuple[Argument, ...]
 Variables = dict[str, tuple[str | None, ...]]
 """The values a name may have here; None for one that the text does not tell."""
+
+
+_XDG = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share"}
+
+
+class Fresh(NamedTuple):
+    """A folder that is new, for as long as what made it is known to have worked."""
+
+    chain: int
+    name: str
+    """The variable that holds its path."""
+    folders: tuple[str | None, ...]
+    """Where the commands run that cannot build on it."""
 
 
 @dataclass(slots=True)
@@ -56,16 +77,28 @@ class State:
     folders: tuple[str | None, ...]
     """The folders it may run in; None for one that is unknown."""
     variables: Variables = field(default_factory=dict)
+    fresh: Fresh | None = None
 
     def copy(self) -> State:
         """Return one that changes on its own."""
-        return State(self.home, self.folders, dict(self.variables))
+        return State(self.home, self.folders, dict(self.variables), self.fresh)
+
+    def leave(self, chain: int) -> None:
+        """Begin a command of a chain: behind another one a new folder may not have been made."""
+        if self.fresh is not None and self.fresh.chain != chain:
+            self.folders = tuple(dict.fromkeys((*self.folders, *self.fresh.folders)))
+            self.variables[self.fresh.name] = (*self.values(self.fresh.name), None)
+            self.fresh = None
 
     def values(self, name: str) -> tuple[str | None, ...]:
         """Return the values a name may have."""
         if name in self.variables:
             return self.variables[name]
-        known = {"HOME": (self.home,), "PWD": self.folders, "IFS": (" ",)}
+        known: Variables = {"HOME": (self.home,), "PWD": self.folders, "IFS": (" ",)}
+        if name == "OLDPWD":
+            return (*self.folders, self.home, None)
+        if name in _XDG:
+            return (f"{self.home}/{_XDG[name]}", None)
         return known.get(name, (None,))
 
 
@@ -89,6 +122,18 @@ def complete(words: tuple[Word, ...], state: State) -> bool:
     return count <= MOST
 
 
+def few(values: Iterable[str | None]) -> tuple[str | None, ...]:
+    """Return the values once each; of very many those that matter most, and None for the rest."""
+    found = tuple(dict.fromkeys(values))
+    if len(found) <= MOST:
+        return found
+    return (*tuple(sorted(found, key=_matters_less))[:MOST], None)
+
+
+def _matters_less(value: str | None) -> bool:
+    return value is not None and not _WIDE.search(value)
+
+
 def texts(word: Word, state: State) -> tuple[str | None, ...]:
     """Return the texts one word may stand for as a value; None for an unknown one."""
     quoted = tuple(one._replace(in_quotes=True) for one in word)
@@ -97,13 +142,18 @@ def texts(word: Word, state: State) -> tuple[str | None, ...]:
 
 
 def _joined(arguments: Arguments) -> str | None:
+    if not all(one.known for one in arguments):
+        return ANY if len(arguments) == 1 and arguments[0].free and not arguments[0].text else None
     whole = " ".join(one.text for one in arguments)
-    return whole if all(one.known for one in arguments) else None
+    return whole if len(whole) <= LONGEST else None
 
 
 def _choices(name: str, default: str | None, state: State) -> tuple[str | None, ...]:
     values = state.values(name)
-    return (*values, *_filled(default, state)) if default else values
+    values = (*values, *_filled(default, state)) if default else values
+    if len(values) <= _FEW:
+        return values
+    return tuple(sorted(values, key=_matters_less))
 
 
 def _filled(default: str, state: State) -> tuple[str | None, ...]:
@@ -139,8 +189,6 @@ def _arguments(
 def _at_home(word: Word, home: str) -> Word:
     """Return the word with a leading tilde replaced by the folder it names."""
     found = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
-    if found is None and word and word[0].kind == "text" and word[0].text[:2] in {"~+", "~-"}:
-        return (Piece("unknown", word[0].text), *word[1:])
     if found is None or (found.end() == len(word[0].text) and len(word) > 1):
         return word
     user = found[1]
@@ -153,6 +201,8 @@ def _braced(word: Word) -> list[Word]:
     text = "".join(piece.text for piece in word if piece.kind == "text")
     if "{" not in text or "}" not in text:
         return [word]
+    if len(word) > _MOST_PIECES or _MARKS.search(text):
+        return [(*word, Piece("unknown", text))]
     marks = [piece.text if piece.kind == "text" else _mark(i) for i, piece in enumerate(word)]
     spread = _spread("".join(marks))
     left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST)
@@ -164,16 +214,36 @@ def _spread(text: str) -> list[str]:
     waiting = [text]
     while waiting and len(done) + len(waiting) < MOST:
         one = waiting.pop(0)
-        found = _BRACES.search(one)
-        if found is None or "," not in found[0]:
-            done.append(one)
+        for found in _BRACES.finditer(one):
+            parts = _parts(found[1])
+            if parts:
+                waiting += [one[: found.start()] + part + one[found.end() :] for part in parts]
+                break
         else:
-            inner = found[0][1:-1].split(",")
-            waiting += [one[: found.start()] + part + one[found.end() :] for part in inner]
-    return done + waiting
+            done.append(one)
+    found_words = done + waiting
+    return [*found_words[:_MOST_SPREAD], *found_words[_MOST_SPREAD:][-_MOST_SPREAD:]]
 
 
+def _parts(inner: str) -> list[str]:
+    """Return what a brace stands for, `a,b` or `1..3`; nothing where it is text."""
+    if "," in inner:
+        return inner.split(",")
+    found = _SEQUENCE.fullmatch(inner)
+    if found is None:
+        return []
+    first, last = (int(found[1]), int(found[2])) if found[1] else (ord(found[3]), ord(found[4]))
+    low, high = min(first, last), min(max(first, last), min(first, last) + _MOST_SPREAD)
+    return [chr(one) if found[3] else str(one) for one in range(low, high + 1)]
+
+
+LONGEST = 100_000
+"""So many characters of a variable's value are looked at: what is longer is unknown."""
 _FIRST_MARK = 0xF0000
+_MOST_PIECES = 1000
+_MOST_SPREAD = 256
+"""So many of the words of one brace are looked at, at each end."""
+_MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_PIECES)}]")
 
 
 def _mark(index: int) -> str:
@@ -182,10 +252,9 @@ def _mark(index: int) -> str:
 
 def _marked(text: str, word: Word) -> Word:
     """Return the word a text stands for in which marks stand for pieces."""
-    found = re.split(f"([{_mark(0)}-{_mark(len(word))}])", text)
     return tuple(
         word[ord(part) - _FIRST_MARK] if index % 2 else Piece("text", part)
-        for index, part in enumerate(found)
+        for index, part in enumerate(re.split(f"({_MARKS.pattern})", text))
         if part
     )
 
@@ -194,16 +263,18 @@ class _Field:
     """An argument as it grows."""
 
     def __init__(self) -> None:
-        self.text, self.known, self.glob, self.there = "", True, False, False
-        self.inside: tuple[Command, ...] = ()
+        self.texts: list[str] = []
+        self.known, self.glob, self.there = True, False, False
+        self.free = False
+        self.inside: list[Command] = []
 
     def add(self, text: str, *, quoted: bool = False) -> None:
-        self.text += text
+        self.texts.append(text)
         self.there |= quoted or bool(text)
         self.glob |= not quoted and bool(_GLOB.search(text))
 
     def done(self) -> Argument:
-        return Argument(self.text, self.known, self.glob, self.inside)
+        return Argument("".join(self.texts), self.known, self.glob, tuple(self.inside), self.free)
 
 
 def _fields(word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str]) -> Arguments:
@@ -216,6 +287,9 @@ def _fields(word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str
         elif value is None:
             fields[-1].known, fields[-1].there = False, True
             fields[-1].add(FILLED if piece.filled else "", quoted=True)
+        elif ANY in value:
+            fields[-1].known, fields[-1].free = False, True
+            fields[-1].add(value.replace(ANY, ""), quoted=True)
         elif piece.in_quotes:
             fields[-1].add(value, quoted=True)
             fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched

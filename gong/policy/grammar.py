@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .command import Piece, Word
+from .command import Piece, TooLong, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ _EXPANDS = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[A-Za-z_{(@*#?$!0-9-]|`)")
 _ODD = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff]"
 )
+_MOST_PIPES = 3000
+_MARK = re.compile(rb"[&;(){}<>$`]")
+_MOST_MARKS = 30_000
+_HEREDOC = re.compile(rb"<<-?\s*['\"\\]?\w")
+_MOST_OPEN = 5000
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _BROKEN_LINE = b"\\\n"
 DOLLAR = Piece("text", "$")
@@ -36,7 +41,20 @@ class ParserMissing(Exception):
 
 
 def tree(source: bytes) -> Node:
-    """Return the root of a text's tree; ParserMissing when there is no grammar for it."""
+    """Return the root of a text's tree.
+
+    Raises ParserMissing when there is no grammar for it, TooLong when the grammar would take
+    minutes over it, or fall: a pipeline of n commands takes it n² of time and memory.
+    """
+    if source.count(b"|") > _MOST_PIPES:
+        lines = source.split(b"\n") if b"<<" in source else [source]  # a text may be a table
+        if max(one.count(b"|") for one in lines) > _MOST_PIPES:
+            raise TooLong
+    if b"<<" not in source:
+        if len(_MARK.findall(source)) > _MOST_MARKS or source.count(b"(") > _MOST_OPEN:
+            raise TooLong
+    elif len(_HEREDOC.findall(source)) > _MOST_OPEN:
+        raise TooLong
     return _parser().parse(source.translate(_PLAIN_BYTES)).root_node
 
 

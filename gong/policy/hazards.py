@@ -6,12 +6,15 @@ Every function takes one use of a program and returns why it is dangerous, or No
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .hidden import EXECUTES
 from .matching import any_option, in_place, meets, operands, value_of
-from .removing import removed
+from .mounts import removed_inside
+from .removing import removed, untold
 from .tables import table
 
 if TYPE_CHECKING:
@@ -24,14 +27,22 @@ if TYPE_CHECKING:
 
 _RECURSIVE = ["-r", "-R", "--recursive"]
 _SOURCES = {".", "source", "eval"}
+_SEARCHED = 64_000  # characters at each end of a program's text in which dangers are looked for
+_MOST_BEHIND = 4  # so many times a name among the arguments is taken for a program
 _KEY_OPTIONS = {"-i", "--key", "--cert", "-E", "--cacert", "--netrc-file"}
 _RUN = re.compile(
-    r"(?:system|popen\w*|exec\w*|spawn\w*|run|call|check_\w+|getoutput|qx|shell_exec|passthru)"
-    r"\s*[(\s{]\s*[frb]{0,2}(\"\"\"|'''|[\"'`/{])(.+?)(?:\1|\})|`([^`]+)`",
+    r"(?:system|popen\w*|exec\w*|spawn\w*|run|call|check_\w+|getoutput|qx|%x|script|shell_exec|passthru)"
+    r"\s*[(\s{]\s*[frb]{0,2}(\"\"\"|'''|[\"'`/{])(.{1,2000}?)(?:\1|\})|`([^`]{1,2000})`",
     re.DOTALL,
 )
-_LIST = re.compile(r"(?:run|call|Popen|check_\w+|spawn\w*|exec\w*)\s*\(\s*\[([^\]]+)\]")
+_LIST = re.compile(r"(?:run|call|Popen|check_\w+|spawn\w*|exec\w*)\s*\(\s*\[([^\]]{1,2000})\]")
+_CALLED = re.compile(r"\b(?:exec\w*|spawn\w*|system)\s*\(([^()]{1,500})\)")
+_PIPED = re.compile(r"\"([^\"\n]{1,2000})\"\s*\|")
+_BRACKETED = re.compile(r"(?:\bqx|%x)\s*[({\[]([^)}\]]{1,2000})[)}\]]")
 _LITERAL = re.compile(r"[\"']([^\"']*)[\"']")
+
+_QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_MOST_LITERALS = 40
 
 
 def dangers(use: Use) -> Iterator[str]:
@@ -64,8 +75,13 @@ def _behind(use: Use) -> str | None:
     words = table().words
     if not use.name or use.name in words.containers or table().reader(use.name):
         return None
+    seen: Counter[str] = Counter()
     for index, one in enumerate(use.arguments):
-        for rule in _rules(_base(one)) if one.known else ():
+        name = _base(one) if one.known else ""
+        seen[name] += 1
+        if not name or seen[name] > _MOST_BEHIND:  # a later one has no more arguments than it
+            continue
+        for rule in _rules(name):
             if rule.place and meets(rule, use.arguments[index + 1 :], use.places, ()):
                 return rule.reason
     return None
@@ -120,9 +136,16 @@ def _code(use: Use) -> str | None:
 def embedded(use: Use) -> Iterator[str]:
     """Yield the shell commands that stand in code for an interpreter."""
     if _is_interpreter(use.name):
-        for text in (*(one.text for one in use.arguments), *use.given):
+        for text in map(_ends, (*(one.text for one in use.arguments), *use.given)):
             yield from (found[2] or found[3] for found in _RUN.finditer(text))
-            yield from (" ".join(_LITERAL.findall(found[1])) for found in _LIST.finditer(text))
+            yield from (found[1] for found in _BRACKETED.finditer(text))
+            for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
+                yield " ".join(_LITERAL.findall(listed[1]))
+            literals = [one or other for one, other in _QUOTED.findall(text)][:_MOST_LITERALS]
+            if EXECUTES.search(text) and literals:
+                yield from (" ".join(literals), "".join(literals))
+            if use.name.endswith("awk"):
+                yield from (found[1] for found in _PIPED.finditer(text))
 
 
 def _database(use: Use) -> str | None:
@@ -132,8 +155,14 @@ def _database(use: Use) -> str | None:
 
 
 def _said(texts: list[str], patterns: tuple[tuple[str, str], ...]) -> str | None:
-    found = (why for pattern, why in patterns for text in texts if re.search(pattern, text))
+    shown = [*map(_ends, texts)]
+    found = (why for pattern, why in patterns for text in shown if re.search(pattern, text))
     return next(found, None)
+
+
+def _ends(text: str) -> str:
+    """Return the beginning and the end of code that is longer than what is searched."""
+    return text if len(text) <= 2 * _SEARCHED else f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
 
 
 def _secret_read(use: Use) -> str | None:
@@ -240,6 +269,8 @@ _CHECKS: tuple[Callable[[Use], str | None], ...] = (
         _unknown_program,
         _behind,
         removed,
+        untold,
+        removed_inside,
         _fed_shell,
         _code,
         _database,

@@ -6,39 +6,39 @@ A judge is used for one command line; what it finds gathers in `found`, and noth
 from __future__ import annotations
 
 import re
-import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .around import At, given, resolved, use_of
-from .carried import FETCHED, Carried
-from .effects import DECLARE, SETTERS, appended, assigned, only_sets, redirected, remember
-from .expansion import State, complete, readings, texts
-from .handing import NAME, lists, only_hands, without_harmless
-from .hazards import dangers, embedded
+from .around import At, given, resolved
+from .command import TooLong
+from .effects import DECLARE, assigned, harmless, printed, redirected, remember
+from .expansion import LONGEST, Argument, Fresh, complete, few, readings, texts
+from .hidden import parts
 from .level import Judgement, Level, judgement
-from .matching import only_reads
+from .programs import DEEPEST, Programs
 from .shell import parsed
-from .tables import table
-from .wrapping import inner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .command import Command, Parsed, Redirect
-    from .expansion import Argument, Arguments
+    from .expansion import State
     from .places import Places
     from .use import Use
-    from .wrapping import Inner
 
-_DEEPEST = 8  # so many commands inside of commands are looked at
-_SYSTEM_FOLDERS = {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"}
-_SYSTEM_FOLDERS |= {"/opt/homebrew/bin"}
 _SHREDS = re.compile(r"[;&|\n(){}`]+")
-_MOST_SHREDS = 64
-_MOST_TEXTS = 64
-_READ_SCRIPTS = {"source", ".", "ssh", "su", "at", "batch"}
+_MOST_SHREDS = 200
+_CREDENTIAL = re.compile(
+    r"(?:\$\{)?((?:[A-Z0-9_]*_)?(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|PAT)"
+    r"(?:_[A-Z0-9_]*)?)(?!\w)"
+)
+_PATTERN = re.compile(r"[!?*+@]\([^()]*\)")
+_MOST_ADDED = 64  # values that `x+=` may make at once
+_MOST_STEPS = 8000
+"""So many readings of commands are judged in one command line; four arguments count as much."""
+_NEW_FOLDER = "/tmp/tmp.XXXXXXXXXX"  # noqa: S108 (a name)
+_PARSING = 5  # steps that reading a text costs, whatever it holds
 
 
 @dataclass(slots=True)
@@ -51,23 +51,27 @@ class Judge:
     uses: dict[Command, list[Use]] = field(default_factory=dict)
     """What each command runs, as far as it was judged."""
     functions: set[str] = field(default_factory=set)
-    running: set[str] = field(default_factory=set)
-    looked_at: list[str] = field(default_factory=list)
-    """Texts of files and aliases whose dangers were looked for."""
-    aliases: dict[str, str] = field(default_factory=dict)
-    carried: Carried = field(default_factory=Carried)
+    steps: int = 0
+    """How much was judged so far."""
     loose: set[str] = field(default_factory=set)
     """Names set in loops and branches: they keep every value they ever may have."""
+    programs: Programs = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Hand the programs their way back here."""
+        self.programs = Programs(self)
 
     def text(self, text: str, state: State, feeders: tuple[Command, ...]) -> None:
-        """Judge a text of shell."""
+        """Judge a text of shell; raises TooLong, and ParserMissing."""
+        self.count(_PARSING)
         view = parsed(text)
         self.functions |= view.functions
         if not view.whole:
-            self._add(Level.ASK, "cannot be taken apart", text)
+            self.add(Level.ASK, "cannot be taken apart", text)
             self._shreds(text, state)
+            self._patterns(text, state)
         for bomb in view.bombs:
-            self._add(Level.DANGEROUS, "starts itself without end", bomb)
+            self.add(Level.DANGEROUS, "starts itself without end", bomb)
         self.loose |= {
             name.rstrip("+")
             for one in view.commands
@@ -81,19 +85,37 @@ class Judge:
             state.folders = tuple(dict.fromkeys((*first, *last)))
             self._commands(view, state, feeders)  # a loop's start sees what its end has set
 
+    def count(self, steps: int) -> None:
+        """Count what is looked at; raises TooLong."""
+        self.steps += steps
+        if self.steps > _MOST_STEPS:
+            raise TooLong
+
     def _shreds(self, text: str, state: State) -> None:
         """Look for danger in the shreds of a text that cannot be taken apart."""
-        shreds = [one for one in _SHREDS.split(text) if one.strip() and one != text]
-        if self.depth >= _DEEPEST or len(shreds) > _MOST_SHREDS:
+        parts = dict.fromkeys(one.strip() for one in _SHREDS.split(text))
+        shreds = [one for one in parts if one and one != text.strip()]
+        if self.depth >= DEEPEST:
             return
+        if len(shreds) > _MOST_SHREDS:
+            raise TooLong
         self.depth += 1
         for one in shreds:
-            with self._only_dangers():
+            with self.only_dangers():
                 self.text(one, state.copy(), ())
         self.depth -= 1
 
+    def _patterns(self, text: str, state: State) -> None:
+        """Look for danger with `!(a)` and the like, which the grammar does not know, as `*`."""
+        plain = _PATTERN.sub("*", text)
+        if plain != text and self.depth < DEEPEST:
+            self.depth += 1
+            with self.only_dangers():
+                self.text(plain, state.copy(), ())
+            self.depth -= 1
+
     @contextmanager
-    def _only_dangers(self) -> Iterator[None]:
+    def only_dangers(self) -> Iterator[None]:
         """Forget what is found meanwhile, but for dangers."""
         before = len(self.found)
         yield
@@ -123,22 +145,35 @@ class Judge:
                     before = state.variables.get(name_of_all, ())
                     state.variables[name_of_all] = (*before, *every)
 
-    def _add(self, level: Level, reason: str, part: str) -> None:
+    def add(self, level: Level, reason: str, part: str) -> None:
+        """Keep what is found."""
         self.found.append(judgement(level, reason, part))
 
     def _command(self, command: Command, state: State, feeders: tuple[Command, ...]) -> None:
+        state.leave(command.chain)
         at = At(command, state, replace(self.places, folders=state.folders), feeders)
         written = [target for one in command.redirects for target in self._redirect(one, at)]
         self._assignments(at)
         words = tuple(resolved(word, state, self.uses) for word in command.words)
         read = [one for one in readings(words, state) if one]
         for arguments in read:
-            self._arguments(arguments, at)
+            self.programs.judge(arguments, at)
             fed = tuple(given(at, self.uses)) if arguments[0].text == "read" else ()
             remember(arguments, state, fed, certain=command.certain and len(read) == 1)
-        self.carried.keep(self.uses.get(command, ()), written)
+        for text in self.programs.carried.keep(self.uses.get(command, ()), written):
+            self.programs.dangers_of(text, at)
+        self._tells(command, state)
         if not complete(words, state):
-            self._add(Level.ASK, "may stand for too many commands", command.source)
+            self.add(Level.ASK, "may stand for too many commands", command.source)
+
+    def _tells(self, command: Command, state: State) -> None:
+        """Ask where a variable may hold a credential of the environment, and is not only tested."""
+        first = "".join(piece.text for word in command.words[:1] for piece in word)
+        given = (one.target for one in command.redirects if one.operator == "<<")
+        for piece in (piece for word in (*command.words, *given) for piece in word):
+            found = piece.kind in {"variable", "unknown"} and _CREDENTIAL.match(piece.text)
+            if found and found[1] not in state.variables and first not in {"[", "test"}:
+                self.add(Level.ASK, f"tells {found[1]}, which may be a credential", command.source)
 
     def _redirect(self, redirect: Redirect, at: At) -> Iterator[Argument]:
         """Judge a redirection and yield the files it writes."""
@@ -148,7 +183,7 @@ class Judge:
             for target in arguments:
                 level, reason = redirected(redirect.operator, target, at.places)
                 if level:
-                    self._add(level, reason, redirect.source)
+                    self.add(level, reason, redirect.source)
                 if ">" in redirect.operator:
                     yield target
 
@@ -157,154 +192,62 @@ class Judge:
         for name, word in at.command.assignments:
             given = texts(resolved(word, at.state, self.uses), at.state)
             before = at.state.values(name[:-1]) if name.endswith("+") else ()
-            added = [_added(one, other) for one in before for other in given]
-            values.setdefault(name.rstrip("+"), []).extend((*added, *given))
+            many = len(before) * len(given) > _MOST_ADDED
+            added = [None] if many else [_added(one, o) for one in before for o in given]
+            known = values.setdefault(name.rstrip("+"), [])
+            known[:] = few((*known, *added, *given))
         first = "".join(piece.text for word in at.command.words[:1] for piece in word)
         for name, possible in values.items():
             if (name, first) != ("IFS", "read"):  # there it parts what is read and nothing else
-                self._assigned(name, possible, at.command.source)
+                self.assigned(name, possible, at)
+        for name, word in at.command.assignments:
+            if not harmless(name.rstrip("+")):
+                ran = (
+                    one
+                    for piece in word
+                    for each in piece.inside
+                    for one in self.uses.get(each, ())
+                )
+                for text in [text for one in ran for text in printed(one)]:
+                    self.programs.dangers_of(text, at)  # `BASH_ENV=<(echo …)`
         if not first or first in DECLARE:
             for name, possible in values.items():
                 loose = name in self.loose and name in at.state.variables
                 before = () if at.command.certain and not loose else at.state.values(name)
-                at.state.variables[name] = tuple(dict.fromkeys((*before, *possible)))
+                at.state.variables[name] = few((*before, *possible))
+        self._fresh(at)
 
-    def _assigned(self, name: str, values: Iterable[str | None], source: str) -> None:
+    def _fresh(self, at: At) -> None:
+        """Keep what `name=$(mktemp -d) &&` makes: what comes after runs only if there is one."""
+        command, given = at.command, at.command.assignments
+        if not command.chain or command.words or len(given) != 1 or len(given[0][1]) != 1:
+            return
+        ran = [one for inner in given[0][1][0].inside for one in self.uses.get(inner, ())]
+        if len(ran) == 1 and ran[0].name == "mktemp" and _makes_folder(ran[0]):
+            at.state.fresh = Fresh(command.chain, given[0][0], at.state.folders)
+            at.state.variables[given[0][0]] = (_NEW_FOLDER,)
+
+    def assigned(self, name: str, values: Iterable[str | None], at: At) -> None:
+        """Judge the values a variable is given."""
         level, reason = assigned(name, values)
         if level:
-            self._add(level, reason, source)
+            self.add(level, reason, at.command.source)
+            for text in values:  # other programs may run it: PAGER, GIT_SSH_COMMAND, BASH_ENV
+                paths = at.places.paths(Argument(text)) if text else ()
+                held = (
+                    each for path in paths for each in self.programs.carried.texts.get(path, ())
+                )
+                for part in (*(parts(text) if text else ()), *held):
+                    self.programs.dangers_of(part, at)
 
-    def _arguments(self, arguments: Arguments, at: At) -> None:
-        """Judge one program with its arguments, and what it runs."""
-        use = use_of(arguments, at, self.uses)
-        uses = self.uses.setdefault(at.command, [])
-        if use not in uses:  # what may or may not run is judged for both
-            uses.append(use)
-        reasons = list(dangers(use))
-        for reason in reasons:
-            self._add(Level.DANGEROUS, reason, at.command.source)
-        clear = self._inner(use, at)
-        self._scripts(use, at)
-        self._files(arguments[0], use, at)
-        self._alias(use, at)
-        if not clear and not reasons and not self._reads(arguments[0], use):
-            self._add(Level.ASK, _unknown(use), at.command.source)
 
-    def _reads(self, first: Argument, use: Use) -> bool:
-        folder, _, name = first.text.rpartition("/")
-        if not first.known or first.glob or folder not in _SYSTEM_FOLDERS or name in self.functions:
-            return False
-        if first.text.startswith("/") and not folder:
-            return False
-        if name in SETTERS:
-            return only_sets(name, use.arguments)
-        if name == "xargs":
-            return only_hands(use)
-        if name == "find":
-            return only_reads(name, without_harmless(use.arguments, use.places), use.places)
-        return only_reads(name, use.arguments, use.places)
-
-    def _inner(self, use: Use, at: At) -> bool:
-        """Judge what a program runs; whether that is all it does."""
-        ran = [*inner(use.name, use.arguments)]
-        if use.name in self.functions and use.arguments:
-            self._dangers_of_call(use.arguments, at)
-        for one in ran:
-            self._run(one, use, at)
-        return bool(ran) and all(one.clear for one in ran)
-
-    def _run(self, one: Inner, use: Use, at: At) -> None:
-        for name, value in one.assigned:
-            self._assigned(name, (value,), at.command.source)
-        if self.depth >= _DEEPEST:
-            self._add(Level.ASK, "runs commands inside of too many others", at.command.source)
-        elif one.text is None:
-            extra = appended(use) if use.name in {"xargs", "parallel"} else ()
-            extra = (NAME,) if use.name == "xargs" and lists(use) else extra
-            self.depth += 1
-            self._arguments((*one.arguments, *extra), at)
-            self.depth -= 1
-        elif one.text.known:
-            self._script(one.text.text, one.positional, at)
-        else:
-            self._add(Level.ASK, "runs a text that an expansion decides", at.command.source)
-            self._script(one.text.text, one.positional, at)
-
-    def _script(self, text: str, positional: Arguments, at: At) -> None:
-        """Judge a text that a shell of its own runs."""
-        state = at.state.copy()
-        for number, one in enumerate(positional):
-            state.variables[str(number)] = (one.text if one.known else None,)
-        given = " ".join(one.text for one in positional[1:])
-        if positional:
-            state.variables |= {"@": (given,), "*": (given,)}
-        self.depth += 1
-        if self.depth <= _DEEPEST:
-            self.text(text, state, at.feeders)
-        else:
-            self._add(Level.ASK, "runs commands inside of too many others", text)
-        self.depth -= 1
-
-    def _scripts(self, use: Use, at: At) -> None:
-        """Judge the commands in what a shell reads and in code for an interpreter."""
-        words = table().words
-        if use.name in words.shells or use.name in _READ_SCRIPTS:
-            for text in use.given:
-                self._script(text, (), at)
-        for text in embedded(use):
-            with self._only_dangers():
-                self._script(text, (), at)
-
-    def _files(self, first: Argument, use: Use, at: At) -> None:
-        """Judge the files a program runs that this command line wrote."""
-        fetched, known = self.carried.run_by(first, use)
-        if fetched:
-            self._add(Level.DANGEROUS, FETCHED, at.command.source)
-        for text in known:
-            fed = replace(use, given=(text,))
-            for reason in dangers(fed):
-                self._add(Level.DANGEROUS, reason, at.command.source)
-            for one in (text, *embedded(fed)):
-                self._dangers_of(one, at)
-
-    def _alias(self, use: Use, at: At) -> None:
-        """Remember what names stand for, and look at one as if it stood there."""
-        if use.name == "alias":
-            self.aliases |= {
-                name: text for one in use.arguments for name, _, text in [one.text.partition("=")]
-            }
-        elif use.name in self.aliases:
-            words = (shlex.quote(one.text) for one in use.arguments)
-            self._dangers_of(" ".join((self.aliases[use.name], *words)), at)
-
-    def _dangers_of(self, text: str, at: At) -> None:
-        """Look for danger in a text that may run; it may name itself."""
-        if text in self.running or len(self.looked_at) > _MOST_TEXTS:
-            return
-        self.running.add(text)
-        self.looked_at.append(text)
-        with self._only_dangers():
-            self._script(text, (), at)
-        self.running.discard(text)
-
-    def _dangers_of_call(self, arguments: Arguments, at: At) -> None:
-        """Look at the arguments of a function as if it ran them."""
-        if arguments[0].text.lower() not in self.functions and self.depth < _DEEPEST:
-            self.depth += 1
-            with self._only_dangers():
-                self._arguments(arguments, at)
-            self.depth -= 1
+def _makes_folder(use: Use) -> bool:
+    """Whether mktemp makes a folder where it makes them unless it is told otherwise."""
+    words = {one.text for one in use.arguments if one.known}
+    folder = len(words) == len(use.arguments) and words & {"-d", "--directory"}
+    return bool(folder) and words <= {"-d", "-q", "--directory", "--quiet"}
 
 
 def _added(before: str | None, text: str | None) -> str | None:
-    return None if before is None or text is None else before + text
-
-
-def _unknown(use: Use) -> str:
-    if not use.name:
-        return "the program is decided by an expansion"
-    if use.name in table().words.interactive:
-        return f"{use.name} waits for keys: take a command that prints and ends, such as cat"
-    if table().reader(use.name) or any(one.startswith(f"{use.name} ") for one in table().readers):
-        return f"{use.name} with these arguments may change something, or read elsewhere"
-    return f"{use.name} is not one of the commands that only read"
+    whole = None if before is None or text is None else before + text
+    return None if whole is None or len(whole) > LONGEST else whole

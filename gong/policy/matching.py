@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from .archives import listed
+from .expansion import Argument
+from .limits import only_asks, only_files, only_paths
 from .scripts import files_read, has_scripts
 from .tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from .expansion import Argument, Arguments
+    from .expansion import Arguments
     from .places import Places
     from .tables import Reader, Rule
 
 _EXPLICIT = ["-e", "-f", "--regexp", "--file", "--files"]  # then no operand is a pattern
 _SEARCHERS = {"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "git grep"}
+_RUNS = ("--show-signature", "--ext-diff", "--textconv", "--output", "--open-files-in-pager")
+_VERIFIES = re.compile(r"%[-+ ]?G|%\((?:\*?signature)")
+"""What in a format of git has a signature verified, by the program that the configuration names."""
+_CHOOSING = ("-g", "--glob", "--iglob", "--include")
 _SHORT = 2  # characters of an option such as -f
 _LEAST = 3  # characters of an abbreviated option such as --f
 
@@ -80,7 +87,11 @@ def meets(rule: Rule, arguments: Arguments, places: Places, valued: tuple[str, .
     `valued` holds the options that take the next argument.
     """
     given = operands(arguments, valued)
-    if not _has_words(given, rule.words):
+    if not _has_words(given, rule.words) or only_asks(arguments, len(rule.words)):
+        return False
+    if (rule.spares == "files" and only_files(arguments, places)) or (
+        rule.spares == "paths" and only_paths(arguments, places)
+    ):
         return False
     rest = given[len(rule.words) :]
     texts = [one.text for one in arguments if one not in given[: len(rule.words)]]
@@ -119,9 +130,7 @@ def in_place(argument: Argument, place: str, places: Places) -> bool:
 
 def only_reads(name: str, arguments: Arguments, places: Places) -> bool:
     """Whether a program changes nothing and reads only what may be read unasked."""
-    words = table().words
-    texts = [one.text for one in arguments]
-    if len(texts) == 1 and texts[0] in words.version_options and name in words.version:
+    if _asks_about_itself(name, arguments):
         return True
     if has_scripts(name):
         files = files_read(name, arguments)
@@ -129,11 +138,73 @@ def only_reads(name: str, arguments: Arguments, places: Places) -> bool:
     if name == "tar":
         archive = listed(arguments)
         return archive is not None and all(_open(one, places) for one in archive)
-    name, arguments = _subcommand(name, arguments, places)
+    return _is_reading(name, arguments, places)
+
+
+def _is_reading(program: str, arguments: Arguments, places: Places) -> bool:
+    """Whether a program keeps within the limits of a reader of the table."""
+    name, arguments = _subcommand(program, arguments, places)
     reader = table().reader(name)
     if reader is None or not _within(reader, arguments):
         return False
+    if program == "git" and _may_verify(arguments):
+        return False
+    if any(one.glob and not _open(one, places) for one in arguments):
+        return False  # its names are those of files, whatever the program does with them
+    if any(places.sensitive(one._replace(glob=True)) for one in _chosen(program, arguments)):
+        return False
+    if program in {"cd", "pushd"} and not _stays(arguments, places):
+        return False
     return not reader.opens or _opens_readable(name, reader, arguments, places)
+
+
+def _chosen(program: str, arguments: Arguments) -> Iterator[Argument]:
+    """Yield the names of files that options choose, and those git takes out of a commit."""
+    for left, one in pairwise((*arguments[:1], *arguments)):
+        if left.text in _CHOOSING or one.text.startswith(_CHOOSING):
+            yield one._replace(text=one.text.rpartition("=")[2])
+        if one.text[:2] == "-g" and program == "rg":
+            yield one._replace(text=one.text[_SHORT:])
+        if program == "git" and ":" in one.text:
+            yield one._replace(text=one.text.rpartition(":")[2])
+
+
+def _stays(arguments: Arguments, places: Places) -> bool:
+    """Whether a change of folder does not lead home, nor to where it was before."""
+    given = operands(arguments)
+    if not given:
+        return places.readable(Argument(places.home))
+    return all(one.text != "-" for one in given)
+
+
+def _may_verify(arguments: Arguments) -> bool:
+    """Whether a use of git may run gpg, or a program of the configuration."""
+    return any(
+        _VERIFIES.search(one.text) or any(has_option(one, bad) for bad in _RUNS)
+        for one in arguments
+    )
+
+
+def _asks_about_itself(name: str, arguments: Arguments) -> bool:
+    """Whether a program that is known only says its version, or its help."""
+    if len(arguments) != 1 or not arguments[0].known:
+        return False
+    words, text = table().words, arguments[0].text
+    if text in words.version_options and name in words.version:
+        return True
+    return text in {"--help", "--version"} and _is_known(name)
+
+
+def _is_known(name: str) -> bool:
+    """Whether a program is one of the tables' whose help is text and nothing else."""
+    names = table()
+    return name not in names.words.shells and (
+        name in names.words.version
+        or name in names.words.read
+        or name in names.words.look
+        or any(name == one.partition(" ")[0] for one in names.readers)
+        or any(name in one.commands for one in names.rules)
+    )
 
 
 def _subcommand(name: str, arguments: Arguments, places: Places) -> tuple[str, Arguments]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .expansion import Argument
 
 _WILD = re.compile(r"[*?\[]")
-_ONLY_WILD = re.compile(r"(?:[*?.]|\[[^\]]*\])*[*?\]]+(?:[*?.]|\[[^\]]*\])*")
+_ONLY_WILD = re.compile(r"(?=[^*?]*[*?])(?:[*?.\]]|\[[^\]]*\])*")
+_MOST_STARS = 16
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
 
 _STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
@@ -55,6 +56,8 @@ class Places:
         wild = next((i for i, one in enumerate(parts) if argument.glob and _WILD.search(one)), None)
         if wild is None:
             return self._precious(path, known=argument.known)
+        if any(_may_hold(path, own) for own in (self.start, self.home)):
+            return True
         folder = "/".join(parts[:wild]) or "/"
         if self._system(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
             return True
@@ -116,12 +119,10 @@ class Places:
         return not sample and self._named(argument, _table().sensitive)
 
     def _named(self, argument: Argument, patterns: tuple[str, ...]) -> bool:
-        whole = [one.replace("~", self.home, 1) for one in patterns]
-        return any(
-            fnmatchcase(path, one) or (argument.glob and _may_match(path, one))
-            for path in self.paths(argument)
-            for one in whole
-        )
+        paths = self.paths(argument)
+        if any(map(_one_of(patterns).match, paths)):
+            return True
+        return argument.glob and any(_may_match(path, one) for path in paths for one in patterns)
 
     def readable(self, argument: Argument) -> bool:
         """Whether it is known and names nothing outside the folders that may be read."""
@@ -148,10 +149,25 @@ def _normal(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
+@cache
+def _one_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what fits a path that fits one of the patterns."""
+    return re.compile("|".join(map(translate, patterns)))
+
+
 def _may_match(path: str, pattern: str) -> bool:
     """Whether wildcards of a path may stand for a hidden file that a pattern names."""
     name, hidden = path.rpartition("/")[2], pattern.rpartition("/")[2]
-    return name[:1] == "." == hidden[:1] and fnmatchcase(hidden, name)
+    if name[:1] != "." or hidden[:1] != ".":
+        return False
+    return name.count("*") > _MOST_STARS or fnmatchcase(hidden, name)
+
+
+def _may_hold(pattern: str, folder: str) -> bool:
+    """Whether wildcards of a path may stand for a folder or for one it is in."""
+    wanted, parts = pattern.split("/"), folder.split("/")
+    fits = all(fnmatchcase(part, one) for part, one in zip(parts, wanted, strict=False))
+    return len(wanted) <= len(parts) and pattern.count("*") <= _MOST_STARS and fits
 
 
 def _inside(path: str, folder: str) -> bool:

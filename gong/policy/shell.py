@@ -11,7 +11,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .command import Command, Parsed, Piece, Redirect, Word
+from .chains import CHAINS, REDIRECTS, Stage, pipelines
+from .command import Command, Parsed, Piece, Redirect, TooLong, Word
 from .grammar import expands, lines, odd, tree
 from .words import Place, Words, text_of
 
@@ -22,14 +23,23 @@ if TYPE_CHECKING:
 
 _CONDITIONAL = {"if_statement", "while_statement", "case_statement", "c_style_for_statement"}
 _NAMED_COMMANDS = {"command", "declaration_command", "unset_command"}
-_REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 _ARITHMETIC = {"arithmetic_expansion", "c_style_for_statement", "subscript"}
+_MOST = 4000
+"""So many commands of one text are looked at."""
+_FEEDERS = 128
 _COMPARED = re.compile(rb"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
+_STARTS = ((Piece("variable", "0"),), (Piece("variable", "0", in_quotes=True),))
+"""The first word of a command that is the script itself."""
+_EVERY = (Piece("variable", "@", in_quotes=True),)
+"""What `for name; do` goes through."""
 _QUOTED = re.compile(r"[\\'\"]")
 
 
 def parsed(text: str) -> Parsed:
-    """Return the view of a command line; ParserMissing when there is no grammar for it."""
+    """Return the view of a command line.
+
+    Raises ParserMissing when there is no grammar for it, TooLong when it holds too much.
+    """
     source = text.encode("utf-8", "replace")
     root = tree(source)
     reader = _Reader(source)
@@ -37,6 +47,9 @@ def parsed(text: str) -> Parsed:
         reader.walk(root, Place())
     except RecursionError:
         reader.whole = False
+    itself = [one for one in reader.commands if one.words[:1] and one.words[0][:1] in _STARTS]
+    if len(itself) > 1:
+        reader.bombs.append(text)
     whole = reader.whole and not root.has_error and not odd(text)
     return Parsed(tuple(reader.commands), frozenset(reader.functions), tuple(reader.bombs), whole)
 
@@ -51,16 +64,15 @@ class _Reader:
         self.whole = True
         self._source = source
         self._scopes = 0
+        self._chains = 0
         self._words = Words(source, self)
 
     def walk(self, node: Node, place: Place) -> None:
         """Gather the commands at and below a node."""
         if node.type in _NAMED_COMMANDS:
             self._command(node, place, ())
-        elif node.type == "redirected_statement":
-            self._redirected(node, place)
-        elif node.type == "pipeline":
-            self._pipeline(node, place)
+        elif node.type in CHAINS:
+            self._chain(node, place)
         elif node.type in {"variable_assignment", "test_command"}:
             self._add(node, place, (self._assignment(node, place),))
         elif node.type == "for_statement":
@@ -77,15 +89,14 @@ class _Reader:
     def _other(self, node: Node, place: Place) -> None:
         if node.type in _ARITHMETIC or (node.type == "compound_statement" and _counts(node)):
             self._words.arithmetic(node)
-        alternative = node.type == "list" and any(one.type == "||" for one in node.children)
-        if node.type in _CONDITIONAL or alternative:
+        if node.type in _CONDITIONAL:
             place = replace(place, certain=False)
         self.children(node, place)
 
     def children(self, node: Node, place: Place) -> None:
         """Gather the commands below a node."""
         for child in node.children:
-            if child.type in _REDIRECTS:
+            if child.type in REDIRECTS:
                 self._add(child, place, (), redirects=self._redirects([child], place))
             elif child.is_named:
                 self.walk(child, place)
@@ -103,6 +114,8 @@ class _Reader:
         words: tuple[Word, ...] = (),
         redirects: tuple[Redirect, ...] = (),
     ) -> None:
+        if len(self.commands) == _MOST:
+            raise TooLong
         self.commands.append(
             Command(
                 self._text(node),
@@ -112,6 +125,7 @@ class _Reader:
                 place.feeders,
                 place.scope,
                 place.certain,
+                place.chain,
             )
         )
 
@@ -125,7 +139,7 @@ class _Reader:
             if one.is_named or node.type != "command" or one.type == "$"
         ]
         assignments = [one for one in parts if one.type == "variable_assignment"]
-        own = [one for one in parts if one.type in _REDIRECTS]
+        own = [one for one in parts if one.type in REDIRECTS]
         others = [one for one in parts if one not in assignments and one not in own]
         given = tuple(self._assignment(one, place) for one in assignments)
         *before, last = lines(self._source, others)
@@ -149,28 +163,43 @@ class _Reader:
         added = "+" if any(one.type == "+=" for one in node.children) else ""
         return "" if name is None else self._text(name) + added, pieces
 
-    def _redirected(self, node: Node, place: Place) -> None:
-        body = node.child_by_field_name("body")
-        parts = [one for one in node.children if one.type in _REDIRECTS]
-        redirects = self._redirects(parts, place)
+    def _chain(self, node: Node, place: Place) -> None:
+        """Walk pipelines joined to one another: each stage is fed by those before it."""
+        joined = pipelines(node)
+        if any(one.operator == "||" for one in joined):
+            place = replace(place, certain=False)
+        for pipeline in joined:
+            if pipeline.operator != "&&" and len(joined) > 1:
+                self._chains += 1
+                place = replace(place, chain=self._chains)
+            feeders = place.feeders
+            for stage in pipeline.stages:
+                before = len(self.commands)
+                here = replace(place, feeders=feeders)
+                self._stage(stage, here if len(pipeline.stages) == 1 else self.inner(here))
+                feeders = _nearest(feeders + tuple(self.commands[before:]))
+
+    def _stage(self, stage: Stage, place: Place) -> None:
+        body, redirects = stage.body, self._redirects(stage.redirects, place)
         if body is not None and body.type in _NAMED_COMMANDS:
             self._command(body, place, redirects)
         else:
-            self._add(node, place, (), redirects=redirects)
-            feeders = (*place.feeders, self.commands[-1])
+            if stage.redirects:
+                self._add(stage.redirects[0], place, (), redirects=redirects)
+                place = replace(place, feeders=(*place.feeders, self.commands[-1]))
             if body is not None:
-                self.walk(body, replace(place, feeders=feeders))
-        fed = replace(place, feeders=(*place.feeders, self.commands[-1]))
-        for part in parts:
+                self.walk(body, place)
+        for part in stage.redirects:
+            fed = replace(place, feeders=(*place.feeders, self.commands[-1]))
             self._after_heredoc(part, fed)
-        for stray in node.children:
-            self.whole &= stray.type != "ERROR"
 
     def _after_heredoc(self, node: Node, place: Place) -> None:
         """Walk what stands on the line of a here-document after its word."""
         if node.type == "heredoc_redirect":
             for child in node.children:
-                heredoc = child.type.startswith("heredoc") or child.type in _REDIRECTS
+                if child.type == "||":
+                    place = replace(place, certain=False)
+                heredoc = child.type.startswith("heredoc") or child.type in REDIRECTS
                 if child.is_named and not heredoc and child.type != "file_descriptor":
                     self.walk(child, place)
 
@@ -182,7 +211,7 @@ class _Reader:
             yield Redirect("<<", tuple(self._words.pieces(node.children[-1], place)))
         elif node.type == "heredoc_redirect":
             yield from self._redirects(
-                [one for one in node.children if one.type in _REDIRECTS], place
+                [one for one in node.children if one.type in REDIRECTS], place
             )
             yield Redirect("<<", self._heredoc(node, place))
         else:
@@ -201,17 +230,11 @@ class _Reader:
             return (Piece("quoted", self._text(body)),)
         return tuple(self._words.spread(body, place, body.start_byte, body.end_byte))
 
-    def _pipeline(self, node: Node, place: Place) -> None:
-        feeders = place.feeders
-        for stage in (one for one in node.children if one.is_named):
-            before = len(self.commands)
-            self.walk(stage, replace(self.inner(place), feeders=feeders))
-            feeders += tuple(self.commands[before:])
-
     def _loop(self, node: Node, place: Place) -> None:
         name = node.child_by_field_name("variable")
         place = replace(place, certain=True)  # its body never sees another value
-        values = self._words.words(node.children_by_field_name("value"), place)
+        given = node.children_by_field_name("value")
+        values = self._words.words(given, place) if given else (_EVERY,)
         variable = "" if name is None else self._text(name)
         self._add(node, place, tuple((variable, value) for value in values))
         body = node.child_by_field_name("body")
@@ -227,6 +250,11 @@ class _Reader:
         own = [one for one in self.commands[before:] if one.words[:1] == (_plain(called),)]
         if len(own) > 1 or (own and b"&" in self._source[node.start_byte : node.end_byte]):
             self.bombs.append(self._text(node))
+
+
+def _nearest(feeders: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Return the first and the last of what feeds a command, where that is a great deal."""
+    return feeders if len(feeders) <= 2 * _FEEDERS else (*feeders[:_FEEDERS], *feeders[-_FEEDERS:])
 
 
 def _plain(text: str) -> Word:

@@ -28,6 +28,8 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """What an operand after the words has to name."""
     unless: tuple[str, ...] = ()
     """Options that make it harmless."""
+    spares: Literal["files", "paths"] | None = None
+    """Harmless where it is limited to plain files or, as git knows them, paths of the workspace."""
 
 
 class Reader(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,6 +85,8 @@ class PlaceTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Folders anybody writes into."""
     home: tuple[str, ...]
     """Patterns below a home whose loss cannot be made good."""
+    startup: tuple[str, ...]
+    """Ends of paths, as patterns: files that are run at a later time, unasked."""
     keys: tuple[str, ...]
     """Below a home: what decides who may log in, and where."""
     harmless_devices: tuple[str, ...]
@@ -113,6 +117,10 @@ class Words(Struct, frozen=True, forbid_unknown_fields=True):
     containers: tuple[str, ...]
     """Programs whose commands run on another machine's files, or on no machine's."""
     databases: tuple[str, ...]
+    sayers: tuple[str, ...]
+    """Programs that take what they are given as text: they say, send, search or keep it."""
+    spawners: tuple[str, ...]
+    """Programs, as patterns, that run commands of their own language whatever else they are."""
     removers: tuple[str, ...]
     writers: tuple[str, ...]
     """Programs that change every file they are given."""

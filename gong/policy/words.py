@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from .command import Command, Piece, Word
+from .command import Command, Piece, TooLong, Word
 from .grammar import DOLLAR, expands, gap, mended
 from .quoting import ansi_c, double_quoted, unquoted
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _EXPANDED = {"simple_expansion", "expansion", "command_substitution", "process_substitution"}
+_MOST = 16_000
+"""So many words of one text are looked at."""
 _DIGITS = re.compile(r"[\d\s+*/%()-]*")
 
 
@@ -30,6 +33,7 @@ class Place:
     scope: tuple[int, ...] = ()
     feeders: tuple[Command, ...] = ()
     certain: bool = True
+    chain: int = 0
 
 
 class Walk(Protocol):
@@ -57,15 +61,20 @@ class Words:
     def __init__(self, source: bytes, walk: Walk) -> None:
         self._source = source
         self._walk = walk
+        self._seen = 0
 
     def words(self, nodes: list[Node], place: Place) -> tuple[Word, ...]:
-        """Return the words; what only a broken line parts is one word."""
+        """Return the words; what only a broken line parts is one word. Raises TooLong."""
+        self._seen += len(nodes)
+        if self._seen > _MOST:
+            raise TooLong
         words: list[Word] = []
         before: Node | None = None
+        neighbours = _neighbours(nodes)
         for node in nodes:
             pieces = tuple(self.pieces(node, place))
             between = b" "
-            if before is not None and before == node.prev_sibling:
+            if before is not None and (before.id, node.id) in neighbours:
                 between = gap(self._source, before, node)
                 self._walk.whole &= not between.strip()
             if between:
@@ -165,6 +174,12 @@ class Words:
         self._walk.children(node, replace(self._walk.inner(place), feeders=()))
         inside = tuple(self._walk.commands[before:])
         return Piece("unknown", text_of(self._source, node), in_quotes, inside=inside)
+
+
+def _neighbours(nodes: list[Node]) -> set[tuple[int, int]]:
+    """Return the ids of nodes that follow one another; to ask each takes ever longer."""
+    around = nodes[0].parent if nodes else None
+    return {(left.id, right.id) for left, right in pairwise(around.children if around else ())}
 
 
 def text_of(source: bytes, node: Node) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .expansion import Argument
@@ -24,6 +25,30 @@ _EMBEDDED = re.compile(
     r"|ProxyCommand[= ](.+)",
     re.DOTALL | re.IGNORECASE,
 )
+_SETTING = re.compile(
+    r"-x|--exec|alias\..+|core\.\w+|[\w.-]+\.(?:textconv|cmd|command|helper|driver|clean|smudge)",
+    re.IGNORECASE,
+)
+"""Arguments of git after which a command stands."""
+_CARRIERS = {
+    "su": ("--command",),
+    "runuser": ("--command",),
+    "flock": ("-c", "--command"),
+    "script": ("-qc", "--command"),
+    "fish": ("--command",),
+    "man": ("-P", "--pager"),
+    "tar": ("-I",),
+    "rsync": ("-e",),
+    "zip": ("-TT",),
+    "npx": ("-c", "--call"),
+    "npm": ("-c", "--call"),
+    "gdb": ("-ex", "--eval-command"),
+    "expect": ("-c",),
+    "git": ("--upload-pack", "--receive-pack"),
+    **dict.fromkeys(("vi", "vim", "nvim", "view", "ex"), ("-c", "--cmd")),
+}
+"""By program: options whose value is run."""
+_SHELL_OUT = re.compile(r"\s*:?\s*(?:!|shell\s+|spawn\s+)")
 _MORE = {"time": ("-o", "--output"), "env": ("-S", "-C", "--split-string", "--chdir")}
 """Options of clear wrappers that make them do more than to run a command."""
 _SPLIT = re.compile(r"-[iv0]*S(.*)", re.DOTALL)
@@ -60,10 +85,25 @@ def inner(name: str, arguments: Arguments) -> Iterator[Inner]:
         yield from (Inner(text=_cut(one, "=")) for one in arguments if "=" in one.text)
     if name == "env":
         yield from _split_string(arguments)
+    yield from _of_options(name, arguments)
     for one in arguments:
         found = _EMBEDDED.fullmatch(one.text)
         if found:
             yield Inner(text=one._replace(text=found[1] or found[2] or found[3]))
+
+
+def _of_options(name: str, arguments: Arguments) -> Iterator[Inner]:
+    """Yield the commands that are values of options and settings."""
+    if name == "git":
+        yield from (
+            Inner(text=right._replace(text=right.text.lstrip("!")))
+            for left, right in pairwise(arguments)
+            if _SETTING.fullmatch(left.text)
+        )
+    for option in _CARRIERS.get(name, ()):
+        text = value_of(arguments, option)
+        if text is not None and text.text:
+            yield Inner(text=text._replace(text=_SHELL_OUT.sub("", text.text, count=1)))
 
 
 def _split_string(arguments: Arguments) -> Iterator[Inner]:

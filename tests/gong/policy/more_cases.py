@@ -407,7 +407,6 @@ ASK = [
     "find . -exec sed -n {} a \\;",
     "find . -exec env {} \\;",
     "find . -exec sort -o {} a \\;",
-    "find . -exec wc {} + -delete -name x",
     "find . -exec wc {} + -exec touch {} +",
     "find . -execdir cat {} \\;",
     "find . -exec cat /etc/passwd \\;",
@@ -438,6 +437,7 @@ ASK = [
 ]
 
 DANGEROUS = [
+    "find . -exec wc {} + -delete -name x",
     "find . -type f | xargs rm",
     "cat /proc/self/environ",
     "cat /proc/1/environ",

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from gong.policy.danger import REFUSAL, Judgement, Level, classify, floor
 from gong.policy.shell import parsed
 from gong.policy.tables import table
-from tests.gong.policy import cases, more_cases, work_cases
+from tests.gong.policy import cases, more_cases, odd_cases, work_cases
 
-SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE]
-ASK = [*cases.ASK, *more_cases.ASK, *work_cases.ASK]
-DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS, *work_cases.DANGEROUS]
+SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE, *odd_cases.SAFE]
+ASK = [*cases.ASK, *more_cases.ASK, *work_cases.ASK, *odd_cases.ASK]
+DANGEROUS = [*cases.DANGEROUS, *more_cases.DANGEROUS, *work_cases.DANGEROUS, *odd_cases.DANGEROUS]
 CWD, HOME = "/home/ada/project", "/home/ada"
 
 

@@ -1,0 +1,84 @@
+"""What `${name…}` with an operator may stand for: cut, replaced, or another value; pure."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase, translate
+from typing import TYPE_CHECKING
+
+from .expansion import ANY
+
+if TYPE_CHECKING:
+    from .expansion import State
+
+_CUT = re.compile(r"\$\{([A-Za-z_]\w*)(:?\+|%%?|##?|//?|:)(.{0,200})\}", re.DOTALL)
+_RANGE = re.compile(r"\s*(\d*)\s*(?::\s*(\d+)\s*)?")
+_NAME = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_PARTS = re.compile(r"((?:\\.|[^/\\])+|/)(?:/(.*))?", re.DOTALL)
+"""Pattern and replacement."""
+_LONGEST = 4096
+_SET = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
+"""What stands in the environment, as far as the beginning matters."""
+
+
+def cut_values(text: str, state: State) -> tuple[str | None, ...]:
+    """Return the values an expansion may have, None for others; nothing where it is no such one."""
+    if text.startswith("${!"):
+        return (ANY,)
+    found = _CUT.fullmatch(text)
+    if found is None:
+        return ()
+    name, operator, what = found[1], found[2], _plain(found[3], state)
+    if operator in {"+", ":+"}:
+        return (what, None)
+    if what is None:
+        return (None,)
+    before = (_SET[name],) if name in _SET else state.values(name)
+    values = (
+        _unknown(operator, what) if one is None else _cut(one, operator, what) for one in before
+    )
+    return (*dict.fromkeys(values), None)
+
+
+def _plain(text: str, state: State) -> str | None:
+    """Return a text in which names stand, each with its first value; None for other expansions."""
+
+    def value(found: re.Match[str]) -> str:
+        return state.values(found[1] or found[2])[0] or ""
+
+    text = _NAME.sub(value, text.strip("\"'"))
+    if text == "~" or text.startswith("~/"):
+        text = state.home + text[1:]
+    return None if "$(" in text or "`" in text else text
+
+
+def _unknown(operator: str, what: str) -> str | None:
+    """Return what may be left of a value that is not known."""
+    if operator in {"/", "//"}:
+        return what.partition("/")[2] or None
+    return ANY if operator == ":" and re.fullmatch(r"\s*0?\s*:\s*1\s*", what) else None
+
+
+def _cut(value: str, operator: str, what: str) -> str | None:
+    if len(value) > _LONGEST or ANY in value:
+        return None
+    if operator == ":":
+        found = _RANGE.fullmatch(what)
+        if found is None:
+            return None
+        start = int(found[1] or 0)
+        return value[start : start + int(found[2])] if found[2] else value[start:]
+    if operator in {"/", "//"}:
+        parts = _PARTS.fullmatch(what)
+        pattern, new = (parts[1], parts[2] or "") if parts else (what, "")
+        pattern, new = pattern.replace("\\/", "/"), new.replace("\\", "")
+        fits = re.compile(translate(pattern).removesuffix(r"\Z").removesuffix(r"\z"))
+        return fits.sub(lambda _: new, value, count=operator == "/")
+    ends = range(len(value) + 1)
+    if operator[0] == "#":
+        left = [value[i:] for i in ends if fnmatchcase(value[:i], what)]
+    else:
+        left = [value[:i] for i in reversed(ends) if fnmatchcase(value[i:], what)]
+    if not left:
+        return value
+    return left[-1] if operator in {"##", "%%"} else left[0]

@@ -1,0 +1,49 @@
+"""A policy asked about one call: whatever goes wrong in it refuses the call, nothing is raised."""
+
+from __future__ import annotations
+
+from traceback import format_exception, format_exception_only
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import Verdict
+
+if TYPE_CHECKING:
+    from ..tools.registry import Prepared
+    from . import Policy
+
+_NO_REASON = "This call was refused; no reason was given."
+
+
+class Decision(NamedTuple):
+    """What came of asking a policy."""
+
+    verdict: Verdict
+    failure: str = ""
+    """What went wrong in the policy, in one line; empty where it decided."""
+    trace: str = ""
+    """Python's account of that, for who mends the policy."""
+
+
+async def decide(policy: Policy, prepared: Prepared) -> Decision:
+    """Ask a policy about a call; one that raises, or answers no verdict, refuses it."""
+    try:
+        verdict = await policy(prepared)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"a policy answers a Verdict, not {type(verdict).__name__}")  # noqa: TRY301 (told like the rest)
+    except Exception as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
+        failure = explain(error)
+        text = f"Not run: the policy that decides about calls failed: {failure}"
+        return Decision(Verdict(allowed=False, text=text), failure, account(error))
+    if verdict.allowed or verdict.text:
+        return Decision(verdict)
+    return Decision(Verdict(allowed=False, text=_NO_REASON))
+
+
+def explain(error: Exception) -> str:
+    """Return kind and message of an error in one line."""
+    return " ".join("".join(format_exception_only(error)).split())
+
+
+def account(error: Exception) -> str:
+    """Return the trace of an error, as Python would print it."""
+    return "".join(format_exception(error))

@@ -1,0 +1,193 @@
+"""Commands that may hide in the options, the language or the input of another program; pure.
+
+What a program does with a text is not known for most: each part of it that reads as a command
+counts as one that may run. Programs that are known to take text as text hide none.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from .effects import printed
+from .expansion import Argument
+from .matching import operands
+from .tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .use import Use
+
+_MESSAGES = re.compile(
+    r"--(?:message|title|body|subject|summary|description|comment|notes?|author|trailer|grep|format"
+    r"|pretty|date|label|help|prompt|committer|since|until|text)"
+)
+"""Options whose value is read by people, or compared."""
+_GIT_MESSAGES = re.compile(r"-[a-zA-Z]*m|-[SGLe]|-F")
+_GIT_RUNS = {"bisect", "submodule", "rebase", "filter-branch", "difftool", "mergetool", "config"}
+_GIT_RUNS |= {"send-email", "instaweb", "credential", "daemon", "web--browse"}
+"""Subcommands of git among whose operands a command may stand."""
+_GIT_OPTIONS = re.compile(
+    r"-[cxu]|-y[xO]|-O|--(?:exec|extcmd|upload-pack|receive-pack|open-files|config)"
+)
+_MARKS = re.compile(r"[;&|\n(){}`'\"=!:,\[\]]+")
+_LITERAL = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'")
+_LEADING = re.compile(r"(?m)^[\s@+:!|~%*\\-]+")
+_CRON = re.compile(r"(?m)^\s*(?:@\w+|(?:[\d*/,?LW#A-Za-z-]+\s+){4}[\d*/,?LW#A-Za-z-]+)\s+")
+_MAKE_NAME = re.compile(r"\$\((\w+)\)")
+_SUBSTITUTED = re.compile(
+    r"s([^\\\n\w\s])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1([a-zA-Z0-9]*)", re.DOTALL
+)
+_SEDS = {"sed", "gsed", "ssed"}
+_SED_OPTION = re.compile(r"--expression=|-[nErsuz]*e(?=[^\s])")
+_EXECUTED = re.compile(
+    r"(?:^|[;{}\n])[^;{}\na-zA-Z]*(?:/[^/\n]*/[^;{}\na-zA-Z/]*)*e(?:\s+([^\n]+)|\s*(?=[;}\n]|$))"
+)
+_ESCAPE = re.compile(
+    r"(?:\.shell|\.system|\\!|(?:^|;)\s*system|!)\s+([^\n]+)|\bprogram\s+'([^']+)'", re.IGNORECASE
+)
+"""What a client of a database gives to a shell."""
+_OWN_QUOTES = re.compile(r"[\\$'\"{<>|]")
+_MOST = 40  # parts of one text, and texts of one program
+_MOST_MARKS = 120
+"""A text with more marks is looked at line by line."""
+_LONGEST = 64_000
+
+
+EXECUTES = re.compile(
+    r"\b(?:system|popen\w*|exec\w*|spawn\w*|subprocess\w*|child_process|qx|shell_exec|passthru)\b",
+    re.IGNORECASE,
+)
+"""What runs commands, in one language or another."""
+
+
+def hidden(use: Use) -> Iterator[str]:
+    """Yield the texts that may be commands the program runs, each at most once."""
+    sure = _of_sed(use) if use.name in _SEDS else ()
+    found = dict.fromkeys((*sure, *(part for text in _texts(use) for part in parts(text))))
+    yield from list(found)[: 4 * _MOST]
+
+
+def _texts(use: Use) -> Iterator[str]:
+    words = table().words
+    if use.name in words.databases:
+        for text in (*_of_arguments(use), *use.given):
+            yield from (found[1] or found[2] for found in _ESCAPE.finditer(text))
+    elif use.name == "git":
+        yield from _of_git(use)
+    elif any(fnmatchcase(use.name, one) for one in words.interpreters) and any(
+        EXECUTES.search(one) for one in (*_of_arguments(use), *use.given)
+    ):
+        yield from (*_of_arguments(use), *use.given)
+    elif use.name not in _SEDS and takes_commands(use.name):
+        for text in (*_of_arguments(use), *use.given, *_printed_into(use)):
+            yield from _of_language(use.name, text[:_LONGEST])
+
+
+def takes_commands(name: str) -> bool:
+    """Whether a program may run what it is given; those that are known to read it do not."""
+    words = table().words
+    if any(fnmatchcase(name, one) for one in words.spawners):
+        return True
+    known = (*words.sayers, *words.containers, *words.shells, *words.writers, *words.copiers)
+    if not name or name in {*known, *words.removers, *words.senders, *words.downloaders} - _SPAWN:
+        return False
+    return table().reader(name) is None and not any(
+        fnmatchcase(name, one) for one in words.interpreters
+    )
+
+
+_SPAWN = {"ssh", "scp", "sftp", "rsync", "ex", "ed", "lftp", "ftp", "socat", "mutt", "openssl"}
+"""Senders and writers that may run commands here all the same."""
+
+
+def _of_language(name: str, text: str) -> Iterator[str]:
+    if name in {"crontab", "fcrontab"}:
+        yield _CRON.sub("", text)
+    if name not in {"make", "gmake", "bmake"}:
+        yield text
+    else:
+        yield _LEADING.sub("", _MAKE_NAME.sub(r"${\1}", text).replace("$$", "$"))
+
+
+def _of_arguments(use: Use) -> Iterator[str]:
+    """Yield the arguments that are no messages, and what is glued to an option."""
+    for left, one in pairwise((Argument(""), *use.arguments)):
+        if not (_MESSAGES.match(one.text) or _MESSAGES.fullmatch(left.text)):
+            yield one.text
+            if one.text[:1] == "-" != one.text[1:2]:
+                yield one.text[2:]
+
+
+def _of_git(use: Use) -> Iterator[str]:
+    given = operands(use.arguments, table().valued.get("git", ()))
+    runs = bool(given) and given[0].text in _GIT_RUNS
+    for left, one in pairwise((Argument(""), *use.arguments)):
+        if _MESSAGES.match(one.text) or _GIT_MESSAGES.fullmatch(left.text):
+            continue
+        if one.text.startswith("ext::"):
+            yield one.text.partition("::")[2].replace("% ", " ")
+        elif runs or _GIT_OPTIONS.match(left.text) or _GIT_OPTIONS.match(one.text):
+            yield one.text
+            yield one.text[2:]
+
+
+def _printed_into(use: Use) -> Iterator[str]:
+    return (text for one in use.inside for text in printed(one))
+
+
+def _of_sed(use: Use) -> Iterator[str]:
+    """Yield what `e` and `s///e` of sed run; without a command, `e` runs what it reads."""
+    for one in use.arguments:
+        script = _SED_OPTION.sub("", one.text, count=1)
+        for found in _SUBSTITUTED.finditer(script):
+            if "e" in found[4]:
+                text = re.sub(r"\\(.)", r"\1", found[3])
+                yield from (text, *use.given, *(text + each for each in use.given))
+        for found in _EXECUTED.finditer(script):
+            yield from (found[1],) if found[1] else use.given
+
+
+def parts(text: str) -> Iterator[str]:
+    """Yield a text and its parts, as far as they may be commands that are dangerous."""
+    if not _suspect(text):
+        return
+    plain = _LEADING.sub("", text)
+    if len(_MARKS.findall(plain)) > _MOST_MARKS:
+        yield from [one for one in plain.split("\n") if _suspect(one)][:_MOST_MARKS]
+        return
+    yield plain
+    literals = [one or other for one, other in _LITERAL.findall(text)]
+    if 1 < len(literals) <= _MOST:
+        yield " ".join(literals)
+    if text.count("\n") < _MOST:
+        shreds = [one.strip() for one in _MARKS.split(text)]
+        yield from [one for one in shreds if one != plain and _suspect(one)][:_MOST]
+        yield from [one for one in _tails(text) if _suspect(one)][:_MOST]
+    yield from [one for one in literals if _suspect(one)][:_MOST]
+
+
+def _tails(text: str) -> Iterable[str]:
+    ends = [found.end() for found in _MARKS.finditer(text)][:_MOST]
+    return (text[one:].rstrip("'\")") for one in ends)
+
+
+def _suspect(text: str) -> bool:
+    """Whether a text has several words, and may name a program that can be dangerous."""
+    words = text.split()
+    if not words or (len(words) == 1 and not _OWN_QUOTES.search(text)):
+        return False
+    return bool(_names().search(text.lower()) or ("$" in text or "\\" in text))
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    """Return what fits a name of a program that a rule is about, or that hides others."""
+    names = {one for rule in table().rules for one in rule.commands}
+    names |= {*table().words.shells, *table().words.downloaders, *table().words.removers}
+    plain = sorted(re.escape(one.strip("*")) for one in names)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(plain)})(?![a-z])|:\(\)")
