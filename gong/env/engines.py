@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from . import scanner
 from .children import NOTHING, Child
-from .globs import path_pattern
+from .globs import compile_glob
 from .native import GIT, IGNORE_FILE, expression, files_below
 from .protocol import Listed, Match, Matches
 from .scanner import file_lines
@@ -79,7 +79,7 @@ async def rg_search(program: str, place: str, search: Search) -> Matches | None:
     flags += ["--fixed-strings"] if search.literal else []
     if search.glob and _NAME_GLOB.fullmatch(search.glob):
         flags += [f"--type-add=wanted:{search.glob}", "--type=wanted"]
-    wanted = path_pattern(search.glob).fullmatch if search.glob else None
+    wanted = compile_glob(search.glob).matches if search.glob else None
     found: list[Match] = []
     of_file: list[Match] = []
     binary = ""
@@ -104,7 +104,7 @@ async def rg_search(program: str, place: str, search: Search) -> Matches | None:
 
 async def fd_list(program: str, folder: str, pattern: str) -> tuple[Listed, ...] | None:
     """Return what below a folder matches, by path; None where fd cannot say."""
-    matches = path_pattern(pattern).fullmatch
+    matches = compile_glob(pattern).matches
     if _disturbed(folder) or _would_wait(folder):
         return None
     any_folder = await asyncio.to_thread(_takes, program, _ANY_FOLDER)

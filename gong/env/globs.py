@@ -1,12 +1,22 @@
-"""Patterns for paths made regular expressions (pure): `*`, `?`, `[a-z]`, `**`, and `{a,b}`.
+"""Patterns for paths: `*`, `?`, `[a-z]`, `**` and `{a,b}`, matched in linear time (pure).
 
-`*` and `?` never stand for "/". A pattern without "/" is held against the last name alone, any
+`*` and `?` never match "/". A pattern without "/" is matched against the last name alone, any
 other against the whole path, relative to the folder that is searched.
+
+A pattern is a small automaton, never a regular expression and never expanded: braces may stand
+beside or inside braces, and stars beside stars, without the work growing by more than their
+number. `Glob.matches` walks a path once, remembering each step it has worked out.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
+
+MAX_CHARACTERS = 4096
+"""The longest pattern that is taken."""
+_MAX_REMEMBERED = 200_000
+"""What the steps remembered for one pattern may hold before they are worked out again."""
 
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
@@ -25,49 +35,243 @@ _CLASSES = {
 _SPECIAL = re.compile(r"\[:(\w+):\]")
 
 
-def path_pattern(glob: str) -> re.Pattern[str]:
-    """Return what matches the paths a glob means; the whole path is matched."""
+class _Text(NamedTuple):
+    """One character."""
+
+    character: str
+
+
+class _Set(NamedTuple):
+    """One of some characters; never "/"."""
+
+    members: re.Pattern[str]
+
+
+class _Stars(NamedTuple):
+    """Any characters but "/"; with `deep` also folders, where the stars are a name of their own."""
+
+    deep: bool
+
+
+class _Fork(NamedTuple):
+    """Where braces open and close: nothing is read."""
+
+
+class _End(NamedTuple):
+    """The end of the pattern."""
+
+
+_Node = _Text | _Set | _Stars | _Fork | _End
+
+# Where a walk through the pattern may be: a node and one of these.
+_AT = 0
+"""The node is next."""
+_DEEP = 1
+"""Inside of what `**` reads: any characters, folders too."""
+_CLOSING = 2
+"""`**` has read enough: only the end may follow."""
+_ENTERING = 3
+"""`**` has read whole folders, or nothing: the "/" after it has been read with them."""
+_Places = frozenset[tuple[int, int]]
+
+
+class _Step:
+    """All places a walk may be at after some text, and where each next character leads."""
+
+    __slots__ = ("accepts", "next", "places")
+
+    def __init__(self, places: _Places, *, accepts: bool) -> None:
+        self.places = places
+        self.accepts = accepts
+        self.next: dict[str, _Step] = {}
+
+
+class Glob:
+    """A pattern of paths, ready to be matched; `compile_glob` and `compile_rule` make it."""
+
+    def __init__(self, nodes: tuple[_Node, ...], targets: tuple[tuple[int, ...], ...]) -> None:
+        self._nodes = nodes
+        self._targets = targets
+        self._steps: dict[_Places, _Step] = {}
+        self._remembered = 0
+        self._start = self._step_of([(0, _AT)], at_name=True)
+
+    def matches(self, path: str) -> bool:
+        """Whether all of a path matches."""
+        step = self._start
+        for character in path:
+            after = step.next.get(character)
+            if after is None:
+                after = self._after(step, character)
+            step = after
+            if not step.places:
+                return False
+        return step.accepts
+
+    def _after(self, step: _Step, character: str) -> _Step:
+        if self._remembered > _MAX_REMEMBERED:
+            self._steps.clear()
+            self._start.next.clear()
+            self._remembered = 0
+        reached: list[tuple[int, int]] = []
+        for place in step.places:
+            node, phase = place
+            if phase == _DEEP:
+                reached.append(place)
+            elif isinstance(kind := self._nodes[node], _Stars):
+                if character != "/":
+                    reached.append(place)
+            elif _reads(kind, character):
+                reached += ((one, _AT) for one in self._targets[node])
+        after = self._step_of(reached, at_name=character == "/")
+        step.next[character] = after
+        self._remembered += 1
+        return after
+
+    def _step_of(self, reached: list[tuple[int, int]], *, at_name: bool) -> _Step:
+        """Return the step for these places and all that is reached from them without reading.
+
+        `at_name` says that a name begins here, so that `**` may read folders.
+        """
+        seen: set[tuple[int, int]] = set()
+        waiting = reached
+        while waiting:
+            place = waiting.pop()
+            if place not in seen:
+                seen.add(place)
+                waiting += self._unread(place, at_name=at_name)
+        places = frozenset(place for place in seen if self._may_read(place))
+        step = self._steps.get(places)
+        if step is None:
+            accepts = any(
+                phase in {_AT, _CLOSING} and isinstance(self._nodes[node], _End)
+                for node, phase in places
+            )
+            step = self._steps[places] = _Step(places, accepts=accepts)
+            self._remembered += len(places)
+        return step
+
+    def _unread(self, place: tuple[int, int], *, at_name: bool) -> list[tuple[int, int]]:
+        """Return the places reached from one without reading a character."""
+        node, phase = place
+        kind, targets = self._nodes[node], self._targets[node]
+        if phase == _DEEP:
+            phases = (_CLOSING, _ENTERING) if at_name else (_CLOSING,)
+            return [(one, after) for one in targets for after in phases]
+        if isinstance(kind, _Fork):
+            return [(one, phase) for one in targets]
+        if isinstance(kind, _Stars):
+            beyond = [(one, phase) for one in targets]
+            return [*beyond, (node, _DEEP)] if kind.deep and at_name and phase == _AT else beyond
+        if phase == _ENTERING and kind == _SLASH:
+            return [(one, _AT) for one in targets]
+        return []
+
+    def _may_read(self, place: tuple[int, int]) -> bool:
+        """Whether a place matters for what comes next; the others only led to it."""
+        node, phase = place
+        kind = self._nodes[node]
+        if isinstance(kind, _End):
+            return phase in {_AT, _CLOSING}
+        return phase == _DEEP or (phase == _AT and not isinstance(kind, _Fork))
+
+
+_SLASH = _Text("/")
+
+
+def compile_glob(glob: str) -> Glob:
+    """Return what matches the paths a glob means; ValueError for one that is too long."""
+    if len(glob) > MAX_CHARACTERS:
+        raise ValueError(
+            f"Pattern too long: {len(glob)} characters, {MAX_CHARACTERS} at most."
+            " Use a shorter one, or several."
+        )
     glob = glob.removeprefix("./")
-    anywhere = "" if "/" in glob.rstrip("/") else "(?:.*/)?"
-    body = "|".join(translated(one) for one in _alternatives(glob.strip("/")))
-    return re.compile(f"{anywhere}(?:{body})", re.DOTALL)
+    return _compiled(glob.strip("/"), anywhere="/" not in glob.rstrip("/"), braces=True)
 
 
-def translated(glob: str) -> str:
-    """Return the source of a regular expression for one glob without braces."""
-    parts, place = [], 0
+def compile_rule(glob: str) -> Glob:
+    """Return what matches the whole of a text by a glob of an ignore file: one without braces."""
+    return _compiled(glob, anywhere=False, braces=False)
+
+
+def _reads(kind: _Node, character: str) -> bool:
+    if isinstance(kind, _Text):
+        return kind.character == character
+    return isinstance(kind, _Set) and kind.members.match(character) is not None
+
+
+def _compiled(glob: str, *, anywhere: bool, braces: bool) -> Glob:
+    nodes: list[_Node] = [_Fork()]
+    targets: list[list[int]] = [[]]
+
+    def add(kind: _Node, after: int) -> int:
+        nodes.append(kind)
+        targets.append([])
+        targets[after].append(len(nodes) - 1)
+        return len(nodes) - 1
+
+    pairs = _pairs(glob) if braces else {}
+    closing = set(pairs.values())
+    # For each open brace: where its choices begin, and where they end.
+    opened: list[tuple[int, int]] = []
+    last = 0
+    if anywhere:
+        last = add(_SLASH, add(_Stars(deep=True), last))
+    place = 0
     while place < len(glob):
-        source, place = _next(glob, place)
-        parts.append(source)
-    return "".join(parts)
+        if place in pairs:
+            last = add(_Fork(), last)
+            nodes.append(_Fork())
+            targets.append([])
+            opened.append((last, len(nodes) - 1))
+            place += 1
+        elif place in closing or (opened and glob[place] == ","):
+            begin, end = opened[-1]
+            targets[last].append(end)
+            last = begin if glob[place] == "," else opened.pop()[1]
+            place += 1
+        else:
+            kind, place = _element(glob, place)
+            last = add(kind, last)
+    add(_End(), last)
+    return Glob(tuple(nodes), tuple(map(tuple, targets)))
 
 
-def _next(glob: str, place: int) -> tuple[str, int]:
+def _pairs(glob: str) -> dict[int, int]:
+    """Return where each brace that is closed opens and closes; the others are plain characters."""
+    pairs, opened, place = dict[int, int](), list[int](), 0
+    while place < len(glob):
+        if glob[place] == "{":
+            opened.append(place)
+        elif glob[place] == "}" and opened:
+            pairs[opened.pop()] = place
+        place = _element(glob, place)[1]
+    return pairs
+
+
+def _element(glob: str, place: int) -> tuple[_Node, int]:
     """Return what one element of a glob becomes, and where the next begins."""
     character = glob[place]
     if character == "*":
-        return _stars(glob, place)
+        end = place
+        while end < len(glob) and glob[end] == "*":
+            end += 1
+        return _Stars(deep=end - place > 1), end
     if character == "?":
-        return "[^/]", place + 1
+        return _NO_SLASH, place + 1
     if character == "[":
         return _set(glob, place)
     if character == "\\" and place + 1 < len(glob):
-        return re.escape(glob[place + 1]), place + 2
-    return re.escape(character), place + 1
+        return _Text(glob[place + 1]), place + 2
+    return _Text(character), place + 1
 
 
-def _stars(glob: str, place: int) -> tuple[str, int]:
-    end = place
-    while end < len(glob) and glob[end] == "*":
-        end += 1
-    after = glob[end : end + 1]
-    alone = (place == 0 or glob[place - 1] == "/") and after in {"", "/"}
-    if end - place == 1 or not alone:
-        return "[^/]*", end
-    return ("(?:.*/)?", end + 1) if after else (".*", end)
+_NO_SLASH = _Set(re.compile("[^/]", re.DOTALL))
+_NOTHING = _Set(re.compile("(?!)"))
 
 
-def _set(glob: str, place: int) -> tuple[str, int]:
+def _set(glob: str, place: int) -> tuple[_Node, int]:
     """Return a set of characters; one that is not closed matches nothing."""
     start = place + 1
     negated = glob[start : start + 1] in {"!", "^"}
@@ -78,11 +282,11 @@ def _set(glob: str, place: int) -> tuple[str, int]:
         member, at = _member(glob, at)
         members.append(member)
     if at >= len(glob) or None in members:
-        return "(?!)", len(glob)
+        return _NOTHING, len(glob)
     inside = "".join(filter(None, members))
     if not inside:
-        return ("[^/]" if negated else "(?!)"), at + 1
-    return f"(?!/)[{'^' if negated else ''}{inside}]", at + 1
+        return (_NO_SLASH if negated else _NOTHING), at + 1
+    return _Set(re.compile(f"(?!/)[{'^' if negated else ''}{inside}]")), at + 1
 
 
 def _member(glob: str, at: int) -> tuple[str | None, int]:
@@ -101,14 +305,3 @@ def _member(glob: str, at: int) -> tuple[str | None, int]:
 def _character(glob: str, at: int) -> tuple[str, int]:
     escaped = glob[at] == "\\" and at + 1 < len(glob)
     return glob[at + escaped], at + escaped + 1
-
-
-def _alternatives(glob: str) -> list[str]:
-    """Return the globs that `{a,b}` stands for, innermost braces first."""
-    found = re.search(r"(?<!\\)\{([^{}]*)\}", glob)
-    if found is None:
-        return [glob]
-    before, after = glob[: found.start()], glob[found.end() :]
-    return [
-        one for choice in found[1].split(",") for one in _alternatives(f"{before}{choice}{after}")
-    ]

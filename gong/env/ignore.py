@@ -10,9 +10,12 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .globs import translated
+from .globs import MAX_CHARACTERS, compile_rule
+
+if TYPE_CHECKING:
+    from .globs import Glob
 
 _WILD = re.compile(r"[*?\[\\]")
 
@@ -20,11 +23,22 @@ _WILD = re.compile(r"[*?\[\\]")
 class Rule(NamedTuple):
     """One line of a .gitignore file."""
 
-    pattern: re.Pattern[str]
-    """Matches the path below the folder of the file."""
+    text: str
+    """What the path begins with, or all of it where there is no pattern."""
+    pattern: Glob | None
+    """Matches what comes after `text`."""
+    by_name: bool
+    """Only the last name of the path is looked at, not the path below the folder of the file."""
     folders_only: bool
     keeps: bool
     """A line with "!": what it matches stays."""
+
+    def matches(self, path: str, name: str) -> bool:
+        """Whether it matches a path, of which `name` is the last part."""
+        subject = name if self.by_name else path
+        if self.pattern is None:
+            return subject == self.text
+        return subject.startswith(self.text) and self.pattern.matches(subject[len(self.text) :])
 
 
 class Ignored(NamedTuple):
@@ -38,8 +52,9 @@ class Ignored(NamedTuple):
     def leaves_out(self, path: str, *, is_dir: bool) -> bool:
         """Whether something absolute below the folder is left out."""
         below = _bytewise(path[len(self.folder.rstrip("/")) + 1 :])
+        name = below.rpartition("/")[2]
         for rule in reversed(self.rules):
-            if (is_dir or not rule.folders_only) and rule.pattern.fullmatch(below):
+            if (is_dir or not rule.folders_only) and rule.matches(below, name):
                 return not rule.keeps
         return self.outer is not None and self.outer.leaves_out(path, is_dir=is_dir)
 
@@ -61,17 +76,17 @@ def _rule(line: str) -> Rule | None:
     glob = _without_blanks(line[keeps:])
     folders_only = glob.endswith("/")
     glob = glob.removesuffix("/")
-    if not glob:
+    if not glob or len(glob) > MAX_CHARACTERS:
+        # One that long names no path a system takes.
         return None
-    source = _below(glob.removeprefix("/")) if "/" in glob else f"(?:.*/)?{translated(glob)}"
-    return Rule(re.compile(source, re.DOTALL), folders_only, keeps)
-
-
-def _below(glob: str) -> str:
-    """Return the source for a path; as in git, two stars after plain text begin a pattern anew."""
+    by_name = "/" not in glob
+    glob = glob.removeprefix("/")
     wild = _WILD.search(glob)
-    start = wild.start() if wild else len(glob)
-    return re.escape(glob[:start]) + translated(glob[start:])
+    if wild is None:
+        return Rule(glob, None, by_name, folders_only, keeps)
+    # As in git, two stars after plain text begin a pattern of their own.
+    start = wild.start()
+    return Rule(glob[:start], compile_rule(glob[start:]), by_name, folders_only, keeps)
 
 
 def _without_blanks(glob: str) -> str:

@@ -18,8 +18,9 @@ from .engines import fd_list, rg_search, scanned
 from .files import list_entries, read_regular, status_below, write_atomic
 from .native import glob_below, grep_below, is_plain
 from .paths import absolute
-from .processes import Command, Output
+from .processes import Command
 from .protocol import DirEntry, ExecResult, Platform
+from .supervision import SupervisorClient
 from .variables import Policy, child_variables
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ class LocalEnvironment:
         self._environ = environ
         self._policy: Policy = policy
         self._shell = shell
-        self._left_open: set[Output] = set()
+        self._supervisor = SupervisorClient()
+        self._left_behind: set[Command] = set()
+        """Commands whose shell has ended, while something of them still runs or is read."""
 
     @property
     def working_directory(self) -> str:
@@ -78,14 +81,18 @@ class LocalEnvironment:
         _require_folder(self._folder)
 
     async def cleanup(self) -> None:
-        """Stop reading what processes left in the background still say."""
-        for output in self._left_open:
-            output.close()
-        self._left_open.clear()
+        """End whatever commands left running in the background; its last words are not read."""
+        left, self._left_behind = self._left_behind, set()
+        try:
+            await asyncio.gather(*(command.stop() for command in left))
+        finally:
+            for command in left:
+                command.close()
+            await self._supervisor.close()
 
-    def resolve(self, path: str) -> str:
-        """Return the absolute path a model means by `path`."""
-        return absolute(path, self._folder, self._environ.get("HOME"))
+    def resolve(self, path: str, *, exact: bool = False) -> str:
+        """Return the absolute path a model means by `path`; see the protocol."""
+        return absolute(path, self._folder, self._environ.get("HOME"), exact=exact)
 
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links."""
@@ -140,7 +147,7 @@ class LocalEnvironment:
         """Whether something is there; a dangling link is nothing."""
         if root is not None:
             return await asyncio.to_thread(_is_below, root, path)
-        return await asyncio.to_thread(Path(self._at(path)).exists)
+        return await asyncio.to_thread(os.path.exists, self._at(path))
 
     async def list_directory(
         self, path: str, depth: int = 1, root: str | None = None
@@ -161,16 +168,17 @@ class LocalEnvironment:
         _require_folder(folder)
         variables = child_variables(self._environ, self._policy, env_vars)
         started = time.monotonic()
-        running = Command.start((self._found_shell(), "-c", command), folder, variables, on_output)
+        argv = (self._found_shell(), "-c", command)
+        running = await Command.start(self._supervisor, argv, folder, variables, on_output)
         try:
             in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
             duration_ms = round((time.monotonic() - started) * 1000)
             if in_time:
-                await self._leave(running.output)
+                await self._leave(running)
             else:
-                await _end(running)
+                await self._end(running)
         except BaseException:
-            await _end(running)
+            await self._end(running)
             raise
         return _result(running, duration_ms, timed_out=not in_time)
 
@@ -189,12 +197,24 @@ class LocalEnvironment:
             )
         return found
 
-    async def _leave(self, output: Output) -> None:
-        self._left_open = {one for one in self._left_open if not one.closed.is_set()}
-        await output.drain()
-        if not output.closed.is_set():
-            output.ignore()
-            self._left_open.add(output)
+    async def _end(self, command: Command) -> None:
+        """End all of a command; when that is cancelled, `cleanup` waits for it."""
+        try:
+            await command.stop()
+            await command.output.drain()
+        finally:
+            command.output.close()
+            if not command.is_gone:
+                self._left_behind.add(command)
+
+    async def _leave(self, command: Command) -> None:
+        """Let what a command started in the background live on."""
+        self._left_behind = {one for one in self._left_behind if not one.is_gone}
+        await command.output.drain()
+        if not command.output.closed.is_set():
+            command.output.ignore()
+        if not command.is_gone:
+            self._left_behind.add(command)
 
 
 _PLATFORMS: Mapping[str, Platform] = {
@@ -220,14 +240,6 @@ async def _finished(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     except asyncio.CancelledError:
         await asyncio.wait({doing})
         raise
-
-
-async def _end(running: Command) -> None:
-    try:
-        await running.stop()
-        await running.output.drain()
-    finally:
-        running.output.close()
 
 
 def _result(running: Command, duration_ms: int, *, timed_out: bool) -> ExecResult:

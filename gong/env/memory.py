@@ -7,7 +7,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from .globs import path_pattern
+from .globs import compile_glob
 from .ignore import Ignored, rules_of
 from .native import line_test
 from .paths import absolute
@@ -27,7 +27,7 @@ class MemoryEnvironment:
 
     def __init__(self, files: Mapping[str, bytes] | None = None, folder: str = "/work") -> None:
         self._folder = folder
-        self.files = {self.resolve(path): data for path, data in (files or {}).items()}
+        self.files = {self._at(path): data for path, data in (files or {}).items()}
         """Absolute path → what it holds."""
         self.commands: list[str] = []
         """What it was asked to run."""
@@ -58,13 +58,13 @@ class MemoryEnvironment:
     async def cleanup(self) -> None:
         """Do nothing: it holds no more than its files."""
 
-    def resolve(self, path: str) -> str:
-        """Return the absolute path a model means by `path`."""
-        return absolute(path, self._folder, "/home")
+    def resolve(self, path: str, *, exact: bool = False) -> str:
+        """Return the absolute path a model means by `path`; see the protocol."""
+        return absolute(path, self._folder, "/home", exact=exact)
 
     async def real_path(self, path: str) -> str:
         """There are no links."""
-        return self.resolve(path)
+        return self._at(path)
 
     async def read_file(self, path: str, root: str | None = None) -> bytes:
         """Return what a file holds."""
@@ -105,7 +105,7 @@ class MemoryEnvironment:
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there."""
         _ = root
-        place = self.resolve(path)
+        place = self._at(path)
         return place in self.files or self._is_folder(place)
 
     async def list_directory(
@@ -113,7 +113,7 @@ class MemoryEnvironment:
     ) -> tuple[DirEntry, ...]:
         """Return what a folder holds, by name, `depth` levels deep."""
         _ = root
-        listed = self._below(self.resolve(path))
+        listed = self._below(self._at(path))
         return tuple(
             DirEntry(name, data is None, None if data is None else len(data))
             for name, data in listed.items()
@@ -123,8 +123,8 @@ class MemoryEnvironment:
     async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
         """Search the files; see the protocol."""
         _ = root
-        place, matches = self.resolve(path), line_test(search)
-        wanted = path_pattern(search.glob).fullmatch if search.glob else None
+        place, matches = self._at(path), line_test(search)
+        wanted = compile_glob(search.glob).matches if search.glob else None
         whole = {posixpath.basename(place): self.files[place]} if place in self.files else None
         found = []
         for name, data in (whole or self._kept(place)).items():
@@ -136,8 +136,8 @@ class MemoryEnvironment:
     async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
         """Return what matches; see the protocol."""
         _ = root
-        matches = path_pattern(pattern).fullmatch
-        kept = self._kept(self.resolve(path)).items()
+        matches = compile_glob(pattern).matches
+        kept = self._kept(self._at(path)).items()
         return tuple(Listed(name, data is None, 0) for name, data in kept if matches(name))
 
     async def exec_command(
@@ -156,12 +156,15 @@ class MemoryEnvironment:
             on_output(said)
         return ExecResult(said, len(said), _NOT_FOUND, timed_out=False, duration_ms=0)
 
+    def _at(self, path: str) -> str:
+        return posixpath.normpath(posixpath.join(self._folder, path))
+
     def _require_unchanged(self, change: FileChange, root: str) -> None:
         if self.files.get(self._checked(change.path, root)) != change.before:
             raise OSError(errno.ESTALE, "the file has changed since it was read")
 
     def _checked(self, path: str, root: str | None) -> str:
-        place = self.resolve(path)
+        place = self._at(path)
         if root is not None and not place.startswith(root.rstrip("/") + "/"):
             raise OSError(errno.EXDEV, "not below the folder it belongs to", place)
         return place

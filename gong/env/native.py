@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .files import opened_folder, read_regular, status_below
-from .globs import path_pattern
+from .globs import compile_glob
 from .ignore import Ignored, rules_of
 from .protocol import Listed, Match, Matches
 from .scanner import file_lines, numbers
@@ -37,7 +37,7 @@ _PLAIN = re.compile(r"[^\\.^$*+?{}\[\]|()]*")
 
 def glob_below(folder: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
     """Return what below a folder matches a pattern; ValueError for one that is none."""
-    matches = path_pattern(pattern).fullmatch
+    matches = compile_glob(pattern).matches
     return tuple(
         Listed(path, is_dir, changed_ns(f"{folder}/{path}", root))
         for path, is_dir, _ in _walk(folder, root)
@@ -59,7 +59,7 @@ def grep_below(place: str, search: Search, root: str | None = None) -> Matches:
 
 def files_below(place: str, glob: str | None, root: str | None = None) -> Iterator[tuple[str, str]]:
     """Yield path and name of each file to be searched; the name starts from the folder."""
-    wanted = path_pattern(glob).fullmatch if glob else None
+    wanted = compile_glob(glob).matches if glob else None
     return ((path, name) for path, name in _files(place, root) if wanted is None or wanted(name))
 
 

@@ -10,9 +10,12 @@ UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Blanks that models and file dialogs put where a plain one is meant."""
 
 
-def absolute(path: str, base: str, home: str | None) -> str:
-    """Return the path meant by `path`: "@" dropped, "~" expanded, relative to `base`, no ".."."""
-    return os.path.normpath(PurePath(base) / _from_home(_plain(path), home))
+def absolute(path: str, base: str, home: str | None, *, exact: bool = False) -> str:
+    """Return the path meant by `path`: "~" expanded, relative to `base`, without "..".
+
+    Unless `exact`, a leading "@" is dropped and odd blanks become plain ones.
+    """
+    return os.path.normpath(PurePath(base) / _from_home(path if exact else _plain(path), home))
 
 
 def climbs_out(path: str, resolved: str, base: str) -> bool:

@@ -1,31 +1,29 @@
-"""One command in its own process group: started, read live, ended with all its children.
+"""One command with all its processes: started, read live, ended as a whole.
 
 The end of the shell is the end of the command. A child in the background may keep the pipe open
-for ever, so the pipe is drained for a moment only, never until it closes.
+for ever, so the pipe is drained for a moment only, never until it closes. Such a child may live on
+until the environment is closed, and ends then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .children import Child
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .supervision import SupervisedProcess, SupervisorClient
 
 NEWEST_BYTES = 102_400
 """How much output is kept in memory."""
 CHUNK_BYTES = 65_536
-GRACE_SECONDS = 2.0
-"""Between asking a group to end and ending it."""
 DRAIN_SECONDS = 0.1
 """How long the pipe is read after the shell has ended."""
-POLL_SECONDS = 0.05
+GONE_SECONDS = 10.0
+"""How long a command that is being ended is waited for; one that hangs in the system is left."""
 
 
 class Output:
@@ -82,26 +80,28 @@ class Output:
 class Command:
     """A running command and its output."""
 
-    def __init__(self, process: Child, output: Output) -> None:
+    def __init__(self, process: SupervisedProcess, output: Output) -> None:
         self.output = output
         self._process = process
 
     @classmethod
-    def start(
+    async def start(
         cls,
+        supervisor: SupervisorClient,
         argv: Sequence[str],
         folder: str,
         variables: Mapping[str, str],
         on_output: Callable[[bytes], None] | None,
     ) -> Command:
-        """Start `argv` in `folder`, in a session of its own, with nothing to read."""
+        """Start `argv` in `folder`, in a session of its own, with nothing to read.
+
+        Raises OSError when it cannot be started, ValueError when a text holds a zero byte.
+        """
         reading, writing = os.pipe()
         output = Output(reading, on_output)
         output.follow()
         try:
-            process = Child.start(
-                argv, folder, stdout=writing, stderr=writing, variables=variables, new_session=True
-            )
+            process = await supervisor.run(argv, folder, variables, writing)
         except BaseException:
             output.close()
             raise
@@ -112,65 +112,37 @@ class Command:
     @property
     def exit_code(self) -> int:
         """The shell's exit code; 128 + N when signal N ended it."""
-        code = self._process.returncode
+        code = self._process.exit_code
         assert code is not None
         return code if code >= 0 else 128 - code
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no process of it is left and its output is closed."""
+        return self._process.gone.is_set() and self.output.closed.is_set()
 
     async def ends_within(self, seconds: float | None) -> bool:
         """Wait for the shell to end; False when the time is over first."""
         try:
             async with asyncio.timeout(seconds):
-                await self._process.wait()
+                await self._process.ended.wait()
         except TimeoutError:
             return False
         return True
 
     async def stop(self) -> None:
-        """Ask the whole group to end, then end it; being cancelled meanwhile ends it at once."""
+        """End every process of it, asking first; being cancelled meanwhile kills them at once."""
+        self._process.terminate()
         try:
-            self._signal(signal.SIGTERM)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(GRACE_SECONDS):
-                    await self._group_gone()
-        finally:
-            self._signal(signal.SIGKILL)
-        await self._process.wait()
+            async with asyncio.timeout(GONE_SECONDS):
+                await self._process.gone.wait()
+        except TimeoutError:
+            self._process.close()
+        except BaseException:
+            self._process.kill()
+            raise
 
-    async def _group_gone(self) -> None:
-        while group_lives(self._process.pid):  # noqa: ASYNC110 - the system tells nobody when a group ends
-            await asyncio.sleep(POLL_SECONDS)
-
-    def _signal(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return
-        except PermissionError:
-            # A group that holds a stranger's process refuses as a whole; the shell is still ours.
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
-
-
-def group_lives(group: int) -> bool:
-    """Whether a process of the group still runs.
-
-    Zombies are dead: where no init collects them they would keep their group for ever.
-    """
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    states = [state for state, of in _states() if of == group]
-    return not states or any(state != "Z" for state in states)
-
-
-def _states() -> Iterator[tuple[str, int]]:
-    """Yield state and group of every process; nothing where there is no /proc."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        # A process that went away meanwhile is nobody's.
-        with suppress(OSError):
-            # The name before the bracket may hold anything, blanks and brackets too.
-            fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
-            yield fields[0], int(fields[2])
+    def close(self) -> None:
+        """Stop listening; what is left of it is ended as if gong had ended."""
+        self._process.close()
+        self.output.close()

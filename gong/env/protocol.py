@@ -136,8 +136,11 @@ class ExecutionEnvironment(Protocol):
         """Let go of what it holds."""
         ...
 
-    def resolve(self, path: str) -> str:
-        """Return the absolute path a model means by `path`."""
+    def resolve(self, path: str, *, exact: bool = False) -> str:
+        """Return the absolute path a model means by `path`.
+
+        With `exact` the name stays as it is written: "@" and odd blanks are part of it.
+        """
         ...
 
     async def real_path(self, path: str) -> str:

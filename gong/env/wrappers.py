@@ -57,9 +57,9 @@ class Wrapper:
         """As inside."""
         await self.inner.cleanup()
 
-    def resolve(self, path: str) -> str:
+    def resolve(self, path: str, *, exact: bool = False) -> str:
         """As inside."""
-        return self.inner.resolve(path)
+        return self.inner.resolve(path, exact=exact)
 
     async def real_path(self, path: str) -> str:
         """As inside."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from tape.blocks import Text
+
 from .diff import diff_of
 from .locks import held
 from .match import Replacement
@@ -18,6 +20,7 @@ from .patch.places import places
 from .patch.plan import Failures, plan
 from .text_files import failure, is_binary
 from .tool import Tool, ToolResult
+from .truncate import kept_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,7 +118,9 @@ async def _read(env: ExecutionEnvironment, path: str, root: str) -> bytes | OSEr
 def _failed(texts: Sequence[str]) -> ToolResult:
     rest = len(texts) - SHOWN_FAILURES
     more = (f"... and {rest} more",) if rest > 0 else ()
-    return ToolResult.error("\n\n".join((*texts[:SHOWN_FAILURES], *more, _MEND)))
+    shown = "\n\n".join((*texts[:SHOWN_FAILURES], *more, _MEND))
+    full = kept_whole("\n\n".join((*texts, _MEND))) if more else None
+    return ToolResult((Text(shown),), is_error=True, full=full)
 
 
 def _refused(refused: Refused, real: Mapping[str, str]) -> str:

@@ -31,10 +31,7 @@ class Arguments(Struct, frozen=True):
     """What to run."""
 
     command: Annotated[str, Meta(description="Command for bash")]
-    timeout: (
-        Annotated[float, Meta(ge=0, description="Seconds until it is ended; no limit if absent")]
-        | None
-    ) = None
+    timeout: Annotated[float, Meta(ge=0, description="Seconds until it is ended")] | None = None
 
 
 async def run(
@@ -48,7 +45,7 @@ async def run(
     command = prefixed(arguments.command, tuning.command_prefix)
     finished = await execute(command, timeout_ms, context)
     late = None
-    if finished.done.timed_out and timeout_ms is not None:
+    if finished.done.timed_out:
         late = f"Command timed out after {timeout_ms / 1000:g} seconds"
     return await _result(arguments.command, finished, late, tuning.caps("bash"))
 
@@ -58,11 +55,11 @@ def prefixed(command: str, prefix: str) -> str:
     return f"{prefix}\n{command}" if prefix else command
 
 
-def _timeout_ms(seconds: float | None, tuning: Tuning) -> int | None:
-    """Return the time a command has, None for all it wants."""
-    if not seconds:
-        return tuning.default_timeout_ms
-    return min(round(seconds * 1000), tuning.max_timeout_ms)
+def _timeout_ms(seconds: float | None, tuning: Tuning) -> int:
+    """Return the time a command has, in milliseconds; 0 and None ask for none."""
+    if seconds:
+        return max(1, round(min(seconds * 1000, tuning.max_timeout_ms)))
+    return min(tuning.default_timeout_ms or tuning.max_timeout_ms, tuning.max_timeout_ms)
 
 
 async def _result(command: str, finished: Finished, late: str | None, caps: Caps) -> ToolResult:
@@ -100,9 +97,12 @@ def _shown(cut: Result, finished: Finished) -> str:
 def meant(arguments: Struct) -> Diversion | ToolResult | None:
     """Return the patch that a command for a shell is, for the tool that applies patches.
 
-    So it is judged, and applied, as one; a patch that nobody is asked to apply is an error.
+    So it is judged, and applied, as one; a patch that nobody is asked to apply is an error, and so
+    is a command that bash has nothing to run of.
     """
     command: str = getattr(arguments, "command", "")
+    if why := _why_nothing_runs(command):
+        return ToolResult.error(f"'command' parameter is required: {why}", kind="ValidationError")
     if PATCH_BEGINS not in command:
         return None
     match patch_of_command(command):
@@ -111,6 +111,17 @@ def meant(arguments: Struct) -> Diversion | ToolResult | None:
         case Invalid() as wrong:
             return ToolResult.error(f"{wrong}. {apply_patch.UNCHANGED}", kind="ValidationError")
     return Diversion(apply_patch.TOOL, apply_patch.Arguments(input=command))
+
+
+def _why_nothing_runs(command: str) -> str | None:
+    if "\0" in command:
+        return "it holds a zero byte, which no command can. Give the command without it."
+    lines = [line.strip() for line in command.replace("\\\n", "\n").split("\n")]
+    if not any(lines):
+        return "it is empty. Say what to run."
+    if all(not line or line.startswith("#") for line in lines):
+        return "it holds only a comment. Say what to run."
+    return None
 
 
 def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
@@ -122,7 +133,7 @@ def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
             "Run a command in bash, in the working directory. Returns standard output and error"
             f" as they came; of long output the last {caps.max_lines} lines or"
             f" {in_short(caps.max_bytes)}, with the path of the whole. Nothing can be typed into"
-            f" it. timeout is in seconds{_unasked(tuning)}."
+            f" it. timeout is in seconds, {_times(tuning)}."
         ),
         arguments=Arguments,
         run=partial(run, tuning=tuning),
@@ -131,10 +142,12 @@ def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
     )
 
 
-def _unasked(tuning: Tuning) -> str:
-    """Return in words how long a command has that asks for no time."""
-    usual = tuning.default_timeout_ms
-    return "" if usual is None else f", {usual / 1000:g} if absent"
+def _times(tuning: Tuning) -> str:
+    """Return in words how long a command may take, and how long one has that asks for no time."""
+    most, usual = tuning.max_timeout_ms, _timeout_ms(None, tuning)
+    if most == usual:
+        return f"{most / 1000:g} at most and if absent"
+    return f"{most / 1000:g} at most, {usual / 1000:g} if absent"
 
 
 TOOL = bash()

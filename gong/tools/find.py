@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from tape.blocks import Text
+
+from .locate import locate, printable_path
 from .searching import cap_reached, limit_reached, noted
 from .settings import Caps, Tuning
 from .text_files import failure
 from .tool import Tool, ToolResult
-from .truncate import in_short, truncate_head
+from .truncate import in_short, kept_whole, truncate_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +61,7 @@ async def matching(
 ) -> tuple[Listed, ...] | ToolResult:
     """Return what matches below a folder, or what went wrong."""
     try:
-        return await env.glob(env.resolve(path), pattern)
+        return await env.glob(await locate(env, path), pattern)
     except FileNotFoundError:
         return ToolResult.error(f"Path not found: {path}", kind="FileNotFound")
     except OSError as error:
@@ -72,17 +74,18 @@ def listed(found: Sequence[Listed], pattern: str, caps: Caps, limit: int, more: 
     """Return the first of what was found; `more` is said where the limit leaves some out."""
     if not found:
         return ToolResult.from_text(NOTHING, Details(pattern, 0, truncated=False))
-    cut = truncate_head("\n".join(_label(one) for one in found[:limit]), *caps)
+    names = [_label(one) for one in found]
+    cut = truncate_head("\n".join(names[:limit]), *caps)
     notices = [more] if len(found) > limit else []
     if cut.truncated:
         notices.append(cap_reached(cut))
     details = Details(pattern, min(len(found), limit), truncated=bool(notices))
-    return ToolResult.from_text(noted(cut.content, notices), details)
+    full = kept_whole("\n".join(names)) if notices else None
+    return ToolResult((Text(noted(cut.content, notices)),), details, full=full)
 
 
 def _label(one: Listed) -> str:
-    """Return the path on one line, as UTF-8 whatever bytes the folder holds."""
-    name = os.fsencode(one.path).decode("utf-8", "replace").replace("\n", "\\n")
+    name = printable_path(one.path)
     return f"{name}/" if one.is_dir else name
 
 

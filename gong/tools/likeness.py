@@ -13,15 +13,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a", " "),
-        **dict.fromkeys("\u202f\u205f\u3000", " "),
-    }
-)
+from tape.lookalikes import replace_lookalikes
+
 _BLANKS = " \t\f\v\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 _BLANKS += "\u202f\u205f\u3000"
 """What may stand unseen at the end of a line; a carriage return is text."""
@@ -93,7 +86,7 @@ def alike(text: str, wanted: str) -> list[Span]:
 def _pattern(wanted: str) -> re.Pattern[str] | None:
     lines = wanted.replace("\r\n", "\n").split("\n")
     looks = "\n".join(map(_look, lines))
-    ending = lines[-1][len(lines[-1].rstrip(_BLANKS)) :].translate(_PLAIN)
+    ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
     if not _NEEDLESS.sub("", looks):
         return None
     tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
@@ -112,7 +105,7 @@ def _look(line: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _plain(cluster: str) -> str:
-    return unicodedata.normalize("NFKC", cluster).translate(_PLAIN)
+    return replace_lookalikes(unicodedata.normalize("NFKC", cluster))
 
 
 class _Columns:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from tape.blocks import Text
+
+from .locate import locate, printable_path
 from .searching import cap_reached
 from .settings import Caps, Tuning
 from .text_files import failure
 from .tool import Tool, ToolResult
-from .truncate import truncate_head
+from .truncate import kept_whole, truncate_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +50,7 @@ async def run(
 ) -> ToolResult:
     """Return the names, folders with "/", in alphabetical order whatever their case."""
     try:
-        entries = await context.env.list_directory(context.env.resolve(arguments.path))
+        entries = await context.env.list_directory(await locate(context.env, arguments.path))
     except FileNotFoundError:
         return ToolResult.error(f"Path not found: {arguments.path}", kind="FileNotFound")
     except PermissionError as error:
@@ -62,7 +64,8 @@ async def run(
 
 
 def _shown(entries: Sequence[DirEntry], arguments: Arguments, caps: Caps) -> ToolResult:
-    names = "\n".join(label(entry) for entry in entries[: arguments.limit])
+    every = [label(entry) for entry in entries]
+    names = "\n".join(every[: arguments.limit])
     cut = truncate_head(names, *caps)
     rest = len(entries) - cut.output_lines
     details = Details(
@@ -77,12 +80,13 @@ def _shown(entries: Sequence[DirEntry], arguments: Arguments, caps: Caps) -> Too
             f"[{arguments.limit} entries limit reached, {rest} more entries."
             f" Use limit={len(entries)} to see all.]"
         )
-    return ToolResult.from_text(f"{cut.content}\n\n{notice}", details)
+    shown = f"{cut.content}\n\n{notice}"
+    return ToolResult((Text(shown),), details, full=kept_whole("\n".join(every)))
 
 
 def label(entry: DirEntry) -> str:
     """Return the name on one line, as UTF-8 whatever bytes the folder holds."""
-    name = os.fsencode(entry.name).decode("utf-8", "replace").replace("\n", "\\n")
+    name = printable_path(entry.name)
     return f"{name}/" if entry.is_dir else name
 
 

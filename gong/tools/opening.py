@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from .locate import locate
 
+if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
 
 LOOKED_AT = 4100
 """Bytes at the start of a file that tell what it is."""
 _PDF = re.compile(rb"%PDF-[0-9]\.[0-9]")
 _BEFORE_PDF = 1024
-_HALF_OF_DAY = re.compile(r" (AM|PM)\b", re.IGNORECASE)
 _PICTURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
@@ -25,18 +23,9 @@ _PICTURES = (
 
 
 async def opened(env: ExecutionEnvironment, path: str) -> tuple[bytes, str]:
-    """Return the bytes of a file and the path it was found at; OSError of the path as it is."""
-    first = env.resolve(path)
-    try:
-        return await env.read_file(first), path
-    except FileNotFoundError as error:
-        for other in _other_spellings(first):
-            try:
-                return await env.read_file(other), other
-            except FileNotFoundError:
-                # The next spelling may be the right one.
-                continue
-        raise error from None
+    """Return the bytes of a file and the absolute path it was found at; raises OSError."""
+    found = await locate(env, path)
+    return await env.read_file(found), found
 
 
 def picture_type(data: bytes) -> str | None:
@@ -48,18 +37,3 @@ def picture_type(data: bytes) -> str | None:
 def is_pdf(data: bytes) -> bool:
     """Whether this is a PDF, whatever its name; a few bytes may stand before its mark."""
     return _PDF.search(data, 0, _BEFORE_PDF) is not None
-
-
-def _other_spellings(path: str) -> Iterator[str]:
-    """Yield what macOS writes for the same name: odd blanks, taken apart letters, curly quotes."""
-    seen = {path}
-    apart = unicodedata.normalize("NFD", path)
-    for other in (
-        _HALF_OF_DAY.sub("\u202f\\1", path),
-        apart,
-        path.replace("'", "\u2019"),
-        apart.replace("'", "\u2019"),
-    ):
-        if other not in seen:
-            seen.add(other)
-            yield other

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
+
+from tape.blocks import Text
 
 from .notebook import notebook_text
 from .opening import is_pdf, opened, picture_type
@@ -16,7 +19,15 @@ from .pictures import shown_picture
 from .settings import Caps, Tuning
 from .text_files import failure, text_file
 from .tool import Tool, ToolResult
-from .truncate import Result, encoded, format_size, in_short, truncate_head
+from .truncate import (
+    MAX_KEPT,
+    Result,
+    encoded,
+    format_size,
+    in_short,
+    kept_whole,
+    truncate_head,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,6 +164,12 @@ def beyond_the_end(offset: int, lines: Sequence[str]) -> ToolResult:
     return ToolResult.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
 
 
+def kept_page(text: str, path: str) -> str:
+    """Return what a result keeps of the lines asked for; of very many the file has the rest."""
+    digest = hashlib.sha256(encoded(text)).hexdigest() if len(text) * 4 > MAX_KEPT else ""
+    return kept_whole(text, f"the rest is in {path}; SHA-256 of all {digest}")
+
+
 def lines_of(text: str) -> list[str]:
     """Return the lines with their ends; a final line feed opens no further line."""
     *whole, last = text.split("\n")
@@ -164,9 +181,8 @@ def _cut(page: _Page, caps: Caps) -> ToolResult:
     # The line feed taken off counts too, so that what is shown whole stays within the limit.
     cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(page.text) - len(body)))
     if cut.truncated:
-        return ToolResult.from_text(
-            _joined(cut.content, _notice(page, cut, caps)), _details(page, cut)
-        )
+        shown = _joined(cut.content, _notice(page, cut, caps))
+        return ToolResult((Text(shown),), _details(page, cut), full=kept_page(page.text, page.path))
     if not page.rest:
         return ToolResult.from_text(page.text)
     more = f"[{page.rest} more lines in file. Use offset={page.first + page.count} to continue.]"

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from tape.blocks import Text
+
+from .locate import locate, printable_path
 from .settings import Caps
 from .text_files import failure, text_file
 from .tool import ToolResult
-from .truncate import MAX_LINE_CHARS, format_size, truncate_head, truncate_line
+from .truncate import (
+    MAX_KEPT,
+    MAX_LINE_CHARS,
+    format_size,
+    kept_whole,
+    truncate_head,
+    truncate_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +47,7 @@ class Found(NamedTuple):
 
 async def found_in(env: ExecutionEnvironment, path: str, search: Search) -> Found | ToolResult:
     """Return the matches, or what went wrong."""
-    place = env.resolve(path)
+    place = await locate(env, path)
     try:
         matches = await env.grep(place, search)
     except FileNotFoundError:
@@ -76,24 +86,26 @@ async def shown(
     )
     if not matches.found:
         return ToolResult.from_text("No matches found", details)
-    lines, shortened = [], False
+    lines, whole, kept = list[str](), list[str](), 0
     for path in dict.fromkeys(match.path for match in matches.found):
         content = await _lines(env, posixpath.join(found.folder, path))
-        for text, cut in _of_file(path, content, matches.found, manner.context):
-            lines.append(text)
-            shortened = shortened or cut
-    return _cut("\n".join(lines), matches, search, details, manner, shortened=shortened)
+        for place, line in _of_file(path, content, matches.found, manner.context):
+            lines.append(f"{place}{truncate_line(line).content}")
+            if kept <= MAX_KEPT:  # one long line may match a hundred times
+                whole.append(f"{place}{line}")
+                kept += len(whole[-1])
+    return _cut("\n".join(lines), "\n".join(whole), matches, search, details, manner)
 
 
 def _cut(
     text: str,
+    whole: str,
     matches: Matches,
     search: Search,
     details: Details,
     manner: Manner,
-    *,
-    shortened: bool,
 ) -> ToolResult:
+    shortened = text != whole
     cut = truncate_head(text, *manner.caps)
     notices = []
     if matches.limited:
@@ -107,9 +119,9 @@ def _cut(
         )
     if not notices:
         return ToolResult.from_text(text, details)
-    truncated = cut.truncated or matches.limited or shortened
-    kept = Details(details.pattern, details.file_count, details.match_count, truncated)
-    return ToolResult.from_text(noted(cut.content, notices), kept)
+    told = Details(details.pattern, details.file_count, details.match_count, truncated=True)
+    full = kept_whole(whole) if cut.truncated or shortened else None
+    return ToolResult((Text(noted(cut.content, notices)),), told, full=full)
 
 
 def limit_reached(limit: int, what: str, name: str) -> str:
@@ -131,20 +143,19 @@ def noted(text: str, notices: Sequence[str]) -> str:
 
 def _of_file(
     path: str, lines: Sequence[str], found: Sequence[Match], context: int
-) -> list[tuple[str, bool]]:
-    """Return the lines to show of one file, each once, and whether each was shortened."""
+) -> list[tuple[str, str]]:
+    """Return the lines to show of one file, each once: where each stands, and the whole of it."""
     numbers = {match.line for match in found if match.path == path}
     around = {
         number
         for line in numbers
         for number in range(max(1, line - context), min(len(lines), line + context) + 1)
     }
-    shown_lines = []
+    shown_lines, name = [], printable_path(path)
     for number in sorted(around | numbers):
         line = lines[number - 1] if number <= len(lines) else ""
-        cut = truncate_line(line)
         text = f":{number}: " if number in numbers else f"-{number}- "
-        shown_lines.append((f"{path}{text}{cut.content}", cut.truncated))
+        shown_lines.append((f"{name}{text}", line))
     return shown_lines
 
 

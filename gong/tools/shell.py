@@ -28,10 +28,9 @@ class Arguments(Struct, frozen=True):
     """What to run."""
 
     command: Annotated[str, Meta(description="Command for bash")]
-    timeout_ms: (
-        Annotated[int, Meta(ge=1, description="Milliseconds until it is ended, 600000 at most")]
-        | None
-    ) = None
+    timeout_ms: Annotated[int, Meta(ge=1, description="Milliseconds until it is ended")] | None = (
+        None
+    )
     description: Annotated[str, Meta(description="What the command does, for people")] = ""
 
 
@@ -89,13 +88,14 @@ def shell(
     tuning: Tuning = Tuning(),  # noqa: B008 (a frozen value)
 ) -> Tool:
     """Return the tool with the time a command has unless the model, or a person, says otherwise."""
-    shown_ms = tuning.default_timeout_ms or default_ms
+    shown_ms = min(tuning.default_timeout_ms or default_ms, tuning.max_timeout_ms)
     return Tool(
         name="shell",
         description=(
             "Run a command in bash, in the working directory. Returns standard output and error"
             " as they came, the exit code and the duration; a long output loses its middle."
-            f" Nothing can be typed into it. It is ended after timeout_ms, {shown_ms} if absent."
+            f" Nothing can be typed into it. It is ended after timeout_ms,"
+            f" {tuning.max_timeout_ms} at most, {shown_ms} if absent."
         ),
         arguments=Arguments,
         run=partial(run, default_ms=default_ms, limits=limits, tuning=tuning),

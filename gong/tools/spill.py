@@ -6,6 +6,7 @@ A command that never stops writing fills no disk: what comes after `KEPT_BYTES` 
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ from .settings import MAX_BYTES
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+_PREFIX, _SUFFIX = "gong-bash-", ".log"
+_OWN_HANDLES = "/proc/self/fd"
 KEPT_BYTES = 1 << 30
 """Most bytes of one command's output that are kept in its file."""
 
@@ -63,6 +66,7 @@ class Spill:
         """Return the path of a file that holds what is kept; None when there could be none."""
         if self.failure is None and not self._is_done:
             self._flush()
+            self._give_name()
         self._is_done = True
         self._close()
         return self._path
@@ -85,9 +89,36 @@ class Spill:
         self._memory.clear()
 
     def _opened(self) -> BinaryIO:
-        handle, self._path = tempfile.mkstemp(".log", "gong-bash-", self._folder)
+        """Open the file: one without a name where the system can, so that a kill leaves nothing."""
+        handle = self._opened_nameless()
+        if handle is None:
+            handle, self._path = tempfile.mkstemp(_SUFFIX, _PREFIX, self._folder)
         self._file = os.fdopen(handle, "wb")
         return self._file
+
+    def _opened_nameless(self) -> int | None:
+        if not hasattr(os, "O_TMPFILE") or not Path(_OWN_HANDLES).is_dir():
+            return None
+        try:
+            return os.open(self._folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError:  # not every file system can; a folder that is missing is told of later
+            return None
+
+    def _give_name(self) -> None:
+        if self._file is None or self._path is not None:
+            return
+        path = f"{self._folder}/{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+        try:
+            handles = os.open(_OWN_HANDLES, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                # Python follows the link there, which stands for the file, only from a folder.
+                os.link(str(self._file.fileno()), path, src_dir_fd=handles)
+            finally:
+                os.close(handles)
+        except OSError as error:
+            self.failure = error
+        else:
+            self._path = path
 
     def _close(self) -> None:
         if self._file is not None:

@@ -50,7 +50,7 @@ class ToolResult(Struct, frozen=True):
     details: Struct | None = None
     is_error: bool = False
     full: str | None = None
-    """What the model did not see because `content` was cut."""
+    """All there was, where `content` shows a part of it (see `truncate.kept_whole`)."""
     kept: BlobRef | None = None
     """The whole of it as a blob of the tape; an entry that names it keeps it from `tape gc`."""
     removed: Removed | None = None

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_LINE_CHARS = 500
 KILOBYTE = 1024
+MAX_KEPT = 1 << 20
+"""Bytes of a text that a result keeps beside the part the model saw."""
 CONTINUATION = 0b1000_0000
 """The two high bits of a UTF-8 byte that is not the first of its character."""
 
@@ -80,6 +82,19 @@ def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> Result:
         max_lines=None,
         max_bytes=None,
     )
+
+
+def kept_whole(text: str, rest: str = "the rest is not kept") -> str:
+    """Return what a result keeps of a text the model saw only a part of.
+
+    That is all of it up to MAX_KEPT bytes; of a longer one the beginning, and a line that says how
+    much there was and, as `rest`, where the others are.
+    """
+    size = len(text) if text.isascii() else len(encoded(text))
+    if size <= MAX_KEPT:
+        return text
+    start = encoded(text[:MAX_KEPT])[:MAX_KEPT].decode("utf-8", "ignore")
+    return f"{start}\n\n[{MAX_KEPT} of {size} bytes: {rest}]"
 
 
 def format_size(size: int) -> str:

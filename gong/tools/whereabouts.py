@@ -10,6 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..env.paths import climbs_out
+from .locate import locate, locate_new
 from .text_files import failure, refusal
 from .tool import ToolResult
 
@@ -26,9 +27,11 @@ class Whereabouts(NamedTuple):
     """The real working directory it is below; None for one that was named outside of it."""
 
 
-async def whereabouts(env: ExecutionEnvironment, path: str) -> Whereabouts | str:
-    """Return where `path` leads, or the words that refuse it."""
-    named = env.resolve(path)
+async def whereabouts(
+    env: ExecutionEnvironment, path: str, *, new: bool = False
+) -> Whereabouts | str:
+    """Return where `path` leads, or the words that refuse it; `new` of a file to be written."""
+    named = await (locate_new if new else locate)(env, path)
     try:
         if climbs_out(path, named, env.working_directory):
             return refusal(path)

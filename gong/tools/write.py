@@ -34,7 +34,7 @@ class Details(Struct, frozen=True):
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
     """Write the file and say how long it is now."""
     path, env = arguments.path, context.env
-    place = await whereabouts(env, path)
+    place = await whereabouts(env, path, new=True)
     if isinstance(place, str):
         return ToolResult.error(place, kind="PermissionDenied")
     data = encoded(arguments.content)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from ..locate import locate
 from ..ls import label
 from ..text_files import failure
 from ..tool import Tool, ToolResult
@@ -33,7 +34,7 @@ class Details(Struct, frozen=True):
 
 async def _list(arguments: ListArguments, context: ToolContext) -> ToolResult:
     try:
-        path = context.env.resolve(arguments.path)
+        path = await locate(context.env, arguments.path)
         entries = await context.env.list_directory(path, arguments.depth)
     except FileNotFoundError:
         return ToolResult.error(f"Path not found: {arguments.path}", kind="FileNotFound")

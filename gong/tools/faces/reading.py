@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
 from tape.blocks import Image, Text, text_of
 
 from ..find import NOTHING, matching
-from ..read import Content, Details, beyond_the_end, lines_of, readable
+from ..locate import locate, printable_path
+from ..read import Content, Details, beyond_the_end, kept_page, lines_of, readable
 from ..tool import Tool, ToolResult
 from ..truncate import encoded, format_size
 from ..truncation.pipeline import limited
@@ -62,7 +63,11 @@ async def _read(arguments: ReadArguments, context: ToolContext, *, limits: Limit
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(shown)),
     )
-    return ToolResult((Text(shown),), details, full=text if shown != text else None)
+    return ToolResult(
+        (Text(shown),),
+        details,
+        full=kept_page(text, arguments.file_path) if shown != text else None,
+    )
 
 
 def _cut_by(text: str, limits: Limits) -> str:
@@ -103,16 +108,20 @@ async def _read_many(arguments: ReadManyArguments, context: ToolContext) -> Tool
     read: list[str] = []
     failed: list[str] = []
     size = left_out = 0
-    async for path in _named(arguments.paths, context):
+    content: Content | ToolResult
+    async for named in _named(arguments.paths, context):
         if size > MOST_BYTES:
             left_out += 1
             continue
-        content = await readable(path, context)
+        if isinstance(named, _Refused):
+            path, content = named.pattern, named.error
+        else:
+            path, content = named, await readable(named, context)
         text = content.text if isinstance(content, Content) else text_of(content.content)
         if isinstance(content, ToolResult):
             pictures += (block for block in content.content if isinstance(block, Image))
         (failed if isinstance(content, ToolResult) and content.is_error else read).append(path)
-        parts.append(f"--- {path} ---\n\n{text.removesuffix(chr(10))}\n")
+        parts.append(f"--- {printable_path(path)} ---\n\n{text.removesuffix(chr(10))}\n")
         size += len(encoded(text))
     if left_out:
         enough = format_size(MOST_BYTES)
@@ -122,21 +131,36 @@ async def _read_many(arguments: ReadManyArguments, context: ToolContext) -> Tool
     return ToolResult((Text(said), *pictures), details, is_error=bool(failed) and not read)
 
 
-async def _named(paths: Sequence[str], context: ToolContext) -> AsyncIterator[str]:
-    """Yield each file once: the paths, and for a pattern those it means."""
+class _Refused(NamedTuple):
+    """A pattern that cannot be looked for."""
+
+    pattern: str
+    error: ToolResult
+
+
+async def _named(paths: Sequence[str], context: ToolContext) -> AsyncIterator[str | _Refused]:
+    """Yield each file once: the paths, and for a pattern those it means or why it means none."""
     seen: set[str] = set()
     for wanted in paths:
-        for path in await _meant(wanted, context):
+        meant = await _meant(wanted, context)
+        if isinstance(meant, ToolResult):
+            yield _Refused(wanted, meant)
+            continue
+        for path in meant:
             if path not in seen:
                 seen.add(path)
                 yield path
 
 
-async def _meant(wanted: str, context: ToolContext) -> Sequence[str]:
-    if not set("*?[{") & set(wanted) or await context.env.file_exists(context.env.resolve(wanted)):
+async def _meant(wanted: str, context: ToolContext) -> Sequence[str] | ToolResult:
+    if not set("*?[{") & set(wanted) or await context.env.file_exists(
+        await locate(context.env, wanted)
+    ):
         return (wanted,)
     found = await matching(context.env, ".", wanted)
-    return () if isinstance(found, ToolResult) else [one.path for one in found if not one.is_dir]
+    if isinstance(found, ToolResult):
+        return found
+    return [one.path for one in found if not one.is_dir]
 
 
 def reading(tuning: Tuning) -> tuple[Tool, ...]:

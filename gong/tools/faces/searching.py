@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from tape.blocks import Text
+
 from ...env.protocol import Search
 from ..find import listed, matching
+from ..locate import printable_path
 from ..searching import (
     Details,
     Found,
@@ -24,7 +27,7 @@ from ..searching import (
 )
 from ..settings import Caps
 from ..tool import Tool, ToolResult
-from ..truncate import truncate_head
+from ..truncate import kept_whole, truncate_head
 from .limits import limits_for
 
 if TYPE_CHECKING:
@@ -78,8 +81,11 @@ def _files(arguments: GrepArguments, found: Found, limits: Limits) -> ToolResult
     for match in found.matches.found:
         counts[match.path] = counts.get(match.path, 0) + 1
     limit, counted = arguments.max_results, arguments.output_mode == "count"
-    lines = [f"{path}:{n}" if counted else path for path, n in counts.items()][:limit]
-    cut = truncate_head("\n".join(lines), *_caps(limits))
+    every = [
+        f"{printable_path(path)}:{n}" if counted else printable_path(path)
+        for path, n in counts.items()
+    ]
+    cut = truncate_head("\n".join(every[:limit]), *_caps(limits))
     notices = []
     if len(counts) > limit:
         notices.append(limit_reached(limit, "files", "max_results"))
@@ -91,7 +97,8 @@ def _files(arguments: GrepArguments, found: Found, limits: Limits) -> ToolResult
     details = Details(
         arguments.pattern, len(counts), len(found.matches.found), truncated=bool(notices)
     )
-    return ToolResult.from_text(noted(cut.content, notices), details)
+    full = kept_whole("\n".join(every)) if cut.output_lines < len(every) else None
+    return ToolResult((Text(noted(cut.content, notices)),), details, full=full)
 
 
 class GlobArguments(Struct, frozen=True):

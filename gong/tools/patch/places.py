@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..locate import locate, locate_new
 from ..text_files import refusal
-from .hunks import Delete, Update
+from .hunks import Add, Delete, Update
 from .plan import Failures
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ async def places(
     where a file is written, and refused where it would be what goes.
     """
     real_root, real, refusals = await env.real_path(env.working_directory), {}, []
+    coming = {*_targets(hunks), *(hunk.path for hunk in hunks if isinstance(hunk, Add))}
     going = {hunk.path for hunk in hunks if _goes(hunk)}
     for path in _paths(hunks):
         meant = posixpath.join(folder, path)
-        named = env.resolve(meant)
+        named = await (locate_new if path in coming else locate)(env, meant)
         try:
             real[path] = await env.real_path(named)
             above = await env.real_path(posixpath.dirname(named))
@@ -52,8 +54,12 @@ async def places(
 
 
 def _paths(hunks: Sequence[Hunk]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(hunk.path for hunk in hunks), *_targets(hunks))))
+
+
+def _targets(hunks: Sequence[Hunk]) -> dict[str, None]:
     targets = (hunk.move_to for hunk in hunks if isinstance(hunk, Update))
-    return tuple(dict.fromkeys((*(hunk.path for hunk in hunks), *filter(None, targets))))
+    return dict.fromkeys(filter(None, targets))
 
 
 def _goes(hunk: Hunk) -> bool:

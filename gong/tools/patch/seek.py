@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from tape.lookalikes import replace_lookalikes
 
-_TYPOGRAPHIC: Mapping[int, str] = {
-    **dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-"),
-    **dict.fromkeys(range(0x2018, 0x201C), "'"),
-    **dict.fromkeys(range(0x201C, 0x2020), '"'),
-    **dict.fromkeys((0x00A0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000), " "),
-}
-"""Dashes, quotation marks and blanks that models write as their plain kin."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 def plain(line: str) -> str:
     """Return a line without blanks at its ends, typographic characters made plain."""
-    return line.strip().translate(_TYPOGRAPHIC)
+    return replace_lookalikes(line.strip())
 
 
 _PASSES: tuple[tuple[str, Callable[[str], str]], ...] = (

@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -52,7 +51,8 @@ PATTERNS = st.sampled_from(
 )
 GLOBS = st.sampled_from(["*.py", "a", "**/out/*", "{a,b.py}", "*.t?t", "out/**"])
 SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
@@ -165,14 +165,14 @@ async def test_a_pattern_that_takes_for_ever_is_ended(tmp_path, pattern):
     """M103: and nothing else has to wait for it."""
     (tmp_path / "a.txt").write_text("fine\n" + "a" * 40 + "!\n")
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
-    longest, last = 0.0, time.monotonic()
+    turns = 0
     searching = asyncio.create_task(env.grep(".", Search(pattern)))
     while not searching.done():
         await asyncio.sleep(0.01)
-        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        turns += 1
     with pytest.raises(ValueError, match="The pattern took too long: "):
         await searching
-    assert longest < 1.0
+    assert turns > 5
 
 
 async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path):
@@ -180,7 +180,8 @@ async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path):
     (tmp_path / "a.txt").write_text("a" * 40 + "!\n")
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
     searching = asyncio.create_task(env.grep(".", Search("(a+)+$")))
-    await asyncio.sleep(0.3)
+    while "scanner" not in children():  # noqa: ASYNC110 - nobody tells of a process
+        await asyncio.sleep(0.01)
     searching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await searching

@@ -53,8 +53,8 @@ def outside(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["write", "new", "edit", "patch", "confined"])
-async def test_nothing_is_written_outside_m044(outside, tmp_path, way):
-    """M044: whatever the call says, the files outside stay as they were."""
+async def test_nothing_is_written_outside(outside, tmp_path, way):
+    """Whatever the call says, the files outside stay as they were."""
     env = LocalEnvironment(str(tmp_path / "work"), dict(os.environ))
     context = ToolContext(env, "c1", print)
     inside = Confined(env, [env.working_directory])
@@ -93,8 +93,8 @@ def told(env, way):
 @pytest.mark.parametrize(
     "way", ["read", "list", "list all", "exists", "glob", "glob all", "grep", "grep all"]
 )
-async def test_nothing_is_told_of_what_is_outside_m044(tmp_path, way):
-    """M044: neither content nor names, whichever moment the link is there."""
+async def test_nothing_is_told_of_what_is_outside(tmp_path, way):
+    """Neither content nor names, whichever moment the link is there."""
     for name, said in (("outside/deep", "secret"), ("work/sub/deep", "fine")):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "b").write_text(said)
@@ -114,8 +114,8 @@ async def test_nothing_is_told_of_what_is_outside_m044(tmp_path, way):
     assert True not in answers
 
 
-async def test_a_pattern_is_looked_for_without_following_links_m044(tmp_path):
-    """M044: by the program that searches for it as well."""
+async def test_a_pattern_is_looked_for_without_following_links(tmp_path):
+    """By the program that searches for it as well."""
     (tmp_path / "work/sub").mkdir(parents=True)
     (tmp_path / "out").write_text("secret\n")
     (tmp_path / "work/sub/a").write_text("a secret\n")

@@ -44,7 +44,7 @@ async def test_read_only_refuses_every_way_to_write(env, tmp_path):
 
 
 async def test_confinement_holds_through_links(env, tmp_path):
-    """M044 M127"""
+    """M127"""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").write_text("s")
     (tmp_path / "work/out").symlink_to(tmp_path / "outside")
@@ -67,7 +67,7 @@ async def test_confinement_holds_through_links(env, tmp_path):
 
 
 async def test_a_link_put_there_meanwhile_is_not_followed(env, tmp_path):
-    """M044: between the look at a path and its use."""
+    """Between the look at a path and its use."""
     outside, root = tmp_path / "outside", str(tmp_path / "work")
     outside.mkdir()
     (outside / "a").write_text("s")

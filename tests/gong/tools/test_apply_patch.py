@@ -328,7 +328,8 @@ BAD = [
     good=st.lists(st.sampled_from(GOOD), unique=True), bad=st.sampled_from(BAD), at=st.integers(0)
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_patch_that_fails_changes_nothing(tmp_path_factory, good, bad, at):
     """M081"""

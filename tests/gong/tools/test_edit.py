@@ -261,7 +261,6 @@ async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
 
 @pytest.mark.parametrize("tool", ["edit", "write"])
 async def test_a_link_that_leads_out_is_refused(use, folder, tmp_path, tool):
-    """M044"""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/a.txt").write_text("old")
     (folder / "out").symlink_to(tmp_path / "outside")

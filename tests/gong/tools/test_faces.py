@@ -22,7 +22,6 @@ def face(use_face):
 
 
 def test_faces_are_there_but_not_chosen():
-    """M129 M130 M131"""
     registry = builtin()
     assert {tool.name for tool in FACES} & set(registry.active) == set()
     assert {tool.name for tool in FACES} <= set(registry.names)

@@ -2,11 +2,12 @@ import shutil
 
 import pytest
 
+from gong.env.globs import MAX_CHARACTERS
 from gong.env.local import LocalEnvironment
 from gong.tools import find
 from gong.tools.find import Details
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import text_of
+from tape.blocks import Text, text_of
 
 
 @pytest.fixture(params=["fd", "native"])
@@ -73,9 +74,10 @@ async def test_what_gitignore_leaves_out_is_left_out(look, folder):
 async def test_a_limit_is_honoured_and_said(look, folder):
     """M106 (J.6 2.2)"""
     plant(folder, *(f"f{n}" for n in range(9)))
-    assert await look(pattern="*", limit=5) == ToolResult.from_text(
-        "f0\nf1\nf2\nf3\nf4\n\n[5 results limit reached. Use limit=10 for more, or refine pattern]",
-        Details("*", 5, True),
+    shown = "f0\nf1\nf2\nf3\nf4"
+    notice = "[5 results limit reached. Use limit=10 for more, or refine pattern]"
+    assert await look(pattern="*", limit=5) == ToolResult(
+        (Text(f"{shown}\n\n{notice}"),), Details("*", 5, True), full=f"{shown}\nf5\nf6\nf7\nf8"
     )
 
 
@@ -99,3 +101,23 @@ async def test_a_missing_folder_is_named(look):
     assert await look(pattern="*", path="gone") == ToolResult.error(
         "Path not found: gone", kind="FileNotFound"
     )
+
+
+async def test_a_pattern_that_is_too_long_names_the_limit(use_face):
+    for call in (
+        {"name": "find", "pattern": "a" * 5000},
+        {"name": "glob", "pattern": "a" * 5000},
+        {"name": "grep", "pattern": "a", "glob": "a" * 5000},
+        {"name": "grep_search", "pattern": "a", "glob_filter": "a" * 5000},
+        {"name": "read_many_files", "paths": ["*" * 5000]},
+    ):
+        result = await use_face(**call)
+        assert result.is_error
+        assert (
+            result.content[0]
+            .text.strip()
+            .endswith(
+                f"Pattern too long: 5000 characters, {MAX_CHARACTERS} at most."
+                " Use a shorter one, or several."
+            )
+        )

@@ -7,8 +7,6 @@ import pytest
 from gong.tools.pdf import Unreadable, pdf_text
 from tape.blocks import text_of
 
-pytest.importorskip("pypdf")
-
 
 def pdf(*pages):
     """Return a PDF with a line of text on each page, or nothing on it for ""."""

@@ -22,9 +22,11 @@ async def test_a_short_file_is_shown_as_it_is(use, folder, text):
 async def test_the_first_2000_lines_are_shown(use, folder, end):
     """M057 M058 M065"""
     (folder / "a.txt").write_text(numbered(1, 2500) + end)
-    assert await use("read", path="a.txt") == ToolResult.from_text(
-        f"{numbered(1, 2000)}\n\n[Showing lines 1-2000 of 2500. Use offset=2001 to continue.]",
+    notice = "[Showing lines 1-2000 of 2500. Use offset=2001 to continue.]"
+    assert await use("read", path="a.txt") == ToolResult(
+        (Text(f"{numbered(1, 2000)}\n\n{notice}"),),
         Details("a.txt", 2500, True, "utf-8", "lines", 2500, 2000),
+        full=numbered(1, 2500) + end,
     )
 
 
@@ -203,6 +205,24 @@ async def test_a_name_as_macos_writes_it_is_found(use, folder, there, asked):
     """M061 (J.3 6.1)"""
     (folder / there).write_text("text")
     assert await use("read", path=asked) == ToolResult.from_text("text")
+
+
+async def test_of_several_spellings_the_one_that_was_asked_for_goes_first(use, folder):
+    """M061: as it is, narrow blank before AM or PM, letters apart, curly quote, the last two."""
+    asked = "l'\u00e9 at 3.42 PM.txt"
+    there = [
+        asked,
+        "l'\u00e9 at 3.42\u202fPM.txt",
+        "l'e\u0301 at 3.42 PM.txt",
+        "l\u2019\u00e9 at 3.42 PM.txt",
+        "l\u2019e\u0301 at 3.42 PM.txt",
+    ]
+    for name in there:
+        (folder / name).write_text(name)
+    for name in there:
+        assert await use("read", path=asked) == ToolResult.from_text(name)
+        (folder / name).unlink()
+    assert (await use("read", path=asked)).kind == "FileNotFound"
 
 
 async def test_utf_16_is_read_as_text(use, folder):

@@ -279,7 +279,7 @@ async def test_errors_have_names_for_programs(error, kind):
 
 
 async def test_a_tool_that_raises_answers_with_its_error():
-    """M049"""
+    """M049 J9-5.5"""
 
     async def fail(arguments, context):
         raise LookupError(arguments.text)
@@ -346,12 +346,12 @@ async def test_a_tool_of_a_family_is_cut_as_the_family_expects():
 
 
 async def test_a_changed_content_leaves_details(storage):
-    """M054 TOOLRES-006: what transforms a result changes what the model sees."""
 
     async def long(arguments, context):
         return ToolResult.from_text("x\n" * 3000, Size(6000))
 
     result = await run(tool(run=long), {"text": ""}, storage=storage)
+    assert text_of(result.content).startswith("x\n" * 1999 + "x\n\n...1000 lines truncated...\n\n")
     assert result.details == Size(6000)
     assert json.loads(bytes(details_of(result)))["size"] == 6000
 
@@ -376,7 +376,7 @@ async def test_a_result_that_speaks_of_its_own_cut_is_left_alone(truncated):
 
 
 def test_results_have_two_channels():
-    """M052 M054 TOOLRES-001 TOOLRES-002"""
+    """M052 TOOLRES-001 TOOLRES-002"""
     details = Details(truncated=False)
     assert ToolResult.from_text("a") == ToolResult((Text("a"),), None, is_error=False)
     assert ToolResult.from_text("a", details).details is details
@@ -384,12 +384,12 @@ def test_results_have_two_channels():
 
 
 def test_an_error_says_so_in_its_text():
-    """M054 TOOLRES-005"""
+    """TOOLRES-005"""
     assert ToolResult.error("b") == ToolResult((Text("b"),), None, is_error=True)
 
 
 async def test_an_edit_has_its_diff_for_people_only(use, folder):
-    """M054 TOOLRES-003"""
+    """TOOLRES-003"""
     (folder / "a").write_text("old\n")
     result = await use("edit", path="a", oldText="old", newText="new")
     details = json.loads(bytes(details_of(result)))

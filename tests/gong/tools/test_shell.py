@@ -47,7 +47,7 @@ async def test_a_command_out_of_time_says_how_to_get_more(run):
     [(10_000, None, 10_000), (120_000, None, 120_000), (10_000, 5, 5), (10_000, 10**9, 600_000)],
 )
 async def test_time_is_the_default_unless_asked_and_never_above_the_limit(default, asked, used):
-    """M093 M096 C1: 120000 for a family that is used to it."""
+    """M093 C1: 120000 for a family that is used to it."""
     given = []
 
     class Remembers:

@@ -16,11 +16,12 @@ def test_long_output_goes_to_a_file_with_what_came_before(tmp_path):
     chunks = [b"%05d\n" % n * 100 for n in range(200)]
     for chunk in chunks:
         spill.take(chunk)
+    kept = spill.keep()
     (path,) = tmp_path.iterdir()
     assert path.name.startswith("gong-bash-")
     assert path.suffix == ".log"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert spill.keep() == str(path)
+    assert kept == str(path)
     assert path.read_bytes() == b"".join(chunks)
     assert len(spill._memory) == 0
 

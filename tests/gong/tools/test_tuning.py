@@ -5,6 +5,7 @@ import pytest
 
 from gong.env.memory import MemoryEnvironment
 from gong.errors import ConfigurationError
+from gong.tools.bash import bash
 from gong.tools.builtin import builtin
 from gong.tools.settings import Override, Truncation, Tuning
 from gong.tools.tool import Tool, ToolResult
@@ -59,6 +60,46 @@ async def test_times_can_be_set(tuned, tool, asked, said):
     """M093 C1: what a command has that asks for none, and the most for one that does."""
     use = tuned(default_timeout_ms=300, max_timeout_ms=600)
     assert said in await use(tool, command="sleep 5", **asked)
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "said"),
+    [
+        ("bash", {}, "Command timed out after 0.4 seconds"),
+        ("bash", {"timeout": 0}, "Command timed out after 0.4 seconds"),
+        ("bash", {"timeout": None}, "Command timed out after 0.4 seconds"),
+        ("bash", {"timeout": 1e300}, "Command timed out after 0.4 seconds"),
+        ("bash", {"timeout": 1e-9}, "Command timed out after 0.001 seconds"),
+        ("shell", {}, "[ERROR: Command timed out after 400ms."),
+    ],
+)
+async def test_no_command_takes_longer_than_the_most_whatever_it_asks_for(tuned, tool, asked, said):
+    """M083 C1: bash has no default of its own, and the most bounds it all the same."""
+    use = tuned(max_timeout_ms=400)
+    assert said in await use(tool, command="exec tail -f /dev/null", **asked)
+    late = tuned(default_timeout_ms=60_000, max_timeout_ms=400)
+    assert said in await late(tool, command="exec tail -f /dev/null", **asked)
+
+
+async def test_every_shell_tool_refuses_an_empty_command(tuned):
+    """Also where lines come before every command."""
+    use = tuned(command_prefix="echo prefix")
+    for tool in ("bash", "shell"):
+        assert await use(tool, command=" ") == (
+            "'command' parameter is required: it is empty. Say what to run."
+        )
+
+
+@pytest.mark.parametrize(
+    ("tuning", "said"),
+    [
+        ({}, "timeout is in seconds, 600 at most and if absent."),
+        ({"default_timeout_ms": 60_000}, "timeout is in seconds, 600 at most, 60 if absent."),
+        ({"max_timeout_ms": 1500}, "timeout is in seconds, 1.5 at most and if absent."),
+    ],
+)
+def test_the_model_is_told_how_long_a_command_may_take(tuning, said):
+    assert bash(Tuning(**tuning)).description.endswith(said)
 
 
 async def test_limits_of_family_tools_can_be_set(tuned, folder):

@@ -1,0 +1,55 @@
+"""Signals that ask the program to end: all of them mean what Ctrl+C means.
+
+A closed terminal (SIGHUP), `kill` (SIGTERM) and Ctrl+C (SIGINT) stop what runs, have it recorded,
+and end the program with exit code 130. Only SIGKILL leaves no time for that.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HANG_UPS = (signal.SIGHUP, signal.SIGTERM)
+"""Signals that end a program which does nothing about them, beside SIGINT."""
+
+
+def end_like_an_interrupt() -> None:
+    """From now on, let SIGTERM and SIGHUP do what SIGINT does at that moment.
+
+    A SIGHUP that is ignored stays so: that is what nohup is for.
+    """
+    for number in HANG_UPS:
+        if not _is_ignored_on_purpose(number):
+            signal.signal(number, lambda *_: _interrupt())
+
+
+@contextmanager
+def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[], None]) -> Iterator[None]:
+    """Call `handle` in the running event loop for each of these signals; afterwards as before."""
+    from asyncio import get_running_loop  # noqa: PLC0415 (slow to load: not every command needs it)
+
+    loop = get_running_loop()
+    before = {one: signal.getsignal(one) for one in numbers if not _is_ignored_on_purpose(one)}
+    for number in before:
+        loop.add_signal_handler(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+
+def _interrupt() -> None:
+    # A shell without job control starts what runs in the background with SIGINT ignored.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _is_ignored_on_purpose(number: signal.Signals) -> bool:
+    return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
