@@ -17,6 +17,7 @@ from tape.entries import Usage
 
 from ..errors import ModelError, StreamError
 from .partial_json import arguments
+from .text_buffer import TextBuffer
 from .types import (
     Failed,
     Finish,
@@ -43,13 +44,13 @@ class _TextDraft:
     """A text or thinking block on its way."""
 
     kind: type[Text | Thinking]
-    parts: list[str] = field(default_factory=list)
+    parts: TextBuffer = field(default_factory=TextBuffer)
     wire: Raw = field(default_factory=lambda: NO_JSON)
     redacted: bool = False
 
     def block(self) -> Text | Thinking | None:
         """Return the block so far; None while nothing real is in it."""
-        text = "".join(self.parts)
+        text = self.parts.text()
         if not text and self.wire == NO_JSON:
             return None
         if self.kind is Text:
@@ -63,7 +64,7 @@ class _CallDraft:
 
     id: str
     name: str
-    parts: list[str] = field(default_factory=list)
+    parts: TextBuffer = field(default_factory=TextBuffer)
     wire: Raw = field(default_factory=lambda: NO_JSON)
     whole: bool = False
 
@@ -71,7 +72,7 @@ class _CallDraft:
         """Return the call; None until it is whole, because half a call must never run."""
         if not self.whole:
             return None
-        return _tool_call(self.id, self.name, "".join(self.parts), self.wire)
+        return _tool_call(self.id, self.name, self.parts.text(), self.wire)
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ class StreamAccumulator:
         Each use reads the whole text again: ask when something is to be drawn, not for each delta.
         """
         draft = self._drafts.get(index)
-        return arguments("".join(draft.parts)) if isinstance(draft, _CallDraft) else {}
+        return arguments(draft.parts.text()) if isinstance(draft, _CallDraft) else {}
 
     def response(self) -> Response:
         """Return the whole answer.

@@ -6,6 +6,7 @@ is None and never 0. A row of the user's `[models."provider/id"]` goes over the 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -27,6 +28,11 @@ Ability = Literal["tools", "vision", "reasoning"]
 DATE = "2026-11-22"
 """The day the shipped facts were looked up."""
 _MILLION = 1_000_000
+_CLOUD = re.compile(r"^(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?[a-z][a-z0-9-]*\.(?=[a-z])")
+"""What Bedrock puts before an id: where it runs, and its maker."""
+_VERSION = re.compile(r"(?:-v\d+(?::\d+)?|[-@]20\d{6}|-20\d\d-\d\d-\d\d|[-@]latest|@default)$")
+"""Which edition of a model it is."""
+_DOT = re.compile(r"(?<=\d)\.(?=\d)")
 
 
 class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -128,6 +134,16 @@ class Catalogue:
             or next((model for model in models if name == model.model), None)
         )
 
+    def same_model(self, name: str) -> ModelInfo | None:
+        """Return the first model that `provider/id` is too, told by its id: the provider's first.
+
+        Dates, `latest`, a router's prefixes and a cloud's regions and versions are no part of it.
+        """
+        provider, wanted = name.partition("/")[0], identity(name)
+        same = [model for model in self.models.values() if identity(model.id) == wanted]
+        own = (model for model in same if model.provider == provider)
+        return next(own, same[0] if same else None)
+
     def of(self, provider: str | None = None) -> tuple[ModelInfo, ...]:
         """Return all models, or those of one provider."""
         models = self.models.values()
@@ -137,6 +153,17 @@ class Catalogue:
         """Return the provider's first model with the ability asked for."""
         models = self.of(provider)
         return next((model for model in models if ability is None or model.can(ability)), None)
+
+
+def identity(name: str) -> str:
+    """Return what is the same in all names of one model: claude-sonnet-4-5, gpt-4o.
+
+    A word of a router after a colon, such as `:free`, makes it a model of its own.
+    """
+    model = _CLOUD.sub("", name.lower().rpartition("/")[2])
+    while (shorter := _VERSION.sub("", model)) != model:
+        model = shorter
+    return _DOT.sub("-", model)
 
 
 def _model(name: str, row: Mapping[str, Any]) -> ModelInfo:

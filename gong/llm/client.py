@@ -224,7 +224,7 @@ def _made(preset: Preset, environ: Mapping[str, str], find_key: FindKey, _model:
 
 
 def _offline(model: str) -> Provider:
-    from .providers.offline import OfflineProvider  # noqa: PLC0415 (loaded when used)
+    from .offline.provider import OfflineProvider  # noqa: PLC0415 (loaded when used)
 
     if f"offline/{model}" != OFFLINE_MODEL:
         raise UnknownModel(f"unknown model 'offline/{model}': there is only {OFFLINE_MODEL}")

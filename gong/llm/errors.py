@@ -43,7 +43,12 @@ _QUOTA = _any(
 )
 _THROTTLED = _any(
     r"^throttling error:|rate.?limit(?!s? documentation)|too many requests|throttl(?:ed|ing)",
-    r"tokens per (?:minute|day)|^429\b",
+    r"(?:tokens|requests) (?:per|a|/) ?(?:second|min(?:ute)?|hour|day)|\b[tr]p[mdh]\b|^429\b",
+    # Bedrock's "Too many tokens, please wait before trying again." has the words of an overflow.
+    r"please (?:wait|slow down|retry|try again (?:in|later|shortly|soon))",
+    r"(?:wait|retry|try again) (?:in|after|for) (?:about )?\d|before (?:trying|retrying)",
+    r"(?:try|retry)(?:ing)? again (?:later|shortly|in a)|slow down|resource[_ ]exhausted",
+    r"concurrency limit|too many concurrent",
 )
 _UNAVAILABLE = _any(
     r"^service unavailable:|overloaded|at capacity|temporarily unavailable|internal server error",
@@ -146,7 +151,7 @@ def without_keys(text: str, *keys: str) -> str:
 def _kind(status: int | None, words: str) -> type[ModelError]:
     if status in _MAY_MEAN_QUOTA and _QUOTA.search(words):
         return QuotaExceeded
-    if status == 429 or (status in {None, 400, 503} and _THROTTLED.search(words)):  # noqa: PLR2004 (HTTP)
+    if status == 429 or (status in {None, 400, 413, 422, 503} and _THROTTLED.search(words)):  # noqa: PLR2004 (HTTP)
         return RateLimited
     if status is not None and status >= _FIRST_SERVER_STATUS:
         return ServerError

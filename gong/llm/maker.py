@@ -33,19 +33,30 @@ if TYPE_CHECKING:
 
 
 class _Adapter(NamedTuple):
-    """Where the class for a wire is, and which package it needs."""
+    """Where the classes for a wire are, and which package they need."""
 
     module: str
-    name: str
+    provider: str
+    encoder: str
+    """In the module of the same name with `_request` behind it."""
     package: str
     extra: str
 
 
 _ADAPTERS: dict[Api, _Adapter] = {
-    "anthropic-messages": _Adapter("anthropic", "AnthropicProvider", "anthropic", "anthropic"),
-    "openai-responses": _Adapter("openai_responses", "OpenAIResponsesProvider", "openai", "openai"),
-    "openai-chat": _Adapter("openai_chat", "OpenAIChatProvider", "openai", "openai"),
-    "google-generate": _Adapter("google", "GoogleProvider", "httpx2", "google"),
+    "anthropic-messages": _Adapter(
+        *("anthropic", "AnthropicProvider", "AnthropicRequestEncoder"), "anthropic", "anthropic"
+    ),
+    "openai-responses": _Adapter(
+        *("openai_responses", "OpenAIResponsesProvider", "OpenAIResponsesRequestEncoder"),
+        *("openai", "openai"),
+    ),
+    "openai-chat": _Adapter(
+        *("openai_chat", "OpenAIChatProvider", "OpenAIChatRequestEncoder"), "openai", "openai"
+    ),
+    "google-generate": _Adapter(
+        *("google", "GoogleProvider", "GoogleRequestEncoder"), "httpx2", "google"
+    ),
 }
 
 
@@ -73,7 +84,7 @@ def make(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provi
 def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Ready:
     """Return what the preset's adapter is made with; raises as `make` does."""
     if preset.later:
-        raise ConfigurationError(f"{preset.name} is not served yet: {preset.later}")
+        raise ConfigurationError(preset.unserved)
     endpoint = address(preset, environ)
     key = _checked(preset, find_key(preset.key_name, preset.keys), endpoint)
     variables = preset.header_variables.items()
@@ -87,9 +98,11 @@ def written(preset: Preset, request: Request) -> bytes:
 
     Raises InvalidRequest for what its api has no place for.
     """
-    module = import_module(f".providers.{_ADAPTERS[preset.api].module}_request", __package__)
+    adapter = _ADAPTERS[preset.api]
+    module = import_module(f".providers.{adapter.module}_request", __package__)
+    encoder = getattr(module, adapter.encoder)(preset)
     try:
-        body: bytes = module.Writer(preset).call(request).body
+        body: bytes = encoder.encode_request(request).body
     except msgspec.MsgspecError as error:
         raise InvalidRequest(f"the request is no JSON: {error}", provider=preset.name) from error
     return body
@@ -195,7 +208,7 @@ def demand_package(preset: Preset) -> None:
 def _adapter(preset: Preset) -> Callable[[Preset, str, str], Provider]:
     demand_package(preset)
     adapter = _ADAPTERS[preset.api]
-    made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.name)
+    made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.provider)
     return cast("Callable[[Preset, str, str], Provider]", made)
 
 

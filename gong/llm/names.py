@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from ..errors import UnknownModel
+from ..errors import ConfigurationError, UnknownModel
 from .catalogue import FREE, Catalogue, ModelInfo, cost
 from .presets import merged
 
@@ -51,22 +51,33 @@ class Names:
         return Catalogue.merged(self.models)
 
     def full(self, name: str) -> str:
-        """Return `provider/model` for what somebody typed; raises UnknownModel with near ones."""
+        """Return `provider/model` for what somebody typed.
+
+        Raises UnknownModel with near ones, ConfigurationError for a provider that is not served.
+        """
         name = self.aliases.get(name, name)
         provider, slash, model = name.partition("/")
+        preset = self.presets.get(provider)
+        if preset is not None and preset.later:
+            raise ConfigurationError(preset.unserved)
         if slash and model and (provider in self.presets or provider in BUILT_IN):
             return name
         if info := self.catalogue.info(name):
             return info.id
-        if name and "/" not in name and (family := self._family(name)):
+        if name and not slash and preset is None and (family := self._family(name)):
             return f"{family}/{name}"
         raise self.unknown(name)
 
     def info(self, name: str) -> ModelInfo | None:
-        """Return what is known of `provider/model`; of a local one, that it is free."""
+        """Return what is known of `provider/model`; of a local one, that it is free.
+
+        What is known of the same model under another name or at another host counts as well, but
+        for its price, unless both are billed together.
+        """
+        provider = name.partition("/")[0]
         found = self.catalogue.models.get(name)
-        if not self._is_free(name.partition("/")[0]):
-            return found
+        if not self._is_free(provider):
+            return found or self._same_model(name)
         if found is None:
             return ModelInfo(id=name, price=FREE)
         return found if found.price else replace(found, price=FREE)
@@ -99,6 +110,20 @@ class Names:
             f"unknown model {name!r}: {hint}known are {_KNOWN} and what gong models lists; "
             "set one with -m"
         )
+
+    def _same_model(self, name: str) -> ModelInfo | None:
+        found = self.catalogue.same_model(name)
+        if found is None:
+            return None
+        is_same_bill = self._bill(name) == self._bill(found.id)
+        price, long = (found.price, found.long) if is_same_bill else (None, None)
+        return replace(found, id=name, aliases=(), price=price, long=long)
+
+    def _bill(self, name: str) -> str:
+        """Return the provider whose key pays for a model."""
+        provider = name.partition("/")[0]
+        preset = self.presets.get(provider)
+        return preset.key_name if preset else provider
 
     def _is_free(self, provider: str) -> bool:
         preset = self.presets.get(provider)

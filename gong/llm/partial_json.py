@@ -6,14 +6,9 @@ literal is left out. Nothing raises, whatever the text.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Parsed(NamedTuple):
@@ -25,9 +20,9 @@ class Parsed(NamedTuple):
 
 
 def parse(text: str) -> Parsed:
-    """Return the value so far; no text at all is the beginning of an object."""
+    """Return the value so far; no text at all is an empty object, as a call without arguments."""
     if not text.strip():
-        return Parsed("partial", {})
+        return Parsed("ok", {})
     try:
         return Parsed("ok", msgspec.json.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -47,19 +42,9 @@ def arguments(text: str) -> dict[str, Any]:
 
 
 def _beginning(text: str) -> Parsed:
-    reader = _reader()
-    if reader is None:
-        return Parsed("partial", {})
+    from jiter import from_json  # noqa: PLC0415 (only for what has not ended yet)
+
     try:
-        return Parsed("partial", reader(text.encode(), partial_mode="trailing-strings"))
+        return Parsed("partial", from_json(text.encode(), partial_mode="trailing-strings"))
     except (ValueError, RecursionError):
         return Parsed("error", {})
-
-
-@cache
-def _reader() -> Callable[..., Any] | None:
-    """Return jiter's reader, which comes with the providers' packages; None where it is not."""
-    try:
-        return cast("Callable[..., Any]", import_module("jiter").from_json)
-    except ImportError:
-        return None

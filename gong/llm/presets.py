@@ -33,6 +33,30 @@ class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
     """Until the answer begins."""
     idle: float = 30.0
     """Between two events of a stream."""
+    quiet: float = 600.0
+    """While a host only says that it is still there."""
+    whole: float = 7_200.0
+    """Until the answer ends."""
+
+
+class Sizes(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of an answer is taken: several times what any model says, and little memory."""
+
+    event: int = 8_388_608
+    """Bytes of one event, and of one line."""
+    text: int = 4_000_000
+    """Characters of words, thoughts and arguments of calls in one answer."""
+    data: int = 16_777_216
+    """Bytes of all else that is kept of one: pictures, signatures, blocks of a provider's own."""
+    blocks: int = 10_000
+    """Blocks in one answer."""
+    events: int = 1_000_000
+    """Events in one answer."""
+    error: int = 262_144
+    """Bytes that are read of an error."""
+
+
+DEFAULT_SIZES = Sizes()
 
 
 class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -115,7 +139,13 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     later: str = ""
     """Not empty: listed but not yet served, and what to use instead."""
     timeouts: Timeouts = Timeouts()
+    sizes: Sizes = DEFAULT_SIZES
     quirks: Quirks = Quirks()
+
+    @property
+    def unserved(self) -> str:
+        """Why the provider cannot be asked, and what to do instead; empty where it can."""
+        return f"{self.name} is not served yet: {self.later}" if self.later else ""
 
     @property
     def key_name(self) -> str:
@@ -137,8 +167,15 @@ def merged(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
     shipped = _shipped()
     if not rows:
         return shipped
-    own = {name: _preset(name, overlaid(shipped.get(name), row)) for name, row in rows.items()}
+    own = {
+        name: _preset(name, overlaid(shipped.get(name), _served(row))) for name, row in rows.items()
+    }
     return shipped | own
+
+
+def _served(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row that says where its provider is: then it can be asked, though not as shipped."""
+    return {"later": "", **row} if row.get("base_url") else row
 
 
 def overlaid(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:

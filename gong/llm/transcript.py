@@ -28,7 +28,7 @@ _HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re.DOTAL
 _ESCAPED = re.compile(r"\\*=== ")
 
 
-class Piece(Struct, frozen=True):
+class TranscriptPiece(Struct, frozen=True):
     """One message of a transcript; `name` is the tool's."""
 
     role: Literal["user", "assistant", "tool", "summary"]
@@ -36,23 +36,23 @@ class Piece(Struct, frozen=True):
     name: str = ""
 
 
-def written(pieces: Iterable[Piece]) -> str:
+def format_transcript(pieces: Iterable[TranscriptPiece]) -> str:
     """Return pieces as text that `read` takes apart again, whatever they say.
 
     A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
     a text that looks like one has a backslash before it.
     """
-    return "\n".join([*map(_written, pieces), _LAST])
+    return "\n".join([*map(_format_piece, pieces), _LAST])
 
 
-def _written(piece: Piece) -> str:
+def _format_piece(piece: TranscriptPiece) -> str:
     name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
     header = f"{_MARK}{piece.role}: {name}" if name else f"{_MARK}{piece.role}"
     lines = piece.text.split("\n")
     return "\n".join([header, *(f"\\{line}" if _ESCAPED.match(line) else line for line in lines)])
 
 
-def read(text: str) -> tuple[Piece, ...]:
+def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
     """Return the pieces of a transcript; what stands before and behind it is passed over."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.split("\n"):
@@ -63,26 +63,26 @@ def read(text: str) -> tuple[Piece, ...]:
             found.append((header, []))
         elif found:
             found[-1][1].append(line[1:] if line[:1] == "\\" and _ESCAPED.match(line) else line)
-    return tuple(_piece(header, "\n".join(lines)) for header, lines in found)
+    return tuple(_parse_piece(header, "\n".join(lines)) for header, lines in found)
 
 
-def _piece(header: re.Match[str], text: str) -> Piece:
+def _parse_piece(header: re.Match[str], text: str) -> TranscriptPiece:
     name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
-    return Piece(header[1], text, name)  # type: ignore[arg-type]  # the pattern names the roles
+    return TranscriptPiece(header[1], text, name)  # type: ignore[arg-type]  # the pattern names the roles
 
 
-def focus_of(text: str) -> str:
+def find_focus(text: str) -> str:
     """Return what a summariser's request wants looked at most; empty when it does not say."""
-    return _line(text, FOCUS)
+    return _find_line(text, FOCUS)
 
 
-def length_of(text: str) -> int | None:
+def find_length(text: str) -> int | None:
     """Return how many characters a summariser's request allows; None when it does not say."""
-    said = _line(text, LENGTH)
+    said = _find_line(text, LENGTH)
     return int(said) if said.isdecimal() else None
 
 
-def _line(text: str, begin: str) -> str:
+def _find_line(text: str, begin: str) -> str:
     """Return the rest of the first line before the transcript that begins so."""
     for line in text.split("\n"):
         if line.startswith(begin):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .anthropic_request import Writer
-from .anthropic_stream import StreamDecoder
-from .channel import Channel
+from .anthropic_request import AnthropicRequestEncoder
+from .anthropic_stream import AnthropicStreamDecoder
+from .transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from ..presets import Preset
     from ..types import ChoiceMode, Request, StreamEvent
-    from .connection import Call, Limits, Modules, Route
+    from .connection import ClientLimits, EncodedRequest, Modules, Route
 
 
 class _AnthropicSdk:
     package, error = "anthropic", "AnthropicError"
 
-    def client(self, modules: Modules, route: Route, limits: Limits) -> AsyncAnthropic:
+    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncAnthropic:
         auth = route.preset.auth
         own: dict[str, str] = {} if auth == "bearer" else {auth: route.key}
         client: AsyncAnthropic = modules.sdk.AsyncAnthropic(
@@ -36,14 +36,16 @@ class _AnthropicSdk:
             max_retries=0,
             timeout=limits.timeout,
             open_telemetry=False,
-            http_client=modules.sdk.DefaultAsyncHttpxClient(limits=limits.kept),
+            http_client=limits.open_client(modules.http),
         )
         # What the SDK took from the environment may be another provider's; and the key goes as it
         # is documented, where the SDK's own way is a bearer.
         client._custom_headers = {**own, **route.preset.headers}  # noqa: SLF001 (it has no other way)
         return client
 
-    async def post(self, client: Any, modules: Modules, _: Route, call: Call) -> Response:
+    async def post_call(
+        self, client: Any, modules: Modules, _: Route, call: EncodedRequest
+    ) -> Response:
         try:
             response = await client.post(
                 call.path,
@@ -67,18 +69,20 @@ class AnthropicProvider:
 
     def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
         self.name, self.endpoint = preset.name, endpoint
-        self._channel = Channel(_AnthropicSdk(), preset, key, endpoint)
-        self._writer = Writer(preset)
+        self._transport = Transport(_AnthropicSdk(), preset, key, endpoint)
+        self._encoder = AnthropicRequestEncoder(preset)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        decoder = StreamDecoder(self._channel.failures)
-        return self._channel.answer(partial(self._writer.call, request), decoder, keep=request.raw)
+        decoder = AnthropicStreamDecoder(self._transport.failures, self._encoder.preset.sizes)
+        return self._transport.stream_answer(
+            partial(self._encoder.encode_request, request), decoder, keep=request.raw
+        )
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
         """Return whether the provider can be told so."""
-        return mode in self._writer.preset.quirks.tool_choices
+        return mode in self._encoder.preset.quirks.tool_choices
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._channel.close()
+        await self._transport.close()

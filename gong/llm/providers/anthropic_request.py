@@ -1,4 +1,4 @@
-"""What an Anthropic Messages call sends, from a request; pure but for the memory of its writer.
+"""What an Anthropic Messages call sends; pure but for its cache of encoded messages.
 
 At most four prompt-cache marks: the last tool, the system prompt, and the last block of the two
 newest user messages, so that the newest call finds what the one before it has stored.
@@ -17,10 +17,10 @@ import msgspec
 
 from tape.formats import anthropic
 
-from .body import left_out, options, with_array
-from .connection import Call
-from .histories import Histories
-from .pictures import showing
+from .connection import EncodedRequest
+from .encoder_cache import EncoderCache
+from .json_body import encode_with_array, list_unsent_fields, parse_options
+from .picture_parts import wrap_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..presets import Preset
     from ..types import Request, ToolChoice, ToolSpec
-    from .values import WireObject
+    from .json_values import WireObject
 
 _PATH = "/v1/messages"
 _MAX_TOKENS = 16_000
@@ -70,35 +70,37 @@ class _Unmarked:
         known = len(self._given) - 1  # the last one may have grown
         if known < 0 or given[:known] != self._given[:known]:
             known = 0
-        new = [_without_mark(one) if _HAS_MARK in one else one for one in given[known:]]
+        new = [_remove_mark(one) if _HAS_MARK in one else one for one in given[known:]]
         self._given, self._clean = given, [*self._clean[:known], *new]
         return [*self._clean]
 
 
-class Writer:
-    """Writes the calls of a growing history, each message encoded once."""
+class AnthropicRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._form = anthropic.Options(thinking_as_text=preset.quirks.thinking_as_text)
-        self._histories = Histories(
-            lambda form, load: _Unmarked(showing(anthropic.encoder(form, load), _by_address))
+        self._cache = EncoderCache(
+            lambda form, load: _Unmarked(
+                wrap_encoder(anthropic.encoder(form, load), _encode_address)
+            )
         )
 
-    def call(self, request: Request) -> Call:
+    def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call; its options have the last word. Raises MsgspecError for bad options."""
-        own = options(request)
+        own = parse_options(request)
         cached, betas = own.pop("auto_cache", True), own.pop("betas", [])
-        wire = envelope(request, self.preset)
+        wire = build_envelope(request, self.preset)
         if not cached:
-            wire = _without_marks(wire)
-        messages = self._histories.elements(request, self._form)
-        messages = _marked(messages, _MARKED_MESSAGES if cached else 0)
-        body = with_array({**wire, **self.preset.body, **own}, b"messages", messages)
-        warnings = _warnings(request, self.preset, wire)
-        return Call(_PATH, body, self._headers(wire, betas), warnings)
+            wire = _remove_marks(wire)
+        messages = self._cache.encode_messages(request, self._form)
+        messages = _mark_messages(messages, _MARKED_MESSAGES if cached else 0)
+        body = encode_with_array({**wire, **self.preset.body, **own}, b"messages", messages)
+        warnings = _list_warnings(request, self.preset, wire)
+        return EncodedRequest(_PATH, body, self._build_headers(wire, betas), warnings)
 
-    def _headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
+    def _build_headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
         """Return the beta header: what the preset, the call and the way of thinking ask for."""
         given = [value for name, value in self.preset.headers.items() if name.lower() == _BETA]
         asked = [*given, *betas]
@@ -109,37 +111,37 @@ class Writer:
         return {_BETA: said} if said else {}
 
 
-def _by_address(url: str, _mime: str) -> WireObject:
+def _encode_address(url: str, _mime: str) -> WireObject:
     return {"type": "image", "source": {"type": "url", "url": url}}
 
 
-def envelope(request: Request, preset: Preset) -> WireObject:
+def build_envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its messages and options."""
     return {
         "model": request.model,
-        "max_tokens": _max_tokens(request),
+        "max_tokens": _choose_max_tokens(request),
         "stream": True,
-        **_tools(request, preset),
-        **_system(request),
-        **_thinking(request, preset),
-        **_sampling(request, preset),
-        **_metadata(request),
+        **_encode_tools(request, preset),
+        **_encode_system(request),
+        **_encode_thinking(request, preset),
+        **_encode_sampling(request, preset),
+        **_encode_metadata(request),
     }
 
 
-def _max_tokens(request: Request) -> int:
+def _choose_max_tokens(request: Request) -> int:
     return request.max_tokens or _MAX_TOKENS
 
 
-def _tools(request: Request, preset: Preset) -> WireObject:
+def _encode_tools(request: Request, preset: Preset) -> WireObject:
     if not request.tools:
         return {}
-    tools = [_tool(tool, preset) for tool in request.tools]
+    tools = [_encode_tool(tool, preset) for tool in request.tools]
     tools[-1] |= _CACHE
-    return {"tools": tools, "tool_choice": _choice(request.tool_choice)}
+    return {"tools": tools, "tool_choice": _encode_choice(request.tool_choice)}
 
 
-def _tool(tool: ToolSpec, preset: Preset) -> WireObject:
+def _encode_tool(tool: ToolSpec, preset: Preset) -> WireObject:
     wire: WireObject = {
         "name": tool.name,
         "description": tool.description,
@@ -150,7 +152,7 @@ def _tool(tool: ToolSpec, preset: Preset) -> WireObject:
     return wire
 
 
-def _choice(choice: ToolChoice) -> WireObject:
+def _encode_choice(choice: ToolChoice) -> WireObject:
     match choice.mode:
         case "auto" | "none":
             return {"type": choice.mode}
@@ -161,26 +163,26 @@ def _choice(choice: ToolChoice) -> WireObject:
     assert_never(choice.mode)
 
 
-def _system(request: Request) -> WireObject:
+def _encode_system(request: Request) -> WireObject:
     text = anthropic.system_text(request.system, request.messages)
     return {"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}
 
 
-def _marked(elements: list[bytes], count: int) -> list[bytes]:
+def _mark_messages(elements: list[bytes], count: int) -> list[bytes]:
     """Return the messages with the last block of the `count` newest of the user marked."""
     asked = (place for place in reversed(range(len(elements))) if elements[place].startswith(_USER))
     for place in islice(asked, count):
-        elements[place] = _with_mark(elements[place])
+        elements[place] = _add_mark(elements[place])
     return elements
 
 
-def _with_mark(element: bytes) -> bytes:
+def _add_mark(element: bytes) -> bytes:
     turn = msgspec.json.decode(element)
     turn["content"][-1] |= _CACHE
     return msgspec.json.encode(turn)
 
 
-def _without_mark(element: bytes) -> bytes:
+def _remove_mark(element: bytes) -> bytes:
     turn = msgspec.json.decode(element)
     for block in turn["content"]:
         block.pop("cache_control", None)
@@ -190,13 +192,13 @@ def _without_mark(element: bytes) -> bytes:
     return msgspec.json.encode(turn)
 
 
-def _without_marks(wire: WireObject) -> WireObject:
+def _remove_marks(wire: WireObject) -> WireObject:
     for block in (*wire.get("tools", ()), *wire.get("system", ())):
         block.pop("cache_control", None)
     return wire
 
 
-def _thinking(request: Request, preset: Preset) -> WireObject:
+def _encode_thinking(request: Request, preset: Preset) -> WireObject:
     """Return what the effort means to the model; a forced tool call excludes thinking."""
     effort = request.reasoning_effort
     forced = request.tool_choice.mode in {"required", "named"}
@@ -207,7 +209,7 @@ def _thinking(request: Request, preset: Preset) -> WireObject:
         said = preset.quirks.effort_names.get(effort, word)
         thinking = {"type": "adaptive", "display": "summarized"}
         return {"thinking": thinking, "output_config": {"effort": said}}
-    budget = min(_BUDGETS[effort], _max_tokens(request) - 1)
+    budget = min(_BUDGETS[effort], _choose_max_tokens(request) - 1)
     if budget < _LEAST_BUDGET:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
@@ -218,11 +220,11 @@ def _is_adaptive(model: str) -> bool:
     return bool(_CLAUDE.match(model)) and not _THINKS_BY_BUDGET.match(model)
 
 
-def _sampling(request: Request, preset: Preset) -> WireObject:
+def _encode_sampling(request: Request, preset: Preset) -> WireObject:
     sampling: WireObject = {}
     if request.stop_sequences:
         sampling["stop_sequences"] = list(request.stop_sequences)
-    fixed = _TAKES_NO_TEMPERATURE.match(request.model) or _thinking(request, preset)
+    fixed = _TAKES_NO_TEMPERATURE.match(request.model) or _encode_thinking(request, preset)
     if request.temperature is not None and not fixed:
         sampling["temperature"] = request.temperature
     both = "temperature" in sampling and _CLAUDE.match(request.model)
@@ -231,15 +233,15 @@ def _sampling(request: Request, preset: Preset) -> WireObject:
     return sampling
 
 
-def _metadata(request: Request) -> WireObject:
+def _encode_metadata(request: Request) -> WireObject:
     user = (request.metadata or {}).get(_USER_ID)
     return {} if user is None else {"metadata": {_USER_ID: user}}
 
 
-def _warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[str, ...]:
+def _list_warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[str, ...]:
     forced = request.tool_choice.mode in {"required", "named"}
     kept = {*(request.metadata or ())} <= {_USER_ID}
-    return left_out(
+    return list_unsent_fields(
         preset,
         request,
         temperature=("temperature" in wire, _FIXED),

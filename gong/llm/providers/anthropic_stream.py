@@ -17,6 +17,8 @@ from tape.blocks import NO_JSON
 from tape.entries import Usage
 from tape.formats.wire import decoded, encoded, packed
 
+from ..presets import DEFAULT_SIZES
+from ..text_buffer import TextBuffer
 from ..tokens import estimate
 from ..types import (
     Failed,
@@ -35,13 +37,15 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .values import WireObject, wire_object, wire_objects, words
+from .json_values import WireObject, parse_counts, read_object, read_objects, read_text
+from .meter import AnswerMeter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...errors import ModelError
-    from .failures import Failures
+    from ..presets import Sizes
+    from .failures import ProviderFailures
 
 _STOPS: dict[str, StopReason] = {
     "end_turn": "stop",
@@ -54,6 +58,10 @@ _STOPS: dict[str, StopReason] = {
 }
 
 
+_COUNTED = (
+    *("input_tokens", "output_tokens", "thinking_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+)
 _STARTED_BY = {"text_delta": "text", "thinking_delta": "thinking"}
 """Pieces that show what block they are of."""
 
@@ -79,28 +87,36 @@ class _OpenBlock:
 
     wire: WireObject
     """The block as the API shows it, so far."""
-    input: list[str] = field(default_factory=list)
-    """Pieces of the input of a server-side tool."""
+    input: TextBuffer = field(default_factory=TextBuffer)
+    """The input of a server-side tool."""
+    citations: list[Any] = field(default_factory=list)
+    """Those that came after the block had begun."""
 
-    def whole(self) -> WireObject:
+    def build_whole(self) -> WireObject:
         """Return the block with its input, when that is readable."""
-        if not self.input:
+        if not (given := self.input.text()):
             return self.wire
         try:
-            return {**self.wire, "input": msgspec.json.decode("".join(self.input))}
-        except msgspec.DecodeError:
+            return {**self.wire, "input": msgspec.json.decode(given)}
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return self.wire
 
-    def only(self, *names: str) -> Raw:
+    def add_citations(self) -> None:
+        """Put the citations where the API shows them."""
+        if self.citations:
+            self.wire["citations"] = [*(self.wire.get("citations") or []), *self.citations]
+
+    def pack_fields(self, *names: str) -> Raw:
         """Return what must go back with the block: those of its fields that are there."""
         kept = {name: self.wire[name] for name in names if self.wire.get(name)}
         return packed(kept) if kept else NO_JSON
 
 
-class StreamDecoder:
+class AnthropicStreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: Failures) -> None:
+    def __init__(self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES) -> None:
+        self.meter = AnswerMeter(sizes, failures)
         self.finished = False
         self._failures = failures
         self._started = False
@@ -108,7 +124,7 @@ class StreamDecoder:
         self._details: WireObject = {}
         self._counts: WireObject = {}
         self._open: dict[int, _OpenBlock] = {}
-        self._thoughts: list[str] = []
+        self._thoughts = TextBuffer()
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one event says.
@@ -116,16 +132,18 @@ class StreamDecoder:
         Raises the error an `error` event names, StreamError for an event that makes no sense.
         """
         try:
-            event = _decoded(data)
+            event = _decode_event(data)
         except (ValueError, RecursionError) as error:
             why = f"sent a malformed event that cannot be read: {error}"
-            raise self._failures.wrong(why) from error
+            raise self._failures.build_stream_error(why) from error
         try:
-            yield from self._react(event)
+            yield from self._handle_event(event)
         except (LookupError, TypeError, ValueError) as error:
-            raise self._failures.wrong(f"sent a malformed {event.type} event: {error!r}") from error
+            raise self._failures.build_stream_error(
+                f"sent a malformed {event.type} event: {error!r}"
+            ) from error
 
-    def ending(self, error: ModelError) -> Iterator[StreamEvent]:
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last event of a stream that stopped with `error` before it was finished.
 
         An answer that had said why it stopped, with every block closed, is whole all the same.
@@ -148,8 +166,8 @@ class StreamDecoder:
         What was thought is estimated from its text where the API does not count it.
         """
         output, thought = self._counts.get("output_tokens", 0), self._counts.get("thinking_tokens")
-        if thought is None and self._thoughts:
-            thought = min(estimate("".join(self._thoughts)), output)
+        if thought is None and (text := self._thoughts.text()):
+            thought = min(estimate(text), output)
         counted = Usage(
             input=self._counts.get("input_tokens", 0),
             output=output,
@@ -160,101 +178,107 @@ class StreamDecoder:
         cached = (counted.cache_read or 0) + (counted.cache_write or 0)
         return replace(counted, total=counted.input + counted.output + cached)
 
-    def _react(self, event: _WireEvent) -> Iterator[StreamEvent]:
+    def _handle_event(self, event: _WireEvent) -> Iterator[StreamEvent]:
         index = event.index or 0
         match event.type:
             case "message_start" if not self._started:  # some gateways say it twice
-                yield from self._message_start(event.message or {})
+                yield from self._start_message(event.message or {})
             case "content_block_start":
-                yield from self._begin(index, event.content_block or {})
+                yield from self._begin_block(index, event.content_block or {})
             case "content_block_delta":
-                yield from self._grow(index, event.delta or {})
+                yield from self._extend_block(index, event.delta or {})
             case "content_block_stop":
-                yield from self._end(index)
+                yield from self._end_block(index)
             case "message_delta":
                 delta = event.delta or {}
                 self._stop = delta.get("stop_reason") or self._stop
-                self._details = wire_object(delta.get("stop_details")) or self._details
-                self._count(event.usage)
+                self._details = read_object(delta.get("stop_details")) or self._details
+                self._update_counts(event.usage)
             case "message_stop":
                 for left_open in sorted(self._open):
-                    yield from self._end(left_open)
+                    yield from self._end_block(left_open)
                 self.finished = True
             case "error":
-                raise self._failures.told(event.error)
+                raise self._failures.parse_error(event.error)
             case _ if event.error:  # from a host that gives its events no type
-                raise self._failures.told(event.error)
+                raise self._failures.parse_error(event.error)
 
-    def _message_start(self, message: WireObject) -> Iterator[StreamEvent]:
+    def _start_message(self, message: WireObject) -> Iterator[StreamEvent]:
         self._started = True
         self._stop = message.get("stop_reason")
-        self._count(message.get("usage"))
+        self._update_counts(message.get("usage"))
         yield StreamStart(str(message.get("model") or ""), message.get("id"))
-        for index, block in enumerate(wire_objects(message.get("content"), "text")):
-            yield from self._begin(index, block)
-            yield from self._end(index)
+        for index, block in enumerate(read_objects(message.get("content"), "text")):
+            yield from self._begin_block(index, block)
+            yield from self._end_block(index)
 
-    def _begin(self, index: int, block: WireObject) -> Iterator[StreamEvent]:
+    def _begin_block(self, index: int, block: WireObject) -> Iterator[StreamEvent]:
+        self.meter.keep_value(block)
         self._open[index] = _OpenBlock(dict(block))
         match block["type"]:
             case "text":
                 yield TextStart(index)
                 if text := block.get("text"):
-                    yield TextDelta(index, words(text))
+                    yield TextDelta(index, read_text(text))
             case "thinking":
                 yield ReasoningStart(index)
                 if text := block.get("thinking"):
-                    yield ReasoningDelta(index, words(text))
+                    yield ReasoningDelta(index, read_text(text))
             case "redacted_thinking":
                 yield ReasoningStart(index)
             case "tool_use":
-                yield ToolCallStart(index, words(block["name"]), words(block.get("id")))
+                yield ToolCallStart(index, read_text(block["name"]), read_text(block.get("id")))
                 if given := block.get("input"):
                     yield ToolCallDelta(index, msgspec.json.encode(given).decode())
 
-    def _grow(self, index: int, delta: WireObject) -> Iterator[StreamEvent]:
+    def _extend_block(self, index: int, delta: WireObject) -> Iterator[StreamEvent]:
         if index not in self._open:  # some gateways leave the start out
-            yield from self._begin(index, {"type": _STARTED_BY[delta["type"]]})
+            yield from self._begin_block(index, {"type": _STARTED_BY[delta["type"]]})
         block = self._open[index]
         match delta.get("type"), block.wire["type"]:
             case "text_delta", "text":
-                yield TextDelta(index, words(delta["text"]))
+                yield TextDelta(index, read_text(delta["text"]))
             case "thinking_delta", "thinking":
-                self._thoughts.append(words(delta["thinking"]))
-                yield ReasoningDelta(index, self._thoughts[-1])
+                thought = read_text(delta["thinking"])
+                self._thoughts.append(thought)
+                yield ReasoningDelta(index, thought)
             case "input_json_delta", "tool_use":
-                yield ToolCallDelta(index, words(delta["partial_json"]))
+                yield ToolCallDelta(index, read_text(delta["partial_json"]))
             case "input_json_delta", _:
-                block.input.append(words(delta["partial_json"]))
+                piece = read_text(delta["partial_json"])
+                self.meter.keep_bytes(len(piece))
+                block.input.append(piece)
             case "citations_delta", _:
-                cited = block.wire.get("citations") or []
-                block.wire["citations"] = [*cited, delta["citation"]]
+                self.meter.keep_value(delta["citation"])
+                block.citations.append(delta["citation"])
             case _:
+                self.meter.keep_value(delta)
                 block.wire |= {name: part for name, part in delta.items() if name != "type"}
 
-    def _end(self, index: int) -> Iterator[StreamEvent]:
+    def _end_block(self, index: int) -> Iterator[StreamEvent]:
         block = self._open.pop(index, None)
         if block is None:  # said twice
             return
+        block.add_citations()
         match block.wire["type"]:
             case "text":
-                yield TextEnd(index, block.only("citations"))
+                yield TextEnd(index, block.pack_fields("citations"))
             case "thinking":
-                yield ReasoningEnd(index, block.only("signature"))
+                yield ReasoningEnd(index, block.pack_fields("signature"))
             case "redacted_thinking":
-                yield ReasoningEnd(index, block.only("data"), redacted=True)
+                yield ReasoningEnd(index, block.pack_fields("data"), redacted=True)
             case "tool_use":
-                yield ToolCallEnd(index, block.only("id", "caller"))
+                yield ToolCallEnd(index, block.pack_fields("id", "caller"))
             case _:
-                yield OpaqueBlock(index, packed(block.whole()))
+                yield OpaqueBlock(index, packed(block.build_whole()))
 
-    def _count(self, usage: WireObject | None) -> None:
+    def _update_counts(self, usage: WireObject | None) -> None:
         """Take newer counts; a field that is null or left out keeps its older one."""
-        counts = {**(usage or {}), **((usage or {}).get("output_tokens_details") or {})}
-        self._counts |= {name: count for name, count in counts.items() if isinstance(count, int)}
+        counts = {**(usage or {}), **read_object((usage or {}).get("output_tokens_details"))}
+        self._counts |= parse_counts(counts, _COUNTED)
 
 
-def _decoded(data: bytes) -> _WireEvent:
+def _decode_event(data: bytes) -> _WireEvent:
     if data == b"null":
         return _WireEvent()
     try:

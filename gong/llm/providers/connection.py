@@ -8,19 +8,21 @@ after call.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from .patience import Patience
+from .http_client import IS_CUT, find_unasked_coding, open_client
+from .idle_timeout import IdleTimeout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from httpx2 import Response
+    from httpx2 import AsyncClient, Response
 
+    from ...errors import ModelError
     from ..presets import Preset
-    from .failures import Failures
+    from .failures import ProviderFailures
 
 _KEPT = 10
 """How many idle connections are kept."""
@@ -28,11 +30,10 @@ _KEPT_SECONDS = 90.0
 """How long one is: tools run between two calls."""
 _DRAIN_SECONDS = 0.1
 """How long the end of a finished answer is waited for; without it the connection is lost."""
-_FIRST_ERROR = 400
-_BEGIN, _GO_ON = "begin its answer", "go on with its answer"
+_BEGIN = "begin its answer"
 
 
-class Call(NamedTuple):
+class EncodedRequest(NamedTuple):
     """What is sent: where below the endpoint, the body as JSON, and headers of this call only."""
 
     path: str
@@ -61,11 +62,17 @@ class Route(NamedTuple):
         return f"Route({self.preset.name!r}, {self.endpoint!r})"
 
 
-class Limits(NamedTuple):
+class ClientLimits(NamedTuple):
     """How a client keeps connections and waits, as values of the HTTP client's."""
 
     kept: Any
     timeout: Any
+    error_bytes: int
+    """How much is read of an answer that is an error."""
+
+    def open_client(self, http: Any, **options: Any) -> AsyncClient:
+        """Return an HTTP client that keeps to these limits."""
+        return open_client(http, self.error_bytes, limits=self.kept, **options)
 
 
 class Sdk(Protocol):
@@ -75,11 +82,13 @@ class Sdk(Protocol):
     error: str
     """Name of the class that all its own errors have in common."""
 
-    def client(self, modules: Modules, route: Route, limits: Limits) -> Any:
+    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> Any:
         """Return a client that tries nothing twice and takes nothing from the environment."""
         ...
 
-    async def post(self, client: Any, modules: Modules, route: Route, call: Call) -> Response:
+    async def post_call(
+        self, client: Any, modules: Modules, route: Route, call: EncodedRequest
+    ) -> Response:
         """Return the response whatever its status; its body may be still to come."""
         ...
 
@@ -88,27 +97,34 @@ class Sdk(Protocol):
         ...
 
 
-class Reply:
+class HttpReply:
     """The bytes of an answer on its way."""
 
     def __init__(
-        self, response: Response, patience: Patience, failures: Failures, http: Any
+        self, response: Response, idle_timeout: IdleTimeout, failures: ProviderFailures, http: Any
     ) -> None:
         self._chunks = response.aiter_bytes()
-        self._response, self._patience, self._failures = response, patience, failures
+        self._response, self._idle_timeout, self._failures = response, idle_timeout, failures
         self.headers: Mapping[str, str] = response.headers
         self._broken = (http.HTTPError, http.StreamError)
+        self.unpacked = 0
+        """How many bytes there were."""
 
-    async def next(self, seconds: float, *, begun: bool) -> bytes | None:
-        """Return the next bytes, whatever is in them a sign of life; None at the end."""
+    @property
+    def received(self) -> int:
+        """How many bytes came, packed as they were."""
+        return self._response.num_bytes_downloaded
+
+    async def read_chunk(self, seconds: float) -> bytes | None:
+        """Return the next bytes, None at the end; raises TimeoutError and StreamError."""
         try:
-            return await self._patience.wait(anext(self._chunks, None), seconds)
-        except TimeoutError:
-            raise self._failures.late(_GO_ON if begun else _BEGIN, seconds) from None
+            chunk = await self._idle_timeout.wait(anext(self._chunks, None), seconds)
         except self._broken as error:
-            raise self._failures.broken(error) from None
+            raise self._failures.build_broken_error(error) from None
+        self.unpacked += len(chunk or b"")
+        return chunk
 
-    async def drain(self) -> None:
+    async def drain_rest(self) -> None:
         """Read what is left of a finished answer, so that its connection can be used again."""
         with suppress(TimeoutError, *self._broken):
             async with asyncio.timeout(_DRAIN_SECONDS):
@@ -124,30 +140,30 @@ class Reply:
 class Connection:
     """Sends calls to one endpoint."""
 
-    def __init__(self, sdk: Sdk, route: Route, failures: Failures) -> None:
+    def __init__(self, sdk: Sdk, route: Route, failures: ProviderFailures) -> None:
         self._sdk, self._route, self._failures = sdk, route, failures
         self._modules: Modules | None = None
         self._client: Any = None
 
     @asynccontextmanager
-    async def reply(self, call: Call) -> AsyncIterator[Reply]:
+    async def open_reply(self, call: EncodedRequest) -> AsyncIterator[HttpReply]:
         """Send a call and give its answer; leaving closes it, and what was not read with it.
 
         Raises ModelError, also for an answer whose status says that it is none.
         """
         modules = self._modules
         if modules is None:
-            modules = self._modules = await asyncio.to_thread(_loaded, self._sdk)
-        patience = Patience()
+            modules = self._modules = await asyncio.to_thread(_load_modules, self._sdk)
+        idle_timeout = IdleTimeout()
         try:
-            response = await self._answered(modules, patience, call)
-            reply = Reply(response, patience, self._failures, modules.http)
+            response = await self._await_answer(modules, idle_timeout, call)
+            reply = HttpReply(response, idle_timeout, self._failures, modules.http)
             try:
                 yield reply
             finally:
                 await reply.close()
         finally:
-            patience.close()
+            idle_timeout.close()
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -155,45 +171,57 @@ class Connection:
         if client is not None:
             await self._sdk.close(client)
 
-    async def _answered(self, modules: Modules, patience: Patience, call: Call) -> Response:
+    async def _await_answer(
+        self, modules: Modules, idle_timeout: IdleTimeout, call: EncodedRequest
+    ) -> Response:
         limit = self._route.preset.timeouts.first_byte
         try:
-            response = await patience.wait(self._sent(modules, call), limit)
-            if response.status_code >= _FIRST_ERROR:
-                async with aclosing(response):
-                    await patience.wait(response.aread(), limit)
+            response = await idle_timeout.wait(self._send_call(modules, call), limit)
         except TimeoutError:
-            raise self._failures.late(_BEGIN, limit) from None
-        except (modules.http.HTTPError, modules.http.StreamError) as error:
-            raise self._failures.broken(error) from None
-        if response.status_code >= _FIRST_ERROR:
-            raise self._failures.refused(response.status_code, response.text, response.headers)
+            raise self._failures.build_timeout(_BEGIN, limit) from None
+        if not response.is_success:
+            raise self._build_refusal(response, call)
+        if coding := find_unasked_coding(response):
+            await response.aclose()
+            raise self._failures.build_stream_error(
+                f"sent its answer compressed as {coding!r}, unasked"
+            )
         return response
 
-    async def _sent(self, modules: Modules, call: Call) -> Response:
+    def _build_refusal(self, response: Response, call: EncodedRequest) -> ModelError:
+        """Return what a response whose status is no success tells of."""
+        status, headers = response.status_code, response.headers
+        if response.has_redirect_location:
+            asked, location = str(response.request.url), headers["location"]
+            return self._failures.build_redirect_error(status, asked, location, call.path)
+        is_cut = bool(response.extensions.get(IS_CUT))
+        return self._failures.parse_refusal(status, response.text, headers, is_cut=is_cut)
+
+    async def _send_call(self, modules: Modules, call: EncodedRequest) -> Response:
         http, own = modules.http, getattr(modules.sdk, self._sdk.error)
         try:
-            client = self._connected(modules)
-            return await self._sdk.post(client, modules, self._route, call)
+            client = self._get_client(modules)
+            return await self._sdk.post_call(client, modules, self._route, call)
         except (own, http.HTTPError, http.InvalidURL, UnicodeError) as error:
-            raise self._failures.unreachable(self._reason(http, error)) from None
+            raise self._failures.build_network_error(self._explain_error(http, error)) from None
 
-    def _reason(self, http: Any, error: Exception) -> str:
+    def _explain_error(self, http: Any, error: Exception) -> str:
         cause = error if isinstance(error, http.HTTPError) else error.__cause__ or error
         if isinstance(cause, http.TimeoutException):
             return f"no connection within {self._route.preset.timeouts.connect:g} s"
         return str(cause) or type(cause).__name__
 
-    def _connected(self, modules: Modules) -> Any:
+    def _get_client(self, modules: Modules) -> Any:
         if self._client is None:
             http, connect = modules.http, self._route.preset.timeouts.connect
-            limits = Limits(
+            limits = ClientLimits(
                 http.Limits(max_keepalive_connections=_KEPT, keepalive_expiry=_KEPT_SECONDS),
                 http.Timeout(None, connect=connect),
+                self._route.preset.sizes.error,
             )
-            self._client = self._sdk.client(modules, self._route, limits)
+            self._client = self._sdk.create_client(modules, self._route, limits)
         return self._client
 
 
-def _loaded(sdk: Sdk) -> Modules:
+def _load_modules(sdk: Sdk) -> Modules:
     return Modules(import_module(sdk.package), import_module("httpx2"))

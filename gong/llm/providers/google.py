@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .channel import Channel
-from .google_request import Writer
-from .google_stream import StreamDecoder
+from .google_request import GoogleRequestEncoder
+from .google_stream import GoogleStreamDecoder
+from .transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -21,24 +21,23 @@ if TYPE_CHECKING:
 
     from ..presets import Preset
     from ..types import ChoiceMode, Request, StreamEvent
-    from .connection import Call, Limits, Modules, Route
+    from .connection import ClientLimits, EncodedRequest, Modules, Route
 
 
 class _NoSdk:
     package, error = "httpx2", "HTTPError"
 
-    def client(self, modules: Modules, route: Route, limits: Limits) -> AsyncClient:
+    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncClient:
         headers = {
             "Content-Type": "application/json",
-            **_credentials(route),
+            **_build_credentials(route),
             **route.preset.headers,
         }
-        client: AsyncClient = modules.http.AsyncClient(
-            headers=headers, timeout=limits.timeout, limits=limits.kept
-        )
-        return client
+        return limits.open_client(modules.http, headers=headers, timeout=limits.timeout)
 
-    async def post(self, client: AsyncClient, _: Modules, route: Route, call: Call) -> Response:
+    async def post_call(
+        self, client: AsyncClient, _: Modules, route: Route, call: EncodedRequest
+    ) -> Response:
         url = f"{route.endpoint}/{call.path}"
         asked = client.build_request("POST", url, content=call.body, headers=call.headers)
         return await client.send(asked, stream=True)
@@ -55,24 +54,26 @@ class GoogleProvider:
 
     def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
         self.name, self.endpoint = preset.name, endpoint
-        self._channel = Channel(_NoSdk(), preset, key, endpoint)
-        self._writer = Writer(preset)
+        self._transport = Transport(_NoSdk(), preset, key, endpoint)
+        self._encoder = GoogleRequestEncoder(preset)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        decoder = StreamDecoder(self._channel.failures)
-        return self._channel.answer(partial(self._writer.call, request), decoder, keep=request.raw)
+        decoder = GoogleStreamDecoder(self._transport.failures, self._encoder.preset.sizes)
+        return self._transport.stream_answer(
+            partial(self._encoder.encode_request, request), decoder, keep=request.raw
+        )
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
         """Return whether the provider can be told so."""
-        return mode in self._writer.preset.quirks.tool_choices
+        return mode in self._encoder.preset.quirks.tool_choices
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._channel.close()
+        await self._transport.close()
 
 
-def _credentials(route: Route) -> dict[str, str]:
+def _build_credentials(route: Route) -> dict[str, str]:
     """Return the key as its host wants it sent."""
     if route.preset.auth == "bearer":
         return {"Authorization": f"Bearer {route.key}"}

@@ -12,42 +12,42 @@ from msgspec import Raw, Struct
 
 from tape.formats.wire import decoded, encoded
 
-from .values import WireObject
+from .json_values import WireObject
 
 
-class Content(Struct, frozen=True):
+class GeminiContent(Struct, frozen=True):
     """What a candidate says."""
 
     parts: list[Raw] | None = None
 
 
-class Candidate(Struct, frozen=True, rename="camel"):
+class GeminiCandidate(Struct, frozen=True, rename="camel"):
     """One of the answers."""
 
-    content: Content | None = None
+    content: GeminiContent | None = None
     finish_reason: str | None = None
     index: int | None = None
 
 
-class Feedback(Struct, frozen=True, rename="camel"):
+class PromptFeedback(Struct, frozen=True, rename="camel"):
     """What is said of a prompt that was refused."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None
 
 
-class Chunk(Struct, frozen=True, rename="camel"):
+class GeminiChunk(Struct, frozen=True, rename="camel"):
     """One event of the stream."""
 
-    candidates: list[Candidate | None] | None = None
-    prompt_feedback: Feedback | None = None
+    candidates: list[GeminiCandidate | None] | None = None
+    prompt_feedback: PromptFeedback | None = None
     usage_metadata: WireObject | None = None
     model_version: str | None = None
     response_id: str | None = None
     error: Any = None
 
 
-class Function(Struct, frozen=True):
+class GeminiFunctionCall(Struct, frozen=True):
     """The call of a function, its arguments as they were written."""
 
     name: str
@@ -55,26 +55,26 @@ class Function(Struct, frozen=True):
     args: Raw = Raw(b"null")
 
 
-class _Call(Struct, frozen=True, rename="camel"):
-    function_call: Function
+class _CallPart(Struct, frozen=True, rename="camel"):
+    function_call: GeminiFunctionCall
 
 
-_CHUNK = msgspec.json.Decoder(Chunk)
+_CHUNK = msgspec.json.Decoder(GeminiChunk)
 _PART = msgspec.json.Decoder(WireObject | None)
-_CALL = msgspec.json.Decoder(_Call)
+_CALL = msgspec.json.Decoder(_CallPart)
 
 
-def chunk_of(data: bytes) -> Chunk:
+def decode_chunk(data: bytes) -> GeminiChunk:
     """Return the chunk in an event's data; raises ValueError, for wrong types too."""
     if data == b"null":
-        return Chunk()
+        return GeminiChunk()
     try:
         return _CHUNK.decode(data)
     except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
         return _CHUNK.decode(encoded(decoded(data)))
 
 
-def fields_of(part: Raw) -> WireObject:
+def decode_fields(part: Raw) -> WireObject:
     """Return the fields of a part that are there; null and false are as good as none."""
     given = _PART.decode(part) or {}
     return {
@@ -82,6 +82,6 @@ def fields_of(part: Raw) -> WireObject:
     }
 
 
-def function_of(part: Raw) -> Function:
+def decode_function(part: Raw) -> GeminiFunctionCall:
     """Return the function that a part calls; raises ValueError when it calls none."""
     return _CALL.decode(part).function_call

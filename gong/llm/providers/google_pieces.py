@@ -10,13 +10,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .values import WireObject
+    from .json_values import WireObject
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(['\"])(.*?)\3\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
 
+_OF_A_VALUE, _OF_A_STEP = 64, 256
+"""Bytes that a value, and an object or array around it, take at most."""
 
-class Pieces:
+
+class ArgumentPieces:
     """Puts the arguments of one call together."""
 
     def __init__(self) -> None:
@@ -24,21 +27,28 @@ class Pieces:
         self._growing = ""
         """Path of the text that goes on."""
 
-    def take(self, piece: WireObject) -> None:
-        """Put a piece in its place; raises ValueError or TypeError for one that has none."""
+    def add_piece(self, piece: WireObject) -> int:
+        """Put a piece in its place, and return about how many bytes more there are now.
+
+        Raises ValueError or TypeError for one that has no place.
+        """
         path = str(piece["jsonPath"])
         value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
-        steps = _steps(path)
+        steps = _parse_path(path)
         inside, last = self.args, steps[-1]
         for step, following in pairwise(steps):
-            inside = _entered(inside, step, following)
+            inside = _enter_step(inside, step, following)
+        size = _OF_A_VALUE + (len(value) if isinstance(value, str) else 0)
         if path == self._growing:
-            value = _at(inside, last) + (value or "")
-        _put(inside, last, value)
+            value = _get_item(inside, last) + (value or "")
+        else:
+            size += _OF_A_STEP * len(steps)
+        _set_item(inside, last, value)
         self._growing = path if piece.get("willContinue") else ""
+        return size
 
 
-def _steps(path: str) -> list[str | int]:
+def _parse_path(path: str) -> list[str | int]:
     """Return the names and indices of a path such as $.edits[0].text."""
     found = list(_STEP.finditer(path, 1))
     if not found or "$" + "".join(one[0] for one in found) != path:
@@ -46,20 +56,20 @@ def _steps(path: str) -> list[str | int]:
     return [int(one[2]) if one[2] else one[1] or one[4] for one in found]
 
 
-def _entered(inside: Any, step: str | int, following: str | int) -> Any:
+def _enter_step(inside: Any, step: str | int, following: str | int) -> Any:
     """Return what is at a step, made where it is not yet there."""
-    if _at(inside, step) is None:
-        _put(inside, step, [] if isinstance(following, int) else {})
-    return _at(inside, step)
+    if _get_item(inside, step) is None:
+        _set_item(inside, step, [] if isinstance(following, int) else {})
+    return _get_item(inside, step)
 
 
-def _at(inside: Any, step: str | int) -> Any:
+def _get_item(inside: Any, step: str | int) -> Any:
     if isinstance(inside, dict):
         return inside.get(step)
     return inside[step] if isinstance(step, int) and step < len(inside) else None
 
 
-def _put(inside: Any, step: str | int, value: Any) -> None:
+def _set_item(inside: Any, step: str | int, value: Any) -> None:
     """Set a field or an item; a list grows by one item at most."""
     if isinstance(inside, list) and step == len(inside):
         inside.append(value)

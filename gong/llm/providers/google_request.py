@@ -1,4 +1,4 @@
-"""What a Gemini call sends, from a request; pure but for the memory of its writer."""
+"""What a Gemini call sends, from a request; pure but for its cache of encoded messages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from urllib.parse import quote
 
 from tape.formats import gemini
 
-from .body import left_out, options, with_array
-from .connection import Call
-from .histories import Histories
-from .pictures import showing
+from .connection import EncodedRequest
+from .encoder_cache import EncoderCache
+from .json_body import encode_with_array, list_unsent_fields, parse_options
+from .picture_parts import wrap_encoder
 
 if TYPE_CHECKING:
     from ..presets import Preset
     from ..types import Request, ToolChoice, ToolSpec
-    from .values import WireObject
+    from .json_values import WireObject
 
 _VERSION = "v1beta"
 _MODEL = re.compile(r"(?:.*/)?gemini-(?:(\d+)(?:\.(\d+))?-)?")
@@ -37,45 +37,45 @@ _NONE, _NEWEST = _Generation(0, 0), _Generation(99, 0)
 _FIRST_WITH_BUDGET, _FIRST_WITH_LEVEL = _Generation(2, 5), _Generation(3, 0)
 
 
-def path(model: str) -> str:
+def build_path(model: str) -> str:
     """Return the address of a model's streaming call, below the endpoint."""
     named = model if "/" in model else f"models/{model}"
     return f"{_VERSION}/{quote(named)}:streamGenerateContent?alt=sse"
 
 
-class Writer:
-    """Writes the calls of a growing history, each message encoded once."""
+class GoogleRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
-        self._histories = Histories(
-            lambda form, load: showing(gemini.encoder(form, load), _by_address)
+        self._cache = EncoderCache(
+            lambda form, load: wrap_encoder(gemini.encoder(form, load), _encode_address)
         )
 
-    def call(self, request: Request) -> Call:
+    def encode_request(self, request: Request) -> EncodedRequest:
         """Return the call; the request's options have the last word.
 
         Options for the generation go over ours field by field. Raises MsgspecError for bad ones.
         """
-        contents = self._histories.elements(request, self._form(request.model))
-        wire = envelope(request, self.preset)
-        for more in (self.preset.body, options(request)):
+        contents = self._cache.encode_messages(request, self._choose_form(request.model))
+        wire = build_envelope(request, self.preset)
+        for more in (self.preset.body, parse_options(request)):
             settings = {**wire.get(_SETTINGS, {}), **more.get(_SETTINGS, {})}
             wire = {**wire, **more, **({_SETTINGS: settings} if settings else {})}
-        warnings = left_out(
+        warnings = list_unsent_fields(
             self.preset,
             request,
             metadata=(False, "its API has no place for it"),
             reasoning_effort=(
-                _thinking(request, self.preset) is not None,
+                _encode_thinking(request, self.preset) is not None,
                 f"{request.model} is not known to think",
             ),
         )
-        body = with_array(wire, b"contents", contents)
-        return Call(path(request.model), body, {}, warnings)
+        body = encode_with_array(wire, b"contents", contents)
+        return EncodedRequest(build_path(request.model), body, {}, warnings)
 
-    def _form(self, model: str) -> gemini.Options:
-        is_new = _generation(model) >= _FIRST_WITH_LEVEL
+    def _choose_form(self, model: str) -> gemini.Options:
+        is_new = _find_generation(model) >= _FIRST_WITH_LEVEL
         return gemini.Options(
             signed_calls=is_new,
             media_in_results=is_new,
@@ -83,31 +83,31 @@ class Writer:
         )
 
 
-def _by_address(url: str, mime: str) -> WireObject:
+def _encode_address(url: str, mime: str) -> WireObject:
     return {"fileData": {"mimeType": mime, "fileUri": url}}
 
 
-def envelope(request: Request, preset: Preset) -> WireObject:
+def build_envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its contents and options."""
     wire = {
         "systemInstruction": gemini.system_instruction(request.system, request.messages),
-        **_tools(request),
-        _SETTINGS: _settings(request, preset),
+        **_encode_tools(request),
+        _SETTINGS: _encode_settings(request, preset),
     }
     return {name: value for name, value in wire.items() if value}
 
 
-def _tools(request: Request) -> WireObject:
+def _encode_tools(request: Request) -> WireObject:
     if not request.tools:
         return {}
-    declarations = [_declaration(tool) for tool in request.tools]
+    declarations = [_encode_tool(tool) for tool in request.tools]
     return {
         "tools": [{"functionDeclarations": declarations}],
-        "toolConfig": {"functionCallingConfig": _choice(request.tool_choice)},
+        "toolConfig": {"functionCallingConfig": _encode_choice(request.tool_choice)},
     }
 
 
-def _declaration(tool: ToolSpec) -> WireObject:
+def _encode_tool(tool: ToolSpec) -> WireObject:
     return {
         "name": tool.name,
         "description": tool.description,
@@ -115,7 +115,7 @@ def _declaration(tool: ToolSpec) -> WireObject:
     }
 
 
-def _choice(choice: ToolChoice) -> WireObject:
+def _encode_choice(choice: ToolChoice) -> WireObject:
     match choice.mode:
         case "auto" | "none":
             return {"mode": choice.mode.upper()}
@@ -126,7 +126,7 @@ def _choice(choice: ToolChoice) -> WireObject:
     assert_never(choice.mode)
 
 
-def _settings(request: Request, preset: Preset) -> WireObject:
+def _encode_settings(request: Request, preset: Preset) -> WireObject:
     shape = request.response_format
     settings = {
         "temperature": request.temperature,
@@ -135,14 +135,14 @@ def _settings(request: Request, preset: Preset) -> WireObject:
         "stopSequences": list(request.stop_sequences) or None,
         "responseMimeType": "application/json" if shape else None,
         "responseJsonSchema": shape.schema if shape else None,
-        "thinkingConfig": _thinking(request, preset),
+        "thinkingConfig": _encode_thinking(request, preset),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _thinking(request: Request, preset: Preset) -> WireObject | None:
+def _encode_thinking(request: Request, preset: Preset) -> WireObject | None:
     """Return what the effort means to the model: a level, a budget, or nothing at all."""
-    effort, generation = request.reasoning_effort, _generation(request.model)
+    effort, generation = request.reasoning_effort, _find_generation(request.model)
     if effort is None or generation < _FIRST_WITH_BUDGET or preset.quirks.thinking == "none":
         return None
     if generation < _FIRST_WITH_LEVEL:
@@ -156,7 +156,7 @@ def _thinking(request: Request, preset: Preset) -> WireObject | None:
     }
 
 
-def _generation(model: str) -> _Generation:
+def _find_generation(model: str) -> _Generation:
     found = _MODEL.match(model)
     if found is None:
         return _NONE

@@ -16,6 +16,7 @@ from tape.formats.wire import encoded, packed, without
 
 from ...errors import ContentFiltered, MalformedHistory, ModelError
 from ..errors import without_keys
+from ..presets import DEFAULT_SIZES
 from ..types import (
     Failed,
     Finish,
@@ -33,18 +34,25 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .google_chunks import chunk_of, fields_of, function_of
-from .google_pieces import Pieces
+from .google_chunks import decode_chunk, decode_fields, decode_function
+from .google_pieces import ArgumentPieces
+from .json_values import parse_counts
+from .meter import AnswerMeter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from msgspec import Raw
 
-    from .failures import Failures
-    from .google_chunks import Candidate, Chunk, Feedback
-    from .values import WireObject
+    from ..presets import Sizes
+    from .failures import ProviderFailures
+    from .google_chunks import GeminiCandidate, GeminiChunk, PromptFeedback
+    from .json_values import WireObject
 
+_COUNTED = (
+    *("promptTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"),
+    *("candidatesTokenCount", "totalTokenCount"),
+)
 _SIGNATURE = "thoughtSignature"
 _CUT_UP = frozenset({"partialArgs", "willContinue"})
 """Fields of a call whose arguments come bit by bit."""
@@ -78,14 +86,14 @@ class _Open(NamedTuple):
     wire: Raw
     """Fields of the part besides its text, in the API's form."""
 
-    def start(self) -> StreamEvent:
+    def build_start(self) -> StreamEvent:
         return ReasoningStart(self.place) if self.is_thought else TextStart(self.place)
 
-    def delta(self, text: str) -> StreamEvent:
+    def build_delta(self, text: str) -> StreamEvent:
         kind = ReasoningDelta if self.is_thought else TextDelta
         return kind(self.place, text)
 
-    def end(self) -> StreamEvent:
+    def build_end(self) -> StreamEvent:
         kind = ReasoningEnd if self.is_thought else TextEnd
         return kind(self.place, self.wire)
 
@@ -94,14 +102,15 @@ class _CutUp(NamedTuple):
     """A call whose arguments come bit by bit."""
 
     place: int
-    pieces: Pieces
+    pieces: ArgumentPieces
     wire: WireObject
 
 
-class StreamDecoder:
+class GoogleStreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: Failures) -> None:
+    def __init__(self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES) -> None:
+        self.meter = AnswerMeter(sizes, failures)
         self.finished = False  # only the end of the connection says so
         self._failures = failures
         self._started = False
@@ -119,11 +128,11 @@ class StreamDecoder:
         StreamError for a chunk or an answer that makes no sense.
         """
         try:
-            yield from self._react(chunk_of(data))
+            yield from self._handle_chunk(decode_chunk(data))
         except (LookupError, TypeError, ValueError, RecursionError) as error:
-            raise self._failures.wrong(f"sent a malformed chunk: {error}") from error
+            raise self._failures.build_stream_error(f"sent a malformed chunk: {error}") from error
 
-    def ending(self, error: ModelError) -> Iterator[StreamEvent]:
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that ended, or stopped with `error`."""
         if self._stop is None:
             yield Failed(error, self.usage())
@@ -132,10 +141,10 @@ class StreamDecoder:
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the ends of what is open, and of the answer."""
-        yield from self._close()
+        yield from self._close_open()
         stop = self._stop or _UNSAID
-        failed = self._failed(stop)
-        yield Failed(failed, self.usage()) if failed else self._finish(stop)
+        failed = self._find_failure(stop)
+        yield Failed(failed, self.usage()) if failed else self._build_finish(stop)
 
     def usage(self) -> Usage:
         """Return the tokens counted so far; input is without cached ones, output with thoughts."""
@@ -151,86 +160,88 @@ class StreamDecoder:
             total=count("totalTokenCount", prompt + output),
         )
 
-    def _react(self, chunk: Chunk) -> Iterator[StreamEvent]:
+    def _handle_chunk(self, chunk: GeminiChunk) -> Iterator[StreamEvent]:
         if chunk.error:
-            raise self._failures.told(chunk.error)
-        self._count(chunk.usage_metadata)
+            raise self._failures.parse_error(chunk.error)
+        self._update_counts(chunk.usage_metadata)
         if not self._started and (chunk.candidates or chunk.model_version or chunk.response_id):
             self._started = True
             yield StreamStart(chunk.model_version or "", chunk.response_id)
         for candidate in chunk.candidates or ():
             if candidate is not None and not candidate.index:  # others were not asked for
-                yield from self._candidate(candidate)
+                yield from self._handle_candidate(candidate)
         feedback = chunk.prompt_feedback
         if feedback and feedback.block_reason and self._stop is None:
-            raise self._refused(feedback)
+            raise self._build_refusal(feedback)
 
-    def _candidate(self, candidate: Candidate) -> Iterator[StreamEvent]:
+    def _handle_candidate(self, candidate: GeminiCandidate) -> Iterator[StreamEvent]:
         for part in (candidate.content and candidate.content.parts) or ():
-            yield from self._part(part)
+            yield from self._handle_part(part)
         reason = candidate.finish_reason
         if reason and reason != _UNSAID:
             self._stop = reason
 
-    def _part(self, raw: Raw) -> Iterator[StreamEvent]:
-        part = fields_of(raw)
+    def _handle_part(self, raw: Raw) -> Iterator[StreamEvent]:
+        part = decode_fields(raw)
         match part:
             case {"text": str(text), **fields}:
-                yield from self._text(text, fields)
+                yield from self._add_text(text, fields)
             case {"functionCall": dict(function), **fields}:
                 if function.keys() & _CUT_UP or (self._cut_up and "name" not in function):
-                    yield from self._piece(function, fields)
+                    yield from self._add_call_piece(function, fields)
                 else:
-                    yield from self._call(raw, without(function, "name", "args"), fields)
+                    yield from self._add_call(raw, without(function, "name", "args"), fields)
             case {**fields} if fields:
-                yield from self._opaque(part)
+                yield from self._add_opaque(part)
 
-    def _text(self, text: str, fields: WireObject) -> Iterator[StreamEvent]:
+    def _add_text(self, text: str, fields: WireObject) -> Iterator[StreamEvent]:
         is_thought, is_signed = "thought" in fields, _SIGNATURE in fields
         if not text and not is_thought and fields:
-            yield from self._opaque({"text": text, **fields})  # it is there for its signature
+            yield from self._add_opaque({"text": text, **fields})  # it is there for its signature
         if not text and not (is_thought and is_signed):
             return
         wire = packed(fields) if fields else NO_JSON
         if is_signed or self._open is None or self._open[1:] != (is_thought, wire):
-            yield from self._close()
-            self._open = _Open(self._next(), is_thought, wire)
-            yield self._open.start()
+            yield from self._close_open()
+            self._open = _Open(self._take_index(), is_thought, wire)
+            yield self._open.build_start()
         if text:
-            yield self._open.delta(text)
+            yield self._open.build_delta(text)
 
-    def _call(self, raw: Raw, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
-        call = function_of(raw)
-        yield from self._close()
-        index, args, kept = self._next(), bytes(call.args).decode(), {**fields, **function}
+    def _add_call(
+        self, raw: Raw, function: WireObject, fields: WireObject
+    ) -> Iterator[StreamEvent]:
+        call = decode_function(raw)
+        yield from self._close_open()
+        index, args, kept = self._take_index(), bytes(call.args).decode(), {**fields, **function}
         self._calls += 1
         yield ToolCallStart(index, call.name, call.id or "")
         if args != "null":
             yield ToolCallDelta(index, args)
         yield ToolCallEnd(index, packed(kept) if kept else NO_JSON)
 
-    def _piece(self, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
+    def _add_call_piece(self, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
         """Take a piece of a call; the first one has its name, the last does not go on."""
         name, provider_id = function.get("name"), function.get("id")
         if name:
-            yield from self._close()
-            self._cut_up = _CutUp(self._next(), Pieces(), fields)
+            yield from self._close_open()
+            self._cut_up = _CutUp(self._take_index(), ArgumentPieces(), fields)
             self._calls += 1
             yield ToolCallStart(self._cut_up.place, name, provider_id or "")
         if self._cut_up is None:
             raise ValueError("a piece of no call")
         for piece in function.get("partialArgs") or ():
-            self._cut_up.pieces.take(piece)
+            self.meter.keep_bytes(self._cut_up.pieces.add_piece(piece))
         if not function.get("willContinue"):
-            yield from self._close()
+            yield from self._close_open()
 
-    def _opaque(self, part: WireObject) -> Iterator[StreamEvent]:
-        yield from self._close()
-        yield OpaqueBlock(self._next(), packed(part))
+    def _add_opaque(self, part: WireObject) -> Iterator[StreamEvent]:
+        yield from self._close_open()
+        yield OpaqueBlock(self._take_index(), packed(part))
 
-    def _close(self) -> Iterator[StreamEvent]:
+    def _close_open(self) -> Iterator[StreamEvent]:
         if self._open is not None:
-            yield self._open.end()
+            yield self._open.build_end()
             self._open = None
         if self._cut_up is not None:
             place, pieces, fields = self._cut_up
@@ -238,34 +249,35 @@ class StreamDecoder:
             yield ToolCallDelta(place, encoded(pieces.args).decode())
             yield ToolCallEnd(place, packed(fields) if fields else NO_JSON)
 
-    def _next(self) -> int:
+    def _take_index(self) -> int:
         self._blocks += 1
         return self._blocks - 1
 
-    def _finish(self, stop: str) -> Finish:
+    def _build_finish(self, stop: str) -> Finish:
         reason = _STOPS.get(stop, "stop")
         if self._calls and reason != "content_filter":
             reason = "tool_calls"
         return Finish(reason, self.usage(), stop)
 
-    def _failed(self, stop: str) -> ModelError | None:
+    def _find_failure(self, stop: str) -> ModelError | None:
         """Return what is wrong with an answer that stopped so; None when nothing is."""
         if stop in _UNREADABLE:
-            return self._failures.wrong(f"could not read what its model wrote ({stop})")
+            return self._failures.build_stream_error(
+                f"could not read what its model wrote ({stop})"
+            )
         if stop == _UNSIGNED:
             why = f"{self._failures.provider} misses a thought signature ({stop})"
             return MalformedHistory(why, provider=self._failures.provider)
         if not self._blocks and stop not in _STOPS:
-            return self._failures.wrong(f"sent an empty answer ({stop})")
+            return self._failures.build_stream_error(f"sent an empty answer ({stop})")
         return None
 
-    def _refused(self, feedback: Feedback) -> ModelError:
+    def _build_refusal(self, feedback: PromptFeedback) -> ModelError:
         name, reason = self._failures.provider, feedback.block_reason
         said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
         why = without_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
         return ContentFiltered(why, provider=name)
 
-    def _count(self, usage: dict[str, Any] | None) -> None:
+    def _update_counts(self, usage: dict[str, Any] | None) -> None:
         """Take newer counts; one that is null or left out keeps its older value."""
-        given = (usage or {}).items()
-        self._counts |= {name: count for name, count in given if isinstance(count, int)}
+        self._counts |= parse_counts(usage or {}, _COUNTED)

@@ -13,19 +13,22 @@ from tape.blocks import NO_JSON
 from tape.formats.wire import encoded, packed
 
 from ..partial_json import parse
-from .openai_details import id_of
-from .values import words
+from ..text_buffer import TextBuffer
+from .json_values import read_text
+from .openai_details import get_call_id
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from .values import WireObject
+    from .json_values import WireObject
 
+_MOST_LOOKS = 100
+"""Reading a call's arguments again with every piece would take the square of their length."""
 _FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 
 
 @dataclass(slots=True)
-class Call:
+class OpenAICall:
     """A tool call on its way; `index` is None until its name is known."""
 
     id: str
@@ -34,51 +37,57 @@ class Call:
     extra: WireObject = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     """Arguments that nobody was told of: they came before the name."""
-    told: list[str] = field(default_factory=list)
+    sent: TextBuffer = field(default_factory=TextBuffer)
     """Arguments before those."""
+    looks: int = 0
+    """How often it was asked whether those are whole."""
 
-    def add(self, piece: WireObject, text: str) -> None:
-        """Take what a piece holds beside the name."""
+    def add_piece(self, piece: WireObject, text: str) -> WireObject:
+        """Take what a piece holds beside the name; return what of it nobody is told of yet."""
         if "custom" in piece:
             self.kind = "custom"
         beside = piece.keys() - _FIELDS
-        self.extra |= {name: piece[name] for name in beside if piece[name] is not None}
+        extra = {name: piece[name] for name in beside if piece[name] is not None}
+        new = {name: value for name, value in extra.items() if value != self.extra.get(name)}
+        self.extra |= extra
         self.waiting.append(text)
+        return new if self.index is not None else {**new, "arguments": text}
 
-    def untold(self) -> list[str]:
+    def take_waiting(self) -> list[str]:
         """Return the arguments nobody was told of, which are told now."""
         new, self.waiting = [*filter(None, self.waiting)], []
-        self.told += new
+        for text in new:
+            self.sent.append(text)
         return new
 
-    def wire(self, details: list[Any]) -> Raw:
+    def pack_wire(self, details: list[Any]) -> Raw:
         """Return what goes back with it: its id, its host's fields, and thinking of its own."""
         kept: WireObject = {"id": self.id} if self.id else {}
         if self.kind == "custom":
             kept["type"] = "custom"
         kept |= self.extra
-        if own := [one for one in details if id_of(one) == self.id]:
+        if own := [one for one in details if get_call_id(one) == self.id]:
             kept["details"] = own
         return packed(kept) if kept else NO_JSON
 
 
-class Calls:
+class OpenAICalls:
     """The calls of one answer, in the order they began."""
 
     def __init__(self) -> None:
-        self.all: list[Call] = []
-        self._by_index: dict[int, Call] = {}
+        self.all: list[OpenAICall] = []
+        self._by_index: dict[int, OpenAICall] = {}
 
-    def find(self, piece: WireObject, name: str, text: str) -> Call:
+    def find_call(self, piece: WireObject, name: str, text: str) -> OpenAICall:
         """Return the call that a piece with this name and these arguments belongs to."""
-        place, call_id = piece.get("index"), words(piece.get("id"))
+        place, call_id = piece.get("index"), read_text(piece.get("id"))
         found = self._by_index.get(place) if isinstance(place, int) else None
         if place is None:
             same = (call for call in self.all if call.id == call_id)
             newest = self.all[-1] if self.all and not name else None
             found = next(same, None) if call_id else newest
         if found is None or (name and _is_another(found, call_id, text)):
-            found = Call(call_id)
+            found = OpenAICall(call_id)
             self.all.append(found)
         found.id = found.id or call_id
         if isinstance(place, int):
@@ -86,22 +95,25 @@ class Calls:
         return found
 
 
-def arguments_in(piece: WireObject) -> tuple[str, str]:
+def read_call_piece(piece: WireObject) -> tuple[str, str]:
     """Return the name and the piece of arguments that are in a piece of a call."""
     given = piece.get("function") or piece.get("custom") or {}
     text = given.get("arguments", given.get("input"))
-    return words(given.get("name")), (
-        encoded(text).decode() if isinstance(text, dict) else words(text)
+    return read_text(given.get("name")), (
+        encoded(text).decode() if isinstance(text, dict) else read_text(text)
     )
 
 
-def _is_another(found: Call, call_id: str, text: str) -> bool:
+def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
     """Return whether a piece with a name begins a call beside the one that has its index."""
     if call_id:
         return bool(found.id) and found.id != call_id
-    return bool(text) and _is_object("".join(found.told))
+    if not text or not found.sent.length or found.looks > _MOST_LOOKS:
+        return False
+    found.looks += 1
+    return _is_object(found.sent.text())
 
 
 def _is_object(text: str) -> bool:
     state, value = parse(text)
-    return state == "ok" and isinstance(value, dict)
+    return bool(text.strip()) and state == "ok" and isinstance(value, dict)

@@ -1,4 +1,4 @@
-"""What a Chat Completions call sends, from a request: pure but for the histories it knows.
+"""What a Chat Completions call sends, from a request: pure but for its cache of encoded messages.
 
 The host's quirks decide which fields it is sent; what the preset and the request say in JSON has
 the last word. The array of messages goes in as bytes, each message encoded once.
@@ -24,15 +24,15 @@ from tape.formats.ids import (
 from tape.formats.wire import encoded
 from tape.view import Message
 
-from .body import left_out, options, with_array
-from .connection import Call
-from .histories import Histories
-from .pictures import showing
+from .connection import EncodedRequest
+from .encoder_cache import EncoderCache
+from .json_body import encode_with_array, list_unsent_fields, parse_options
+from .picture_parts import wrap_encoder
 
 if TYPE_CHECKING:
     from ..presets import Preset, Quirks
     from ..types import Request, ToolChoice, ToolSpec
-    from .values import WireObject
+    from .json_values import WireObject
 
 _IDS = {
     "anthropic": ANTHROPIC_IDS,
@@ -49,16 +49,18 @@ _TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
 """Names of models that know tools of free text: GPT-5 and newer."""
 
 
-class Writer:
-    """Writes the calls of a growing history, each message encoded once."""
+class OpenAIChatRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
-        self._histories = Histories(
-            lambda form, load: showing(openai_chat.encoder(form, load), _by_address, detail=True)
+        self._cache = EncoderCache(
+            lambda form, load: wrap_encoder(
+                openai_chat.encoder(form, load), _encode_address, detail=True
+            )
         )
 
-    def call(self, request: Request) -> Call:
+    def encode_request(self, request: Request) -> EncodedRequest:
         """Return what is sent; raises MsgspecError for options that are no JSON object."""
         quirks = self.preset.quirks
         stream: WireObject = {"stream_options": {"include_usage": True}}
@@ -66,35 +68,37 @@ class Writer:
             "model": request.model,
             "stream": True,
             **(stream if quirks.usage_in_stream else {}),
-            **_kept(request, quirks),
-            **_tools(request, quirks),
-            **_thinking(request, quirks),
-            **_sampling(request, quirks),
-            **_format(request),
+            **_encode_storage(request, quirks),
+            **_encode_tools(request, quirks),
+            **_encode_thinking(request, quirks),
+            **_encode_sampling(request, quirks),
+            **_encode_format(request),
             **self.preset.body,
-            **options(request),
+            **parse_options(request),
         }
         is_kept = fields.get("store") is True
         if request.metadata and is_kept:
             fields = {"metadata": request.metadata, **fields}
-        warnings = left_out(
+        warnings = list_unsent_fields(
             self.preset,
             request,
             metadata=(is_kept, 'it goes with the option "store": true only'),
             reasoning_effort=(
-                bool(_thinking(request, quirks)),
+                bool(_encode_thinking(request, quirks)),
                 "its models are not asked to think",
             ),
         )
-        body = with_array(fields, b"messages", _messages(request, quirks, self._histories))
-        return Call("/chat/completions", body, {}, warnings)
+        body = encode_with_array(
+            fields, b"messages", _encode_messages(request, quirks, self._cache)
+        )
+        return EncodedRequest("/chat/completions", body, {}, warnings)
 
 
-def _by_address(url: str, _mime: str) -> WireObject:
+def _encode_address(url: str, _mime: str) -> WireObject:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def effort(request: Request, quirks: Quirks) -> str | None:
+def choose_effort(request: Request, quirks: Quirks) -> str | None:
     """Return the host's word for the effort that is wanted; None for a model that refuses one."""
     wanted, takers = request.reasoning_effort, quirks.effort_models
     if takers and not any(name in request.model for name in takers):
@@ -102,23 +106,23 @@ def effort(request: Request, quirks: Quirks) -> str | None:
     return None if wanted is None else quirks.effort_names.get(wanted, wanted)
 
 
-def freeform(request: Request, quirks: Quirks) -> frozenset[str]:
+def list_freeform_tools(request: Request, quirks: Quirks) -> frozenset[str]:
     """Return the names of the tools that take free text, where host and model have such tools."""
     if not quirks.freeform or not _TAKES_TEXT.match(request.model):
         return frozenset()
     return frozenset(tool.name for tool in request.tools if tool.freeform is not None)
 
 
-def _messages(request: Request, quirks: Quirks, histories: Histories) -> list[bytes]:
+def _encode_messages(request: Request, quirks: Quirks, cache: EncoderCache) -> list[bytes]:
     prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
     told = replace(request, messages=(*prompt, *request.messages))
-    elements = histories.elements(told, _form(request, quirks))
+    elements = cache.encode_messages(told, _choose_form(request, quirks))
     if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
-        elements = _marked(elements)
+        elements = _mark_elements(elements)
     return elements
 
 
-def _form(request: Request, quirks: Quirks) -> openai_chat.Options:
+def _choose_form(request: Request, quirks: Quirks) -> openai_chat.Options:
     """Return how a host with these quirks takes messages."""
     return openai_chat.Options(
         ids=_IDS[quirks.call_ids],
@@ -127,16 +131,16 @@ def _form(request: Request, quirks: Quirks) -> openai_chat.Options:
         replay_reasoning=quirks.replay_reasoning,
         tool_result_name=quirks.tool_result_name,
         filler_after_tools=quirks.filler_after_tools,
-        freeform=freeform(request, quirks),
+        freeform=list_freeform_tools(request, quirks),
     )
 
 
-def _marked(elements: list[bytes]) -> list[bytes]:
+def _mark_elements(elements: list[bytes]) -> list[bytes]:
     """Return the elements, marked for the cache: the prompt and the newest of what was said."""
     found = [*elements]
     marks = 0
     for place in (0, *range(len(found) - 1, 0, -1)):
-        marked = _with_mark(found[place]) if place < len(found) else None
+        marked = _add_mark(found[place]) if place < len(found) else None
         if marked is not None:
             found[place], marks = marked, marks + 1
         if marks > _MARKED_MESSAGES:
@@ -144,7 +148,7 @@ def _marked(elements: list[bytes]) -> list[bytes]:
     return found
 
 
-def _with_mark(element: bytes) -> bytes | None:
+def _add_mark(element: bytes) -> bytes | None:
     """Return an element whose last text carries the mark; None when it has no text."""
     message = msgspec.json.decode(element)
     content = message.get("content")
@@ -154,7 +158,7 @@ def _with_mark(element: bytes) -> bytes | None:
     return encoded({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
 
 
-def _kept(request: Request, quirks: Quirks) -> WireObject:
+def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
     """Return what is said about keeping to the hosts that know of it, which are OpenAI's own."""
     if not quirks.store:
         return {}
@@ -162,18 +166,18 @@ def _kept(request: Request, quirks: Quirks) -> WireObject:
     return {"store": False, **key}
 
 
-def _tools(request: Request, quirks: Quirks) -> WireObject:
+def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
     if not request.tools:
         had_calls = quirks.empty_tools and any(
             tool_calls(message.content) for message in request.messages
         )
         return {"tools": []} if had_calls else {}
-    texts = freeform(request, quirks)
-    tools = [_tool(tool, quirks, texts) for tool in request.tools]
-    return {"tools": tools, **_choice(request.tool_choice, texts)}
+    texts = list_freeform_tools(request, quirks)
+    tools = [_encode_tool(tool, quirks, texts) for tool in request.tools]
+    return {"tools": tools, **_encode_choice(request.tool_choice, texts)}
 
 
-def _tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
+def _encode_tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
     if tool.name in texts and tool.freeform is not None:
         shape = {"type": "grammar", "grammar": tool.freeform}
         custom = {"name": tool.name, "description": tool.description, "format": shape}
@@ -188,7 +192,7 @@ def _tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
     return {"type": "function", "function": function}
 
 
-def _choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
+def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
     match choice.mode:
         case "auto":
             return {}
@@ -200,9 +204,9 @@ def _choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
     assert_never(choice.mode)
 
 
-def _thinking(request: Request, quirks: Quirks) -> WireObject:
+def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
     """Return what asks the host's models to think; nothing where it is left to them."""
-    wanted = effort(request, quirks)
+    wanted = choose_effort(request, quirks)
     ways: dict[str, WireObject] = {
         "effort": {"reasoning_effort": wanted} if quirks.reasoning_effort else {},
         "openrouter": {"reasoning": {"effort": wanted}},
@@ -214,7 +218,7 @@ def _thinking(request: Request, quirks: Quirks) -> WireObject:
     return {} if wanted is None else ways[quirks.thinking]
 
 
-def _sampling(request: Request, quirks: Quirks) -> WireObject:
+def _encode_sampling(request: Request, quirks: Quirks) -> WireObject:
     sampling: WireObject = {}
     if request.max_tokens is not None:
         sampling[quirks.max_tokens_field] = request.max_tokens
@@ -227,7 +231,7 @@ def _sampling(request: Request, quirks: Quirks) -> WireObject:
     return sampling
 
 
-def _format(request: Request) -> WireObject:
+def _encode_format(request: Request) -> WireObject:
     wanted = request.response_format
     if wanted is None:
         return {}

@@ -15,6 +15,7 @@ from tape.formats.parse.openai_chat import REASONING
 from tape.formats.wire import decoded, packed
 
 from ...errors import ServerError
+from ..presets import DEFAULT_SIZES
 from ..types import (
     Failed,
     Finish,
@@ -32,11 +33,12 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .openai_calls import Calls, arguments_in
-from .openai_details import gather, id_of, text_in
-from .openai_usage import chat_usage
+from .json_values import read_object, read_objects, read_text
+from .meter import AnswerMeter
+from .openai_calls import OpenAICalls, read_call_piece
+from .openai_details import add_detail, get_call_id, join_text
+from .openai_usage import parse_chat_usage
 from .think_tags import ThinkTags
-from .values import wire_object, wire_objects, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +46,9 @@ if TYPE_CHECKING:
     from tape.entries import Usage
 
     from ...errors import ModelError
-    from .failures import Failures
-    from .values import WireObject
+    from ..presets import Sizes
+    from .failures import ProviderFailures
+    from .json_values import WireObject
 
 DONE = b"[DONE]"
 _STOPS: dict[str, StopReason] = {
@@ -74,10 +77,13 @@ class _Prose:
     is_empty: bool = True
 
 
-class StreamDecoder:
+class OpenAIChatStreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: Failures, *, think_tags: bool = False) -> None:
+    def __init__(
+        self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES, *, think_tags: bool = False
+    ) -> None:
+        self.meter = AnswerMeter(sizes, failures)
         self.finished = False
         self._tags = ThinkTags() if think_tags else None
         self._failures = failures
@@ -88,7 +94,7 @@ class StreamDecoder:
         self._prose: _Prose | None = None
         self._thought_fields: set[str] = set()
         self._details: list[Any] = []
-        self._calls = Calls()
+        self._calls = OpenAICalls()
         self._late: tuple[str, ...] = ()
         """What was complained of once the answer had said why it stopped."""
 
@@ -103,11 +109,11 @@ class StreamDecoder:
         try:
             chunk = decoded(data) if data.strip() else {}
             if isinstance(chunk, dict):
-                yield from self._chunk(chunk)
+                yield from self._handle_chunk(chunk)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise self._failures.wrong(f"sent a malformed event: {error!r}") from error
+            raise self._failures.build_stream_error(f"sent a malformed event: {error!r}") from error
 
-    def ending(self, error: ModelError) -> Iterator[StreamEvent]:
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that stopped with `error` before it was finished.
 
         An answer that had said why it stopped is whole all the same.
@@ -124,127 +130,127 @@ class StreamDecoder:
             yield Failed(ServerError(why, provider=self._failures.provider), self.usage())
             return
         of_calls = {call.id for call in self._calls.all if call.id}
-        late = [one for one in self._details if id_of(one) in of_calls]
+        late = [one for one in self._details if get_call_id(one) in of_calls]
         self._details = [one for one in self._details if one not in late]
-        for kind, text in self._tags.rest() if self._tags else ():
-            yield from self._write(kind, text)
-        yield from self._close()
+        for kind, text in self._tags.flush_rest() if self._tags else ():
+            yield from self._write_text(kind, text)
+        yield from self._close_prose()
         if self._details:
-            yield from self._think("", "")
-            yield from self._close()
+            yield from self._write_thought("", "")
+            yield from self._close_prose()
         for call in self._calls.all:
             if call.index is not None:
-                yield ToolCallEnd(call.index, call.wire(late))
-        yield Finish(self._stop_reason(), self.usage(), self._stop, warnings=self._late)
+                yield ToolCallEnd(call.index, call.pack_wire(late))
+        yield Finish(self._find_stop_reason(), self.usage(), self._stop, warnings=self._late)
 
     def usage(self) -> Usage:
         """Return the tokens counted so far."""
-        return chat_usage(self._counts)
+        return parse_chat_usage(self._counts)
 
-    def _stop_reason(self) -> StopReason:
+    def _find_stop_reason(self) -> StopReason:
         reason = _STOPS.get(self._stop or "", "stop")
         called = any(call.index is not None for call in self._calls.all)
         return "tool_calls" if called and reason == "stop" else reason
 
-    def _chunk(self, chunk: WireObject) -> Iterator[StreamEvent]:
+    def _handle_chunk(self, chunk: WireObject) -> Iterator[StreamEvent]:
         choices = chunk.get("choices") or []
-        self._count(chunk.get("usage") or wire_object(chunk.get("x_groq")).get("usage"))
+        self._update_counts(chunk.get("usage") or read_object(chunk.get("x_groq")).get("usage"))
         if not self._started and (choices or chunk.get("model") or chunk.get("id")):
             self._started = True
-            yield StreamStart(words(chunk.get("model")), words(chunk.get("id")) or None)
+            yield StreamStart(read_text(chunk.get("model")), read_text(chunk.get("id")) or None)
         for choice in choices:
             if choice is not None and not choice.get("index"):
-                self._count(choice.get("usage"))
+                self._update_counts(choice.get("usage"))
                 whole = None if self._blocks else choice.get("message")
-                yield from self._delta(choice.get("delta") or whole or {})
-                self._stop = words(choice.get("finish_reason")) or self._stop
-        if error := _error(chunk):
-            told = self._failures.told(error)
+                yield from self._handle_delta(choice.get("delta") or whole or {})
+                self._stop = read_text(choice.get("finish_reason")) or self._stop
+        if error := _find_error(chunk):
+            told = self._failures.parse_error(error)
             self._late = (str(told),)
             raise told
 
-    def _count(self, usage: Any) -> None:
+    def _update_counts(self, usage: Any) -> None:
         if isinstance(usage, dict):
             self._counts = usage
 
-    def _delta(self, delta: WireObject) -> Iterator[StreamEvent]:
+    def _handle_delta(self, delta: WireObject) -> Iterator[StreamEvent]:
         if not _THINKING.isdisjoint(delta):
-            yield from self._thinking(delta)
-        yield from self._said(delta)
+            yield from self._add_thinking(delta)
+        yield from self._add_words(delta)
         pieces = delta.get("tool_calls") or ()
         for piece in [pieces] if isinstance(pieces, dict) else pieces:
             if piece is not None:
-                yield from self._call_piece(piece)
+                yield from self._add_call_piece(piece)
         if function := delta.get("function_call"):
-            yield from self._call_piece({"index": 0, "function": function})
+            yield from self._add_call_piece({"index": 0, "function": function})
 
-    def _media(self, delta: WireObject) -> Iterator[StreamEvent]:
-        if spoken := wire_object(delta.get("audio")).get("transcript"):
-            yield from self._write("text", words(spoken))
-        for picture in wire_objects(delta.get("images"), "image_url"):
-            yield from self._close()
-            yield OpaqueBlock(self._next_index(), packed(picture))
+    def _add_media(self, delta: WireObject) -> Iterator[StreamEvent]:
+        if spoken := read_object(delta.get("audio")).get("transcript"):
+            yield from self._write_text("text", read_text(spoken))
+        for picture in read_objects(delta.get("images"), "image_url"):
+            yield from self._close_prose()
+            yield OpaqueBlock(self._take_index(), packed(picture))
 
-    def _said(self, delta: WireObject) -> Iterator[StreamEvent]:
+    def _add_words(self, delta: WireObject) -> Iterator[StreamEvent]:
         """Yield the words of a piece, and what it shows beside them."""
         content = delta.get("content")
         if isinstance(content, list):
             for part in content:
-                yield from self._part(part)
+                yield from self._add_part(part)
         elif content and self._tags:
-            for kind, piece in self._tags.feed(words(content)):
-                yield from self._write(kind, piece)
+            for kind, piece in self._tags.feed(read_text(content)):
+                yield from self._write_text(kind, piece)
         elif content:
-            yield from self._write("text", words(content))
+            yield from self._write_text("text", read_text(content))
         if not _MEDIA.isdisjoint(delta):
-            yield from self._media(delta)
+            yield from self._add_media(delta)
         if refusal := delta.get("refusal"):
-            yield from self._write("refusal", words(refusal))
+            yield from self._write_text("refusal", read_text(refusal))
 
-    def _part(self, part: Any) -> Iterator[StreamEvent]:
+    def _add_part(self, part: Any) -> Iterator[StreamEvent]:
         match part:
             case str():
-                yield from self._write("text", part)
+                yield from self._write_text("text", part)
             case {"type": "text", "text": text}:
-                yield from self._write("text", words(text))
+                yield from self._write_text("text", read_text(text))
             case {"type": "thinking", "thinking": pieces}:
                 texts = [pieces] if isinstance(pieces, str) else [one["text"] for one in pieces]
-                yield from self._write("thinking", "".join(texts))
+                yield from self._write_text("thinking", "".join(texts))
             case {"type": str()}:
-                yield from self._close()
-                yield OpaqueBlock(self._next_index(), packed(part))
+                yield from self._close_prose()
+                yield OpaqueBlock(self._take_index(), packed(part))
 
-    def _thinking(self, delta: WireObject) -> Iterator[StreamEvent]:
+    def _add_thinking(self, delta: WireObject) -> Iterator[StreamEvent]:
         """Yield thinking under the first name that says something; an empty one is kept too."""
         named = [name for name in REASONING if isinstance(delta.get(name), str)]
         name = next((name for name in named if delta[name]), named[0] if named else "")
         if name and (delta[name] or name not in self._thought_fields):
-            yield from self._think(delta[name], name)
+            yield from self._write_thought(delta[name], name)
         details = delta.get("reasoning_details")
         details = details if isinstance(details, list) else []
-        if text_in(details) and (self._prose is None or self._prose.kind != "thinking"):
-            yield from self._open("thinking", "")
+        if join_text(details) and (self._prose is None or self._prose.kind != "thinking"):
+            yield from self._open_prose("thinking", "")
         for detail in details:
-            gather(self._details, detail)
+            self.meter.keep_value(add_detail(self._details, detail))
 
-    def _think(self, text: str, name: str) -> Iterator[StreamEvent]:
+    def _write_thought(self, text: str, name: str) -> Iterator[StreamEvent]:
         self._thought_fields.add(name)
         if text or self._prose is None or self._prose.kind != "thinking":
-            yield from self._open("thinking", name)
-            yield from self._write("thinking", text, name)
+            yield from self._open_prose("thinking", name)
+            yield from self._write_text("thinking", text, name)
 
-    def _write(
+    def _write_text(
         self, kind: Literal["text", "refusal", "thinking"], text: str, name: str = ""
     ) -> Iterator[StreamEvent]:
         if not text:
             return
-        yield from self._open(kind, name)
+        yield from self._open_prose(kind, name)
         assert self._prose is not None, "it was just opened"
         self._prose.is_empty = False
         made = ReasoningDelta if kind == "thinking" else TextDelta
         yield made(self._prose.index, text)
 
-    def _open(
+    def _open_prose(
         self, kind: Literal["text", "refusal", "thinking"], name: str
     ) -> Iterator[StreamEvent]:
         now = self._prose
@@ -253,12 +259,12 @@ class StreamDecoder:
             return
         if now is not None and (now.kind, now.field) == (kind, name):
             return
-        yield from self._close()
-        self._prose = _Prose(self._next_index(), kind, name)
+        yield from self._close_prose()
+        self._prose = _Prose(self._take_index(), kind, name)
         started = ReasoningStart if kind == "thinking" else TextStart
         yield started(self._prose.index)
 
-    def _close(self) -> Iterator[StreamEvent]:
+    def _close_prose(self) -> Iterator[StreamEvent]:
         prose, self._prose = self._prose, None
         if prose is None:
             return
@@ -270,32 +276,33 @@ class StreamDecoder:
         if self._details:
             kept["details"], self._details = self._details, []
         details = kept.get("details", [])
-        if prose.is_empty and (thought := text_in(details)):
+        if prose.is_empty and (thought := join_text(details)):
             prose.is_empty = False
             yield ReasoningDelta(prose.index, thought)
         redacted = prose.is_empty and bool(details)
         yield ReasoningEnd(prose.index, packed(kept) if kept else NO_JSON, redacted)
 
-    def _call_piece(self, piece: WireObject) -> Iterator[StreamEvent]:
-        name, text = arguments_in(piece)
-        call = self._calls.find(piece, name, text)
-        call.add(piece, text)
+    def _add_call_piece(self, piece: WireObject) -> Iterator[StreamEvent]:
+        name, text = read_call_piece(piece)
+        call = self._calls.find_call(piece, name, text)
+        if silent := call.add_piece(piece, text):
+            self.meter.keep_value(silent)
         if call.index is None and name:
-            yield from self._close()
-            call.index = self._next_index()
+            yield from self._close_prose()
+            call.index = self._take_index()
             yield ToolCallStart(call.index, name, call.id)
         if call.index is not None:
-            for delta in call.untold():
+            for delta in call.take_waiting():
                 yield ToolCallDelta(call.index, delta)
 
-    def _next_index(self) -> int:
+    def _take_index(self) -> int:
         self._blocks += 1
         return self._blocks - 1
 
 
-def _error(chunk: WireObject) -> Any:
+def _find_error(chunk: WireObject) -> Any:
     """Return what a chunk says of an error, in the ways hosts have for it; nothing for none."""
     if chunk.get("object") == "error":
         return chunk
-    fault = wire_object(chunk.get("base_resp"))
+    fault = read_object(chunk.get("base_resp"))
     return chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})

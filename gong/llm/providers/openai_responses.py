@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .channel import Channel
-from .openai_responses_request import Writer
-from .openai_responses_stream import StreamDecoder
+from .openai_responses_request import OpenAIResponsesRequestEncoder
+from .openai_responses_stream import OpenAIResponsesStreamDecoder
 from .openai_sdk import OpenAISdk
+from .transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -23,18 +23,20 @@ class OpenAIResponsesProvider:
     def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
         self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
         self.native_objects = preset.quirks.json_schema
-        self._channel = Channel(OpenAISdk(), preset, key, endpoint)
-        self._writer = Writer(preset)
+        self._transport = Transport(OpenAISdk(), preset, key, endpoint)
+        self._encoder = OpenAIResponsesRequestEncoder(preset)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; closing it closes the connection."""
-        decoder = StreamDecoder(self._channel.failures)
-        return self._channel.answer(partial(self._writer.call, request), decoder, keep=request.raw)
+        decoder = OpenAIResponsesStreamDecoder(self._transport.failures, self._encoder.preset.sizes)
+        return self._transport.stream_answer(
+            partial(self._encoder.encode_request, request), decoder, keep=request.raw
+        )
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
         """Return whether the provider can be told so."""
-        return mode in self._writer.preset.quirks.tool_choices
+        return mode in self._encoder.preset.quirks.tool_choices
 
     async def close(self) -> None:
         """Let go of connections."""
-        await self._channel.close()
+        await self._transport.close()

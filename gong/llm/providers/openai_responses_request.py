@@ -1,4 +1,4 @@
-"""What a Responses call sends, from a request: pure but for the histories it knows.
+"""What a Responses call sends, from a request: pure but for its cache of encoded messages.
 
 The provider is asked to keep nothing, so models that reason give their reasoning encrypted and get
 it back. What the preset and the request say in JSON has the last word.
@@ -14,64 +14,64 @@ import msgspec
 from tape.formats import openai_responses
 
 from ...errors import InvalidRequest
-from .body import left_out, options, with_array
-from .connection import Call
-from .histories import Histories
-from .openai_chat_request import effort, freeform
-from .pictures import showing
+from .connection import EncodedRequest
+from .encoder_cache import EncoderCache
+from .json_body import encode_with_array, list_unsent_fields, parse_options
+from .openai_chat_request import choose_effort, list_freeform_tools
+from .picture_parts import wrap_encoder
 
 if TYPE_CHECKING:
     from ..presets import Preset, Quirks
     from ..types import Request, ToolChoice, ToolSpec
-    from .values import WireObject
+    from .json_values import WireObject
 
 _DOES_NOT_REASON = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-|gpt-[\d.]+-chat)")
 """Names of models that refuse to be asked for encrypted reasoning."""
 
 
-class Writer:
-    """Writes the calls of a growing history, each message encoded once."""
+class OpenAIResponsesRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
-        self._histories = Histories(
-            lambda form, load: showing(
-                openai_responses.encoder(form, load), _by_address, detail=True
+        self._cache = EncoderCache(
+            lambda form, load: wrap_encoder(
+                openai_responses.encoder(form, load), _encode_address, detail=True
             )
         )
 
-    def call(self, request: Request) -> Call:
+    def encode_request(self, request: Request) -> EncodedRequest:
         """Return what is sent; raises MsgspecError for options that are no JSON object."""
         quirks = self.preset.quirks
         fields = {
             "model": request.model,
             "stream": True,
-            **_kept(request, quirks),
+            **_encode_storage(request, quirks),
             **({"instructions": request.system} if request.system.strip() else {}),
-            **_tools(request, quirks),
-            **_thinking(request, quirks),
-            **_sampling(request, self.preset),
-            **_format(request),
+            **_encode_tools(request, quirks),
+            **_encode_thinking(request, quirks),
+            **_encode_sampling(request, self.preset),
+            **_encode_format(request),
             **self.preset.body,
-            **options(request),
+            **parse_options(request),
         }
         form = openai_responses.Options(
             system_role=quirks.system_role,
             thinking_as_text=quirks.thinking_as_text,
-            freeform=freeform(request, quirks),
+            freeform=list_freeform_tools(request, quirks),
         )
-        body = with_array(fields, b"input", self._histories.elements(request, form))
-        asked = bool(_thinking(request, quirks))
+        body = encode_with_array(fields, b"input", self._cache.encode_messages(request, form))
+        asked = bool(_encode_thinking(request, quirks))
         why = "its models are not asked to think"
-        warnings = left_out(self.preset, request, reasoning_effort=(asked, why))
-        return Call("/responses", body, {}, warnings)
+        warnings = list_unsent_fields(self.preset, request, reasoning_effort=(asked, why))
+        return EncodedRequest("/responses", body, {}, warnings)
 
 
-def _by_address(url: str, _mime: str) -> WireObject:
+def _encode_address(url: str, _mime: str) -> WireObject:
     return {"type": "input_image", "detail": "auto", "image_url": url}
 
 
-def _kept(request: Request, quirks: Quirks) -> WireObject:
+def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
     """Return what is said about keeping to hosts that know of it, which are OpenAI's own."""
     if not quirks.store:
         return {}
@@ -83,15 +83,15 @@ def _kept(request: Request, quirks: Quirks) -> WireObject:
     return kept
 
 
-def _tools(request: Request, quirks: Quirks) -> WireObject:
+def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
     if not request.tools:
         return {}
-    texts = freeform(request, quirks)
-    tools = [_tool(tool, quirks, texts) for tool in request.tools]
-    return {"tools": tools, **_choice(request.tool_choice, texts)}
+    texts = list_freeform_tools(request, quirks)
+    tools = [_encode_tool(tool, quirks, texts) for tool in request.tools]
+    return {"tools": tools, **_encode_choice(request.tool_choice, texts)}
 
 
-def _tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
+def _encode_tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
     """Return a tool; where strictness is known, it is the default and must be declined."""
     if tool.name in texts and tool.freeform is not None:
         shape = {"type": "grammar", **msgspec.structs.asdict(tool.freeform)}
@@ -107,7 +107,7 @@ def _tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
     }
 
 
-def _choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
+def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
     match choice.mode:
         case "auto":
             return {}
@@ -119,14 +119,14 @@ def _choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
     assert_never(choice.mode)
 
 
-def _thinking(request: Request, quirks: Quirks) -> WireObject:
-    wanted = effort(request, quirks)
+def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
+    wanted = choose_effort(request, quirks)
     if wanted is None or not quirks.reasoning_effort:
         return {}
     return {"reasoning": {"effort": wanted, "summary": "auto"}}
 
 
-def _sampling(request: Request, preset: Preset) -> WireObject:
+def _encode_sampling(request: Request, preset: Preset) -> WireObject:
     if request.stop_sequences:
         raise InvalidRequest(
             "the Responses API has no stop sequences: leave them out, or use openai-chat/MODEL",
@@ -144,7 +144,7 @@ def _sampling(request: Request, preset: Preset) -> WireObject:
     return sampling
 
 
-def _format(request: Request) -> WireObject:
+def _encode_format(request: Request) -> WireObject:
     wanted = request.response_format
     if wanted is None:
         return {}

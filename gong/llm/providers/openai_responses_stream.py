@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tape.blocks import NO_JSON
 from tape.formats.wire import decoded, packed, without
 
+from ..presets import DEFAULT_SIZES
+from ..text_buffer import TextBuffer
 from ..types import (
     Failed,
     Finish,
@@ -30,8 +32,9 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .openai_usage import responses_usage
-from .values import wire_object, wire_objects, words
+from .json_values import read_object, read_objects, read_text
+from .meter import AnswerMeter
+from .openai_usage import parse_responses_usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +44,9 @@ if TYPE_CHECKING:
     from tape.entries import Usage
 
     from ...errors import ModelError
-    from .failures import Failures
-    from .values import WireObject
+    from ..presets import Sizes
+    from .failures import ProviderFailures
+    from .json_values import WireObject
 
 _MESSAGE_FIELDS = ("id", "phase", "status")
 _CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -79,13 +83,14 @@ class _Part:
 
     index: int
     kind: str
-    words: list[str] = field(default_factory=list)
+    words: TextBuffer = field(default_factory=TextBuffer)
 
-    def missing(self, whole: Any) -> str:
+    def find_missing(self, whole: Any) -> str:
         """Return what the pieces left out of the whole."""
-        so_far = "".join(self.words)
-        is_more = isinstance(whole, str) and whole.startswith(so_far)
-        return whole[len(so_far) :] if is_more else ""
+        if not isinstance(whole, str) or len(whole) <= self.words.length:
+            return ""
+        is_more = whole.startswith(self.words.text())
+        return whole[self.words.length :] if is_more else ""
 
 
 @dataclass(slots=True)
@@ -101,10 +106,11 @@ class _Item:
         return str(self.wire.get("type"))
 
 
-class StreamDecoder:
+class OpenAIResponsesStreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: Failures) -> None:
+    def __init__(self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES) -> None:
+        self.meter = AnswerMeter(sizes, failures)
         self.finished = False
         self._failures = failures
         self._started = False
@@ -128,11 +134,13 @@ class StreamDecoder:
         try:
             event = decoded(data)
             kind = f"{event.get('type')} event"
-            yield from self._react(event)
+            yield from self._handle_event(event)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise self._failures.wrong(f"sent a malformed {kind}: {error!r}") from error
+            raise self._failures.build_stream_error(
+                f"sent a malformed {kind}: {error!r}"
+            ) from error
 
-    def ending(self, error: ModelError) -> Iterator[StreamEvent]:
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last event of a stream that stopped with `error` before it was finished."""
         yield Failed(error, self.usage())
 
@@ -145,128 +153,133 @@ class StreamDecoder:
 
     def usage(self) -> Usage:
         """Return the tokens counted so far."""
-        return responses_usage(self._counts)
+        return parse_responses_usage(self._counts)
 
-    def _react(self, event: WireObject) -> Iterator[StreamEvent]:
+    def _handle_event(self, event: WireObject) -> Iterator[StreamEvent]:
         kind = event.get("type")
         match kind:
             case _ if kind in _DELTAS:
-                yield from self._grow(event, event["delta"])
+                yield from self._extend_part(event, event["delta"])
             case _ if kind in _WHOLES:
-                yield from self._fill(event, event.get(_WHOLES[kind]))
+                yield from self._fill_from_event(event, event.get(_WHOLES[kind]))
             case "response.created" | "response.in_progress" | "response.queued":
-                yield from self._start(wire_object(event.get("response")))
+                yield from self._start_answer(read_object(event.get("response")))
             case "response.output_item.added" if item := event["item"]:
-                yield from self._begin(_key(event), item)
+                yield from self._begin_item(_get_item_key(event), item)
             case "response.output_item.done":
-                yield from self._end_as_told(_key(event), event["item"])
+                yield from self._end_item_once(_get_item_key(event), event["item"])
             case "response.completed" | "response.incomplete" | "response.done":
-                yield from self._complete(wire_object(event.get("response")))
+                yield from self._complete_answer(read_object(event.get("response")))
             case "response.failed" | "response.cancelled":
-                response = wire_object(event.get("response"))
-                self._count(response)
-                raise self._failures.told(response.get("error") or {"message": kind})
+                response = read_object(event.get("response"))
+                self._update_counts(response)
+                raise self._failures.parse_error(response.get("error") or {"message": kind})
             case "error":
-                raise self._failures.told(event.get("error") or event)
+                raise self._failures.parse_error(event.get("error") or event)
             case None if error := event.get("error"):
-                raise self._failures.told(error)
+                raise self._failures.parse_error(error)
 
-    def _start(self, response: WireObject) -> Iterator[StreamEvent]:
+    def _start_answer(self, response: WireObject) -> Iterator[StreamEvent]:
         if not self._started:
             self._started = True
-            yield StreamStart(words(response.get("model")), words(response.get("id")) or None)
+            yield StreamStart(
+                read_text(response.get("model")), read_text(response.get("id")) or None
+            )
 
-    def _complete(self, response: WireObject) -> Iterator[StreamEvent]:
-        yield from self._start(response)
+    def _complete_answer(self, response: WireObject) -> Iterator[StreamEvent]:
+        yield from self._start_answer(response)
         if not self._has_items:
             for place, item in enumerate(response.get("output") or ()):
-                yield from self._end(place, item)
+                yield from self._end_item(place, item)
         for key, item in [*self._open.items()]:
             if item.kind in _OURS:
-                yield from self._end(key, item.wire)
-        self._count(response)
-        details = wire_object(response.get("incomplete_details"))
+                yield from self._end_item(key, item.wire)
+        self._update_counts(response)
+        details = read_object(response.get("incomplete_details"))
         is_cut = response.get("status") == "incomplete" or details.get("reason")
         self._reason = str(details.get("reason") or "incomplete") if is_cut else None
         self.finished = True
 
-    def _count(self, response: WireObject) -> None:
-        self._counts = wire_object(response.get("usage")) or self._counts
+    def _update_counts(self, response: WireObject) -> None:
+        self._counts = read_object(response.get("usage")) or self._counts
 
-    def _begin(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
+    def _begin_item(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
         self._has_items = True
+        self.meter.keep_value(wire)
         if wire["type"] == "message":
             self._open[key] = _Item(wire, -1)
             return
-        item = self._open[key] = _Item(wire, self._next_index())
+        item = self._open[key] = _Item(wire, self._take_index())
         if item.kind == "reasoning":
             yield ReasoningStart(item.index)
         elif item.kind in _CALLS:
             self._has_calls = True
-            yield ToolCallStart(item.index, words(wire["name"]), words(wire.get("call_id")))
+            yield ToolCallStart(item.index, read_text(wire["name"]), read_text(wire.get("call_id")))
 
-    def _grow(self, event: WireObject, piece: Any) -> Iterator[StreamEvent]:
-        item, text = self._open.get(_key(event)), words(piece)
+    def _extend_part(self, event: WireObject, piece: Any) -> Iterator[StreamEvent]:
+        item, text = self._open.get(_get_item_key(event)), read_text(piece)
         if item is None or item.kind not in _OURS or not text:
             return
-        part, opening = self._part(item, *_place(event, item))
+        part, opening = self._open_part(item, *_get_part_place(event, item))
         yield from opening
         part.words.append(text)
-        yield _delta(item, part.index, text)
+        yield _build_delta(item, part.index, text)
 
-    def _fill(self, event: WireObject, whole: Any) -> Iterator[StreamEvent]:
+    def _fill_from_event(self, event: WireObject, whole: Any) -> Iterator[StreamEvent]:
         """Yield what the pieces of a part left out."""
-        item = self._open.get(_key(event))
+        item = self._open.get(_get_item_key(event))
         if item is not None and item.kind in _OURS:
-            yield from self._fill_part(item, _place(event, item), whole)
+            yield from self._fill_part(item, _get_part_place(event, item), whole)
 
     def _fill_part(self, item: _Item, place: tuple[str, int], whole: Any) -> Iterator[StreamEvent]:
         known = item.parts.get(place)
-        text = known.missing(whole) if known else whole
+        text = known.find_missing(whole) if known else whole
         if isinstance(text, str) and text:
-            part, opening = self._part(item, *place)
+            part, opening = self._open_part(item, *place)
             yield from opening
             part.words.append(text)
-            yield _delta(item, part.index, text)
+            yield _build_delta(item, part.index, text)
 
-    def _part(self, item: _Item, kind: str, number: int) -> tuple[_Part, list[StreamEvent]]:
+    def _open_part(self, item: _Item, kind: str, number: int) -> tuple[_Part, list[StreamEvent]]:
         """Return a part of an item, and what is to be said when it has just begun."""
         known = item.parts.get((kind, number))
         if known is not None:
             return known, []
         opening: list[StreamEvent] = []
         if item.kind == "message":
-            part = _Part(self._next_index(), kind)
+            part = _Part(self._take_index(), kind)
             opening.append(TextStart(part.index))
         else:
             part = _Part(item.index, kind)
             if item.parts and item.kind == "reasoning":
                 opening.append(ReasoningDelta(item.index, _BETWEEN))
         item.parts[kind, number] = part
+        self.meter.keep_value([kind, number])
         return part, opening
 
-    def _end_as_told(self, key: Any, wire: WireObject | None) -> Iterator[StreamEvent]:
+    def _end_item_once(self, key: Any, wire: WireObject | None) -> Iterator[StreamEvent]:
         """Yield the end of an item, as it was so far where there is nothing in its place."""
         known = self._open.get(key)
         if wire and (known is not None or wire.get("id") not in self._ended):
-            yield from self._end(key, wire)
+            yield from self._end_item(key, wire)
         elif known is not None:
-            yield from self._end(key, known.wire)
+            yield from self._end_item(key, known.wire)
 
-    def _end(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
+    def _end_item(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
         if key not in self._open:
-            yield from self._begin(key, wire)
+            yield from self._begin_item(key, wire)
         item = self._open.pop(key)
         if wire["type"] != item.kind:
             raise TypeError(f"a {item.kind} ended as {wire['type']}")
         item.wire = wire
         if name := wire.get("id"):
+            self.meter.keep_value(str(name))
             self._ended.add(str(name))
         match item.kind:
             case "message":
                 yield from self._end_message(item)
             case "reasoning":
-                for place, whole in _thoughts(wire):
+                for place, whole in _iter_thoughts(wire):
                     yield from self._fill_part(item, place, whole)
                 redacted = not item.parts and bool(wire.get("encrypted_content"))
                 yield ReasoningEnd(item.index, packed(wire), redacted)
@@ -280,29 +293,29 @@ class StreamDecoder:
                 yield OpaqueBlock(item.index, packed(wire))
 
     def _end_message(self, item: _Item) -> Iterator[StreamEvent]:
-        content = wire_objects(item.wire.get("content"), "output_text")
+        content = read_objects(item.wire.get("content"), "output_text")
         for number, piece in enumerate(content):
             if name := _PARTS.get(str(piece.get("type"))):
                 yield from self._fill_part(item, (name, number), piece.get(name))
         for (_, number), part in item.parts.items():
             piece = content[number] if number < len(content) else {}
-            wire = _text_wire(item.wire, piece, part.kind) if any(part.words) else NO_JSON
+            wire = _pack_text(item.wire, piece, part.kind) if part.words.length else NO_JSON
             yield TextEnd(part.index, wire)
 
-    def _next_index(self) -> int:
+    def _take_index(self) -> int:
         self._blocks += 1
         return self._blocks - 1
 
 
-def _key(event: WireObject) -> Any:
+def _get_item_key(event: WireObject) -> Any:
     """Return what the events of one item have in common: its place, or else its id."""
     place = event.get("output_index")
     if place is not None:
         return place
-    return event.get("item_id") or wire_object(event.get("item")).get("id")
+    return event.get("item_id") or read_object(event.get("item")).get("id")
 
 
-def _place(event: WireObject, item: _Item) -> tuple[str, int]:
+def _get_part_place(event: WireObject, item: _Item) -> tuple[str, int]:
     """Return which part of its item an event speaks of."""
     if item.kind == "message":
         kind = "refusal" if "refusal" in event["type"] else "text"
@@ -314,7 +327,7 @@ def _place(event: WireObject, item: _Item) -> tuple[str, int]:
     return "input", 0
 
 
-def _delta(item: _Item, index: int, text: str) -> StreamEvent:
+def _build_delta(item: _Item, index: int, text: str) -> StreamEvent:
     if item.kind == "message":
         return TextDelta(index, text)
     if item.kind == "reasoning":
@@ -322,14 +335,14 @@ def _delta(item: _Item, index: int, text: str) -> StreamEvent:
     return ToolCallDelta(index, text)
 
 
-def _thoughts(wire: WireObject) -> Iterator[tuple[tuple[str, int], Any]]:
+def _iter_thoughts(wire: WireObject) -> Iterator[tuple[tuple[str, int], Any]]:
     """Yield the parts of a whole reasoning item, each with its place."""
     for name in ("summary", "content"):
-        for number, piece in enumerate(wire_objects(wire.get(name), f"{name}_text")):
+        for number, piece in enumerate(read_objects(wire.get(name), f"{name}_text")):
             yield (name, number), piece.get("text")
 
 
-def _text_wire(message: WireObject, piece: WireObject, kind: str) -> Raw:
+def _pack_text(message: WireObject, piece: WireObject, kind: str) -> Raw:
     """Return what goes back with a text: its message's id and phase, and its own notes."""
     beside = {name: message[name] for name in _MESSAGE_FIELDS if message.get(name) is not None}
     notes = without(piece, "type", "text", "refusal", *_MESSAGE_FIELDS)

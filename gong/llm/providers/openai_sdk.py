@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from openai import AsyncOpenAI
 
-    from .connection import Call, Limits, Modules, Route
+    from .connection import ClientLimits, EncodedRequest, Modules, Route
 
 
 class OpenAISdk:
@@ -19,28 +19,30 @@ class OpenAISdk:
 
     package, error = "openai", "OpenAIError"
 
-    def client(self, modules: Modules, route: Route, limits: Limits) -> AsyncOpenAI:
+    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncOpenAI:
         """Return a client that tries nothing twice and takes nothing from the environment."""
         client: AsyncOpenAI = modules.sdk.AsyncOpenAI(
             api_key=route.key,
             base_url=route.endpoint,
             max_retries=0,
             timeout=limits.timeout,
-            http_client=modules.sdk.DefaultAsyncHttpx2Client(limits=limits.kept),
+            http_client=limits.open_client(modules.http),
         )
         # What the SDK took from the environment may be another provider's.
         client.organization = client.project = None
         client._custom_headers = route.preset.headers  # noqa: SLF001 (it has no other way)
         return client
 
-    async def post(self, client: Any, modules: Modules, route: Route, call: Call) -> Response:
+    async def post_call(
+        self, client: Any, modules: Modules, route: Route, call: EncodedRequest
+    ) -> Response:
         """Return the response whatever its status."""
         try:
             response = await client.post(
                 call.path,
                 cast_to=modules.http.Response,
                 content=call.body,
-                options={"headers": {**_credentials(modules, route), **call.headers}},
+                options={"headers": {**_build_credentials(modules, route), **call.headers}},
                 stream=True,
                 stream_cls=modules.sdk.AsyncStream[object],
             )
@@ -53,7 +55,7 @@ class OpenAISdk:
         await client.close()
 
 
-def _credentials(modules: Modules, route: Route) -> dict[str, Any]:
+def _build_credentials(modules: Modules, route: Route) -> dict[str, Any]:
     """Return the header that holds the key; given with each call, no variable changes it."""
     if route.preset.auth == "bearer":
         return {"Authorization": f"Bearer {route.key}"}

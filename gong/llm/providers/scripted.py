@@ -27,7 +27,7 @@ from ..types import (
     TextDelta,
     ToolCallDelta,
 )
-from .words import call_events, text_events, thinking_events, usage
+from .word_events import count_usage, iter_call_events, iter_text_events, iter_thinking_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -81,7 +81,7 @@ class ScriptedUsage(_Strict, frozen=True):
     cache_read: int | None = None
     cache_write: int | None = None
 
-    def counted(self) -> Usage:
+    def to_usage(self) -> Usage:
         """Return it with its total."""
         total = self.input + self.output + (self.cache_read or 0) + (self.cache_write or 0)
         return Usage(
@@ -98,7 +98,7 @@ class ScriptedFailure(_Strict, frozen=True):
     retry_after: float | None = None
     after: Annotated[int, Meta(ge=0)] | None = None
 
-    def error(self) -> ModelError:
+    def to_error(self) -> ModelError:
         """Return the error to fail with."""
         return _FAILURES[self.kind](
             self.message,
@@ -111,7 +111,7 @@ class ScriptedFailure(_Strict, frozen=True):
 ScriptedBlock = ScriptedText | ScriptedThinking | ScriptedCall
 
 
-class Answer(_Strict, frozen=True):
+class ScriptedAnswer(_Strict, frozen=True):
     """One answer of a script; `blocks` stands instead of thinking, text and calls."""
 
     text: str = ""
@@ -125,7 +125,7 @@ class Answer(_Strict, frozen=True):
     chunk_delay_ms: _Milliseconds = 0
     error: ScriptedFailure | None = None
 
-    def content(self) -> tuple[ScriptedBlock, ...]:
+    def list_blocks(self) -> tuple[ScriptedBlock, ...]:
         """Return the blocks in the order they are said."""
         thinking = (ScriptedThinking(self.thinking),) if self.thinking else ()
         text = (ScriptedText(self.text),) if self.text else ()
@@ -135,10 +135,10 @@ class Answer(_Strict, frozen=True):
 class Script(_Strict, frozen=True):
     """A whole file, when it is not just the array of its answers."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[ScriptedAnswer, ...]
 
 
-_DECODER = msgspec.json.Decoder(Script | tuple[Answer, ...])
+_DECODER = msgspec.json.Decoder(Script | tuple[ScriptedAnswer, ...])
 
 
 class ScriptedProvider:
@@ -148,7 +148,7 @@ class ScriptedProvider:
     api = "scripted"
     endpoint = "scripted"
 
-    def __init__(self, path: str, answers: tuple[Answer, ...]) -> None:
+    def __init__(self, path: str, answers: tuple[ScriptedAnswer, ...]) -> None:
         self.path = path
         self.answers = answers
         self.played = 0
@@ -156,16 +156,16 @@ class ScriptedProvider:
     @classmethod
     def from_file(cls, path: str) -> Self:
         """Read a script; ConfigurationError names the file and the key that is wrong."""
-        return cls(path, _answers(path))
+        return cls(path, _read_answers(path))
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Play the next answer; Failed with ScriptEnded when there is none."""
-        answer = self._next()
+        answer = self._take_answer()
         if answer is None:
-            yield Failed(self._ended())
+            yield Failed(self._build_ended_error())
             return
         await sleep(answer.delay_ms / 1000)
-        for event in _events(answer, request):
+        for event in _iter_events(answer, request):
             if isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta):
                 await sleep(answer.chunk_delay_ms / 1000)
             yield event
@@ -173,49 +173,49 @@ class ScriptedProvider:
     async def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    def _next(self) -> Answer | None:
+    def _take_answer(self) -> ScriptedAnswer | None:
         if self.played == len(self.answers):
             return None
         self.played += 1
         return self.answers[self.played - 1]
 
-    def _ended(self) -> ScriptEnded:
+    def _build_ended_error(self) -> ScriptEnded:
         count = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
         return ScriptEnded(
             f"script {self.path} has {count} and was asked for one more", provider=self.name
         )
 
 
-def _events(answer: Answer, request: Request) -> Iterator[StreamEvent]:
+def _iter_events(answer: ScriptedAnswer, request: Request) -> Iterator[StreamEvent]:
     failure = answer.error
     if failure is None:
         yield StreamStart(request.model)
-        yield from _blocks(answer)
-        yield _finish(answer, request)
+        yield from _iter_block_events(answer)
+        yield _build_finish(answer, request)
         return
     if failure.after is not None:
         yield StreamStart(request.model)
-        yield from _until(_blocks(answer), failure.after)
-    yield Failed(failure.error(), answer.usage.counted() if answer.usage else Usage())
+        yield from _cut_events(_iter_block_events(answer), failure.after)
+    yield Failed(failure.to_error(), answer.usage.to_usage() if answer.usage else Usage())
 
 
-def _blocks(answer: Answer) -> Iterator[StreamEvent]:
-    for index, block in enumerate(answer.content()):
+def _iter_block_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:
+    for index, block in enumerate(answer.list_blocks()):
         match block:
             case ScriptedText():
-                yield from text_events(index, block.text, answer.chunk)
+                yield from iter_text_events(index, block.text, answer.chunk)
             case ScriptedThinking():
-                yield from thinking_events(index, block.text, answer.chunk)
+                yield from iter_thinking_events(index, block.text, answer.chunk)
             case ScriptedCall():
                 provider_id = f"scripted_{index}"
-                yield from call_events(
+                yield from iter_call_events(
                     index, block.name, provider_id, block.arguments, answer.chunk
                 )
             case _:
                 assert_never(block)
 
 
-def _until(events: Iterable[StreamEvent], characters: int) -> Iterator[StreamEvent]:
+def _cut_events(events: Iterable[StreamEvent], characters: int) -> Iterator[StreamEvent]:
     """Yield events up to that many characters of text."""
     for event in events:
         if characters == 0:
@@ -228,17 +228,17 @@ def _until(events: Iterable[StreamEvent], characters: int) -> Iterator[StreamEve
             yield event
 
 
-def _finish(answer: Answer, request: Request) -> Finish:
-    content = answer.content()
+def _build_finish(answer: ScriptedAnswer, request: Request) -> Finish:
+    content = answer.list_blocks()
     calls = any(isinstance(block, ScriptedCall) for block in content)
     said = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in content]
     return Finish(
         answer.stop_reason or ("tool_calls" if calls else "stop"),
-        answer.usage.counted() if answer.usage else usage(request, said),
+        answer.usage.to_usage() if answer.usage else count_usage(request, said),
     )
 
 
-def _answers(path: str) -> tuple[Answer, ...]:
+def _read_answers(path: str) -> tuple[ScriptedAnswer, ...]:
     try:
         script = _DECODER.decode(Path(path).read_bytes())
     except OSError as error:
@@ -247,11 +247,11 @@ def _answers(path: str) -> tuple[Answer, ...]:
         raise ConfigurationError(f"script {path}: {error}") from error
     answers = script.answers if isinstance(script, Script) else script
     for number, answer in enumerate(answers):
-        _check(answer, f"script {path}: answer {number}")
+        _check_answer(answer, f"script {path}: answer {number}")
     return answers
 
 
-def _check(answer: Answer, where: str) -> None:
+def _check_answer(answer: ScriptedAnswer, where: str) -> None:
     """Raise ConfigurationError for what the shape alone does not forbid."""
     if answer.blocks and (answer.text or answer.thinking or answer.tool_calls):
         raise ConfigurationError(f"{where}: `blocks` stands instead of text, thinking, tool_calls")

@@ -8,11 +8,12 @@ from contextlib import aclosing
 import pytest
 
 from gong.agent import events
-from gong.agent.assembly import assemble, new_tape
+from gong.agent.opening import FrontEnd, open_session
 from gong.agent.record import Recorder
 from gong.config import Settings
 from tape.blocks import Document, Image, Opaque, Text
 from tape.entries import Assistant, Error, User
+from tape.index import Library
 from tape.store import Beginning, Store
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_openai_responses as responses
@@ -40,10 +41,9 @@ class Stage:
         variable = f"{wire.preset.upper().replace('-', '_')}_BASE_URL"
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), variable: server.url}
         settings = Settings(**{"model": f"{wire.preset}/model-x", **settings})
-        opener = new_tape(self.store, settings)
-        host = await assemble(
-            settings, environ, str(self.folder), opener, program="test/1", recorder=recorder
-        )
+        library = Library(self.store, None)
+        front = FrontEnd(library, settings, environ, str(self.folder), "test/1")
+        host = await open_session(front, recorder)
         if steering:
             host.session.subscribe(
                 lambda event: host.session.steer(steering) if event == events.TurnStart(1) else None

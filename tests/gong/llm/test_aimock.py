@@ -87,7 +87,7 @@ def url(tmp_path_factory):
         yield next(found[0] for line in lines if (found := re.search(r"http://\S+:\d+", line)))
     finally:
         host.terminate()
-        host.communicate(timeout=10)
+        host.communicate(timeout=120)
 
 
 def client_of(model, url):

@@ -126,16 +126,20 @@ async def test_an_empty_answer_is_an_answer_in_every_form(place, body):
     assert (answer.content, answer.tool_calls, answer.stop_reason) == ((), (), "stop")
 
 
-def outcome(module, events):
+def outcome(new_decoder, events):
     """Return the last event and what came together of an answer."""
-    decoder, answer = module.StreamDecoder(FAILURES), StreamAccumulator("c_00000000")
+    decoder, answer = new_decoder(FAILURES), StreamAccumulator("c_00000000")
     try:
         for event in events:
             for last in decoder.feed(json.dumps(event).encode()):
                 answer.process(last)
-        ends = decoder.finish() if decoder.finished else decoder.ending(FAILURES.stopped())
+        ends = (
+            decoder.finish()
+            if decoder.finished
+            else decoder.finish_with_error(FAILURES.build_stopped_error())
+        )
     except errors.ModelError as error:
-        ends = decoder.ending(error)
+        ends = decoder.finish_with_error(error)
     for last in ends:
         answer.process(last)
     return last, answer
@@ -145,13 +149,13 @@ def outcome(module, events):
 @pytest.mark.parametrize("odd", [None, "", 7, [], {}, "made_later"], ids=repr)
 def test_nothing_bad_comes_of_any_value_anywhere(wire, odd):
     """M149: an answer, or a failure that may be tried again; never a call with half its words."""
-    module, whole = DECODERS[wire]
-    _, meant = outcome(module, whole)
+    new_decoder, whole = DECODERS[wire]
+    _, meant = outcome(new_decoder, whole)
     said = {bytes(call.args) for call in meant.response().tool_calls}
     for path in places(whole):
         events = copy.deepcopy(whole)
         put(events, path, odd)
-        last, answer = outcome(module, events)
+        last, answer = outcome(new_decoder, events)
         if isinstance(last, Failed):
             assert last.error.retryable, (path, last.error)
         elif odd is None and "args" not in path:  # there null is an argument

@@ -48,6 +48,11 @@ def test_default_models_are_in_the_catalogue():
         ("o3-next", "openai/o3-next"),
         ("gemini-9", "google/gemini-9"),
         ("GLM-7", "zai/GLM-7"),
+        ("llama3.2", "ollama/llama3.2"),
+        ("qwen2.5:7b", "ollama/qwen2.5:7b"),
+        ("gemma3", "ollama/gemma3"),
+        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
+        ("claude-sonnet-4-5-20250929", "anthropic/claude-sonnet-4-5-20250929"),
     ],
 )
 def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, full):
@@ -60,9 +65,10 @@ def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, fu
     [
         ("sonet", "did you mean sonnet?"),
         ("gorq/llama", "groq/llama"),
-        ("llama3.2", "did you mean llama"),
         ("openai", "did you mean openai/gpt-6.1-sol?"),
         ("ollama", "did you mean ollama/MODEL?"),
+        ("llamacpp", "did you mean llamacpp/MODEL?"),
+        ("openai-chat", "did you mean openai-chat/MODEL?"),
         ("zzzzzz", "known are"),
         ("nobody/knows", "known are"),
         ("", "known are"),
@@ -74,6 +80,57 @@ def test_a_name_that_means_nothing_is_told_what_comes_near(typed, near):
     with pytest.raises(UnknownModel, match="unknown model") as caught:
         NAMES.full(typed)
     assert near in str(caught.value)
+
+
+UNSERVED = ["azure", "bedrock", "vertex", "copilot", "claudecli", "codexcli", "geminicli"]
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+@pytest.mark.parametrize("model", ["", "/", "/gpt-5"])
+def test_a_provider_that_is_not_served_is_no_family_word(name, model):
+    with pytest.raises(ConfigurationError) as caught:
+        NAMES.full(name + model)
+    assert str(caught.value) == NAMES.presets[name].unserved
+    assert str(caught.value).startswith(f"{name} is not served yet: ")
+
+
+def test_an_address_makes_azure_a_provider_like_any_other():
+    url = "https://mine.openai.azure.com/openai/v1"
+    names = Names.of(Settings(providers={"azure": {"base_url": url}}))
+    assert names.full("azure/gpt-4o") == "azure/gpt-4o"
+    assert names.window("azure", "gpt-4o") == 128_000
+    assert names.cost("azure", "gpt-4o", Usage(10, 10, total=20)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "is_priced"),
+    [
+        ("anthropic/claude-sonnet-4-5", 200_000, True),
+        ("anthropic/claude-sonnet-4-5-20250929", 200_000, True),
+        ("anthropic/claude-sonnet-4-5-latest", 200_000, True),
+        ("openai-chat/gpt-4o", 128_000, True),
+        ("openai/gpt-4o-2024-08-06", 128_000, True),
+        ("openrouter/anthropic/claude-sonnet-4.5", 200_000, False),
+        ("openrouter/openai/gpt-5-mini", 400_000, False),
+        ("openrouter/openai/gpt-5-mini:free", None, False),
+        ("vercel/google/gemini-2.5-pro", 1_048_576, False),
+        ("groq/gpt-oss-120b", 131_072, True),
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000, False),
+        ("bedrock/anthropic.claude-haiku-4-5-20251001-v1:0", 200_000, False),
+        ("vertex/claude-opus-4-5@20251101", 200_000, False),
+        ("openai/gpt-4o-mini", None, False),
+        ("openai/gpt-5-mini-later", None, False),
+        ("anthropic/claude-sonnet", None, False),
+    ],
+)
+def test_a_model_is_known_by_all_of_its_names_and_priced_where_it_is_billed(
+    name, window, is_priced
+):
+    """M183: a host that charges its own is claimed no price for."""
+    info = NAMES.info(name)
+    assert (info.context_window if info else None) == window
+    assert bool(info and info.price) == is_priced
+    assert info is None or info.id == name
 
 
 def test_the_users_aliases_and_models_go_first():

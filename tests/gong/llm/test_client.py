@@ -15,9 +15,9 @@ from gong.errors import (
     UnknownModel,
 )
 from gong.llm.client import Client, default_model
+from gong.llm.offline.provider import OfflineProvider
 from gong.llm.presets import merged
 from gong.llm.providers.anthropic import AnthropicProvider
-from gong.llm.providers.offline import OfflineProvider
 from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, TextStart, ToolSpec
 from tape.blocks import Text, ToolCall
 from tape.entries import Usage
@@ -145,7 +145,7 @@ class Said(OfflineProvider):
 
 
 async def test_a_request_goes_where_it_says_else_to_the_default_and_close_cascades():
-    """M140, M142, M152: by request.provider, else the default, else a configuration error."""
+    """M152: by request.provider, else the default, else a configuration error."""
     one, two = Said("one"), Said("two")
     async with Client({"one": one, "two": two, "unused": Said("3")}, default="two") as client:
         assert (await client.complete(asked(provider="one"))).text == "one"
@@ -249,7 +249,7 @@ async def test_middleware_may_answer_by_itself():
 
 
 def test_a_provider_of_the_users_own_takes_a_few_lines():
-    """M138: an Anthropic-compatible host, added by a table."""
+    """An Anthropic-compatible host, added by a table."""
     presets = merged(
         {
             "mine": {
@@ -267,7 +267,7 @@ def test_a_provider_of_the_users_own_takes_a_few_lines():
 
 @pytest.mark.parametrize("name", ["bedrock", "vertex", "azure", "copilot", "claudecli"])
 def test_what_is_not_served_yet_says_so_and_what_to_use(name):
-    """M138, M139: listed, with a clear error."""
+    """Listed, with a clear error."""
     with pytest.raises(ConfigurationError, match=f"{name} is not served yet: .*use|reach"):
         Client.from_env({}).resolve(f"{name}/x")
 

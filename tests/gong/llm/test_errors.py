@@ -43,6 +43,26 @@ def test_a_long_page_is_cut():
     assert len(str(provider_error("p", 500, "x" * 9_000))) < 600
 
 
+WAIT = [
+    "Too many tokens, please wait before trying again.",
+    "Too many tokens, please wait",
+    "too many tokens: retry after 20 seconds",
+    "Throttling error: Too many tokens, please wait before trying again.",
+    "Too many requests, please slow down",
+    "Rate limit reached for model x on tokens per min (TPM): Limit 30000, Requested 31000",
+    "Too large for x on tokens per minute (TPM): please reduce the length of the messages",
+    "You have exceeded the concurrency limit; try again in 5 s",
+]
+
+
+@pytest.mark.parametrize("status", [None, 400, 413, 422, 429])
+@pytest.mark.parametrize("message", WAIT)
+def test_words_that_ask_to_wait_go_before_those_of_an_overflow(status, message):
+    """M148: whatever the status, a limit in time is tried again and never compacted for."""
+    error = provider_error("p", status, message)
+    assert (type(error), error.retryable, error.exit_code) == (errors.RateLimited, True, 75)
+
+
 OVERFLOW = [
     (400, "prompt is too long: 213462 tokens > 200000 maximum"),
     (413, "request_too_large: Request exceeds the maximum size"),

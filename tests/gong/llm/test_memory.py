@@ -8,9 +8,9 @@ from msgspec import Raw
 
 from gong.context import summary as summaries
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.digest import Piece
-from gong.llm.providers.offline import OfflineProvider
-from gong.llm.providers.plan import HELP
+from gong.llm.offline.plan import HELP
+from gong.llm.offline.provider import OfflineProvider
+from gong.llm.transcript import TranscriptPiece
 from gong.llm.types import Request, ToolSpec
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Summary, User
@@ -240,12 +240,12 @@ async def test_facts_are_known_after_five_compactions(planted):
 async def test_asked_for_a_summary_it_gives_one_that_is_read_back():
     """M157, M160: the offline model is a summariser like any other."""
     said = [
-        Piece("user", "Ship it. Never push to main."),
-        Piece("assistant", "It is shipped."),
-        Piece("user", "remember that the tag is v3.2.1"),
-        Piece("assistant", "Noted: the tag is v3.2.1"),
-        Piece("user", "tell me a joke"),
-        Piece("assistant", HELP),
+        TranscriptPiece("user", "Ship it. Never push to main."),
+        TranscriptPiece("assistant", "It is shipped."),
+        TranscriptPiece("user", "remember that the tag is v3.2.1"),
+        TranscriptPiece("assistant", "Noted: the tag is v3.2.1"),
+        TranscriptPiece("user", "tell me a joke"),
+        TranscriptPiece("assistant", HELP),
     ]
     asked = summaries.prompt(said, focus="the tag", budget_chars=10_000, answer_chars=900)
     answer = await answer_to(user(asked.user), system=asked.system, tools=("bash",))

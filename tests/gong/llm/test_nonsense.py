@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.providers import (
-    anthropic_stream,
-    google_stream,
-    openai_chat_stream,
-    openai_responses_stream,
-)
-from gong.llm.providers.failures import Failures
+from gong.llm.providers.anthropic_stream import AnthropicStreamDecoder
+from gong.llm.providers.failures import ProviderFailures
+from gong.llm.providers.google_stream import GoogleStreamDecoder
+from gong.llm.providers.openai_chat_stream import OpenAIChatStreamDecoder
+from gong.llm.providers.openai_responses_stream import OpenAIResponsesStreamDecoder
 from gong.llm.types import Failed, Finish
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
@@ -26,7 +24,7 @@ from tests.tape.making import BUDGET
 SEARCH = settings(
     max_examples=150 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-FAILURES = Failures("host", "sk-test-0123456789", "http://127.0.0.1")
+FAILURES = ProviderFailures("host", "sk-test-0123456789", "http://127.0.0.1")
 STRANGE = st.sampled_from(
     [
         *(None, "", "x", 0, 1, 2, 7, -1, 1.5, True, [], {}, [None], {"a": None}, "\ud83d"),
@@ -36,10 +34,10 @@ STRANGE = st.sampled_from(
     ]
 )
 WIRES = {
-    "chat": (openai_chat_stream, chat.WHOLE),
-    "responses": (openai_responses_stream, responses.WHOLE),
-    "anthropic": (anthropic_stream, anthropic.WHOLE),
-    "google": (google_stream, google.WHOLE),
+    "chat": (OpenAIChatStreamDecoder, chat.WHOLE),
+    "responses": (OpenAIResponsesStreamDecoder, responses.WHOLE),
+    "anthropic": (AnthropicStreamDecoder, anthropic.WHOLE),
+    "google": (GoogleStreamDecoder, google.WHOLE),
 }
 
 
@@ -63,7 +61,7 @@ def put(value, path, new):
 @SEARCH
 @given(st.data())
 def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
-    module, whole = WIRES[wire]
+    new_decoder, whole = WIRES[wire]
     order = st.permutations(whole) if data.draw(st.booleans()) else st.just(whole)
     events = copy.deepcopy(data.draw(order))
     paths = [*places(events)]
@@ -72,15 +70,19 @@ def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
             put(events, path, copy.deepcopy(data.draw(STRANGE)))
         except (LookupError, TypeError):
             continue  # the place is gone by now
-    decoder, answer = module.StreamDecoder(FAILURES), StreamAccumulator("c_00000000")
+    decoder, answer = new_decoder(FAILURES), StreamAccumulator("c_00000000")
     last = None
     try:
         for event in events:
             for last in decoder.feed(json.dumps(event).encode()):
                 answer.process(last)
-        ends = decoder.finish() if decoder.finished else decoder.ending(FAILURES.stopped())
+        ends = (
+            decoder.finish()
+            if decoder.finished
+            else decoder.finish_with_error(FAILURES.build_stopped_error())
+        )
     except ModelError as error:
-        ends = decoder.ending(error)
+        ends = decoder.finish_with_error(error)
     for last in ends:
         answer.process(last)
     assert isinstance(last, Finish | Failed)

@@ -4,8 +4,8 @@ import pytest
 from msgspec import Raw
 
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.providers.offline import OfflineProvider
-from gong.llm.providers.plan import HELP
+from gong.llm.offline.plan import HELP
+from gong.llm.offline.provider import OfflineProvider
 from gong.llm.types import Request, TextDelta, ToolCallDelta, ToolChoice, ToolSpec
 from tape.blocks import Text, Thinking
 from tape.entries import Usage

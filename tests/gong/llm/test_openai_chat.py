@@ -1,4 +1,5 @@
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -112,13 +113,12 @@ WHOLE_EVENTS = [
 @pytest.mark.parametrize("crlf", [False, True])
 @pytest.mark.parametrize("size", [None, 1, 7, 64])
 async def test_events_come_in_order_however_the_bytes_are_cut(size, crlf):
-    """M037 M147: start with id and model, blocks that begin, grow and end, usage."""
+    """M147: start with id and model, blocks that begin, grow and end, usage."""
     assert await events_for(Reply(chunks(*WHOLE, crlf=crlf), chunk=size)) == WHOLE_EVENTS
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
 async def test_thinking_goes_back_under_the_name_it_came_with(name):
-    """M146."""
     answer = await answer_for(chunk({name: "hm"}), chunk({"content": "x"}), chunk(finish="stop"))
     assert answer.content == (
         Thinking("hm", wire=Raw(json.dumps({"field": name}, separators=(",", ":")).encode())),
@@ -516,7 +516,7 @@ async def test_an_empty_list_of_tools_goes_where_calls_stand_in_the_history():
 
 
 async def test_mistral_gets_its_ids_names_and_fillers():
-    """M144 M146: exactly nine letters and digits, tagged thinking, no user right after tools."""
+    """M144: exactly nine letters and digits, tagged thinking, no user right after tools."""
     called = ToolCall(id="c_1", name="ls", args=Raw(b"{}"))
     history = (
         *HELLO.messages,
@@ -549,8 +549,8 @@ async def test_claude_behind_a_router_is_told_what_to_cache():
 
 
 async def test_the_body_satisfies_the_sdks_own_types():
-    chat = pytest.importorskip("openai.types.chat")
-    pydantic = pytest.importorskip("pydantic")
+    chat = import_module("openai.types.chat")
+    pydantic = import_module("pydantic")
     sent = await sent_for(CHOSEN)
     adapter = pydantic.TypeAdapter(chat.completion_create_params.CompletionCreateParamsStreaming)
     assert adapter.validate_python(sent)["model"] == "m"

@@ -38,7 +38,9 @@ def test_chat_completions(name, data):
     preset = PRESETS[name]
     history = data.draw(histories(data.draw(st.sampled_from(FORMATS))))
     messages = repaired(history, TARGETS["openai-chat"])
-    body = msgspec.json.decode(openai_chat_request.Writer(preset).call(made(messages)).body)
+    body = msgspec.json.decode(
+        openai_chat_request.OpenAIChatRequestEncoder(preset).encode_request(made(messages)).body
+    )
     ids = {"ids": MISTRAL_IDS} if name == "mistral" else {}
     assert chat_rules.check(body["messages"], strict=True, **ids) == []
     assert body["messages"][0]["role"] == preset.quirks.system_role
@@ -51,6 +53,10 @@ def test_responses(data):
     preset = PRESETS["openai"]
     history = data.draw(histories(data.draw(st.sampled_from(FORMATS))))
     messages = repaired(history, TARGETS["openai-responses"])
-    body = msgspec.json.decode(openai_responses_request.Writer(preset).call(made(messages)).body)
+    body = msgspec.json.decode(
+        openai_responses_request.OpenAIResponsesRequestEncoder(preset)
+        .encode_request(made(messages))
+        .body
+    )
     assert responses_rules.check(body["input"], strict=True) == []
     assert (body["store"], body["instructions"]) == (False, "Be \ufffd brief.")

@@ -33,8 +33,8 @@ JSON = st.recursive(
         ('{"a": 1, "b": 2', "partial", {"a": 1, "b": 2}),
         ('{"a": {"b": 1', "partial", {"a": {"b": 1}}),
         ('{"items": [1, 2, 3', "partial", {"items": [1, 2, 3]}),
-        ("", "partial", {}),
-        (" \n", "partial", {}),
+        ("", "ok", {}),
+        (" \n", "ok", {}),
         ('{"a": 1,', "partial", {"a": 1}),
         ('{"a": 1, "b', "partial", {"a": 1}),
         ('{"a": 1, "b":', "partial", {"a": 1}),
@@ -66,6 +66,41 @@ def test_three_chunks_grow_into_the_whole():
     assert json.loads(buffer) == seen[-1]
 
 
+def test_pjson_001_whole_json_is_read_as_it_is():
+    assert parse('{"a":1}') == ("ok", {"a": 1})
+
+
+def test_pjson_002_an_open_string_is_closed():
+    assert parse('{"file":"/src/ma').value == {"file": "/src/ma"}
+
+
+def test_pjson_003_an_open_object_is_closed():
+    assert parse('{"a":1,"b":2').value == {"a": 1, "b": 2}
+
+
+def test_pjson_004_objects_in_each_other_are_closed():
+    assert parse('{"a":{"b":1').value == {"a": {"b": 1}}
+
+
+def test_pjson_005_an_open_array_is_closed():
+    assert parse('{"items":[1,2,3').value == {"items": [1, 2, 3]}
+
+
+def test_pjson_006_no_text_is_an_empty_object():
+    assert parse("") == ("ok", {})
+
+
+def test_pjson_007_three_pieces_are_put_together():
+    buffer, value = "", {}
+    for piece in ('{"a":1,', '"b":[2,', "3]}"):
+        buffer, value = accumulate(buffer, piece)
+    assert (buffer, value) == ('{"a":1,"b":[2,3]}', {"a": 1, "b": [2, 3]})
+
+
+def test_pjson_008_a_comma_at_the_end_is_dropped():
+    assert parse('{"a":1,').value == {"a": 1}
+
+
 def test_arguments_are_always_an_object():
     assert [arguments(text) for text in ("[1, 2", '"a', "12", "null")] == [{}, {}, {}, {}]
 
@@ -85,7 +120,7 @@ def test_an_answer_on_its_way_tells_the_arguments_so_far():
 def test_no_prefix_raises_and_what_is_there_only_grows(value, ascii_only):
     """M055."""
     text = json.dumps(value, ensure_ascii=ascii_only)
-    for end in range(len(text)):
+    for end in range(1, len(text)):
         found = parse(text[:end])
         assert found.state == "partial"
         assert found.value.keys() <= value.keys()

@@ -16,14 +16,14 @@ def no_key(provider, variables):
 
 
 def test_all_providers_asked_for_have_a_row():
-    """M138: the eighteen, and those of the wire table."""
+    """The eighteen, and those of the wire table."""
     assert len(EIGHTEEN) == 18
     assert {*EIGHTEEN, "deepseek", "minimax", "llamacpp", "vllm", "vertex"} <= merged({}).keys()
 
 
 @pytest.mark.parametrize("preset", merged({}).values(), ids=lambda preset: preset.name)
 def test_every_row_can_be_used_or_says_why_not(preset):
-    """M138: an address and a key variable, or a word about later."""
+    """An address and a key variable, or a word about later."""
     assert preset.label
     if preset.later:
         with pytest.raises(ConfigurationError, match="not served yet"):
@@ -50,7 +50,7 @@ def test_every_row_can_be_used_or_says_why_not(preset):
     ],
 )
 def test_a_variable_overrides_the_address(name, environ, endpoint):
-    """M138, M201: <PROVIDER>_BASE_URL, and OLLAMA_HOST."""
+    """<PROVIDER>_BASE_URL, and OLLAMA_HOST."""
     assert address(merged({})[name], environ) == endpoint
 
 

@@ -121,7 +121,7 @@ def found(body, names):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_each_provider_is_sent_what_its_row_says(name):
-    """M144 M145 M146."""
+    """M144 M145 M215: Groq, xAI, Ollama and Mistral among them."""
     row = ROWS[name]
     body = json.loads(Client.from_env({}).body(f"{name}/{row.model}", REQUEST))
     ids = found(body.get("messages", body.get("input")) or body["contents"], {"call_id"})
@@ -140,7 +140,7 @@ def test_each_provider_is_sent_what_its_row_says(name):
 
 @pytest.mark.parametrize(("name", "kept"), [("kimi", ""), ("deepseek", ""), ("groq", None)])
 def test_an_answer_without_thinking_says_so_where_its_host_wants_that(name, kept):
-    """M146: an empty reasoning_content goes back, or calls are refused."""
+    """An empty reasoning_content goes back, or calls are refused."""
     body = json.loads(Client.from_env({}).body(f"{name}/m", REQUEST))
     (answer,) = (one for one in body["messages"] if one["role"] == "assistant")
     assert answer.get("reasoning_content") == kept

@@ -74,8 +74,8 @@ async def test_no_repr_of_what_holds_a_key_shows_it(wire):
     ready = prepared(preset, {}, lambda *_: KEY)
     made = make(preset, {}, lambda *_: KEY)
     client = Client({"one": made})
-    inside = [value for one in (made, made._channel) for value in vars(one).values()]
-    assert KEY not in repr([ready, made, client, made._channel._connection._route, *inside])
+    inside = [value for one in (made, made._transport) for value in vars(one).values()]
+    assert KEY not in repr([ready, made, client, made._transport._connection._route, *inside])
 
 
 @pytest.mark.parametrize(

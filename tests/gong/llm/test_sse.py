@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.providers.sse import Events
+from gong.llm.providers.sse import EventParser
 
 DECODER = Path(__file__).parents[3].parent / "shared/corpus/sse/decoder.jsonl"
 
@@ -18,7 +18,7 @@ def cut(stream, places):
 
 
 def data_of(pieces):
-    events = Events()
+    events = EventParser(1_000_000)
     return [data for piece in pieces for data in events.feed(piece)]
 
 

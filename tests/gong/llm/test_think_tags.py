@@ -14,7 +14,7 @@ from tests.gong.llm.wire_server import Reply
 def told(pieces):
     """Return the thoughts and the words in a text that comes in pieces."""
     tags = ThinkTags()
-    said = [one for piece in pieces for one in tags.feed(piece)] + [*tags.rest()]
+    said = [one for piece in pieces for one in tags.feed(piece)] + [*tags.flush_rest()]
     kinds = [kind for kind, _ in said]
     assert kinds == sorted(kinds, reverse=True), "thoughts come before words"
     return tuple(

@@ -18,7 +18,7 @@ NOWHERE = {"TIKTOKEN_CACHE_DIR": "/nonexistent"}
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_an_estimate_is_less_than_a_fifth_off(kind):
-    """M159: English, Chinese, code and JSON, against the real tokenizer."""
+    """M159 J12-1.1: English, Chinese, code and JSON, against the real tokenizer."""
     pytest.importorskip("bpe_openai", reason="no tokenizer here")
     exact = count(TEXTS[kind], "gpt-5", NOWHERE)
     assert exact.exact
@@ -40,6 +40,7 @@ def test_a_model_without_an_open_tokenizer_is_estimated(model):
 
 
 def test_nothing_is_no_tokens_and_more_text_is_never_fewer():
+    """J12-1.2"""
     assert estimate("") == 0
     sizes = [estimate(ENGLISH[:end]) for end in range(0, len(ENGLISH), 97)]
     assert sizes == sorted(sizes)

@@ -1,19 +1,19 @@
 import pytest
 
-from gong.llm.passages import (
+from gong.llm.offline.sentences import (
     PINNED,
-    clipped,
+    clip_text,
+    extract_key_words,
+    find_remembered_fact,
     is_question,
-    key_words,
-    remembered,
-    sentences,
-    weight,
+    split_sentences,
+    weigh_sentence,
 )
 
 
 def test_sentences_end_at_stops_and_lines_but_not_at_abbreviations():
     text = "Use v1.2 of it. Ask e.g. Dr. Who!  Why? yes\n- a point\n2. 用 Redis。不要推送！好"
-    assert [*sentences(text)] == [
+    assert [*split_sentences(text)] == [
         *("Use v1.2 of it.", "Ask e.g. Dr. Who!", "Why?", "yes"),
         *("a point", "用 Redis。", "不要推送！", "好"),
     ]
@@ -36,7 +36,7 @@ def test_sentences_end_at_stops_and_lines_but_not_at_abbreviations():
     ],
 )
 def test_a_wish_to_have_something_remembered_is_known(text, fact):
-    assert remembered(text) == fact
+    assert find_remembered_fact(text) == fact
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_wish_to_have_something_remembered_is_known(text, fact):
 )
 def test_questions_are_known_with_and_without_a_mark(text):
     assert is_question(text)
-    assert weight(text) == 0
+    assert weigh_sentence(text) == 0
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_questions_are_known_with_and_without_a_mark(text):
 )
 def test_statements_are_no_questions(text):
     assert not is_question(text)
-    assert weight(text) > 0
+    assert weigh_sentence(text) > 0
 
 
 def test_facts_weigh_more_the_more_they_say():
@@ -69,28 +69,28 @@ def test_facts_weigh_more_the_more_they_say():
         *("read a.txt", "Fine by all of us.", "We deploy on Thursdays.", "The port is 8143."),
         *("The manager is called Ingrid.", "Never push to main.", "Remember the port."),
     ]
-    weights = [weight(text) for text in rising]
+    weights = [weigh_sentence(text) for text in rising]
     assert weights == sorted(weights)
     assert (weights[0], weights[-1]) == (0, PINNED)
 
 
 @pytest.mark.parametrize("text", ["Test 4 is red.", "Release 2 is on Friday.", "build no = 7"])
 def test_a_noun_that_could_be_an_order_states_something(text):
-    assert weight(text) >= 2
+    assert weigh_sentence(text) >= 2
 
 
 @pytest.mark.parametrize(
     "text", ["check what is in a.txt", "list the files that are red", "修复它"]
 )
 def test_orders_state_nothing(text):
-    assert weight(text) == 0
+    assert weigh_sentence(text) == 0
 
 
 def test_words_of_one_meaning_have_one_form():
-    assert key_words("Who listens on the ports?") == key_words("listening port")
-    assert key_words("数据库的端口是什么") == ("数据", "据库", "端口")
+    assert extract_key_words("Who listens on the ports?") == extract_key_words("listening port")
+    assert extract_key_words("数据库的端口是什么") == ("数据", "据库", "端口")
 
 
 def test_a_long_text_is_cut_in_the_middle():
-    assert clipped("a  b\nc", 9) == "a b c"
-    assert clipped("x" * 20 + "y" * 20, 11) == "xxxx … yyyy"
+    assert clip_text("a  b\nc", 9) == "a b c"
+    assert clip_text("x" * 20 + "y" * 20, 11) == "xxxx … yyyy"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Patience:
+class IdleTimeout:
     """For one wait at a time; to be closed when no more come."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Patience:
         self._task, self._until = task, self._loop.time() + seconds
         self._is_over = False
         if self._timer is None or self._timer.when() > self._until:
-            self._set()
+            self._set_timer()
         try:
             return await awaitable
         except asyncio.CancelledError:
@@ -49,16 +49,16 @@ class Patience:
             self._timer.cancel()
             self._timer = None
 
-    def _set(self) -> None:
+    def _set_timer(self) -> None:
         self.close()
-        self._timer = self._loop.call_at(self._until, self._ring)
+        self._timer = self._loop.call_at(self._until, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         if self._task is None:
             return
         if self._loop.time() < self._until:
-            self._set()
+            self._set_timer()
             return
         self._is_over = True
         self._task.cancel()

@@ -1,6 +1,6 @@
-"""A summary made by rules, without any model, and the transcript a summariser is shown: pure.
+"""A summary of a transcript, made by rules and without any model: pure.
 
-It stands in where a model fails, and it is how the offline model answers a summariser's request.
+It is used where a model fails, and it is the offline model's answer to a summariser's request.
 What was said is quoted, never put in other words; the user's requests word for word and the files
 are not its job (`gong.context.summary` puts them in).
 """
@@ -16,60 +16,48 @@ from msgspec.structs import replace
 from tape.entries import Summary
 from tape.summaries import summary_text
 
-from . import sections
-from .facts import chosen, error, facts
-from .passages import clipped, is_question, remembered, sentences
-from .transcript import FAILED, FOCUS, LENGTH, SUMMARISER, Piece, focus_of, length_of, read, written
+from .facts import choose_facts, collect_facts, find_errors
+from .markdown import parse_summary
+from .sentences import clip_text, find_remembered_fact, is_question, split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "FAILED",
-    "FOCUS",
-    "LENGTH",
-    "LIMIT",
-    "SUMMARISER",
-    "Piece",
-    "bounded",
-    "digest",
-    "focus_of",
-    "length_of",
-    "read",
-    "written",
-]
+    from ..transcript import TranscriptPiece
 
 LIMIT = 6_000
 """Characters a summary made by rules may have, as Markdown."""
 
 
-def digest(pieces: Iterable[Piece], focus: str = "", limit: int = LIMIT) -> Summary:
+def summarize_pieces(
+    pieces: Iterable[TranscriptPiece], focus: str = "", limit: int = LIMIT
+) -> Summary:
     """Return what pieces say, in at most `limit` characters of Markdown.
 
     An earlier summary among them is carried on. When room is short the oldest outcomes are joined
     first, then the facts that weigh least go; what was to be remembered goes last.
     """
     pieces = tuple(pieces)
-    earlier = _earlier(pieces)
-    turns = _turns(pieces)
-    kept = chosen(facts(pieces, earlier, focus), limit)
-    done, blocked, under_way = _outcomes(earlier, turns, limit)
+    earlier = _merge_earlier(pieces)
+    turns = _split_turns(pieces)
+    kept = choose_facts(collect_facts(pieces, earlier, focus), limit)
+    done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
     summary = Summary(
-        goal=_goal(earlier, turns, limit),
+        goal=_choose_goal(earlier, turns, limit),
         constraints=tuple(fact.text for fact in kept if fact.field == "constraints"),
         in_progress=under_way,
         blocked=blocked,
         decisions=tuple(fact.text for fact in kept if fact.field == "decisions"),
-        next_steps=_next_steps(earlier, turns, under_way, limit),
+        next_steps=_find_next_steps(earlier, turns, under_way, limit),
         critical_context=tuple(fact.text for fact in kept if fact.field == "critical_context"),
     )
-    return _bounded(_with_done(summary, done, limit), limit)
+    return _drop_oldest_points(_add_done(summary, done, limit), limit)
 
 
-def _earlier(pieces: Iterable[Piece]) -> Summary:
+def _merge_earlier(pieces: Iterable[TranscriptPiece]) -> Summary:
     """Return what the earlier summaries say, the goal of the first that has one."""
     whole = Summary()
-    for said in (sections.parse(piece.text) for piece in pieces if piece.role == "summary"):
+    for said in (parse_summary(piece.text) for piece in pieces if piece.role == "summary"):
         fields = {
             name: (*getattr(whole, name), *getattr(said, name))
             for name in Summary.__struct_fields__
@@ -88,7 +76,7 @@ class _Turn(NamedTuple):
     """First line of the error that is the last word, if one is."""
 
 
-def _turns(pieces: Iterable[Piece]) -> list[_Turn]:
+def _split_turns(pieces: Iterable[TranscriptPiece]) -> list[_Turn]:
     turns: list[_Turn] = []
     for piece in pieces:
         if piece.role == "summary" or not piece.text.strip():
@@ -104,14 +92,14 @@ def _turns(pieces: Iterable[Piece]) -> list[_Turn]:
             turn.answers.append(piece.text)
         else:
             turn.answers.clear()  # words before a call are no outcome
-            turn.failure.extend(error(piece))
+            turn.failure.extend(find_errors(piece))
     return turns
 
 
-def _goal(earlier: Summary, turns: Sequence[_Turn], limit: int) -> str:
+def _choose_goal(earlier: Summary, turns: Sequence[_Turn], limit: int) -> str:
     first = next((turn.request for turn in turns if turn.request), "")
     goal = earlier.goal or first or (turns and "Go on with the work under way.") or ""
-    return clipped(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12)
+    return clip_text(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12)
 
 
 _FAILURE = re.compile(
@@ -123,36 +111,36 @@ _RECENT = 6
 """Turns whose failures may still stand in the way."""
 
 
-def _outcomes(
+def _collect_outcomes(
     earlier: Summary, turns: Sequence[_Turn], limit: int
 ) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
     """Return what is done, what is blocked and what is under way, each oldest first."""
     done, blocked, under_way = [*earlier.done], [*earlier.blocked], [*earlier.in_progress]
     for number, turn in enumerate(turns, 1):
-        request = _brief(turn.request or next(iter(under_way), "the work under way"))
+        request = _shorten_request(turn.request or next(iter(under_way), "the work under way"))
         last = number == len(turns)
         failure = turn.failure or [
-            words for words in _last_words(turn.answers) if _FAILURE.search(words)
+            words for words in _find_last_words(turn.answers) if _FAILURE.search(words)
         ]
         blocked = [item for item in blocked if not item.startswith(f"{request} → ")]
         if failure and number > len(turns) - _RECENT:
-            blocked.append(f"{request} → {clipped(failure[0], 160)}")
+            blocked.append(f"{request} → {clip_text(failure[0], 160)}")
         if turn.answers:
             under_way = []
-            done.append(f"{request} → {clipped(_last_words(turn.answers)[0], 140)}")
+            done.append(f"{request} → {clip_text(_find_last_words(turn.answers)[0], 140)}")
         elif last:
-            under_way = [clipped(turn.request or request, limit // 16)]
-    return done, tuple(clipped(item, limit // 25) for item in blocked[-4:]), tuple(under_way[-2:])
+            under_way = [clip_text(turn.request or request, limit // 16)]
+    return done, tuple(clip_text(item, limit // 25) for item in blocked[-4:]), tuple(under_way[-2:])
 
 
-def _last_words(answers: Sequence[str]) -> list[str]:
+def _find_last_words(answers: Sequence[str]) -> list[str]:
     """Return the last sentence of the newest answer, in a list; none when there is no answer."""
-    said = [*sentences(answers[-1])] if answers else []
+    said = [*split_sentences(answers[-1])] if answers else []
     return said[-1:] or (["answered"] if answers else [])
 
 
-def _brief(request: str) -> str:
-    return clipped(request, 70)
+def _shorten_request(request: str) -> str:
+    return clip_text(request, 70)
 
 
 _NEXT = re.compile(
@@ -162,25 +150,27 @@ _NEXT = re.compile(
 )
 
 
-def _next_steps(
+def _find_next_steps(
     earlier: Summary, turns: Sequence[_Turn], under_way: Sequence[str], limit: int
 ) -> tuple[str, ...]:
     said = [
         sentence
         for turn in turns[-_RECENT:]
         for text in (turn.request or "", *turn.answers[-1:])
-        for sentence in sentences(text)
-        if _NEXT.search(sentence) and not is_question(sentence) and remembered(sentence) is None
+        for sentence in split_sentences(text)
+        if _NEXT.search(sentence)
+        and not is_question(sentence)
+        and find_remembered_fact(sentence) is None
     ]
     steps = [*(earlier.next_steps if not said else ()), *said, *(f"Finish: {x}" for x in under_way)]
-    return tuple(clipped(step, limit // 40) for step in [*dict.fromkeys(steps)][-3:])
+    return tuple(clip_text(step, limit // 40) for step in [*dict.fromkeys(steps)][-3:])
 
 
 _MOST_DONE = 40
 _JOINED = re.compile(r"Earlier, (\d+) requests?: (.*)\Z", re.DOTALL)
 
 
-def _with_done(summary: Summary, done: list[str], limit: int) -> Summary:
+def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
     """Put in what is done, as far as there is room: the oldest is joined into one line."""
     count = 0
     briefs: list[str] = []
@@ -190,7 +180,7 @@ def _with_done(summary: Summary, done: list[str], limit: int) -> Summary:
     room = limit - len(summary_text(summary)) - limit // 15 - len("\n\n## Done\n")
     kept: list[str] = []
     for item in reversed(done):
-        text = clipped(item, max(limit // 25, 60))
+        text = clip_text(item, max(limit // 25, 60))
         if len(text) + 3 > room or len(kept) == _MOST_DONE:
             break
         room -= len(text) + 3
@@ -198,12 +188,12 @@ def _with_done(summary: Summary, done: list[str], limit: int) -> Summary:
     older = done[: len(done) - len(kept)]
     if count or older:
         count += len(older)
-        briefs += [clipped(item.split(" → ")[0], 40) for item in older]
-        kept.append(_joined(count, briefs, max(limit // 15 - 3, 40)))
+        briefs += [clip_text(item.split(" → ")[0], 40) for item in older]
+        kept.append(_join_briefs(count, briefs, max(limit // 15 - 3, 40)))
     return replace(summary, done=tuple(reversed(kept)))
 
 
-def _joined(count: int, briefs: Sequence[str], longest: int) -> str:
+def _join_briefs(count: int, briefs: Sequence[str], longest: int) -> str:
     """Return one line for many requests: how many, and what the first of them were."""
     line = f"Earlier, {count} request{'s' * (count != 1)}: {briefs[0]}"[: longest - 2]
     for brief in briefs[1:]:
@@ -213,22 +203,22 @@ def _joined(count: int, briefs: Sequence[str], longest: int) -> str:
     return line
 
 
-def bounded(summary: Summary, limit: int) -> Summary:
+def limit_summary(summary: Summary, limit: int) -> Summary:
     """Return a model's summary with at most about `limit` characters: the oldest points go first.
 
     A single point takes a quarter of them at most.
     """
     fields = {
-        name: tuple(clipped(item, max(limit // 4, 60)) for item in getattr(summary, name))
+        name: tuple(clip_text(item, max(limit // 4, 60)) for item in getattr(summary, name))
         for name in Summary.__struct_fields__
         if name != "goal"
     }
-    return _bounded(
-        replace(summary, goal=clipped(summary.goal, max(limit // 4, 60)), **fields), limit
+    return _drop_oldest_points(
+        replace(summary, goal=clip_text(summary.goal, max(limit // 4, 60)), **fields), limit
     )
 
 
-def _bounded(summary: Summary, limit: int) -> Summary:
+def _drop_oldest_points(summary: Summary, limit: int) -> Summary:
     """Return a summary of at most `limit` characters, if that is possible at all."""
     for name in (
         *("done", "next_steps", "decisions", "blocked"),

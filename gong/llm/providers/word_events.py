@@ -34,53 +34,55 @@ _WORD = re.compile(r"\s*\S+|\s+")
 _ARGUMENTS_PIECE = 16
 
 
-def text_events(index: int, text: str, size: int | None = None) -> Iterator[StreamEvent]:
+def iter_text_events(index: int, text: str, size: int | None = None) -> Iterator[StreamEvent]:
     """Yield the events of a text block, word by word or `size` characters at a time."""
     yield TextStart(index)
-    for piece in _pieces(text, size):
+    for piece in _split_pieces(text, size):
         yield TextDelta(index, piece)
     yield TextEnd(index)
 
 
-def thinking_events(index: int, text: str, size: int | None = None) -> Iterator[StreamEvent]:
+def iter_thinking_events(index: int, text: str, size: int | None = None) -> Iterator[StreamEvent]:
     """Yield the events of a thinking block."""
     yield ReasoningStart(index)
-    for piece in _pieces(text, size):
+    for piece in _split_pieces(text, size):
         yield ReasoningDelta(index, piece)
     yield ReasoningEnd(index)
 
 
-def call_events(
+def iter_call_events(
     index: int, name: str, provider_id: str, arguments: str, size: int | None = None
 ) -> Iterator[StreamEvent]:
     """Yield the events of a tool call; `arguments` is its JSON text."""
     yield ToolCallStart(index, name, provider_id)
-    for piece in _pieces(arguments, size or _ARGUMENTS_PIECE):
+    for piece in _split_pieces(arguments, size or _ARGUMENTS_PIECE):
         yield ToolCallDelta(index, piece)
     yield ToolCallEnd(index)
 
 
-def usage(request: Request, answer: Iterable[str]) -> Usage:
+def count_usage(request: Request, answer: Iterable[str]) -> Usage:
     """Return what a call costs when a word is a token; `answer` is the texts sent back."""
-    asked = _words(request.system) + sum(
-        _words(_said(block)) for message in request.messages for block in message.content
+    asked = _count_words(request.system) + sum(
+        _count_words(_get_block_text(block))
+        for message in request.messages
+        for block in message.content
     )
-    answered = sum(_words(text) for text in answer)
+    answered = sum(_count_words(text) for text in answer)
     return Usage(input=asked, output=answered, total=asked + answered)
 
 
-def _pieces(text: str, size: int | None) -> list[str]:
+def _split_pieces(text: str, size: int | None) -> list[str]:
     """Return `text` in parts that joined are the text again."""
     if size is None:
         return _WORD.findall(text)
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return len(text.split())
 
 
-def _said(block: Block) -> str:
+def _get_block_text(block: Block) -> str:
     match block:
         case Text() | Thinking():
             return block.text

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from gong.llm.providers.patience import Patience
+from gong.llm.providers.idle_timeout import IdleTimeout
 
 
 @pytest.fixture
 async def patience():
-    made = Patience()
+    made = IdleTimeout()
     yield made
     made.close()
 
@@ -24,17 +24,17 @@ async def test_what_comes_in_time_is_returned(patience):
 async def test_what_comes_too_late_is_not_waited_for(patience):
     began = asyncio.get_running_loop().time()
     with pytest.raises(TimeoutError):
-        await patience.wait(soon(5), 0.05)
-    assert asyncio.get_running_loop().time() - began < 2
+        await patience.wait(soon(900), 0.05)
+    assert asyncio.get_running_loop().time() - began < 600
     assert asyncio.current_task().cancelling() == 0
-    assert await patience.wait(soon(0), 0.5) == "here"
+    assert await patience.wait(soon(0), 60) == "here"
 
 
 async def test_every_wait_has_its_own_time(patience):
     """A long wait before, waits that together last longer, and time between them do not count."""
     assert await patience.wait(soon(0), 60) == "here"
     for _ in range(4):
-        assert await patience.wait(soon(0.03), 0.1) == "here"
+        assert await patience.wait(soon(0.4), 1.5) == "here"
     await asyncio.sleep(0.15)
     with pytest.raises(TimeoutError):
         await patience.wait(soon(5), 0.05)

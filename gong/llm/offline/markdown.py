@@ -51,19 +51,19 @@ _NOTHING = re.compile(
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
-def parse(markdown: str) -> Summary:
+def parse_summary(markdown: str) -> Summary:
     """Return what a summary in Markdown says, field by field; a goal is empty where it has none."""
-    reader = _Reader()
-    lines = _unfenced(markdown)
-    fenced = _fenced(lines)
+    reader = _SummaryReader()
+    lines = _strip_fence(markdown)
+    fenced = _find_fenced_lines(lines)
     for number, line in enumerate(lines):
-        reader.read(line, literal=number in fenced)
-    return reader.summary()
+        reader.read_line(line, literal=number in fenced)
+    return reader.build_summary()
 
 
 def is_heading(line: str) -> bool:
     """Tell whether a line would begin a section, or a part of one."""
-    return _heading(line) is not None
+    return _parse_heading(line) is not None
 
 
 class _Heading(NamedTuple):
@@ -74,54 +74,54 @@ class _Heading(NamedTuple):
     rest: str = ""
 
 
-def _heading(line: str) -> _Heading | None:
+def _parse_heading(line: str) -> _Heading | None:
     if found := _HASHES.match(line):
-        return _Heading(_field(found["title"]), len(found[1]))
+        return _Heading(_find_field(found["title"]), len(found[1]))
     if found := _BOLD.match(line):
-        name = _field(found["title"])
+        name = _find_field(found["title"])
         return _Heading(name, _LOWEST, found["rest"].strip()) if name else None
     bullet = _BULLET.match(line)
     found = _PLAIN.match(line) if bullet is None or line.lstrip()[0].isdigit() else None
-    name = _field(found["title"]) if found else None
+    name = _find_field(found["title"]) if found else None
     return _Heading(name, _LOWEST, ((found and found["rest"]) or "").strip()) if name else None
 
 
-def _field(title: str) -> str | None:
+def _find_field(title: str) -> str | None:
     """Return the field a title stands for, however it is numbered, marked or spelt."""
     plain = re.sub(r"\A\W*\d{1,2}[.)、]\s*", "", title.lower())
     plain = re.sub(r"[’']", "'", plain).replace("&", " and ")
-    whole = _known(plain)
-    return whole or _known(re.split(r"[:：/–—-]", plain.rstrip(":： *_"))[-1])
+    whole = _look_up_title(plain)
+    return whole or _look_up_title(re.split(r"[:：/–—-]", plain.rstrip(":： *_"))[-1])
 
 
-def _known(title: str) -> str | None:
+def _look_up_title(title: str) -> str | None:
     words = " ".join(re.sub(r"[^\w']|_", " ", title).split())
     return _FIELDS.get(words) or _FIELDS.get(re.sub(r"[与和及的\s]", "", words))
 
 
-def _unfenced(markdown: str) -> list[str]:
+def _strip_fence(markdown: str) -> list[str]:
     """Return the lines without a code fence that stands round all of them."""
     lines = markdown.strip().replace("\r\n", "\n").split("\n")
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
-    headings = [number for number, line in enumerate(lines) if _heading(line)]
+    headings = [number for number, line in enumerate(lines) if _parse_heading(line)]
     if len(fences) > 1 and headings and fences[0] < headings[0] and fences[-1] > headings[-1]:
         return lines[fences[0] + 1 : fences[-1]]
-    return [line for n, line in enumerate(lines) if not _announces(line, n, headings)]
+    return [line for n, line in enumerate(lines) if not _is_announcement(line, n, headings)]
 
 
-def _announces(line: str, number: int, headings: list[int]) -> bool:
+def _is_announcement(line: str, number: int, headings: list[int]) -> bool:
     """Tell whether a line before the first heading only says that a summary follows."""
     return bool(headings) and number < headings[0] and line.rstrip().endswith((":", "："))
 
 
-def _fenced(lines: list[str]) -> set[int]:
+def _find_fenced_lines(lines: list[str]) -> set[int]:
     """Return the numbers of the lines of code blocks, fences included."""
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
     pairs = zip(fences[::2], fences[1::2], strict=False)
     return {number for begin, end in pairs for number in range(begin, end + 1)}
 
 
-class _Reader:
+class _SummaryReader:
     """Reads line by line; `field` is where items go."""
 
     def __init__(self) -> None:
@@ -135,25 +135,25 @@ class _Reader:
         self.open = False
         """The next line may go on with the newest item."""
 
-    def read(self, line: str, *, literal: bool) -> None:
+    def read_line(self, line: str, *, literal: bool) -> None:
         if literal:
-            self._continue(line.rstrip())
+            self._continue_item(line.rstrip())
         elif not line.strip():
             self.open = self.open and self.field == "goal"
-        elif heading := _heading(line):
-            self._begin(heading)
+        elif heading := _parse_heading(line):
+            self._begin_section(heading)
         elif _RULE.match(line):
             self.open = False
         elif self.field == "goal":
-            self._continue(line.strip())
+            self._continue_item(line.strip())
         elif found := _BULLET.match(line):
-            self._bullet(line, len(found["indent"]), found["text"].strip())
+            self._add_bullet(line, len(found["indent"]), found["text"].strip())
         elif self.open or (line[:1].isspace() and self.items[self.field]):
-            self._continue(line.strip())
+            self._continue_item(line.strip())
         else:
-            self._add(line.strip())
+            self._add_item(line.strip())
 
-    def _begin(self, heading: _Heading) -> None:
+    def _begin_section(self, heading: _Heading) -> None:
         if heading.name is None and heading.level > self.level > 0:
             self.open = False
             return  # a heading inside a section
@@ -161,30 +161,30 @@ class _Reader:
         self.level, self.indent, self.open = heading.level, None, False
         self.parted = self.field == "progress"
         if heading.rest:
-            self._add(heading.rest)
+            self._add_item(heading.rest)
 
-    def _bullet(self, line: str, indent: int, text: str) -> None:
-        inner = _heading(text) if self.parted else None
+    def _add_bullet(self, line: str, indent: int, text: str) -> None:
+        inner = _parse_heading(text) if self.parted else None
         if inner is not None and inner.name:
             self.field, self.indent, self.open = inner.name, None, False
             if inner.rest:
-                self._add(inner.rest)
+                self._add_item(inner.rest)
             return
         if self.indent is None:
             self.indent = indent
         if indent > self.indent + 1 and self.items[self.field]:
-            self._continue(line.strip())
+            self._continue_item(line.strip())
         else:
-            self._add(text)
+            self._add_item(text)
 
-    def _continue(self, line: str) -> None:
+    def _continue_item(self, line: str) -> None:
         items = self.items[self.field]
         if items:
             items[-1] += f"\n{line}"
         else:
-            self._add(line)
+            self._add_item(line)
 
-    def _add(self, text: str) -> None:
+    def _add_item(self, text: str) -> None:
         self.open = True
         name = self.field
         if name == "progress":
@@ -193,7 +193,7 @@ class _Reader:
             text = text[box.end() :] if box else text
         self.items[name].append(text)
 
-    def summary(self) -> Summary:
+    def build_summary(self) -> Summary:
         kept = {
             name: tuple(item.rstrip() for item in items if not _NOTHING.match(item.strip()))
             for name, items in self.items.items()

@@ -12,10 +12,10 @@ from tape.formats.wire import encoded
 if TYPE_CHECKING:
     from ..presets import Preset
     from ..types import Request
-    from .values import WireObject
+    from .json_values import WireObject
 
 
-def with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
+def encode_with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
     """Return fields as JSON, with an array after them unless they have one of this name.
 
     A long history is copied just once: beginning and end go to its outermost elements.
@@ -29,7 +29,9 @@ def with_array(fields: WireObject, name: bytes, elements: list[bytes]) -> bytes:
     return b",".join(pieces)
 
 
-def left_out(preset: Preset, request: Request, **sent: tuple[bool, str]) -> tuple[str, ...]:
+def list_unsent_fields(
+    preset: Preset, request: Request, **sent: tuple[bool, str]
+) -> tuple[str, ...]:
     """Return a warning for each field of the request that has a value and was not sent.
 
     `sent` gives for a field's name whether it was, and why it is not.
@@ -41,7 +43,7 @@ def left_out(preset: Preset, request: Request, **sent: tuple[bool, str]) -> tupl
     )
 
 
-def options(request: Request) -> WireObject:
+def parse_options(request: Request) -> WireObject:
     """Return the request's own options; raises MsgspecError when they are no JSON object."""
     given = request.options
     return {} if given == NO_JSON else msgspec.json.decode(given, type=dict[str, Any])

@@ -14,20 +14,20 @@ from msgspec import Struct
 
 from tape.blocks import text_of
 
-from .memory import HELP_BEGINS, SEARCHER, from_search, nothing
+from .memory import HELP_BEGINS, SEARCHER, answer_from_search, report_nothing_found
 from .steps import (
-    List,
-    Puzzle,
-    Read,
-    Recall,
-    Remember,
-    Replace,
-    Run,
-    Search,
+    ListStep,
+    PuzzleStep,
+    ReadStep,
+    RecallStep,
+    RememberStep,
+    ReplaceStep,
+    RunStep,
+    SearchStep,
     Step,
-    Summarised,
-    Think,
-    Write,
+    SummarizedStep,
+    ThinkStep,
+    WriteStep,
 )
 
 if TYPE_CHECKING:
@@ -73,40 +73,42 @@ class _Output(Struct, frozen=True):
     """Whether `lines` begin with its first."""
 
 
-class Call(Struct, frozen=True):
+class PlannedCall(Struct, frozen=True):
     """A tool and the arguments it is to get."""
 
     name: str
     args: dict[str, str]
 
 
-def call_for(step: Step, tools: frozenset[str]) -> Call | None:
+def plan_call(step: Step, tools: frozenset[str]) -> PlannedCall | None:
     """Return the call that does `step` with these tools; None where none of them can."""
-    call = _wanted(step, tools)
+    call = _build_call(step, tools)
     return call if call and call.name in tools else None
 
 
-def next_move(
+def plan_next_call(
     steps: Iterable[Step], tools: frozenset[str], done: int
-) -> tuple[tuple[Think, ...], Call | None]:
+) -> tuple[tuple[ThinkStep, ...], PlannedCall | None]:
     """Return what to think of now and which call comes after `done` calls; None at the end."""
-    thoughts: tuple[Think, ...] = ()
+    thoughts: tuple[ThinkStep, ...] = ()
     for step in steps:
-        if isinstance(step, Think):
+        if isinstance(step, ThinkStep):
             thoughts += (step,)
-        elif call := call_for(step, tools):
+        elif call := plan_call(step, tools):
             if not done:
                 return thoughts, call
             thoughts, done = (), done - 1
     return thoughts, None
 
 
-def left(steps: Sequence[Step], tools: frozenset[str], made: Sequence[Call]) -> tuple[Step, ...]:
+def list_remaining_steps(
+    steps: Sequence[Step], tools: frozenset[str], made: Sequence[PlannedCall]
+) -> tuple[Step, ...]:
     """Return the steps from the first of the calls that were made on; none where they do not fit.
 
     So a request is gone on with whose first results a summary has replaced.
     """
-    calls = [(place, call_for(step, tools)) for place, step in enumerate(steps)]
+    calls = [(place, plan_call(step, tools)) for place, step in enumerate(steps)]
     wanted = [(place, call) for place, call in calls if call]
     for begin, (place, _) in enumerate(wanted):
         if made and [call for _, call in wanted[begin : begin + len(made)]] == [*made]:
@@ -114,111 +116,113 @@ def left(steps: Sequence[Step], tools: frozenset[str], made: Sequence[Call]) -> 
     return ()
 
 
-def report(steps: Sequence[Step], tools: frozenset[str], results: Iterable[Message]) -> str:
+def report_results(steps: Sequence[Step], tools: frozenset[str], results: Iterable[Message]) -> str:
     """Return what came back, a sentence or two for each step; HELP when nothing was understood."""
-    if all(isinstance(step, Puzzle) for step in steps):
+    if all(isinstance(step, PuzzleStep) for step in steps):
         return HELP
-    return "\n".join(_sentences(steps, tools, iter(results)))
+    return "\n".join(_iter_sentences(steps, tools, iter(results)))
 
 
-def _wanted(step: Step, tools: frozenset[str]) -> Call | None:
-    call: Call | None
+def _build_call(step: Step, tools: frozenset[str]) -> PlannedCall | None:
+    call: PlannedCall | None
     match step:
-        case Read():
-            call = Call("read", {"path": step.path})
-        case List():
-            call = Call("ls", {"path": step.path})
-        case Search():
-            call = _search(step, tools)
-        case Run():
-            call = Call("bash", {"command": step.command})
-        case Write():
-            call = Call("write", {"path": step.path, "content": step.content})
-        case Replace():
+        case ReadStep():
+            call = PlannedCall("read", {"path": step.path})
+        case ListStep():
+            call = PlannedCall("ls", {"path": step.path})
+        case SearchStep():
+            call = _build_search(step, tools)
+        case RunStep():
+            call = PlannedCall("bash", {"command": step.command})
+        case WriteStep():
+            call = PlannedCall("write", {"path": step.path, "content": step.content})
+        case ReplaceStep():
             args = {"path": step.path, "oldText": step.old, "newText": step.new}
-            call = Call("edit", args)
-        case Recall(answer=None):
-            call = Call(SEARCHER, {"query": step.words})
-        case Think() | Puzzle() | Remember() | Recall() | Summarised():
+            call = PlannedCall("edit", args)
+        case RecallStep(answer=None):
+            call = PlannedCall(SEARCHER, {"query": step.words})
+        case ThinkStep() | PuzzleStep() | RememberStep() | RecallStep() | SummarizedStep():
             call = None
         case _:
             assert_never(step)
     return call
 
 
-def _search(step: Search, tools: frozenset[str]) -> Call:
+def _build_search(step: SearchStep, tools: frozenset[str]) -> PlannedCall:
     if "grep" in tools:
-        return Call("grep", {"pattern": step.pattern, "path": step.path})
+        return PlannedCall("grep", {"pattern": step.pattern, "path": step.path})
     words = ("grep", "-rnI", "--", step.pattern, step.path)
-    return Call("bash", {"command": shlex.join(words)})
+    return PlannedCall("bash", {"command": shlex.join(words)})
 
 
-def _sentences(
+def _iter_sentences(
     steps: Iterable[Step], tools: frozenset[str], results: Iterator[Message]
 ) -> Iterator[str]:
     for step in steps:
-        if isinstance(step, Think):
+        if isinstance(step, ThinkStep):
             yield f"I thought about {step.about}." if step.about else "I thought."
-        elif isinstance(step, Summarised):
+        elif isinstance(step, SummarizedStep):
             yield "I go on from the summary: what is left of the request is to be asked anew."
-        elif isinstance(step, Remember):
-            yield f"Noted: {_clipped(step.fact, _LONG)}"
-        elif isinstance(step, Recall) and not (SEARCHER in tools and step.answer is None):
-            yield step.answer or nothing(step.question)
-        elif isinstance(step, Puzzle):
-            yield f"I did not understand “{_clipped(step.text, _SHORT)}”."
-        elif call := call_for(step, tools):
-            yield _outcome(step, call, next(results, None))
+        elif isinstance(step, RememberStep):
+            yield f"Noted: {_clip_text(step.fact, _LONG)}"
+        elif isinstance(step, RecallStep) and not (SEARCHER in tools and step.answer is None):
+            yield step.answer or report_nothing_found(step.question)
+        elif isinstance(step, PuzzleStep):
+            yield f"I did not understand “{_clip_text(step.text, _SHORT)}”."
+        elif call := plan_call(step, tools):
+            yield _report_outcome(step, call, next(results, None))
         else:
-            yield _missing_tool(step)
+            yield _report_missing_tool(step)
 
 
-def _missing_tool(step: Step) -> str:
-    wanted = _wanted(step, frozenset())
+def _report_missing_tool(step: Step) -> str:
+    wanted = _build_call(step, frozenset())
     assert wanted is not None, "only steps that need a tool can lack one"
     words = " ".join(wanted.args.values())
     return (
-        f"I could not call {wanted.name} ({_clipped(words, _SHORT)}): there is no such tool here."
+        f"I could not call {wanted.name} ({_clip_text(words, _SHORT)}): there is no such tool here."
     )
 
 
-def _outcome(step: Step, call: Call, result: Message | None) -> str:
+def _report_outcome(step: Step, call: PlannedCall, result: Message | None) -> str:
     if result is None:
         return f"{call.name} gave no result."
     text = text_of(result.content)
-    if isinstance(step, Search) and _NO_MATCH.match(text):
+    if isinstance(step, SearchStep) and _NO_MATCH.match(text):
         text = ""  # grep answers 1 when nothing matches, which is no failure
     elif result.is_error:
-        return f"{call.name} failed: {_clipped(text, _LONG) or 'it did not say why'}"
-    return _success(step, text)
+        return f"{call.name} failed: {_clip_text(text, _LONG) or 'it did not say why'}"
+    return _report_success(step, text)
 
 
-def _success(step: Step, text: str) -> str:
-    shown = _output(text)
+def _report_success(step: Step, text: str) -> str:
+    shown = _parse_output(text)
     said = ""
     match step:
-        case Read():
-            said = _contents(step.path, shown)
-        case List():
-            said = _entries(step.path, shown)
-        case Search():
-            said = _matches(step, shown)
-        case Run():
-            said = _printed(step.command, shown)
-        case Write():
+        case ReadStep():
+            said = _describe_contents(step.path, shown)
+        case ListStep():
+            said = _describe_entries(step.path, shown)
+        case SearchStep():
+            said = _describe_matches(step, shown)
+        case RunStep():
+            said = _describe_printed(step.command, shown)
+        case WriteStep():
             said = f"{step.path} is written."
-        case Replace():
-            said = f"{step.path} is changed: {_quoted(step.old)} is now {_quoted(step.new)}."
-        case Recall():
-            said = from_search(step.question, text)
-        case Think() | Puzzle() | Remember() | Summarised():
+        case ReplaceStep():
+            said = (
+                f"{step.path} is changed: {_quote_text(step.old)} is now {_quote_text(step.new)}."
+            )
+        case RecallStep():
+            said = answer_from_search(step.question, text)
+        case ThinkStep() | PuzzleStep() | RememberStep() | SummarizedStep():
             pass
         case _:
             assert_never(step)
     return said
 
 
-def _output(text: str) -> _Output:
+def _parse_output(text: str) -> _Output:
     """Return the lines of a tool's text, without a notice at its end that there are more."""
     if _NOTHING.match(text):
         return _Output([], 0)
@@ -232,55 +236,57 @@ def _output(text: str) -> _Output:
     return _Output(lines, int(count), from_start=notice["first"] == "1")
 
 
-def _contents(path: str, shown: _Output) -> str:
+def _describe_contents(path: str, shown: _Output) -> str:
     if not shown.count:
         return f"{path} is empty."
-    return f"{path} has {_counted(shown.count, 'line')}; it begins: {_first(shown.lines)}"
+    lines = _format_count(shown.count, "line")
+    return f"{path} has {lines}; it begins: {_find_first_line(shown.lines)}"
 
 
-def _entries(path: str, shown: _Output) -> str:
+def _describe_entries(path: str, shown: _Output) -> str:
     folder = "This folder" if path == "." else path
     if not shown.count:
         return f"{folder} is empty."
     names = shown.lines[:_SHOWN_ENTRIES]
     rest = shown.count - len(names)
     more = f" and {rest} more" if rest else ""
-    return f"{folder} holds {_counted(shown.count, 'entry', 'entries')}: {', '.join(names)}{more}."
+    entries = _format_count(shown.count, "entry", "entries")
+    return f"{folder} holds {entries}: {', '.join(names)}{more}."
 
 
-def _matches(step: Search, shown: _Output) -> str:
-    pattern = _quoted(step.pattern)
+def _describe_matches(step: SearchStep, shown: _Output) -> str:
+    pattern = _quote_text(step.pattern)
     if not shown.count:
         folder = "this folder" if step.path == "." else step.path
         return f"{pattern} was not found in {folder}."
-    found = _counted(shown.count, "line")
+    found = _format_count(shown.count, "line")
     which = "the first" if shown.from_start else "one of them"
-    return f"{pattern} was found in {found}; {which}: {_first(shown.lines)}"
+    return f"{pattern} was found in {found}; {which}: {_find_first_line(shown.lines)}"
 
 
-def _printed(command: str, shown: _Output) -> str:
-    said = f"`{_clipped(command, _SHORT)}` printed"
+def _describe_printed(command: str, shown: _Output) -> str:
+    said = f"`{_clip_text(command, _SHORT)}` printed"
     if not shown.count:
         return f"{said} nothing."
     if shown.count == 1:
-        return f"{said}: {_clipped(shown.lines[0], _LONG)}"
-    first = f"the first: {_first(shown.lines)}; " if shown.from_start else ""
-    return f"{said} {shown.count} lines; {first}the last: {_clipped(shown.lines[-1], _SHORT)}"
+        return f"{said}: {_clip_text(shown.lines[0], _LONG)}"
+    first = f"the first: {_find_first_line(shown.lines)}; " if shown.from_start else ""
+    return f"{said} {shown.count} lines; {first}the last: {_clip_text(shown.lines[-1], _SHORT)}"
 
 
-def _first(lines: list[str]) -> str:
-    return _clipped(next((line for line in lines if line.strip()), ""), _SHORT)
+def _find_first_line(lines: list[str]) -> str:
+    return _clip_text(next((line for line in lines if line.strip()), ""), _SHORT)
 
 
-def _quoted(text: str) -> str:
-    return f"“{_clipped(text, _SHORT)}”"
+def _quote_text(text: str) -> str:
+    return f"“{_clip_text(text, _SHORT)}”"
 
 
-def _counted(count: int, one: str, many: str | None = None) -> str:
+def _format_count(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def _clipped(text: str, longest: int) -> str:
+def _clip_text(text: str, longest: int) -> str:
     """Return `text` as one line of at most `longest` characters, cut in the middle."""
     line = " ".join(text.split())
     if len(line) <= longest:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gong.llm.sections import is_heading, parse
+from gong.llm.offline.markdown import is_heading, parse_summary
 from tape.entries import Summary
 from tape.summaries import summary_text
 
@@ -69,7 +69,7 @@ def bold(text):
 )
 def test_headings_and_bullets_are_known_however_they_are_written(text):
     """M157: the sections a summariser is asked for are read back."""
-    assert parse(text) == MEANT
+    assert parse_summary(text) == MEANT
 
 
 def test_chinese_headings_are_known():
@@ -78,7 +78,7 @@ def test_chinese_headings_are_known():
         "### 进行中\n- 写日志\n### 受阻\n- 无\n\n## 关键决策\n- 用 Redis\n\n"
         "## 后续步骤\n1. 打标签\n\n## 关键上下文\n- 端口是 8143\n"
     )
-    assert parse(text) == Summary(
+    assert parse_summary(text) == Summary(
         goal="发布 2.0",
         constraints=("不要推送到 main",),
         done=("测试通过",),
@@ -91,34 +91,36 @@ def test_chinese_headings_are_known():
 
 def test_bullets_that_name_a_part_of_the_progress_are_headings():
     text = "Goal: go\n\n## Progress\n- **Done:**\n  - a\n  - b\n- **In Progress**: c\n- Blocked:\n"
-    assert parse(text) == Summary(goal="go", done=("a", "b"), in_progress=("c",))
+    assert parse_summary(text) == Summary(goal="go", done=("a", "b"), in_progress=("c",))
 
 
 def test_boxes_under_progress_say_whether_it_is_done():
-    assert parse("## Goal\nx\n## Progress\n- [x] a\n- [ ] b\n- c") == Summary(
+    assert parse_summary("## Goal\nx\n## Progress\n- [x] a\n- [ ] b\n- c") == Summary(
         goal="x", done=("a", "c"), in_progress=("b",)
     )
 
 
 def test_what_stands_under_no_known_heading_is_kept_as_context():
     text = "The gist.\n\n## Goal\nx\n\n## Weather\n- it rains\n\n## Done\n### Backend\n- y"
-    assert parse(text) == Summary(goal="x", done=("y",), critical_context=("The gist.", "it rains"))
+    assert parse_summary(text) == Summary(
+        goal="x", done=("y",), critical_context=("The gist.", "it rains")
+    )
 
 
 def test_code_in_an_item_is_no_heading():
     text = "## Goal\nx\n## Done\n- ran it:\n```sh\n# Goal\nDone:\n```\n- then\n"
-    assert parse(text).done == ("ran it:\n```sh\n# Goal\nDone:\n```", "then")
+    assert parse_summary(text).done == ("ran it:\n```sh\n# Goal\nDone:\n```", "then")
 
 
 @given(st.text())
 def test_any_text_is_read(text):
-    assert isinstance(parse(text), Summary)
+    assert isinstance(parse_summary(text), Summary)
 
 
 LINES = st.text(max_size=60).map(lambda text: " ".join(text.split()))
-ITEMS = st.lists(LINES.filter(lambda line: parse(f"- {line}").critical_context), max_size=4)
+ITEMS = st.lists(LINES.filter(lambda line: parse_summary(f"- {line}").critical_context), max_size=4)
 GOALS = LINES.filter(
-    lambda line: line and not is_heading(line) and parse(f"## Goal\n{line}").goal == line
+    lambda line: line and not is_heading(line) and parse_summary(f"## Goal\n{line}").goal == line
 )
 SUMMARIES = st.builds(
     Summary,
@@ -133,9 +135,9 @@ SUMMARIES = st.builds(
 
 @given(SUMMARIES)
 def test_what_a_summary_says_as_markdown_is_read_back(summary):
-    assert parse(summary_text(summary)) == summary
+    assert parse_summary(summary_text(summary)) == summary
 
 
 def test_files_and_requests_are_read_back_too():
     whole = replace(MEANT, files_read=("a",), files_changed=("b", "c"), requests=("do\nit", "go"))
-    assert parse(summary_text(whole)) == whole
+    assert parse_summary(summary_text(whole)) == whole

@@ -27,33 +27,33 @@ _A_DATE = 1e9
 _IN_MILLISECONDS = 1e11
 
 
-def rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
+def parse_rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
     """Return what response headers, names in small letters, say of limits; None for nothing."""
     told = {name: value for name, value in headers.items() if "ratelimit" in name}
     if not told:
         return None
-    requests = _allowance(told, "requests") or _found(told, _ONLY_REQUESTS, "")
-    tokens = _allowance(told, "tokens")
+    requests = _parse_allowance(told, "requests") or _parse_headers(told, _ONLY_REQUESTS, "")
+    tokens = _parse_allowance(told, "tokens")
     return RateLimit(requests, tokens) if requests or tokens else None
 
 
-def _allowance(told: Mapping[str, str], kind: str) -> Allowance | None:
-    return next(filter(None, (_found(told, name, kind) for name in _NAMES)), None)
+def _parse_allowance(told: Mapping[str, str], kind: str) -> Allowance | None:
+    return next(filter(None, (_parse_headers(told, name, kind) for name in _NAMES)), None)
 
 
-def _found(told: Mapping[str, str], name: str, kind: str) -> Allowance | None:
+def _parse_headers(told: Mapping[str, str], name: str, kind: str) -> Allowance | None:
     limit, remaining, reset = (
         told.get(name.format(kind=kind, what=what)) for what in ("limit", "remaining", "reset")
     )
-    found = Allowance(_count(limit), _count(remaining), _seconds(reset))
+    found = Allowance(_parse_count(limit), _parse_count(remaining), _parse_seconds(reset))
     return None if found == Allowance() else found
 
 
-def _count(text: str | None) -> int | None:
+def _parse_count(text: str | None) -> int | None:
     return int(float(text)) if text and _NUMBER.fullmatch(text) else None
 
 
-def _seconds(text: str | None) -> float | None:
+def _parse_seconds(text: str | None) -> float | None:
     """Return the seconds until a moment, told as a duration, a number or a date."""
     if not text:
         return None
@@ -63,12 +63,12 @@ def _seconds(text: str | None) -> float | None:
         number = float(text)
         if number < _A_DATE:
             return number
-        return _until(number / 1000 if number >= _IN_MILLISECONDS else number)
+        return _compute_wait(number / 1000 if number >= _IN_MILLISECONDS else number)
     try:
-        return _until(datetime.fromisoformat(text).timestamp())
+        return _compute_wait(datetime.fromisoformat(text).timestamp())
     except ValueError:
         return None
 
 
-def _until(moment: float) -> float:
+def _compute_wait(moment: float) -> float:
     return max(0.0, moment - time.time())

@@ -6,27 +6,27 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from .passages import (
+from ..transcript import FAILED
+from .sentences import (
     PINNED,
-    Rarity,
-    clipped,
+    WordRarity,
+    clip_text,
+    extract_key_words,
+    find_remembered_fact,
     is_decision,
     is_precise,
     is_rule,
-    key_words,
-    remembered,
-    sentences,
-    shape,
-    weight,
+    replace_figures,
+    split_sentences,
+    weigh_sentence,
 )
-from .transcript import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tape.entries import Summary
 
-    from .transcript import Piece
+    from ..transcript import TranscriptPiece
 
 
 class Fact(NamedTuple):
@@ -49,58 +49,64 @@ _KEPT_WEIGHT = 2.0
 """Least weight of what an earlier summary found worth keeping."""
 
 
-def facts(pieces: Sequence[Piece], earlier: Summary, focus: str) -> list[Fact]:
+def collect_facts(pieces: Sequence[TranscriptPiece], earlier: Summary, focus: str) -> list[Fact]:
     """Return what may be worth keeping, each once, weighed; the newest saying counts."""
     found: dict[str, Fact] = {}
-    for order, (text, field, worth) in enumerate((*_carried(earlier), *_stated(pieces))):
+    for order, (text, field, worth) in enumerate(
+        (*_iter_earlier_facts(earlier), *_iter_stated_facts(pieces))
+    ):
         key = re.sub(r"\W+", " ", text.lower()).strip()
         before = found.pop(key, None)
         found[key] = Fact(text, field, max(worth, before.weight if before else 0), order)
-    return _weighed([*found.values()], focus)
+    return _weigh_facts([*found.values()], focus)
 
 
-def _carried(earlier: Summary) -> Iterator[tuple[str, str, float]]:
+def _iter_earlier_facts(earlier: Summary) -> Iterator[tuple[str, str, float]]:
     for field in ("constraints", "decisions", "critical_context"):
         for text in getattr(earlier, field):
-            worth = weight(text)
+            worth = weigh_sentence(text)
             if text.startswith((AGENT, ERROR)):
-                worth = _other_weight(text)
+                worth = _weigh_second_hand(text)
             else:
                 worth = max(worth, _KEPT_WEIGHT)
             yield text, field, worth
 
 
-def _other_weight(text: str) -> float:
+def _weigh_second_hand(text: str) -> float:
     """Return the weight of what no person said."""
     return 0.7 if text.startswith(ERROR) else 0.5
 
 
-def _stated(pieces: Iterable[Piece]) -> Iterator[tuple[str, str, float]]:
+def _iter_stated_facts(pieces: Iterable[TranscriptPiece]) -> Iterator[tuple[str, str, float]]:
     for piece in pieces:
         if piece.role == "user":
-            yield from _said_by_user(piece.text)
+            yield from _iter_user_facts(piece.text)
         elif piece.role == "assistant":
-            for sentence in [*sentences(piece.text)][:_MOST]:
-                if is_precise(sentence) and weight(sentence) and not _NO_FACT.match(sentence):
+            for sentence in [*split_sentences(piece.text)][:_MOST]:
+                if (
+                    is_precise(sentence)
+                    and weigh_sentence(sentence)
+                    and not _NO_FACT.match(sentence)
+                ):
                     field = "decisions" if is_decision(sentence) else "critical_context"
-                    text = clipped(AGENT + sentence, 300)
-                    yield text, field, _other_weight(text) + (field == "decisions")
+                    text = clip_text(AGENT + sentence, 300)
+                    yield text, field, _weigh_second_hand(text) + (field == "decisions")
         elif piece.role == "tool":
-            for line in error(piece):
-                yield ERROR + line, "critical_context", _other_weight(ERROR)
+            for line in find_errors(piece):
+                yield ERROR + line, "critical_context", _weigh_second_hand(ERROR)
 
 
 _NO_FACT = re.compile(r"\w+\(.*\)\Z|\[\d+ characters left out\]|(?:You said|Noted)\b")
 """How calls and cuts stand in a transcript, and how the agent says again what the user said."""
 
 
-def _said_by_user(text: str) -> Iterator[tuple[str, str, float]]:
-    said = [*sentences(text)]
-    wished = any(remembered(sentence) is not None for sentence in said)
+def _iter_user_facts(text: str) -> Iterator[tuple[str, str, float]]:
+    said = [*split_sentences(text)]
+    wished = any(find_remembered_fact(sentence) is not None for sentence in said)
     for number, sentence in enumerate(said):
-        if _FIRST <= number < len(said) - _FIRST and remembered(sentence) is None:
+        if _FIRST <= number < len(said) - _FIRST and find_remembered_fact(sentence) is None:
             continue  # the middle of something pasted
-        worth = weight(sentence)
+        worth = weigh_sentence(sentence)
         if not worth:
             continue
         if worth < PINNED:
@@ -113,17 +119,17 @@ def _said_by_user(text: str) -> Iterator[tuple[str, str, float]]:
         yield sentence, field, worth
 
 
-def _weighed(facts: list[Fact], focus: str) -> list[Fact]:
+def _weigh_facts(facts: list[Fact], focus: str) -> list[Fact]:
     """Return facts with rare ones heavier than those that many others are like."""
-    words = [key_words(fact.text) for fact in facts]
-    rarity = Rarity(words)
-    shapes = Counter(shape(fact.text) for fact in facts)
-    wanted = {*key_words(focus)}
+    words = [extract_key_words(fact.text) for fact in facts]
+    rarity = WordRarity(words)
+    shapes = Counter(replace_figures(fact.text) for fact in facts)
+    wanted = {*extract_key_words(focus)}
     heavier = []
     for fact, its in zip(facts, words, strict=True):
-        worth = fact.weight + rarity.mean(its) + 2 * bool(wanted & {*its})
+        worth = fact.weight + rarity.rate_words(its) + 2 * bool(wanted & {*its})
         if fact.weight < PINNED:
-            worth -= 0.5 * (shapes[shape(fact.text)] - 1).bit_length()
+            worth -= 0.5 * (shapes[replace_figures(fact.text)] - 1).bit_length()
         heavier.append(fact._replace(weight=worth))
     return heavier
 
@@ -132,24 +138,26 @@ _ALIKE = 12
 """Facts of one shape that are kept, the newest."""
 
 
-def chosen(facts: list[Fact], limit: int) -> list[Fact]:
+def choose_facts(facts: list[Fact], limit: int) -> list[Fact]:
     """Return the heaviest facts that fit into two thirds of `limit`, oldest first."""
     room, longest = limit * 2 // 3, max(limit // 12, 40)
     kept: list[Fact] = []
     alike: Counter[str] = Counter()
     for fact in sorted(facts, key=lambda one: (-one.weight, -one.order)):
-        text = clipped(fact.text, longest)
-        alike[shape(text)] += 1
-        if len(text) + 3 <= room and (alike[shape(text)] <= _ALIKE or fact.weight >= PINNED):
+        text = clip_text(fact.text, longest)
+        alike[replace_figures(text)] += 1
+        if len(text) + 3 <= room and (
+            alike[replace_figures(text)] <= _ALIKE or fact.weight >= PINNED
+        ):
             room -= len(text) + 3
             kept.append(fact._replace(text=text))
     return sorted(kept, key=lambda one: one.order)
 
 
-def error(piece: Piece) -> list[str]:
+def find_errors(piece: TranscriptPiece) -> list[str]:
     """Return the first line of a tool's error in a list; none when its call did not fail."""
     if piece.role != "tool" or not piece.text.startswith(FAILED):
         return []
     lines = (line for line in piece.text.removeprefix(FAILED).split("\n") if line.strip())
-    line = clipped(next(lines, "it did not say why"), 200)
+    line = clip_text(next(lines, "it did not say why"), 200)
     return [f"{piece.name}: {line}" if piece.name else line]

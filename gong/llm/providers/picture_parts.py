@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from tape.formats.turns import Form, Part
     from tape.view import Message
 
-    from .values import WireObject
+    from .json_values import WireObject
 
     ByAddress = Callable[[str, str], WireObject]
     """From an address and a media type to the part of a message."""
 
 
-def showing(encoder: Encoder, by_address: ByAddress, *, detail: bool = False) -> Encoder:
+def wrap_encoder(encoder: Encoder, by_address: ByAddress, *, detail: bool = False) -> Encoder:
     """Return an encoder that also knows pictures by address; `detail` where it may be sent."""
-    return Encoder(_Showing(encoder.form, by_address, detail=detail))
+    return Encoder(_PictureForm(encoder.form, by_address, detail=detail))
 
 
-class _Showing:
+class _PictureForm:
     """A form of messages above another one."""
 
     def __init__(self, form: Form, by_address: ByAddress, *, detail: bool) -> None:
@@ -44,13 +44,13 @@ class _Showing:
         self._form, self._by_address, self._detail = form, by_address, detail
 
     def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
-        if any(map(_says_more, message.content)):
-            shown = tuple(self._shown(block) for block in message.content)
+        if any(map(_has_notes, message.content)):
+            shown = tuple(self._encode_block(block) for block in message.content)
             message = replace(message, content=shown)
         return self._form.parts(message, ids)
 
-    def _shown(self, block: Block) -> Block:
-        if not isinstance(block, Image) or not _says_more(block):
+    def _encode_block(self, block: Block) -> Block:
+        if not isinstance(block, Image) or not _has_notes(block):
             return block
         notes = unpacked(block.wire)
         detail = {"detail": notes[DETAIL]} if self._detail and DETAIL in notes else {}
@@ -66,7 +66,7 @@ class _Showing:
         return Opaque(raw=packed(part))
 
 
-def _says_more(block: Block) -> bool:
+def _has_notes(block: Block) -> bool:
     if type(block) is not Image or block.wire is NO_JSON:
         return False
     return not unpacked(block.wire).keys().isdisjoint({URL, DETAIL})

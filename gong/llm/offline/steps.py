@@ -5,39 +5,39 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Read(Struct, frozen=True, tag="read"):
+class ReadStep(Struct, frozen=True, tag="read"):
     """Read a file."""
 
     path: str
 
 
-class List(Struct, frozen=True, tag="list"):
+class ListStep(Struct, frozen=True, tag="list"):
     """List a folder."""
 
     path: str
 
 
-class Search(Struct, frozen=True, tag="search"):
+class SearchStep(Struct, frozen=True, tag="search"):
     """Search a folder's files for a pattern."""
 
     pattern: str
     path: str
 
 
-class Run(Struct, frozen=True, tag="run"):
+class RunStep(Struct, frozen=True, tag="run"):
     """Run a shell command."""
 
     command: str
 
 
-class Write(Struct, frozen=True, tag="write"):
+class WriteStep(Struct, frozen=True, tag="write"):
     """Write a file anew."""
 
     path: str
     content: str
 
 
-class Replace(Struct, frozen=True, tag="replace"):
+class ReplaceStep(Struct, frozen=True, tag="replace"):
     """Put one text in the place of another in a file."""
 
     path: str
@@ -45,19 +45,19 @@ class Replace(Struct, frozen=True, tag="replace"):
     new: str
 
 
-class Think(Struct, frozen=True, tag="think"):
+class ThinkStep(Struct, frozen=True, tag="think"):
     """Think aloud; `about` may be empty."""
 
     about: str
 
 
-class Remember(Struct, frozen=True, tag="remember"):
+class RememberStep(Struct, frozen=True, tag="remember"):
     """Note a fact for later: it stands in the conversation, nothing else has to be done."""
 
     fact: str
 
 
-class Recall(Struct, frozen=True, tag="recall"):
+class RecallStep(Struct, frozen=True, tag="recall"):
     """Answer a question from what was said before: `memory.py` makes it of a puzzle.
 
     `answer` is None where it was not found; `words` are to be looked for then.
@@ -68,16 +68,26 @@ class Recall(Struct, frozen=True, tag="recall"):
     answer: str | None
 
 
-class Summarised(Struct, frozen=True, tag="summarised"):
+class SummarizedStep(Struct, frozen=True, tag="summarised"):
     """Nothing: what was asked stands in a summary, and no call says how far it had come."""
 
 
-class Puzzle(Struct, frozen=True, tag="puzzle"):
+class PuzzleStep(Struct, frozen=True, tag="puzzle"):
     """Words that were not understood."""
 
     text: str
 
 
 Step = (
-    Read | List | Search | Run | Write | Replace | Think | Remember | Recall | Summarised | Puzzle
+    ReadStep
+    | ListStep
+    | SearchStep
+    | RunStep
+    | WriteStep
+    | ReplaceStep
+    | ThinkStep
+    | RememberStep
+    | RecallStep
+    | SummarizedStep
+    | PuzzleStep
 )

@@ -6,6 +6,7 @@ long to wait stands only with the first.
 
 from __future__ import annotations
 
+import re
 import time
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tape.formats.wire import encoded
 
-from .values import WireObject, wire_object
+from .json_values import WireObject, read_object
 
 _STATUS_OF_CODE = {
     "invalid_request_error": 400,
@@ -50,11 +51,13 @@ _STATUS_OF_CODE = {
 }
 """Words for an error → the HTTP status it would have had."""
 _STATUSES = range(400, 600)
+_NUMBER = re.compile(r"[0-9]{1,18}")
+"""A code: Python refuses to read thousands of digits."""
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _PER_DAY = "PerDay"
 
 
-class Said(NamedTuple):
+class ErrorBody(NamedTuple):
     """What is known of an error; an empty message where there is none."""
 
     message: str = ""
@@ -67,63 +70,63 @@ class Said(NamedTuple):
     """It is a day's quota that is used up."""
 
 
-def said(error: Any) -> Said:
+def parse_error_body(error: Any) -> ErrorBody:
     """Return what a JSON value, or a text that is none, says of an error."""
     match error:
         case str():
-            return Said(error)
+            return ErrorBody(error)
         case [first, *_]:
-            return said(first)
+            return parse_error_body(first)
         case {"error": {**inner}}:
-            return said(inner)
+            return parse_error_body(inner)
         case {"base_resp": {"status_msg": str(message), "status_code": int(code)}}:
-            return said({"message": message, "code": code})
+            return parse_error_body({"message": message, "code": code})
         case dict() as fields:
-            return _said(fields)
-    return Said()
+            return _parse_fields(fields)
+    return ErrorBody()
 
 
-def retry_after(header: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> float | None:
     """Return a Retry-After, a number or a date, in seconds; None when there is none to be read."""
     if not header:
         return None
     try:
         seconds = float(header)
     except ValueError:
-        return _until(header)
+        return _compute_wait(header)
     return seconds if isfinite(seconds) and seconds >= 0 else None
 
 
-def _said(fields: WireObject) -> Said:
+def _parse_fields(fields: WireObject) -> ErrorBody:
     names = [fields.get(name) for name in ("code", "type", "status")]
-    code = next((name for name in names if _is_word(name)), None) or _number(fields)
-    details = _details(fields)
-    return Said(
-        _message(fields) or code or "",
+    code = next((name for name in names if _is_word(name)), None) or _find_number(fields)
+    details = _list_details(fields)
+    return ErrorBody(
+        _find_message(fields) or code or "",
         code,
-        _status(fields),
-        _delay(details),
+        _find_status(fields),
+        _find_delay(details),
         any(_PER_DAY in str(detail.get("violations")) for detail in details),
     )
 
 
-def _message(fields: WireObject) -> str:
+def _find_message(fields: WireObject) -> str:
     """Return the words for people; of an object without a place for them, all of it."""
     known = [fields[name] for name in ("message", "error", "detail") if name in fields]
     if not known:
         return encoded(fields).decode() if fields else ""
     told = next(filter(None, known), "")
     message = told if isinstance(told, str) else encoded(told).decode()
-    upstream = wire_object(fields.get("metadata")).get("raw")  # what a router itself was told
+    upstream = read_object(fields.get("metadata")).get("raw")  # what a router itself was told
     if isinstance(upstream, dict):
-        upstream = said(upstream).message
+        upstream = parse_error_body(upstream).message
     return f"{message}: {upstream}" if isinstance(upstream, str) and upstream else message
 
 
-def _status(fields: WireObject) -> int | None:
+def _find_status(fields: WireObject) -> int | None:
     for name in ("code", "status_code", "status"):
         number = fields.get(name)
-        if isinstance(number, str) and number.isdecimal():
+        if isinstance(number, str) and _NUMBER.fullmatch(number):
             number = int(number)
         if isinstance(number, int) and number in _STATUSES:
             return number
@@ -131,30 +134,30 @@ def _status(fields: WireObject) -> int | None:
     return next((_STATUS_OF_CODE[name] for name in names if name in _STATUS_OF_CODE), None)
 
 
-def _number(fields: WireObject) -> str | None:
+def _find_number(fields: WireObject) -> str | None:
     """Return a code that is a host's own number; None for an HTTP status."""
     number = str(fields.get("code"))
-    return number if number.isdecimal() and int(number) not in _STATUSES else None
+    return number if _NUMBER.fullmatch(number) and int(number) not in _STATUSES else None
 
 
 def _is_word(name: Any) -> bool:
     return isinstance(name, str) and bool(name) and not name.isdecimal()
 
 
-def _delay(details: list[WireObject]) -> float | None:
+def _find_delay(details: list[WireObject]) -> float | None:
     for detail in details:
         delay = detail.get("retryDelay")
         if detail.get("@type") == _RETRY_INFO and isinstance(delay, str):
-            return retry_after(delay.removesuffix("s"))
+            return parse_retry_after(delay.removesuffix("s"))
     return None
 
 
-def _details(fields: WireObject) -> list[WireObject]:
+def _list_details(fields: WireObject) -> list[WireObject]:
     details = fields.get("details")
     return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
 
-def _until(date: str) -> float | None:
+def _compute_wait(date: str) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
     except ValueError:

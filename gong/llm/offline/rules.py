@@ -9,8 +9,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..passages import is_question, remembered, sentences
-from .steps import List, Puzzle, Read, Remember, Replace, Run, Search, Step, Think, Write
+from .sentences import find_remembered_fact, is_question, split_sentences
+from .steps import (
+    ListStep,
+    PuzzleStep,
+    ReadStep,
+    RememberStep,
+    ReplaceStep,
+    RunStep,
+    SearchStep,
+    Step,
+    ThinkStep,
+    WriteStep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,21 +43,21 @@ _COURTESY = re.compile(
 )
 
 
-def parse(prompt: str) -> tuple[Step, ...]:
+def parse_request(prompt: str) -> tuple[Step, ...]:
     """Return the steps a prompt asks for, in order; empty for a blank prompt."""
-    return tuple(_joined_puzzles(_step(clause) for clause in _clauses(prompt)))
+    return tuple(_join_puzzles(_parse_clause(clause) for clause in _split_clauses(prompt)))
 
 
-def _clauses(prompt: str) -> Iterator[str]:
+def _split_clauses(prompt: str) -> Iterator[str]:
     """Yield the parts of a prompt that are one step each, blank ones left out."""
     start = 0
     while start < len(prompt):
-        clause, start = _next_clause(prompt, start)
+        clause, start = _read_clause(prompt, start)
         if clause:
             yield clause
 
 
-def _next_clause(prompt: str, start: int) -> tuple[str, int]:
+def _read_clause(prompt: str, start: int) -> tuple[str, int]:
     """Return the clause that begins at `start`, and where the next one begins."""
     if shell := _SHELL.match(prompt, start):
         return shell[0].strip(), shell.end() + 1
@@ -59,20 +70,20 @@ def _next_clause(prompt: str, start: int) -> tuple[str, int]:
     return prompt[start:].strip(), len(prompt)
 
 
-def _joined_puzzles(steps: Iterator[Step]) -> Iterator[Step]:
+def _join_puzzles(steps: Iterator[Step]) -> Iterator[Step]:
     """Yield the steps, with puzzles that follow one another as one: prose has many lines.
 
     A fact goes on in a puzzle behind it, unless that asks something.
     """
-    last: Puzzle | Remember | None = None
+    last: PuzzleStep | RememberStep | None = None
     for step in steps:
-        if isinstance(step, Puzzle) and last is not None and not _is_new(last, step):
-            last = _longer(last, step.text)
+        if isinstance(step, PuzzleStep) and last is not None and not _is_new_puzzle(last, step):
+            last = _extend_step(last, step.text)
             continue
         if last is not None:
             yield last
             last = None
-        if isinstance(step, Puzzle | Remember):
+        if isinstance(step, PuzzleStep | RememberStep):
             last = step
         else:
             yield step
@@ -80,26 +91,26 @@ def _joined_puzzles(steps: Iterator[Step]) -> Iterator[Step]:
         yield last
 
 
-def _is_new(last: Puzzle | Remember, puzzle: Puzzle) -> bool:
-    return isinstance(last, Remember) and any(map(is_question, sentences(puzzle.text)))
+def _is_new_puzzle(last: PuzzleStep | RememberStep, puzzle: PuzzleStep) -> bool:
+    return isinstance(last, RememberStep) and any(map(is_question, split_sentences(puzzle.text)))
 
 
-def _longer(last: Puzzle | Remember, text: str) -> Puzzle | Remember:
-    if isinstance(last, Puzzle):
-        return Puzzle(f"{last.text}\n{text}")
-    return Remember(f"{last.fact}; {text}")
+def _extend_step(last: PuzzleStep | RememberStep, text: str) -> PuzzleStep | RememberStep:
+    if isinstance(last, PuzzleStep):
+        return PuzzleStep(f"{last.text}\n{text}")
+    return RememberStep(f"{last.fact}; {text}")
 
 
-def _step(clause: str) -> Step:
+def _parse_clause(clause: str) -> Step:
     if shell := _SHELL.match(clause):
         command = shell["command"].strip()
-        return Run(command) if command else Puzzle(clause)
-    request = _without_courtesy(clause)
+        return RunStep(command) if command else PuzzleStep(clause)
+    request = _strip_courtesy(clause)
     rules = _RULES if len(request) <= _LONGEST_SENTENCE else _RULES_FOR_LONG_TEXT
-    return next((step for rule in rules if (step := rule(request))), Puzzle(clause))
+    return next((step for rule in rules if (step := rule(request))), PuzzleStep(clause))
 
 
-def _without_courtesy(clause: str) -> str:
+def _strip_courtesy(clause: str) -> str:
     """Return the clause without "please", bullets and the like before its verb."""
     start = 0
     while polite := _COURTESY.match(clause, start):
@@ -107,7 +118,7 @@ def _without_courtesy(clause: str) -> str:
     return clause[start:]
 
 
-def _rule(pattern: str) -> re.Pattern[str]:
+def _compile_rule(pattern: str) -> re.Pattern[str]:
     """Return a rule that must match a whole clause, in any case and over line ends."""
     return re.compile(rf"(?:{pattern})\s*\Z", re.IGNORECASE | re.DOTALL)
 
@@ -123,12 +134,12 @@ _EVERYWHERE = (
 )
 _END = r"[.!?,;:]*"
 
-_READ = _rule(
+_READ = _compile_rule(
     r"(?:read|show|open|cat|view|display|print|look\s+at|what(?:'s|\s+is)\s+in)(?:\s+me)?"
     r"(?:\s+(?:the\s+)?(?:contents?\s+of|what(?:'s|\s+is)\s+in))?\s+"
     rf"(?:(?:the|my|this)\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?P<rest>{_PHRASE})"
 )
-_LIST = _rule(
+_LIST = _compile_rule(
     r"(?:(?:list|show)(?:\s+me)?|ls|dir|what(?:\s+files)?(?:\s+(?:is|are))?)"
     r"(?:\s+-\w+)*"
     r"(?P<plain>(?:\s+(?:all|the|files?|folders?|entries|contents?|everything|there|are|is)\b)*)"
@@ -136,59 +147,59 @@ _LIST = _rule(
     rf"(?:\s+(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME})(?:\s+(?:folder|directory))?))?"
     rf"{_END}"
 )
-_SEARCH = _rule(
+_SEARCH = _compile_rule(
     r"(?:search|grep|look|find|where\s+is)(?:\s+-\w+)*(?:\s+for)?"
     rf"\s+(?:the\s+(?:text|word|string)\s+)?(?P<pattern>{_PHRASE})"
     rf"(?:\s+(?:in|under|inside|within)\s+(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME})))?"
     rf"{_END}"
 )
-_SEARCH_IN_FOLDER = _rule(
+_SEARCH_IN_FOLDER = _compile_rule(
     rf"(?:search|look|grep)\s+(?:in\s+)?(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME}))"
     rf"\s+for\s+(?P<pattern>{_PHRASE}){_END}"
 )
-_RUN = _rule(
+_RUN = _compile_rule(
     r"(?:run|execute|exec)(?:\s+(?:the\s+)?(?:shell\s+)?command\b)?\s*:?\s+(?P<command>\S.*)"
 )
-_WRITE_BLOCK = _rule(
+_WRITE_BLOCK = _compile_rule(
     rf"(?:write|create|save|make|put)\s+{_FILE}(?P<path>{_NAME})\b.*?"
     r"```[^\n]*\n(?P<content>(?:.*?\n)??)[ \t]*```"
 )
-_WRITE = _rule(
+_WRITE = _compile_rule(
     rf"(?:write|create|save|make)\s+{_FILE}(?P<path>{_NAME})\s*"
     r"(?:\b(?:with|containing|saying|that\s+says)\b|:)"
     r"(?:\s+(?:the\s+)?(?:text|contents?)\b)?\s*:?\s*(?P<content>\S.*)"
 )
-_WRITE_TO = _rule(
+_WRITE_TO = _compile_rule(
     rf"(?:write|save|put)\s+(?P<content>{_PHRASE})\s+(?:to|into|in)\s+{_FILE}(?P<path>{_NAME})"
 )
-_WRITE_QUOTED_TO = _rule(
+_WRITE_QUOTED_TO = _compile_rule(
     rf"(?:write|save|put)\s+(?P<content>{_QUOTED})\s+(?:to|into|in)\s+{_FILE}(?P<path>{_NAME})"
 )
-_WRITE_EMPTY = _rule(rf"(?:write|create|make)\s+an\s+empty\s+{_FILE}(?P<path>{_NAME})")
-_REPLACE = _rule(
+_WRITE_EMPTY = _compile_rule(rf"(?:write|create|make)\s+an\s+empty\s+{_FILE}(?P<path>{_NAME})")
+_REPLACE = _compile_rule(
     rf"(?:in\s+{_FILE}(?P<before>{_NAME}?),?\s+)?(?:replace|change|swap)\s+(?P<old>{_PHRASE})"
     rf"\s+(?:with|by|to|into|for)\s+(?P<new>{_PHRASE})(?:\s+in\s+{_FILE}(?P<path>{_NAME}))?"
 )
-_THINK = _rule(
+_THINK = _compile_rule(
     r"think(?:\s+(?:hard|deeply|carefully|a\s+bit|aloud|out\s+loud))?"
     r"(?:\s*:|\s+(?:about|of|on|over|through)\b:?)?(?:\s+(?P<about>\S.*?))?[.!]*"
 )
 
 
-def _read(clause: str) -> Step | None:
+def _parse_read(clause: str) -> Step | None:
     found = _READ.match(clause)
-    path = found and _named_path(found["rest"])
-    return Read(path) if path else None
+    path = found and _find_path(found["rest"])
+    return ReadStep(path) if path else None
 
 
-def _list(clause: str) -> Step | None:
+def _parse_list(clause: str) -> Step | None:
     found = _LIST.match(clause)
-    if found is None or not _asks_for_a_list(clause, found):
+    if found is None or not _is_list_request(clause, found):
         return None
-    return List(_path(found["path"]) or ".")
+    return ListStep(_parse_path(found["path"]) or ".")
 
 
-def _asks_for_a_list(clause: str, found: re.Match[str]) -> bool:
+def _is_list_request(clause: str, found: re.Match[str]) -> bool:
     """Return whether it is a folder that is asked for: "show README.md" is not."""
     if re.match(r"list|ls|dir", clause, re.IGNORECASE):
         return True
@@ -197,103 +208,103 @@ def _asks_for_a_list(clause: str, found: re.Match[str]) -> bool:
     return (files is not None and bare) or (found["path"] or "").endswith("/")
 
 
-def _search(clause: str) -> Step | None:
+def _parse_search(clause: str) -> Step | None:
     found = _SEARCH_IN_FOLDER.match(clause) or _SEARCH.match(clause)
     if found is None:
         return None
-    pattern, where = _unquoted(found["pattern"]), _path(found["path"])
+    pattern, where = _strip_quotes(found["pattern"]), _parse_path(found["path"])
     if where is None and found["here"] is None and clause.lower().startswith("grep"):
-        pattern, where = _grep_arguments(found["pattern"])
-    return Search(pattern, where or ".") if pattern else None
+        pattern, where = _split_grep_arguments(found["pattern"])
+    return SearchStep(pattern, where or ".") if pattern else None
 
 
-def _grep_arguments(words: str) -> tuple[str, str | None]:
+def _split_grep_arguments(words: str) -> tuple[str, str | None]:
     """Return pattern and folder of words given in the order of the shell's grep."""
     two = re.fullmatch(rf"(?P<pattern>{_NAME})\s+(?P<path>\S+)", words)
-    return (_unquoted(two["pattern"]), two["path"]) if two else (_unquoted(words), None)
+    return (_strip_quotes(two["pattern"]), two["path"]) if two else (_strip_quotes(words), None)
 
 
-def _run(clause: str) -> Step | None:
+def _parse_run(clause: str) -> Step | None:
     found = _RUN.match(clause)
     if found is None:
         return None
     command = found["command"].strip()
     quoted = re.fullmatch(rf"({_QUOTED}){_END}", command, re.DOTALL)
-    command = _unquoted(quoted[1]) if quoted else command
-    return Run(command) if command.strip() else None
+    command = _strip_quotes(quoted[1]) if quoted else command
+    return RunStep(command) if command.strip() else None
 
 
-def _write(clause: str) -> Step | None:
+def _parse_write(clause: str) -> Step | None:
     for rule in (_WRITE_BLOCK, _WRITE_EMPTY, _WRITE_QUOTED_TO, _WRITE, _WRITE_TO):
         if found := rule.match(clause):
-            return _written(found, literal=rule is _WRITE_BLOCK)
+            return _build_write(found, literal=rule is _WRITE_BLOCK)
     return None
 
 
-def _written(found: re.Match[str], *, literal: bool) -> Step | None:
-    path, content = _path(found["path"]), found.groupdict().get("content") or ""
-    return Write(path, content if literal else _unquoted(content)) if path else None
+def _build_write(found: re.Match[str], *, literal: bool) -> Step | None:
+    path, content = _parse_path(found["path"]), found.groupdict().get("content") or ""
+    return WriteStep(path, content if literal else _strip_quotes(content)) if path else None
 
 
-def _replace(clause: str) -> Step | None:
+def _parse_replace(clause: str) -> Step | None:
     found = _REPLACE.match(clause)
-    path = found and _path(found["path"] or found["before"])
+    path = found and _parse_path(found["path"] or found["before"])
     if not found or not path:
         return None
-    old = _unquoted(found["old"])
-    return Replace(path, old, _unquoted(found["new"])) if old else None
+    old = _strip_quotes(found["old"])
+    return ReplaceStep(path, old, _strip_quotes(found["new"])) if old else None
 
 
-def _think(clause: str) -> Step | None:
+def _parse_think(clause: str) -> Step | None:
     found = _THINK.match(clause)
-    return Think(found["about"] or "") if found else None
+    return ThinkStep(found["about"] or "") if found else None
 
 
-def _remember(clause: str) -> Step | None:
-    fact = remembered(clause)
-    return Remember(fact) if fact else None
+def _parse_remember(clause: str) -> Step | None:
+    fact = find_remembered_fact(clause)
+    return RememberStep(fact) if fact else None
 
 
 _RULES: tuple[Callable[[str], Step | None], ...] = (
-    _think,
-    _run,
-    _replace,
-    _write,
-    _search,
-    _list,
-    _read,
-    _remember,
+    _parse_think,
+    _parse_run,
+    _parse_replace,
+    _parse_write,
+    _parse_search,
+    _parse_list,
+    _parse_read,
+    _parse_remember,
 )
 
 
-_RULES_FOR_LONG_TEXT = (_think, _run, _write, _remember)
+_RULES_FOR_LONG_TEXT = (_parse_think, _parse_run, _parse_write, _parse_remember)
 
 
-def _named_path(words: str) -> str | None:
+def _find_path(words: str) -> str | None:
     """Return the path in `words`: quoted, the only word, or the first that looks like one."""
     if quoted := re.match(_QUOTED, words):
-        return _unquoted(quoted[0]) or None
+        return _strip_quotes(quoted[0]) or None
     every = words.split()
     if len(every) == 1:
-        return _path(every[0])
-    return next((_path(word) for word in every if _looks_like_a_path(word)), None)
+        return _parse_path(every[0])
+    return next((_parse_path(word) for word in every if _is_path_like(word)), None)
 
 
-def _looks_like_a_path(word: str) -> bool:
+def _is_path_like(word: str) -> bool:
     return re.search(r"/|\w\.\w|^\.\w", word) is not None
 
 
-def _path(word: str | None) -> str | None:
+def _parse_path(word: str | None) -> str | None:
     """Return a word as a path: without quotes and without the full stop of a sentence."""
     if not word:
         return None
-    if (plain := _unquoted(word)) != word:
+    if (plain := _strip_quotes(word)) != word:
         return plain or None
     word = word.rstrip("?!,;:")
     return (word[:-1] if re.search(r"\w\.\Z", word) else word) or None
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     """Return `text` without the quotes around the whole of it."""
     text = text.strip()
     return text[1:-1] if re.fullmatch(_QUOTED, text) else text

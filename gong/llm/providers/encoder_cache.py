@@ -19,7 +19,7 @@ _KEPT = 8
 """How many histories are remembered at once."""
 
 
-class Encodes(Protocol):
+class HistoryEncoder(Protocol):
     """Encodes one history again and again as it grows."""
 
     def elements(self, messages: Sequence[Message]) -> list[bytes]:
@@ -27,14 +27,14 @@ class Encodes(Protocol):
         ...
 
 
-class Histories:
+class EncoderCache:
     """Remembers the newest ones; `encoder` makes what encodes one, from options and `load`."""
 
-    def __init__(self, encoder: Callable[[Any, Any], Encodes]) -> None:
+    def __init__(self, encoder: Callable[[Any, Any], HistoryEncoder]) -> None:
         self._encoder = encoder
-        self._kept: dict[Hashable, Encodes] = {}
+        self._kept: dict[Hashable, HistoryEncoder] = {}
 
-    def elements(self, request: Request, options: Hashable) -> list[bytes]:
+    def encode_messages(self, request: Request, options: Hashable) -> list[bytes]:
         """Return each element of the array for the request's messages as JSON."""
         key = (request.session, options, request.load)
         found = self._kept.pop(key, None) or self._encoder(options, request.load)

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.digest import FAILED, LIMIT, Piece, digest, focus_of, length_of, read, written
-from gong.llm.sections import parse
+from gong.llm.offline.markdown import parse_summary
+from gong.llm.offline.summary import LIMIT, summarize_pieces
+from gong.llm.transcript import (
+    FAILED,
+    TranscriptPiece,
+    find_focus,
+    find_length,
+    format_transcript,
+    parse_transcript,
+)
 from tape.entries import Summary
 from tape.summaries import summary_text
 
@@ -14,25 +22,27 @@ TEXTS = st.text(max_size=80) | st.lists(LIKE_MARKS, max_size=6).map("\n".join)
 ROLES = st.sampled_from(["user", "assistant", "tool", "summary"])
 
 
-@given(st.lists(st.builds(Piece, role=ROLES, text=TEXTS, name=TEXTS), max_size=6))
+@given(st.lists(st.builds(TranscriptPiece, role=ROLES, text=TEXTS, name=TEXTS), max_size=6))
 def test_a_transcript_is_read_back_whatever_it_says(pieces):
-    assert read(written(pieces)) == tuple(pieces)
-    assert read(f"Summarise.\nFocus\n\n{written(pieces)}\n\nNow.\n=== user\nx") == tuple(pieces)
+    assert parse_transcript(format_transcript(pieces)) == tuple(pieces)
+    assert parse_transcript(
+        f"Summarise.\nFocus\n\n{format_transcript(pieces)}\n\nNow.\n=== user\nx"
+    ) == tuple(pieces)
 
 
 def test_lines_before_the_transcript_say_focus_and_length():
     text = (
         "x\nPay special attention to: the parser \nCharacters the summary may have at most: 900\n"
     )
-    assert (focus_of(text), length_of(text)) == ("the parser", 900)
-    inside = written([Piece("user", text)])
-    assert (focus_of(inside), length_of(inside)) == ("", None)
+    assert (find_focus(text), find_length(text)) == ("the parser", 900)
+    inside = format_transcript([TranscriptPiece("user", text)])
+    assert (find_focus(inside), find_length(inside)) == ("", None)
 
 
 def said(*texts):
     """Return pieces: what the user says, then an answer, and so on; None is no answer."""
     roles = ("user", "assistant")
-    return [Piece(roles[i % 2], text) for i, text in enumerate(texts) if text is not None]
+    return [TranscriptPiece(roles[i % 2], text) for i, text in enumerate(texts) if text is not None]
 
 
 def test_each_part_of_a_digest_is_quoted_from_where_it_was_said():
@@ -45,10 +55,10 @@ def test_each_part_of_a_digest_is_quoted_from_where_it_was_said():
             "deploy it",
             "Deploying.",
         ),
-        Piece("tool", f"{FAILED}ssh: connection refused\nat line 3", "bash"),
+        TranscriptPiece("tool", f"{FAILED}ssh: connection refused\nat line 3", "bash"),
         *said("write the changelog"),
     ]
-    summary = digest(pieces)
+    summary = summarize_pieces(pieces)
     assert summary.goal == "Fix the login. It must never log the password."
     assert summary.constraints == ("It must never log the password.",)
     assert summary.done == (
@@ -66,16 +76,18 @@ def test_each_part_of_a_digest_is_quoted_from_where_it_was_said():
 
 
 def test_a_request_that_succeeds_later_is_no_longer_blocked():
-    first = digest(said("deploy it", "It failed: no disk."))
+    first = summarize_pieces(said("deploy it", "It failed: no disk."))
     assert first.blocked == ("deploy it → It failed: no disk.",)
-    again = digest([Piece("summary", summary_text(first)), *said("deploy it", "It is live.")])
+    again = summarize_pieces(
+        [TranscriptPiece("summary", summary_text(first)), *said("deploy it", "It is live.")]
+    )
     assert again.blocked == ()
 
 
 def test_words_of_the_focus_weigh_more():
     facts = [f"The {name} lies on shelf {n}." for n, name in enumerate("abcdefghijklmnop")]
     pieces = said(*(x for fact in facts for x in (fact.replace("The ", "The box "), "ok")))
-    assert "box c " in summary_text(digest(pieces, "box c lies on shelf 2", 900))
+    assert "box c " in summary_text(summarize_pieces(pieces, "box c lies on shelf 2", 900))
 
 
 FACTS = (
@@ -104,10 +116,12 @@ def generation(number, planted, chance):
     places = dict(zip(chance.sample(range(200), len(planted)), planted, strict=True))
     for turn in range(200):
         n = number * 200 + turn
-        yield Piece("user", places.get(turn) or chance.choice(NOISE).format(n, n * 3))
-        yield Piece("assistant", f'I look.\nbash(command="x {n}")')
-        yield Piece("tool", f"{FAILED if n % 9 == 0 else ''}line {n}\n" * 30, "bash")
-        yield Piece("assistant", f"I looked. The file number {n} has {n} lines; it begins: x{n}")
+        yield TranscriptPiece("user", places.get(turn) or chance.choice(NOISE).format(n, n * 3))
+        yield TranscriptPiece("assistant", f'I look.\nbash(command="x {n}")')
+        yield TranscriptPiece("tool", f"{FAILED if n % 9 == 0 else ''}line {n}\n" * 30, "bash")
+        yield TranscriptPiece(
+            "assistant", f"I looked. The file number {n} has {n} lines; it begins: x{n}"
+        )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -116,12 +130,12 @@ def test_facts_survive_five_generations_of_summaries_without_growth(seed):
     chance, summary = random.Random(seed), None
     for number in range(5):
         planted = FACTS if number == 0 else ()
-        first = [Piece("summary", summary_text(summary))] if summary else []
-        summary = digest([*first, *generation(number, planted, chance)])
+        first = [TranscriptPiece("summary", summary_text(summary))] if summary else []
+        summary = summarize_pieces([*first, *generation(number, planted, chance)])
         text = summary_text(summary)
         assert [fact for fact in FACTS if fact not in text] == []
         assert len(text) <= LIMIT
-        assert parse(text) == summary
+        assert parse_summary(text) == summary
     assert sum("1 request" in item or "requests: " in item for item in summary.done) == 1
 
 
@@ -129,19 +143,19 @@ def test_what_a_model_found_worth_keeping_is_kept_before_chatter():
     terse = ("eu-west, 3 replicas", "Redis 7", "Ingrid: billing")
     summary = Summary(goal="x", critical_context=terse)
     for number in range(3):
-        first = Piece("summary", summary_text(summary))
+        first = TranscriptPiece("summary", summary_text(summary))
         chatter = [f"Some {a}{b} talk of no use to me" for a in "abcdefghij" for b in "klmnopqrst"]
         pieces = (x for n, t in enumerate(chatter) for x in said(f"{t}, {number}", f"ok {n}"))
-        summary = digest([first, *pieces], limit=2000)
+        summary = summarize_pieces([first, *pieces], limit=2000)
         assert summary.critical_context[:3] == terse
 
 
-PIECES = st.lists(st.builds(Piece, role=ROLES, text=st.text(max_size=400)), max_size=12)
+PIECES = st.lists(st.builds(TranscriptPiece, role=ROLES, text=st.text(max_size=400)), max_size=12)
 
 
 @given(PIECES, st.integers(200, 2000))
 def test_a_digest_keeps_to_its_limit_and_reads_back(pieces, limit):
-    summary = digest(pieces, limit=limit)
+    summary = summarize_pieces(pieces, limit=limit)
     text = summary_text(summary)
     assert len(text) <= limit
     assert all("\n" not in item for item in summary.critical_context)
@@ -150,6 +164,6 @@ def test_a_digest_keeps_to_its_limit_and_reads_back(pieces, limit):
 def test_a_long_paste_pushes_out_nothing_that_was_to_be_remembered():
     log = "\n".join(f"The worker {n} is at {n * 7} % of shard {n}-{n}" for n in range(4_000))
     pieces = said("Remember the key is in vault/7.", "Noted.", log, "I see.")
-    summary = digest(pieces)
+    summary = summarize_pieces(pieces)
     assert "Remember the key is in vault/7." in summary.critical_context
     assert len(summary_text(summary)) <= LIMIT

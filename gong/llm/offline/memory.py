@@ -13,19 +13,19 @@ from tape.blocks import Text, text_of
 from tape.entries import Summary
 from tape.summaries import summary_text
 
-from .. import sections
-from ..facts import AGENT, ERROR
-from ..passages import (
+from .facts import AGENT, ERROR
+from .markdown import parse_summary
+from .sentences import (
     PINNED,
-    Rarity,
-    clipped,
+    WordRarity,
+    clip_text,
+    extract_key_words,
     is_question,
-    key_words,
-    plain_words,
-    sentences,
-    weight,
+    iter_plain_words,
+    split_sentences,
+    weigh_sentence,
 )
-from .steps import Puzzle, Recall, Search
+from .steps import PuzzleStep, RecallStep, SearchStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,7 +66,7 @@ _ECHO = ("You said", "I said", "The summary", "Noted: ", "I found nothing", "I d
 """How sentences begin in which the offline model repeats what was said."""
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """A sentence that may answer, how it is to be quoted, and how much its place counts."""
 
     text: str
@@ -76,8 +76,8 @@ class Said(NamedTuple):
     """Words it is found by that are not its own."""
 
 
-def recalled(
-    steps: Iterable[Step], prompt: str, earlier: Sequence[Said], tools: frozenset[str]
+def recall_answers(
+    steps: Iterable[Step], prompt: str, earlier: Sequence[Statement], tools: frozenset[str]
 ) -> tuple[Step, ...]:
     """Return steps with questions that no rule took as something to be recalled.
 
@@ -85,23 +85,23 @@ def recalled(
     before, a question stays what it was.
     """
     enough = _SURE if SEARCHER in tools else _ENOUGH
-    return tuple(_recalled(step, prompt, earlier, enough) if earlier else step for step in steps)
+    return tuple(_recall_step(step, prompt, earlier, enough) if earlier else step for step in steps)
 
 
-def _recalled(step: Step, prompt: str, earlier: Sequence[Said], enough: float) -> Step:
+def _recall_step(step: Step, prompt: str, earlier: Sequence[Statement], enough: float) -> Step:
     match step:
-        case Puzzle(text=text):
-            asked = [one for one in sentences(text) if is_question(one)]
+        case PuzzleStep(text=text):
+            asked = [one for one in split_sentences(text) if is_question(one)]
             if not asked and not _WISH.match(text):
                 return step
             question = " ".join(asked) or text
-            words = " ".join(dict.fromkeys(plain_words(question)))
-            answer = _answers(asked or [text], earlier, enough) if words else None
-            return Recall(question, words, answer) if answer or (asked and words) else step
-        case Search(pattern=pattern) if _WHERE_IS.match(prompt):
+            words = " ".join(dict.fromkeys(iter_plain_words(question)))
+            answer = _find_answers(asked or [text], earlier, enough) if words else None
+            return RecallStep(question, words, answer) if answer or (asked and words) else step
+        case SearchStep(pattern=pattern) if _WHERE_IS.match(prompt):
             stated = [one for one in earlier if one.worth >= _STATED]
-            answer = best(pattern, stated, _SURE)
-            return Recall(pattern, pattern, answer) if answer else step
+            answer = find_best_answer(pattern, stated, _SURE)
+            return RecallStep(pattern, pattern, answer) if answer else step
         case _:
             return step
 
@@ -109,34 +109,38 @@ def _recalled(step: Step, prompt: str, earlier: Sequence[Said], enough: float) -
 _AND = re.compile(r"\band\b|,|、|，|以及|和")
 
 
-def _answers(questions: Sequence[str], earlier: Sequence[Said], enough: float) -> str | None:
+def _find_answers(
+    questions: Sequence[str], earlier: Sequence[Statement], enough: float
+) -> str | None:
     """Return what answers the questions, a line for each; None where nothing answers any."""
     found: dict[str, None] = {}
     for question in questions:
-        parts = [part for part in _AND.split(question) if key_words(part)]
-        each = [best(part, earlier, _SURE) for part in parts] if len(parts) > 1 else [None]
-        answers = each if all(each) else [best(question, earlier, enough)]
-        found.update(dict.fromkeys(answer or nothing(question) for answer in answers))
+        parts = [part for part in _AND.split(question) if extract_key_words(part)]
+        each = (
+            [find_best_answer(part, earlier, _SURE) for part in parts] if len(parts) > 1 else [None]
+        )
+        answers = each if all(each) else [find_best_answer(question, earlier, enough)]
+        found.update(dict.fromkeys(answer or report_nothing_found(question) for answer in answers))
     return "\n".join(found) if any(not line.startswith(_NOTHING) for line in found) else None
 
 
-def best(question: str, said: Sequence[Said], enough: float) -> str | None:
+def find_best_answer(question: str, said: Sequence[Statement], enough: float) -> str | None:
     """Return the sentence that answers best, quoted with its place; the newest of equal ones."""
-    wanted = {*key_words(question)}
-    words = [key_words(f"{one.about} {one.text}") for one in said]
-    rarity = Rarity(words)
-    whole = sum(map(rarity.of, wanted))
-    found: tuple[float, Said] | None = None
+    wanted = {*extract_key_words(question)}
+    words = [extract_key_words(f"{one.about} {one.text}") for one in said]
+    rarity = WordRarity(words)
+    whole = sum(map(rarity.rate_word, wanted))
+    found: tuple[float, Statement] | None = None
     for one, its in zip(said, words, strict=True):
         shared = wanted & {*its}
-        share = sum(map(rarity.of, shared)) / whole if shared else 0.0
+        share = sum(map(rarity.rate_word, shared)) / whole if shared else 0.0
         if share < enough or (shared == {*its} and one.worth < 1):
             continue
         share *= _SECOND_HAND if one.worth < _OWN_WORDS else 1.0
-        score = round(share + one.worth / 10 + _fits(question, one.text), 6)
+        score = round(share + one.worth / 10 + _rate_kind(question, one.text), 6)
         if found is None or score >= found[0]:
             found = (score, one)
-    return f"{found[1].place}: “{clipped(found[1].text, _LONGEST)}”" if found else None
+    return f"{found[1].place}: “{clip_text(found[1].text, _LONGEST)}”" if found else None
 
 
 _KINDS = (
@@ -150,7 +154,7 @@ _KINDS = (
 )
 
 
-def _fits(question: str, text: str) -> float:
+def _rate_kind(question: str, text: str) -> float:
     """Return a little more for a sentence that holds such a thing as is asked for."""
     asked = any(
         re.search(ask, question, re.IGNORECASE) and re.search(has, text) for ask, has in _KINDS
@@ -162,108 +166,110 @@ _STATED = 1.5
 """Worth of a sentence in which a person states something."""
 
 
-def said_before(messages: Sequence[Message], prompt: str) -> tuple[Said, ...]:
+def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statement, ...]:
     """Return what the messages before the newest prompt say, oldest first, tools' words first."""
     places = [number for number, message in enumerate(messages) if message.role == "user"]
     if not places:
         return ()
     past = messages[: places[-1]]
     newest = messages[places[-1]]
-    found = [one for message in past if message.role == "tool" for one in _shown(message)]
+    found = [
+        one for message in past if message.role == "tool" for one in _iter_tool_statements(message)
+    ]
     prompts = len(places)
     for message in past:
         if message.role == "user":
             prompts -= 1
-            found += _from_user(text_of(message.content), prompts)
+            found += _iter_user_statements(text_of(message.content), prompts)
         elif message.role == "assistant":
-            found += _from_assistant(text_of(message.content))
+            found += _iter_assistant_statements(text_of(message.content))
     for block in newest.content:  # several may have been made one
         if isinstance(block, Text) and block.text != prompt:
-            found += _from_user(block.text, 0)
+            found += _iter_user_statements(block.text, 0)
     return tuple(found)
 
 
-def _shown(message: Message) -> Iterator[Said]:
+def _iter_tool_statements(message: Message) -> Iterator[Statement]:
     if message.name != SEARCHER:
-        for line in sentences(text_of(message.content)[:_LOOKED_AT]):
-            yield Said(line, f"{message.name or 'A tool'} showed", 0.0)
+        for line in split_sentences(text_of(message.content)[:_LOOKED_AT]):
+            yield Statement(line, f"{message.name or 'A tool'} showed", 0.0)
 
 
 _LOOKED_AT = 20_000
 
 
-def _from_user(text: str, ago: int) -> Iterator[Said]:
-    summary = summary_in(text)
+def _iter_user_statements(text: str, ago: int) -> Iterator[Statement]:
+    summary = find_summary(text)
     if summary is not None:
-        yield from _from_summary(summary)
+        yield from _iter_summary_statements(summary)
         return
     place = f"You said, {ago} prompt{'s' * (ago != 1)} ago" if ago else "You said"
-    yield from _from_person(text, place)
+    yield from _iter_person_statements(text, place)
 
 
-def _from_person(text: str, place: str) -> Iterator[Said]:
-    for sentence in sentences(text[:_LOOKED_AT]):
+def _iter_person_statements(text: str, place: str) -> Iterator[Statement]:
+    for sentence in split_sentences(text[:_LOOKED_AT]):
         if not is_question(sentence):
-            yield Said(sentence, place, _worth(sentence))
+            yield Statement(sentence, place, _weigh_statement(sentence))
 
 
-def _worth(sentence: str) -> float:
+def _weigh_statement(sentence: str) -> float:
     """Return how much a person's sentence counts: 0.7 for orders, 4 for what is to be kept."""
-    return _OWN_WORDS + min(weight(sentence), PINNED) * 0.55
+    return _OWN_WORDS + min(weigh_sentence(sentence), PINNED) * 0.55
 
 
-def _from_summary(summary: Summary) -> Iterator[Said]:
+def _iter_summary_statements(summary: Summary) -> Iterator[Statement]:
     for field, name in _SECTIONS.items():
         for item in getattr(summary, field):
             if not is_question(item.split(" → ")[0]):
                 others = field == "done" or item.startswith((AGENT, ERROR))
-                worth = 0.5 if others else max(_worth(item), _STATED)
-                yield Said(item, _place(name), worth, name)
-    yield Said(summary.goal, _place("goal"), _STATED, "goal")
+                worth = 0.5 if others else max(_weigh_statement(item), _STATED)
+                yield Statement(item, _describe_section(name), worth, name)
+    yield Statement(summary.goal, _describe_section("goal"), _STATED, "goal")
     for request in summary.requests:
-        yield from _from_person(request, "You said, before the summary")
+        yield from _iter_person_statements(request, "You said, before the summary")
 
 
-def _place(section: str) -> str:
+def _describe_section(section: str) -> str:
     return f"The summary of what came before says, under {section}"
 
 
-def _from_assistant(text: str) -> Iterator[Said]:
+def _iter_assistant_statements(text: str) -> Iterator[Statement]:
     if text.startswith(HELP_BEGINS):
         return
-    for sentence in sentences(text[:_LOOKED_AT]):
+    for sentence in split_sentences(text[:_LOOKED_AT]):
         if not is_question(sentence) and not sentence.startswith(_ECHO):
-            yield Said(sentence, "I said", 0.4)
+            yield Statement(sentence, "I said", 0.4)
 
 
-def summary_in(text: str) -> Summary | None:
+def find_summary(text: str) -> Summary | None:
     """Return the summary of an anchor that a message holds; None for every other message."""
-    return sections.parse(text) if text.startswith(_GOAL) else None
+    return parse_summary(text) if text.startswith(_GOAL) else None
 
 
 _GOAL = summary_text(Summary(goal=" ")).rstrip(" ")
 """How the text of every summary begins that has fields."""
 
 
-def from_search(question: str, result: str) -> str:
+def answer_from_search(question: str, result: str) -> str:
     """Return what a search of the tape gave as an answer."""
     found = [hit for line in result.split("\n") if (hit := _HIT.match(line.strip()))]
     said = [
-        Said(sentence, f"Entry {hit['id'][:12]} of the tape says", _found_worth(hit, sentence))
+        Statement(sentence, f"Entry {hit['id'][:12]} of the tape says", _weigh_hit(hit, sentence))
         for hit in reversed(found)
-        for sentence in sentences(hit["said"])
+        for sentence in split_sentences(hit["said"])
         if not is_question(sentence) and not sentence.strip("… ").startswith(_ECHO)
     ]
-    return best(question, said, 0.01) or nothing(question)
+    return find_best_answer(question, said, 0.01) or report_nothing_found(question)
 
 
-def _found_worth(hit: re.Match[str], sentence: str) -> float:
-    return _worth(sentence) if hit["type"] in {"user", "context"} else 0.4
+def _weigh_hit(hit: re.Match[str], sentence: str) -> float:
+    return _weigh_statement(sentence) if hit["type"] in {"user", "context"} else 0.4
 
 
 _NOTHING = "I found nothing about"
 
 
-def nothing(question: str) -> str:
+def report_nothing_found(question: str) -> str:
     """Return that nothing was found."""
-    return f"{_NOTHING} “{clipped(question, 100)}” in what was said here."
+    return f"{_NOTHING} “{clip_text(question, 100)}” in what was said here."

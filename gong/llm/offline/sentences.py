@@ -117,18 +117,18 @@ _HAN_STOP = re.compile(
 )
 
 
-def sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text, each on one line, without bullets."""
     for line in text.split("\n"):
         if len(line) > _LINE:
             line = f"{line[: _LINE // 2]} … {line[-_LINE // 2 :]}"  # noqa: PLW2901
         for part in _END.split(_BULLET.sub("", line, count=1)):
-            sentence = clipped(part or "", _LONGEST)
+            sentence = clip_text(part or "", _LONGEST)
             if sentence:
                 yield sentence
 
 
-def clipped(text: str, longest: int) -> str:
+def clip_text(text: str, longest: int) -> str:
     """Return text as one line of at most `longest` characters, cut in the middle."""
     line = " ".join(text.split())
     if len(line) <= longest:
@@ -137,7 +137,7 @@ def clipped(text: str, longest: int) -> str:
     return f"{line[: max(longest - 3 - tail, 0)]} … {line[len(line) - tail :]}"[:longest]
 
 
-def remembered(text: str) -> str | None:
+def find_remembered_fact(text: str) -> str | None:
     """Return what somebody wants to have remembered; None where no such wish is said."""
     found = None if is_marked_question(text) else _REMEMBER.match(text.strip())
     return found["fact"].strip() if found else None
@@ -186,7 +186,7 @@ PINNED = 6.0
 """Weight of a sentence that somebody wanted to have remembered."""
 
 
-def weight(sentence: str) -> float:
+def weigh_sentence(sentence: str) -> float:
     """Return how much a person's sentence is worth as a fact: 0 for orders and questions."""
     if is_question(sentence):
         return 0.0
@@ -201,30 +201,30 @@ def weight(sentence: str) -> float:
     states = _STATES.search(sentence) or _SUBJECT.match(sentence) or _NAME.match(sentence)
     if states and len(sentence) > 5:  # noqa: PLR2004 (shorter ones say nothing)
         return 2.0 + named + precise
-    return (1.0 + precise if _words(sentence) > 3 else 0.0) + named  # noqa: PLR2004
+    return (1.0 + precise if _count_words(sentence) > 3 else 0.0) + named  # noqa: PLR2004
 
 
-def _words(sentence: str) -> int:
+def _count_words(sentence: str) -> int:
     """Return how many words a sentence has; two signs of Chinese are one."""
     runs = _WORD.findall(sentence)
     return sum((len(run) + 1) // 2 if run[0] >= "\u3400" else 1 for run in runs)
 
 
-def key_words(text: str) -> tuple[str, ...]:
+def extract_key_words(text: str) -> tuple[str, ...]:
     """Return the words of a text that carry meaning, each once, brought to one form."""
-    return tuple(dict.fromkeys(map(_stem, plain_words(text))))
+    return tuple(dict.fromkeys(map(_stem_word, iter_plain_words(text))))
 
 
-def plain_words(text: str) -> Iterator[str]:
+def iter_plain_words(text: str) -> Iterator[str]:
     """Yield the words of a text that carry meaning, in small letters; Chinese ones in pairs."""
     for word in _WORD.findall(text.lower()):
         if "\u3400" <= word[0] <= "\u9fff":
-            yield from _pairs(word)
+            yield from _iter_pairs(word)
         elif word not in _STOP and (len(word) > 1 or word.isdigit()):
             yield word
 
 
-def _pairs(run: str) -> Iterator[str]:
+def _iter_pairs(run: str) -> Iterator[str]:
     """Yield what stands for words in Chinese: neighbours, without what carries no meaning."""
     for part in _HAN_STOP.split(run):
         if part and len(part) == 1:
@@ -236,7 +236,7 @@ _ENDINGS = ("ments", "ment", "ings", "ing", "edly", "ies", "ed", "es", "ly", "s"
 _SHORTEST = 3
 
 
-def _stem(word: str) -> str:
+def _stem_word(word: str) -> str:
     """Return a word without its ending, so that "listens" and "listening" are one."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST and not word.isdigit():
@@ -244,12 +244,12 @@ def _stem(word: str) -> str:
     return word
 
 
-def shape(text: str) -> str:
+def replace_figures(text: str) -> str:
     """Return a text with its figures taken out: what is said again and again has one shape."""
     return re.sub(r"\d+", "#", " ".join(text.lower().split()))
 
 
-class Rarity:
+class WordRarity:
     """How rare words are among the texts that it was made of: 1 for the rarest, towards 0."""
 
     def __init__(self, texts: Iterable[tuple[str, ...]]) -> None:
@@ -260,11 +260,11 @@ class Rarity:
             counts.update(words)
         self._counts = counts
 
-    def of(self, word: str) -> float:
+    def rate_word(self, word: str) -> float:
         """Return the rarity of one word; a word that stands nowhere is as rare as can be."""
         texts = log(1 + self._texts)
         return max(1 - log(max(self._counts[word], 1)) / texts, 0.02)
 
-    def mean(self, words: tuple[str, ...]) -> float:
+    def rate_words(self, words: tuple[str, ...]) -> float:
         """Return the mean rarity of words; 0 when there are none."""
-        return sum(map(self.of, words)) / len(words) if words else 0.0
+        return sum(map(self.rate_word, words)) / len(words) if words else 0.0

@@ -1,0 +1,1 @@
+"""The model without network and key: plain requests by rules, and summaries made by rules."""
