@@ -5,6 +5,7 @@ Later ones win. A wrong setting fails here, with the key's name and its file, an
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -125,7 +126,69 @@ def _from_file(file: Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is not TOML: {error}") from error
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{file}: {error}") from error
+        raise ConfigurationError(_explained(file, text.decode(), str(error))) from error
+
+
+_ANY = "*"
+"""Stands for a name that an error does not say."""
+_AT = re.compile(r" - at `\$\.?(.*)`$")
+_UNKNOWN = re.compile(r"unknown field `(.*?)`")
+_TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
+_KEY = re.compile(r"""\s*([\w.\-"']+)\s*=""")
+
+
+def _explained(file: Path, text: str, error: str) -> str:
+    """Return what is wrong with a setting: the file and line, and the key that was meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only where something is wrong)
+
+    found = _AT.search(error)
+    table = tuple(found[1].replace("[...]", f".{_ANY}").split(".")) if found and found[1] else ()
+    unknown = _UNKNOWN.search(error)
+    key = (*table, unknown[1]) if unknown else table
+    line, key = _place_of(text, key)
+    where = f"{file}:{line}" if line else f"{file}"
+    if not unknown:
+        return f"{where}: {_AT.sub('', error)} for {'.'.join(key)}" if key else f"{where}: {error}"
+    near = get_close_matches(unknown[1], _names_in(table), n=1)
+    meant = f": did you mean {near[0]}?" if near else ""
+    return f"{where}: unknown setting {'.'.join(key)}{meant}"
+
+
+def _place_of(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
+    """Return the number of the line that sets a key, or begins its table, and the whole key."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if begins := _TABLE.match(line):
+            table = _parts(begins[1])
+            at = table
+        elif sets := _KEY.match(line):
+            at = (*table, *_parts(sets[1]))
+        else:
+            continue
+        fits = all(one in {_ANY, name} for one, name in zip(key, at, strict=False))
+        if key and fits and len(at) >= len(key):
+            return number, at[: len(key)]
+    return None, key
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def _names_in(table: tuple[str, ...]) -> list[str]:
+    """Return the settings that a table may have."""
+    from msgspec import inspect  # noqa: PLC0415 (only where something is wrong)
+
+    at: Any = inspect.type_info(Settings)
+    for name in table:
+        if isinstance(at, inspect.DictType):
+            at = at.value_type
+        else:
+            fields = getattr(at, "fields", ())
+            at = next((one.type for one in fields if one.encode_name == name), None)
+        if isinstance(at, inspect.UnionType):
+            at = next((one for one in at.types if isinstance(one, inspect.StructType)), None)
+    return [one.encode_name for one in getattr(at, "fields", ())]
 
 
 def _checked(settings: Settings) -> Settings:

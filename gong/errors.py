@@ -7,6 +7,7 @@ GongError                      1
 ├── SessionBusy                5  a prompt while another one is being answered
 ├── SessionClosed              1  a prompt to a session that has ended
 ├── NothingToCompact           1  what a compaction would leave out is too little, or nothing
+│   └── NotSmaller          1  a summary would make the next request no smaller
 ├── NothingToUndo              1  no compaction or handoff that could be taken back
 ├── SummaryUnusable            1  what a model gave as a summary is none
 ├── NoObject                   1  an answer is not an object of the shape that was asked for
@@ -17,6 +18,8 @@ GongError                      1
     ├── InvalidRequest         1  the provider refused the request as malformed
     │   ├── MalformedHistory   1  it is the order or pairing of the messages that was refused
     │   └── UnsupportedToolChoice  1  it cannot be told that a tool must, or must not, be called
+    ├── RedirectRefused        2  the address sends the call on to another one
+    ├── AnswerTooLarge         1  the answer is larger than any real one: the rest was not read
     ├── ContextLengthExceeded  1  the request does not fit the window
     ├── ContentFiltered        1  the provider's filter stopped it
     ├── QuotaExceeded          1  no money or quota left: waiting does not help
@@ -64,6 +67,10 @@ class SessionClosed(GongError):
 
 class NothingToCompact(GongError):
     """What a compaction would leave out is too little, or nothing."""
+
+
+class NotSmaller(NothingToCompact):
+    """With a summary in place of older messages the next request would be no smaller."""
 
 
 class NothingToUndo(GongError):
@@ -125,6 +132,16 @@ class MalformedHistory(InvalidRequest):
 
 class UnsupportedToolChoice(InvalidRequest):
     """The provider cannot be told that a tool must, or must not, be called."""
+
+
+class RedirectRefused(ModelError):
+    """The address sends the call on to another one, which was not given the key."""
+
+    exit_code = 2
+
+
+class AnswerTooLarge(ModelError):
+    """An answer is larger than any real one; what came before is kept, the rest was not read."""
 
 
 class ContextLengthExceeded(ModelError):

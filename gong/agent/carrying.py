@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from tape.damage import warn_of_damage
 from tape.entries import Anchor, Covers, Summary
 from tape.tree.parting import parting, way
 
@@ -61,7 +62,7 @@ def _own(parts: Parts, left: Head) -> list[Entry]:
     """Return what a branch has since it parted from the present one, oldest first."""
     tape = parts.record.tape
     apart = parting(way(tape, left), way(tape, parts.record.head())).a
-    return [entry for segment in apart for run in segment.runs(lambda _: None) for entry in run]
+    return [entry for segment in apart for run in segment.runs(warn_of_damage) for entry in run]
 
 
 def _named(parts: Parts, left: Head) -> dict[str, str]:

@@ -22,10 +22,11 @@ from ..context import summary as summaries
 from ..context.cut import Cut, cut
 from ..context.elide import sizes
 from ..context.meter import fixed_tokens, messages_tokens
-from ..errors import ModelError, NothingToCompact
+from ..errors import ModelError, NothingToCompact, NotSmaller
 from ..llm.accumulate import StreamAccumulator
-from ..llm.digest import bounded, digest, written
+from ..llm.offline.summary import limit_summary, summarize_pieces
 from ..llm.tokens import estimate
+from ..llm.transcript import format_transcript
 from ..llm.types import Request
 from . import events
 from .outgoing import sent
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from tape.entries import Kept
     from tape.line import Entry
 
-    from ..llm.digest import Piece
+    from ..llm.transcript import TranscriptPiece
     from .parts import Model, Parts
 
 SHARE = 0.36
@@ -101,11 +102,15 @@ def hand_on(parts: Parts, anchor: Anchor, to: str) -> Entry:
 
 
 async def compact(parts: Parts, wish: Wish) -> Compacted:
-    """Compact the view of the branch; raises NothingToCompact and leaves all as it is."""
+    """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
+
+    NotSmaller where the next request would not shrink: what a model took to sum up is recorded.
+    """
     record = parts.record
     seen = view(record.path, record.kept)
     entries = (*seen.kept, *seen.entries)
-    fixed = fixed_tokens(parts.model.system, parts.tools.specs())
+    specs = parts.tools.specs()
+    fixed = fixed_tokens(parts.model.system_for(specs), specs)
     before = fixed + _tokens(seen, parts.model)
     share = _shares(parts, before, fixed)
     place = _cut(entries, share.kept, hard=wish.hard)
@@ -121,7 +126,8 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
         _demand_gain(wish, before, after)
     except NothingToCompact as error:
         note_usage(parts, took)
-        parts.emit(events.Warn(str(error)))
+        if wish.gain:
+            parts.emit(events.Warn(str(error)))
         raise
     ranges = kept_ranges(parts, kept)
     covers = Covers(entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1)
@@ -147,6 +153,11 @@ def _demand_gain(wish: Wish, before: int, after: int) -> None:
     if wish.gain and after > before * (1 - wish.gain):
         raise NothingToCompact(
             f"a compaction would free too little: {before:,} tokens would become {after:,}"
+        )
+    if after >= before:
+        raise NotSmaller(
+            f"a summary would make the next request no smaller: {before:,} tokens would"
+            f" become {after:,}"
         )
 
 
@@ -223,11 +234,11 @@ async def told(
     by, took = None, None
     try:
         said, took = await _asked(parts, wish, pieces, share, split=split)
-        summary = bounded(summaries.parse(said), 2 * share.summary * _CHARACTERS)
+        summary = limit_summary(summaries.parse(said), 2 * share.summary * _CHARACTERS)
         by = By(took.provider, took.model, took.usage)
     except (ModelError, summaries.SummaryUnusable) as error:
         parts.emit(events.Warn(f"the summary is made by rules, because {error}"))
-        summary = digest(pieces, wish.focus, limit=share.summary * _CHARACTERS)
+        summary = summarize_pieces(pieces, wish.focus, limit=share.summary * _CHARACTERS)
     whole = summaries.complete(
         summary,
         covered,
@@ -243,7 +254,7 @@ _CHARACTERS = 3
 
 
 async def _asked(
-    parts: Parts, wish: Wish, pieces: Sequence[Piece], share: Share, *, split: bool
+    parts: Parts, wish: Wish, pieces: Sequence[TranscriptPiece], share: Share, *, split: bool
 ) -> tuple[str, SideUsage]:
     """Return what the summarising model says, and what it took; raises ModelError."""
     model = parts.summariser or parts.model
@@ -269,10 +280,10 @@ async def _asked(
 
 
 def _fitting(
-    pieces: Sequence[Piece], focus: str, room: int, share: Share, *, split: bool
+    pieces: Sequence[TranscriptPiece], focus: str, room: int, share: Share, *, split: bool
 ) -> tuple[str, str]:
     """Return a prompt of at most `room` tokens, with as much of the pieces as fits."""
-    characters = len(written(pieces))
+    characters = len(format_transcript(pieces))
     for _ in range(_TRIES):
         system, prompt = summaries.prompt(
             pieces,

@@ -152,6 +152,8 @@ class Warn(_Event, frozen=True, tag="warning"):
     """Something people should know that stops nothing."""
 
     message: str
+    trace: str = ""
+    """Python's account of what failed in code that was plugged in; screens leave it out."""
 
 
 class Failure(_Event, frozen=True, tag="error"):

@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ..context.gathering import Gathered
 from ..context.handoff import of, page
+from ..errors import NothingToCompact, NotSmaller
+from . import events
+from .compaction import Wish
 from .record import newest_anchor
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from .record import Recorder
+    from .session import Session
 
 
-def handoff_page(recorder: Recorder, *, to_model: str) -> str:
-    """Return what whoever goes on has to know, as Markdown: summary, files, tokens and cost."""
+async def hand_over(
+    session: Session, to: str, focus: str = ""
+) -> AsyncGenerator[events.Event, None]:
+    """Set a handoff anchor for a model and yield the events; one that is newest is enough.
+
+    Where a summary is no smaller than what it covers, no anchor is set and a warning says that
+    the model goes on from the whole history. Raises NothingToCompact where nothing was said.
+    """
+    wish = Wish("handoff", focus, kind="handoff", hard=True, to=to)
+    try:
+        async with aclosing(session.compact(wish)) as stream:
+            async for event in stream:
+                yield event
+    except NotSmaller as error:
+        yield events.Warn(f"{error}. So {to} goes on from the whole history.")
+    except NothingToCompact:
+        recorder = session.recorder
+        anchor = None if recorder is None else newest_anchor(recorder.path)
+        if anchor is None:
+            raise
+        if anchor.state.model != to:
+            session.hand_on(anchor, to)
+        yield events.Warn(
+            f"nothing was said since the {anchor.kind}, so it is handed over as it is"
+        )
+
+
+def handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
+    """Return what whoever goes on has to know, as Markdown: summary, files, tokens and cost.
+
+    Files below `cwd` are named from there.
+    """
     tape, head = recorder.tape, recorder.head()
     anchor = newest_anchor(recorder.path)
     told = Gathered()
@@ -23,6 +60,7 @@ def handoff_page(recorder: Recorder, *, to_model: str) -> str:
         done,
         spending=told.spending,
         requests=told.requests,
+        cwd=cwd,
         title=tape.title() or "",
         tape=tape.id,
         branch=recorder.branch,

@@ -76,7 +76,7 @@ class Models:
             api=api,
             endpoint=endpoint,
             stream=stream,
-            system=system_prompt(self.where, name),
+            system=partial(system_prompt, self.where, name),
             max_turns=self.max_turns,
             cost=partial(self.names.cost, provider, model),
             window=self.names.window(provider, model),

@@ -50,7 +50,7 @@ def outgoing(
     request = Request(
         model=model.id,
         messages=tuple(sent(repaired.messages, seen)),
-        system=model.system,
+        system=model.system_for(tools),
         tools=tuple(tools),
         session=session,
         load=load,

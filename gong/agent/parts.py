@@ -11,7 +11,7 @@ from tape.repair import ABORTED, Target
 from ..context.costs import Spend, spend_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 
     from tape.blocks import BlobRef
     from tape.branches import Head
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..config import Compaction
     from ..env.protocol import ExecutionEnvironment
-    from ..llm.types import Request, StreamEvent
+    from ..llm.types import Request, StreamEvent, ToolSpec
     from ..policy import Policy
     from ..tools.registry import Registry
     from . import events
@@ -71,8 +71,8 @@ class Model:
     api: str
     endpoint: str
     stream: Callable[[Request], AsyncGenerator[StreamEvent, None]]
-    system: str
-    """The system prompt; the same in every turn."""
+    system: str | Callable[[Collection[str]], str]
+    """The system prompt, or what makes it of the names of the tools; the same in every turn."""
     max_turns: int = 0
     """Most model calls in one run; 0 is no limit."""
     cost: Callable[[Usage], Cost | None] = lambda _: None
@@ -80,6 +80,12 @@ class Model:
     window: int | None = None
     """Most tokens of one call, where that is known."""
     sees_images: bool = True
+
+    def system_for(self, tools: Iterable[ToolSpec]) -> str:
+        """Return the system prompt of a call with these tools."""
+        if isinstance(self.system, str):
+            return self.system
+        return self.system([tool.name for tool in tools])
 
     @property
     def target(self) -> Target:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tape.branches import at
+from tape.damage import warn_of_damage
 from tape.entries import Anchor, Assistant, Model, State
 
 from ..errors import NothingToUndo
@@ -35,11 +36,11 @@ class Past(NamedTuple):
     """Entries before that anchor which it keeps in view."""
 
 
-def past(tape: Tape, head: Head, skipped: Callable[[str], None] = lambda _: None) -> Past:
-    """Read what stands before a model at a head; lines that cannot be read go to `skipped`."""
+def past(tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage) -> Past:
+    """Read what stands before a model at a head; what does not verify goes to `skipped` instead."""
     path = tape.entries(head, to_anchor=True, skipped=skipped)
     anchor = newest_anchor(path)
-    return Past(path, tuple(tape.kept(anchor)) if anchor else ())
+    return Past(path, tuple(tape.kept(anchor, skipped)) if anchor else ())
 
 
 def newest_anchor(path: Sequence[Entry]) -> Anchor | None:
@@ -113,7 +114,7 @@ class Recorder:
     def anchor(self, anchor: Anchor) -> Entry:
         """Begin a phase with this anchor, and go on with what it keeps; durable when it returns."""
         entry = self.writer.anchor(anchor)
-        self.kept = tuple(self.tape.kept(anchor))
+        self.kept = tuple(self.tape.kept(anchor, self.skipped.append))
         self.path[:] = [entry]
         return entry
 

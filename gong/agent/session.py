@@ -31,6 +31,7 @@ from ..errors import (
 )
 from ..llm.retry import RetryPolicy, persistent
 from ..policy import allow_all
+from ..policy.decision import account, explain
 from . import events, loop
 from .carrying import carry
 from .compaction import Wish, compact, hand_on
@@ -94,17 +95,23 @@ class Session:
         self._steering: deque[Queued] = deque()
         self._follow_ups: deque[Queued] = deque()
         self._watchers: list[Callable[[events.Event], None]] = []
+        self._failed: list[Callable[[events.Event], None]] = []
+        """Watchers whose failure was reported."""
         self._run: asyncio.Task[None] | None = None
         self._compacting = False
         self.pressure = Pressure()
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
-        """Tell `watcher` every event from now on; the returned function ends that."""
+        """Tell `watcher` every event from now on; the returned function ends that.
+
+        What it raises stops nothing: the first time, everybody is told of it by a `Warn`.
+        """
         self._watchers.append(watcher)
 
         def leave() -> None:
             with suppress(ValueError):
                 self._watchers.remove(watcher)
+                self._failed.remove(watcher)
 
         return leave
 
@@ -281,8 +288,18 @@ class Session:
         )
 
     def _emit(self, event: events.Event) -> None:
+        """Tell every watcher; one that raises is reported once, to all, and the run goes on."""
         for watcher in tuple(self._watchers):
-            watcher(event)
+            try:
+                watcher(event)
+            except Exception as error:  # noqa: BLE001 - a front end's fault, not the run's
+                self._report(watcher, error)
+
+    def _report(self, watcher: Callable[[events.Event], None], error: Exception) -> None:
+        if watcher not in self._failed:
+            self._failed.append(watcher)
+            said = f"a watcher of events failed: {explain(error)}; it will not be said again"
+            self._emit(events.Warn(said, account(error)))
 
     def steer(self, text: str) -> None:
         """Put words before the model at the next border; with the next prompt when idle."""

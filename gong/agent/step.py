@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tape.entries import ToolResult, ToolStart
 
 from ..context.recalling import TapeRecall
+from ..policy.decision import decide
 from ..tools import tool
 from ..tools.tool import ToolContext
 from ..tools.truncation.storage import TapeStorage
@@ -103,9 +104,11 @@ async def _admit(parts: Parts, one: _Running) -> Prepared | None:
     if isinstance(prepared, tool.ToolResult):
         one.result = prepared
         return None
-    verdict = await parts.policy(prepared)
+    verdict, failure, trace = await decide(parts.policy, prepared)
+    if failure:
+        parts.emit(events.Warn(f"the policy failed, so {call.name} was not run: {failure}", trace))
     if not verdict.allowed:
-        one.result = tool.ToolResult.error(verdict.text)
+        one.result = tool.ToolResult.error(verdict.text, kind="PermissionDenied")
         return None
     parts.record.append(ToolStart(call.id, call.name, replay=prepared.tool.replay))
     one.started, one.stopped = True, prepared.tool.stopped

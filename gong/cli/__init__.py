@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from tape.cli import say_version
+
 from .. import __version__
 
 
@@ -14,6 +16,5 @@ def main() -> None:
     The version is told before anything is imported.
     """
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"gong {__version__}\n")
-        return
+        sys.exit(say_version("gong", __version__))
     sys.exit(import_module(".run", __package__).run(sys.argv[1:]))

@@ -48,7 +48,7 @@ def login(name: str) -> None:
     """Keep the key of a provider; it is asked for, or read from standard input."""
     preset = _preset(name)
     if preset.later:
-        raise ConfigurationError(f"{name} is not served yet: {preset.later}")
+        raise ConfigurationError(preset.unserved)
     key = _typed(preset)
     if not is_a_key(key):
         raise ConfigurationError("that is no key: it is empty or holds blanks; copy it again")

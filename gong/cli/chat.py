@@ -6,32 +6,23 @@ import asyncio
 import os
 import select
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from msgspec.structs import replace
 
-from tape.errors import NotFound
-from tape.find import find
-from tape.index import open_store
+from tape.cli.out import exact, raw
+from tape.cli.streams import bare_streams
 
-from .. import __version__, config
-from ..agent.assembly import Host, assemble, forked, new_tape, resumed
+from .. import config
 from ..agent.compaction import Wish
-from ..agent.record import last_model
-from ..errors import AuthenticationError, ConfigurationError
-from ..llm.names import BUILT_IN
-from .branch import current_folder, say_of_branch, warn
+from ..agent.opening import find_session, fork_branch, open_session, resume_branch
+from ..errors import ConfigurationError
+from .branch import front_end, warn
 from .compact import tell
 from .resume import go_on
 
 if TYPE_CHECKING:
-    from tape.index import Library
-    from tape.tape import Hit
-
-    from ..agent.record import Recorder
-    from ..config import Settings
+    from ..agent.opening import FrontEnd, Host
     from .printing import Format
     from .resume import Start
 
@@ -102,32 +93,30 @@ def chat(  # noqa: PLR0917 (click hands them over by name)
     if carry and fork is None:
         raise click.UsageError("--carry tells what a branch did that --fork leaves")
     flags = {
-        "model": model,
         "max_turns": max_turns,
         "max_cost": max_cost,
         "tools": tool_names(tools),
         "store": store,
     }
     settings = config.load(os.environ, flags)
-    asked = _asked(prompt)
-    folder = current_folder()
     ref = "" if newest else session if session is not None else fork
-    past = None if ref is None else Past(ref, fork is not None, carry, compact, start, model)
-    sys.exit(asyncio.run(_chat(settings, folder, asked, output, past)))
+    past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
+    asked = _asked(prompt)
+    with front_end(settings, model) as front:
+        sys.exit(asyncio.run(_chat(front, asked, output, past)))
 
 
-class Past(NamedTuple):
+class Continuation(NamedTuple):
     """The session a conversation goes on from, as the flags say."""
 
     ref: str
-    begins: bool
+    forks: bool
     """A branch begins there."""
     carries: bool
     """What the branch did that is left is told there."""
     compacts: bool
     """Older messages become a summary first."""
     start: Start | None
-    model: str | None
 
 
 def tool_names(given: str | None) -> tuple[str, ...] | None:
@@ -164,109 +153,48 @@ def _standard_input() -> str:
     """Read all of standard input; say so when whoever holds it says nothing for a while."""
     stream = sys.stdin.buffer
     if not select.select([stream], [], [], 2.0)[0]:
-        click.echo("gong: waiting for standard input (end it with Ctrl+D or < /dev/null)", err=True)
+        warn("waiting for standard input (end it with Ctrl+D or < /dev/null)")
     return stream.read().decode("utf-8", "replace")
 
 
 async def _chat(
-    settings: Settings,
-    folder: str,
-    asked: str | None,
-    output: Format,
-    past: Past | None,
+    front: FrontEnd, asked: str | None, output: Format, past: Continuation | None
 ) -> int:
-    with open_store(config.store_path(settings, os.environ)) as library:
-        recorder, left = None, None
-        if past is not None:
-            hit = _hit(library, past.ref, folder)
-            left = hit.tape.head() if past.carries else None
-            recorder = forked(hit, settings) if past.begins else resumed(hit, past.ref, settings)
-        host = await _host(library, settings, folder, recorder, past and past.model)
-        _say_first(host)
-        try:
-            if past is not None:
-                await go_on(host, past.start)
-            if past is not None and past.compacts:
-                await tell(host.session.compact(Wish("user")))
-            if left is not None:
-                await tell(host.session.carry(left))
-            return await _serve(host, asked, output)
-        finally:
-            await host.close()
-
-
-async def _host(
-    library: Library,
-    settings: Settings,
-    folder: str,
-    recorder: Recorder | None,
-    model: str | None,
-) -> Host:
-    """Return the session; a branch is gone on with by who answered there, where that can be."""
+    recorder, left = None, None
+    if past is not None:
+        hit = find_session(front, past.ref)
+        left = hit.tape.head() if past.carries else None
+        recorder = fork_branch(front, hit) if past.forks else resume_branch(front, hit, past.ref)
+    host = await open_session(front, recorder)
     try:
-        its = _with_its_model(settings, recorder, model) if recorder else settings
-        make = partial(
-            assemble,
-            environ=os.environ,
-            folder=folder,
-            open_recorder=new_tape(library.store, settings),
-            program=f"gong/{__version__}",
-            recorder=recorder,
-        )
-        try:
-            return await make(its)
-        except (AuthenticationError, ConfigurationError) as error:
-            if its is settings:
-                raise
-            warn(f"{its.model} answered so far and cannot now: {error}")
-            return await make(settings)
-    except BaseException:
-        if recorder is not None:
-            recorder.close()
-        raise
+        if host.by_default:
+            warn(
+                "no model is set up, so offline/rules answers (plain requests only); "
+                "set ANTHROPIC_API_KEY or choose one with -m provider/model"
+            )
+        if past is not None:
+            await go_on(host, past.start)
+        if past is not None and past.compacts:
+            await tell(host.session.compact(Wish("user")))
+        if left is not None:
+            await tell(host.session.carry(left))
+        return await _serve(host, asked, output)
+    finally:
+        await host.close()
 
 
 async def _serve(host: Host, asked: str | None, output: Format) -> int:
     if asked is None:
         from ..repl.app import chat as converse  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
-        return await converse(host)
+        with bare_streams():
+            return await converse(host)
     from .printing import answer  # noqa: PLC0415 (only with -p)
 
-    return await answer(host, asked, output, out=_out, warn=warn)
+    write = exact if output == "text" else raw
 
+    def out(data: bytes) -> None:
+        write(data)
+        sys.stdout.flush()
 
-def _hit(library: Library, ref: str, folder: str) -> Hit:
-    try:
-        return find(library.store, library.index, ref, folder)
-    except NotFound as error:
-        if ref:
-            raise
-        raise NotFound("no session of this folder yet: begin one with gong chat") from error
-
-
-def _with_its_model(settings: Settings, recorder: Recorder, flag: str | None) -> Settings:
-    """Return settings with the provider's model that answered last, where nobody named one now."""
-    last = last_model(recorder.path)
-    named = flag or os.environ.get("GONG_MODEL")
-    if named or last is None or last.partition("/")[0] in BUILT_IN:
-        return settings
-    return replace(settings, model=last)
-
-
-def _say_first(host: Host) -> None:
-    """Say on stderr what a person should know before the first word."""
-    if host.by_default:
-        warn(
-            "no model is set up, so offline/rules answers (plain requests only); "
-            "set ANTHROPIC_API_KEY or choose one with -m provider/model"
-        )
-    recorder = host.session.recorder
-    if recorder is None:
-        return
-    say_of_branch(recorder)
-
-
-def _out(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    return await answer(host, asked, output, out=out, warn=warn)

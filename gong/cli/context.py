@@ -11,22 +11,12 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tape.cli.out import as_json, document, examples, say
-from tape.find import find
-from tape.index import open_store
 
 from .. import config
-from ..agent.assembly import model_name, models_of
-from ..agent.record import past
+from ..agent.opening import choose_model, find_session, read_session
 from ..agent.window import measured
 from ..context.shares import meter, text
-from .branch import (
-    current_folder,
-    model_option,
-    next_request,
-    store_option,
-    warn,
-    with_last_model,
-)
+from .branch import front_end, model_option, store_option
 from .chat import tool_names
 
 if TYPE_CHECKING:
@@ -36,9 +26,9 @@ if TYPE_CHECKING:
     from tape.tape import Hit
 
     from ..agent.models import Models
+    from ..agent.opening import FrontEnd
     from ..agent.outgoing import Outgoing
     from ..agent.parts import Model
-    from ..config import Settings
 
 
 @click.command(epilog=examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
@@ -56,24 +46,23 @@ def context(
     model, whose key is not needed.
     """
     settings = config.load(os.environ, {"store": store, "tools": tool_names(tools)})
-    folder = current_folder()
-    with open_store(config.store_path(settings, os.environ)) as library:
-        hit = find(library.store, library.index, ref, folder)
+    with front_end(settings, model) as front:
+        hit = find_session(front, ref)
         with hit.tape:
-            _show(hit, settings, folder, model, as_json=as_json)
+            asyncio.run(_show(front, hit, as_json=as_json))
 
 
-def _show(hit: Hit, settings: Settings, folder: str, model: str | None, *, as_json: bool) -> None:
-    read = past(hit.tape, hit.head, warn)
-    settings = with_last_model(settings, read.path, model)
-    models = asyncio.run(models_of(settings, os.environ, folder))
-    who = models.describe(model_name(settings, os.environ, models))
-    made = next_request(hit, read, who, settings)
-    if as_json:
-        document(_document(made, who, models))
-    else:
-        used = meter(made.request, made.view, window=who.window, size=measured(made))
-        say([f"{who.provider}/{who.id}", *text(used).split("\n")])
+async def _show(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
+    reading = await read_session(front, hit)
+    models = reading.models
+    async with models.client:
+        who = models.describe(choose_model(front, models, reading.past.path))
+        made = reading.next_request(who)
+        if as_json:
+            document(_document(made, who, models))
+        else:
+            used = meter(made.request, made.view, window=who.window, size=measured(made))
+            say([f"{who.provider}/{who.id}", *text(used).split("\n")])
 
 
 class Mended(Struct, frozen=True, omit_defaults=True):

@@ -15,27 +15,22 @@ from msgspec import Struct
 
 from tape.cli.out import as_json, document, examples, say, table
 from tape.errors import TapeError
-from tape.find import find
 from tape.formats.arrays import FORMATS
-from tape.index import open_store
 
 from .. import __version__, config
-from ..agent.assembly import models_of
-from ..agent.record import past
+from ..agent.opening import find_session, read_session
 from ..credentials import Credentials
 from ..errors import ConfigurationError, GongError
 from ..llm.maker import demand_package
+from ..llm.names import Names
 from ..llm.presets import merged
-from .branch import current_folder, next_request, store_option
+from .branch import front_end, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tape.tape import Hit
-
-    from ..agent.models import Models
-    from ..agent.record import Past
+    from ..agent.opening import Reading
     from ..config import Settings
 
 _PROGRAMS = (
@@ -87,12 +82,22 @@ def _checks(ref: str | None, store: str | None) -> Iterator[Check]:
     except GongError as error:
         yield Check("settings", "wrong", str(error))
         return
-    yield Check("settings", "ok", str(config.config_file(os.environ)))
+    yield _settings(config.config_file(os.environ))
     yield _store(config.store_path(settings, os.environ))
+    yield from _model(settings)
     yield from _keys(settings)
     yield from _programs()
     if ref is not None:
         yield from _history(ref, settings)
+
+
+def _settings(file: Path) -> Check:
+    if file.exists():
+        return Check("settings", "ok", str(file))
+    if "GONG_CONFIG_DIR" in os.environ:
+        named = f"GONG_CONFIG_DIR names {file.parent}, where no {file.name} is"
+        return Check("settings", "note", f"{named}: all settings are as they come")
+    return Check("settings", "ok", f"as they come: there is no {file}")
 
 
 def _store(path: Path) -> Check:
@@ -104,11 +109,22 @@ def _store(path: Path) -> Check:
     return Check("store", "ok", f"{path}" if path.exists() else f"{path}, made with the first tape")
 
 
+def _model(settings: Settings) -> Iterator[Check]:
+    if settings.model:
+        try:
+            yield Check("model", "ok", Names.of(settings).full(settings.model))
+        except ConfigurationError as error:
+            yield Check("model", "wrong", str(error))
+
+
 def _keys(settings: Settings) -> Iterator[Check]:
     keys = Credentials(config.config_file(os.environ).parent, os.environ)
     found = False
     for name, preset in merged(settings.providers).items():
-        if keys.find(preset.key_name, preset.keys) is None or preset.later:
+        if keys.find(preset.key_name, preset.keys) is None:
+            continue
+        if preset.later:
+            yield Check(name, "note", f"there is a key, but {preset.unserved}")
             continue
         found = True
         try:
@@ -127,27 +143,23 @@ def _programs() -> Iterator[Check]:
 
 
 def _history(ref: str, settings: Settings) -> Iterator[Check]:
-    folder = current_folder()
-    with open_store(config.store_path(settings, os.environ)) as library:
-        hit = find(library.store, library.index, ref, folder)
+    with front_end(settings) as front:
+        hit = find_session(front, ref)
         with hit.tape:
             try:
-                read = past(hit.tape, hit.head)
-                models = asyncio.run(models_of(settings, os.environ, folder))
+                reading = asyncio.run(read_session(front, hit))
             except (GongError, TapeError) as error:
                 yield Check("history", "wrong", str(error))
                 return
             for form, name in _JUDGED.items():
-                yield _judged(hit, read, models, settings, form, name)
+                yield _judged(reading, form, name)
 
 
-def _judged(
-    hit: Hit, read: Past, models: Models, settings: Settings, form: str, name: str
-) -> Check:
+def _judged(reading: Reading, form: str, name: str) -> Check:
     """Return whether an API's rules hold for the request that would be sent of a history."""
-    about = f"history for {form}"
+    about, models = f"history for {form}", reading.models
     try:
-        made = next_request(hit, read, models.describe(name), settings)
+        made = reading.next_request(models.describe(name))
         body = msgspec.json.decode(models.client.body(name, made.request))
     except (GongError, TapeError) as error:
         return Check(about, "wrong", str(error))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tape.cli.files import demand_place, write_output
 from tape.cli.out import as_json, document, examples, say
 from tape.render import SHORT
 
-from ..agent.compaction import Wish
-from ..agent.handing import handoff_page
+from ..agent.events import CompactionEnd
+from ..agent.handing import hand_over, handoff_page
 from ..agent.record import newest_anchor
-from ..errors import NothingToCompact
-from .branch import model_option, opened, store_option, warn
-from .compact import compacted
-from .pages import demand_place, write_page
+from .branch import model_option, opened, store_option
+from .compact import tell
 
 if TYPE_CHECKING:
-    from ..agent.assembly import Host
+    from ..agent.opening import Host
 
 
 @click.command(
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.argument("ref", required=False, default="", metavar="[REF]")
 @click.option("--to", metavar="MODEL", required=True, help="provider/model that goes on.")
 @click.option("-o", "--output", metavar="FILE", help="Write the page there instead of printing it.")
+@click.option("--force", is_flag=True, help="With -o: replace the file that is there.")
 @click.option("--focus", default="", metavar="TEXT", help="What the summary should look at most.")
 @model_option
 @store_option
@@ -39,6 +40,7 @@ def handoff(
     ref: str,
     to: str,
     output: str | None,
+    force: bool,
     focus: str,
     model: str | None,
     store: str | None,
@@ -47,10 +49,11 @@ def handoff(
     """Hand a session over to another model, or to a colleague.
 
     Its state becomes an anchor on the branch, from which gong chat -m MODEL goes on, and a page of
-    Markdown. -m names who sums it up. gong compact --undo takes the anchor back.
+    Markdown. Where a summary is no shorter than the history, there is no anchor, and the model goes
+    on from all of it. -m names who sums it up. gong compact --undo takes the anchor back.
     """
     if output is not None:
-        demand_place(output)
+        demand_place(Path(output), force=force)
     asyncio.run(_handoff(ref, to, output, focus, model, store, as_json=as_json))
 
 
@@ -66,32 +69,31 @@ async def _handoff(
 ) -> None:
     async with opened(ref, model=model, store=store) as host:
         target = host.models.names.full(to)
-        await hand_over(host, target, focus)
+        is_anchored = await record_handoff(host, target, focus)
         recorder = host.session.recorder
         assert recorder is not None, "an existing branch was opened"
-        page = handoff_page(recorder, to_model=target)
+        cwd = host.session.setup.env.working_directory
+        page = handoff_page(recorder, to_model=target, cwd=cwd)
         if output is not None:
-            write_page(output, page)
+            write_output(Path(output), page)
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
         if as_json:
             told = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
-            document({**told, "entry": recorder.path[0].id, "page": page})
+            document({**told, "entry": recorder.path[0].id if is_anchored else None, "page": page})
         elif output is None:
             say([page.rstrip("\n")])
         else:
             say([f"{output}: go on with gong chat --session {where} -m {target}"])
 
 
-async def hand_over(host: Host, to: str, focus: str = "") -> None:
-    """Set a handoff anchor for a model; one that stands there already is enough."""
+async def record_handoff(host: Host, to: str, focus: str = "") -> bool:
+    """Set a handoff anchor for a model and return whether it goes on from one.
+
+    What people should know is said on standard error. Raises NothingToCompact.
+    """
+    told = await tell(hand_over(host.session, to, focus))
     recorder = host.session.recorder
-    assert recorder is not None, "an existing branch was opened"
-    try:
-        await compacted(host.session, Wish("handoff", focus, kind="handoff", hard=True, to=to))
-    except NothingToCompact:
-        anchor = newest_anchor(recorder.path)
-        if anchor is None:
-            raise
-        if anchor.state.model != to:
-            host.session.hand_on(anchor, to)
-        warn(f"nothing was said since the {anchor.kind}, so it stands as it is")
+    if any(isinstance(event, CompactionEnd) for event in told):
+        return True
+    anchor = None if recorder is None else newest_anchor(recorder.path)
+    return anchor is not None and anchor.kind == "handoff" and anchor.state.model == to

@@ -5,7 +5,7 @@ The JSON document is read off the tape: what it says is what was recorded.
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import signal
 from contextlib import aclosing
 from itertools import dropwhile
@@ -16,8 +16,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
 from tape.blocks import NO_JSON, ToolCall, text_of, tool_calls
+from tape.cli.plain import silence
 from tape.entries import Assistant, Cost, Failure, SideUsage, ToolResult, Usage
 
+from .. import signals
 from ..agent import events
 from ..context.costs import money
 from ..repl.screen import compacted
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
     from tape.line import Entry
 
-    from ..agent.assembly import Host
+    from ..agent.opening import Host
     from ..agent.record import Recorder
     from ..agent.session import Session
 
 Format = Literal["text", "json", "stream-json"]
 INTERRUPTED = 130
+_NOBODY_READS = {errno.EPIPE, errno.EIO}
+"""What writing says when a pipe, or a terminal, was closed."""
 LIMIT = 8
 
 
@@ -122,14 +126,16 @@ async def answer(
         reader.tell(_line(_init(host, recorder.tape.id, recorder.branch)))
         emit = lambda line: reader.tell(line + b"\n")  # noqa: E731 (one use)
     watch = Watch(emit, warn)
-    await _run(session, prompt, watch, reader)
+    interrupted = await _run(session, prompt, watch, reader)
     if output == "text":
         reader.tell(_text(document(session, watch)))
     elif output == "json":
         reader.tell(_line(document(session, watch)))
     else:
         reader.tell(_line(Result(*astuple(document(session, watch)))))
-    if reader.left:
+    if reader.left and interrupted:
+        silence()
+    elif reader.left:
         raise BrokenPipeError
     return watch.exit_code
 
@@ -147,7 +153,9 @@ class _Reader:
             return
         try:
             self._out(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in _NOBODY_READS:
+                raise
             self.left = True
 
 
@@ -171,25 +179,27 @@ def _init(host: Host, session: str, branch: str) -> dict[str, Any]:
     }
 
 
-async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> None:
-    """Serve the run to its end.
+async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> bool:
+    """Serve the run to its end; return whether a signal stopped it.
 
-    SIGINT, SIGTERM and a reader that left stop it, and what it was doing is recorded.
+    A signal that asks to end, and a reader that left, stop it, and what it was doing is recorded;
+    a second signal kills at once the command that was asked to end.
     """
-    stopped = False
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, session.abort)
-    try:
+    stopped = interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        interrupted = True
+        session.abort()
+
+    with signals.handled((signal.SIGINT, *signals.HANG_UPS), interrupt):
         async with aclosing(session.submit(prompt)) as stream:
             async for event in stream:
                 watch.see(event)
                 if reader.left and not stopped:
                     stopped = True
                     session.abort()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+    return interrupted
 
 
 def document(session: Session, watch: Watch) -> Document:

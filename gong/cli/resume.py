@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 from ..agent.record import last_model, newest_anchor
 from ..agent.window import fill
 from .branch import warn
-from .handoff import hand_over
+from .handoff import record_handoff
 
 if TYPE_CHECKING:
-    from ..agent.assembly import Host
+    from ..agent.opening import Host
 
 Start = Literal["full", "handoff"]
 
@@ -34,8 +34,8 @@ async def go_on(host: Host, start: Start | None) -> None:
     if start == "handoff" or (start is None and limit is not None and tokens > limit):
         if start is None:
             warn(f"about {tokens:,} tokens are more than {host.model_name} takes ({limit:,})")
-        await hand_over(host, host.model_name)
-        warn(f"{host.model_name} goes on from a handoff; gong compact --undo takes it back")
+        if await record_handoff(host, host.model_name):
+            warn(f"{host.model_name} goes on from a handoff; gong compact --undo takes it back")
     elif before != host.model_name:
         anchor = newest_anchor(recorder.path)
         what = f"the {anchor.kind}" if anchor else "the whole history"

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tape.cli import run as store
+from tape.cli.group import tape as store_group
 
 from .. import __version__
+from ..signals import end_like_an_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in _VERBS:
             return None
+        if name == store_group.name:
+            return store_group
         verb: click.Command = getattr(import_module(f".{name}", __package__), name)
         return verb
 
@@ -64,6 +68,7 @@ def run(arguments: Sequence[str]) -> int:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = [*(word for word in arguments[:end] if word != _DEBUG), *arguments[end:]]
     debug = _DEBUG in arguments[:end]
+    end_like_an_interrupt()
     if words[:1] == ["tape"]:
         return store.run([*[_DEBUG] * debug, *words[1:]])
     if not words or (words[0].startswith("-") and words[0] not in _OWN):

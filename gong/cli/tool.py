@@ -25,6 +25,7 @@ from .. import config
 from ..env.local import LocalEnvironment
 from ..errors import FolderGone
 from ..policy import allow_all
+from ..policy.decision import decide
 from ..policy.floor import Floor
 from ..tools.builtin import PAST, builtin
 from ..tools.registry import Prepared, Registry
@@ -62,16 +63,19 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
     given = sys.stdin.buffer.read() if arguments == "-" else os.fsencode(arguments)
     with asyncio.Runner() as runner:
         hand = runner.run(_hand())
-        if jsonl:
-            for line in sys.stdin.buffer:
-                answer, _ = runner.run(hand.answer(line))
+        try:
+            if jsonl:
+                for line in sys.stdin.buffer:
+                    answer, _ = runner.run(hand.answer(line))
+                    raw(answer + b"\n")
+                    sys.stdout.buffer.flush()
+                code = 0
+            else:
+                answer, code = runner.run(hand.use(name, given))
                 raw(answer + b"\n")
-                sys.stdout.buffer.flush()
-            code = 0
-        else:
-            answer, code = runner.run(hand.use(name, given))
-            raw(answer + b"\n")
-        runner.run(hand.env.cleanup())
+        finally:
+            # Also where a signal came while a command was being started.
+            runner.run(hand.env.cleanup())
     raise click.exceptions.Exit(code)
 
 
@@ -118,7 +122,7 @@ class Hand:
         prepared = self.tools.prepare(call)
         if not isinstance(prepared, Prepared):
             return prepared
-        verdict = await self.policy(prepared)
+        verdict = (await decide(self.policy, prepared)).verdict
         if not verdict.allowed:
             return ToolResult.error(verdict.text, kind="PermissionDenied")
         context = ToolContext(self.env, call.id, lambda _text: None, self.storage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tape.cli.call import folder, found
+from tape.cli.files import demand_place, write_output
 from tape.cli.group import Options
 from tape.cli.out import as_json, document, examples, places, say, table, warn
 from tape.clock import moment, now, stamp
@@ -23,7 +25,6 @@ from ..context import handoff as handoffs
 from ..context.gathering import Gathered
 from ..context.work import Additions, Works, added, handoff_of
 from ..context.work import done as finished
-from .pages import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,10 +148,13 @@ def done(ref: str, what: str, *, as_json: bool) -> None:
 @work.command()
 @which
 @click.option("-o", "--output", metavar="FILE", help="Write it there instead of printing it.")
+@click.option("--force", is_flag=True, help="With -o: replace the file that is there.")
 @click.option("--to", "model", default="", metavar="MODEL", help="Who is to go on with it.")
 @at_store
 @as_json
-def handoff(ref: str, *, output: str | None, model: str, store: str | None, as_json: bool) -> None:
+def handoff(
+    ref: str, *, output: str | None, force: bool, model: str, store: str | None, as_json: bool
+) -> None:
     """Write the page with which anybody, and any model, can go on.
 
     It gathers from the sessions of the work what was asked, which files changed, and tokens and
@@ -158,6 +162,8 @@ def handoff(ref: str, *, output: str | None, model: str, store: str | None, as_j
 
     --json prints the same as fields.
     """
+    if output is not None:
+        demand_place(Path(output), force=force)
     works = _works()
     context = works.find(ref)
     told = _gathered(context, store)
@@ -169,7 +175,7 @@ def handoff(ref: str, *, output: str | None, model: str, store: str | None, as_j
     made = handoff_of(context, told, cwd=folder(is_needed=False), created=context.updated)
     made = replace(made, to_model=model)
     if output is not None:
-        write_page(output, handoffs.page(made))
+        write_output(Path(output), handoffs.page(made))
     if as_json:
         document(made)
     elif output is None:

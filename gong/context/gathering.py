@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tape.blocks import text_of
+from tape.damage import warn_of_damage
 from tape.entries import Anchor, Assistant, Context, Summary, User
 from tape.path import Segment
 from tape.render import beginning
@@ -31,10 +32,6 @@ _TYPED = frozenset({"steering", "follow_up"})
 _COUNTED = frozenset({"user", "context", "assistant", "usage"})
 
 
-def silent(_remark: str) -> None:
-    """Take a remark on a line that cannot be read, and keep it."""
-
-
 @dataclass(slots=True)
 class Gathered:
     """What several tapes say of one piece of work; tapes may share entries: those count once."""
@@ -56,7 +53,9 @@ class Gathered:
         """Tokens and cost by provider, those with most tokens first."""
         return {row.key: row.spend for row in self.costs.rows()}
 
-    def take(self, tape: Tape, head: Head, skipped: Callable[[str], None] = silent) -> Deeds:
+    def take(
+        self, tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
+    ) -> Deeds:
         """Add what stands on the path to a head, and return what was done on it."""
         summary: Summary | str | None = None
 
@@ -96,7 +95,7 @@ class Gathered:
 
 
 def on_path(
-    tape: Tape, head: Head, skipped: Callable[[str], None] = silent
+    tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
 ) -> Iterator[tuple[str, Entry]]:
     """Yield the entries of the path to a head, oldest first, each with the branch it is of."""
     for segment in tape.path(head):
@@ -105,7 +104,9 @@ def on_path(
             yield branch, entry
 
 
-def on_tape(tape: Tape, skipped: Callable[[str], None] = silent) -> Iterator[tuple[str, Entry]]:
+def on_tape(
+    tape: Tape, skipped: Callable[[str], None] = warn_of_damage
+) -> Iterator[tuple[str, Entry]]:
     """Yield the entries of all branches once each, phase by phase, without those of its origin."""
     committed = tape.refs().phases()
     for phase in (name for name in tape.phases.names() if name in committed):

@@ -6,6 +6,7 @@ Pure, and the same input always makes the same page: times are those passed in.
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tape.tree.deeds import Deeds, Exchange
+
+
+HEADLINE = 120
+"""Characters of a text that stand for it where the whole of it is elsewhere on the page."""
+_LEFT_OUT = re.compile(" ?…")
 
 
 class Handoff(Struct, frozen=True, kw_only=True):
@@ -72,13 +78,17 @@ def of(
     """
     told = summary if isinstance(summary, Summary) else Summary(critical_context=_texts(summary))
     prompts = tuple(one.prompt.text for one in deeds.exchanges if one.prompt is not None)
+    asked = tuple(requests) or _asked(told.requests, prompts)
     is_bare = not (told.done or told.in_progress or told.next_steps)
-    answered = map(_answered, deeds.exchanges) if is_bare else ()
-    open_ = (one.prompt.text for one in deeds.exchanges if one.prompt and not one.answer)
-    changed = (below(use.path, cwd) for use in deeds.files)
+    answered = (_answered(one, asked) for one in deeds.exchanges) if is_bare else ()
+    open_ = (
+        _unrepeated(one.prompt.text, asked)
+        for one in deeds.exchanges
+        if one.prompt and not one.answer
+    )
     return Handoff(
         title=title,
-        goal=told.goal or next(iter(prompts), ""),
+        goal=_unrepeated(told.goal or next(iter(prompts), ""), asked),
         background="\n".join(f"- {one}" for one in told.constraints),
         done=_once([*told.done, *answered]),
         todo=_once(
@@ -89,10 +99,12 @@ def of(
                 *(open_ if is_bare else ()),
             ]
         ),
-        key_files=_once([*(below(one, cwd) for one in told.files_changed), *changed]),
+        key_files=_once(
+            below(one, cwd) for one in (*told.files_changed, *(use.path for use in deeds.files))
+        ),
         decisions=told.decisions,
-        notes=told.critical_context,
-        requests=tuple(requests) or _asked(told.requests, prompts),
+        notes=tuple(one for one in told.critical_context if not _stands_in(one, asked)),
+        requests=asked,
         spending=dict(spending_of(deeds) if spending is None else spending),
         tape=tape,
         branch=branch,
@@ -107,11 +119,36 @@ def _texts(text: str) -> tuple[str, ...]:
     return (text.strip(),) if text.strip() else ()
 
 
-def _answered(one: Exchange) -> str:
+def _answered(one: Exchange, requests: Sequence[str]) -> str:
     """Return a prompt and the beginning of what it was answered with; empty without an answer."""
     if one.answer is None:
         return ""
-    return f"{one.prompt.text}: {one.answer.text}" if one.prompt else one.answer.text
+    if one.prompt is None:
+        return one.answer.text
+    return f"{_unrepeated(one.prompt.text, requests)}: {one.answer.text}"
+
+
+def headline(text: str) -> str:
+    """Return the first line of a text, or its beginning where that is long."""
+    first = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    if len(first) > HEADLINE:
+        return f"{first[:HEADLINE].rstrip()}…"
+    return f"{first} …" if first != text.strip() else first
+
+
+def _unrepeated(goal: str, requests: Sequence[str]) -> str:
+    """Return a goal; the headline of a request where the goal is only the beginning of that."""
+    begins = single(_LEFT_OUT.split(goal, maxsplit=1)[0])
+    for request in requests:
+        if begins and single(request).startswith(begins):
+            return headline(request)
+    return goal
+
+
+def _stands_in(text: str, requests: Sequence[str]) -> bool:
+    """Whether a request says a text word for word."""
+    words = single(text)
+    return any(words in single(request) for request in requests)
 
 
 def _asked(requests: Sequence[str], prompts: Sequence[str]) -> tuple[str, ...]:
@@ -127,6 +164,7 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
 
 def below(path: str, cwd: str) -> str:
     """Return a path as it is named from a folder: short where it stands below."""
+    path = posixpath.normpath(path)
     if not cwd or not path.startswith(f"{cwd.rstrip('/')}/"):
         return path
     return posixpath.relpath(path, cwd)
@@ -146,7 +184,7 @@ def spending_of(deeds: Deeds) -> dict[str, Spend]:
 def page(handoff: Handoff) -> str:
     """Return the handoff as Markdown (M168); sections without anything are left out."""
     parts = [
-        f"# Handoff: {single(handoff.title or handoff.goal) or 'work in progress'}",
+        f"# Handoff: {single(headline(handoff.title or handoff.goal)) or 'work in progress'}",
         _origin(handoff),
         _section("Goal", visible(handoff.goal).strip()),
         _section("Background", visible(handoff.background).strip()),

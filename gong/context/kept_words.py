@@ -15,7 +15,7 @@ from tape.entries import Assistant, Context, Summary, ToolResult, ToolStart, Use
 from tape.filecalls import Read, file_calls
 from tape.text import SHORT
 
-from ..llm import sections
+from ..llm.offline.markdown import parse_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -125,7 +125,7 @@ def fields_of(summary: Summary | str | None) -> Summary:
     """Return an earlier summary field by field, whatever form it has."""
     if summary is None:
         return Summary()
-    return sections.parse(summary) if isinstance(summary, str) else summary
+    return parse_summary(summary) if isinstance(summary, str) else summary
 
 
 def files(

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tape.blocks import Text, text_of, tool_calls
+from tape.damage import warn_of_damage
 from tape.entries import Anchor, Assistant, Context, ToolResult, User
 from tape.errors import Ambiguous, Damaged, NotFound
 from tape.glance.words import strings
@@ -86,7 +87,7 @@ class TapeRecall:
             whole = segment.source.expand
             expand = lambda ref, whole=whole: whole(ref) if ref.bytes <= LARGEST else beginning(ref)  # noqa: E731
             bounded = segment._replace(source=segment.source._replace(expand=expand))
-            for run in bounded.runs(lambda _: None):
+            for run in bounded.runs(warn_of_damage):
                 yield from run
 
     def read(self, entry: str, before: int = 0, after: int = 0, offset: int = 0) -> str:
@@ -125,7 +126,7 @@ class TapeRecall:
 
     def _lines(self) -> Iterator[_Line]:
         for segment in self._tape.path(self._head()):
-            for _, line in segment.lines():
+            for _, line in segment.checked_lines(warn_of_damage):
                 yield _Line(segment.source, line)
 
 

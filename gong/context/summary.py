@@ -18,8 +18,15 @@ from tape.repair import NOT_SENT
 from tape.summaries import summary_text
 
 from ..errors import GongError
-from ..llm import sections
-from ..llm.digest import FAILED, FOCUS, LENGTH, SUMMARISER, Piece, written
+from ..llm.offline.markdown import parse_summary
+from ..llm.transcript import (
+    FAILED,
+    FOCUS,
+    LENGTH,
+    SUMMARISER,
+    TranscriptPiece,
+    format_transcript,
+)
 from .kept_words import files, level, requests
 
 if TYPE_CHECKING:
@@ -107,7 +114,7 @@ class Prompt(NamedTuple):
     user: str
 
 
-def pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[Piece]:
+def pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[TranscriptPiece]:
     """Return entries as a summariser is shown them, the earlier summary first.
 
     Thinking is left out, and answers that were cut off; results are cut to RESULT_LIMIT
@@ -116,11 +123,11 @@ def pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[Pie
     if isinstance(previous, Summary):
         previous = replace(previous, requests=(), files_read=(), files_changed=())
     said = summary_text(previous) if previous else ""
-    first = [Piece("summary", said)] if said.strip() else []
+    first = [TranscriptPiece("summary", said)] if said.strip() else []
     return [*first, *(piece for entry in entries for piece in _pieces(entry))]
 
 
-def _pieces(entry: Entry) -> Iterator[Piece]:
+def _pieces(entry: Entry) -> Iterator[TranscriptPiece]:
     match entry.data:
         case User(content=content):
             yield from _piece("user", _words(content))
@@ -130,14 +137,14 @@ def _pieces(entry: Entry) -> Iterator[Piece]:
             yield from _piece("assistant", _words(content))
         case ToolResult(name=name, content=content, is_error=failed):
             text = _cut(_words(content), RESULT_LIMIT)
-            yield Piece("tool", f"{FAILED if failed else ''}{text}", name)
+            yield TranscriptPiece("tool", f"{FAILED if failed else ''}{text}", name)
         case Anchor(summary=summary):
-            yield Piece("summary", summary_text(summary))
+            yield TranscriptPiece("summary", summary_text(summary))
 
 
-def _piece(role: str, text: str) -> Iterator[Piece]:
+def _piece(role: str, text: str) -> Iterator[TranscriptPiece]:
     if text.strip():
-        yield Piece(role, text)  # type: ignore[arg-type]  # the callers name the roles
+        yield TranscriptPiece(role, text)  # type: ignore[arg-type]  # the callers name the roles
 
 
 def _words(content: Content) -> str:
@@ -184,7 +191,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def prompt(
-    pieces: Sequence[Piece],
+    pieces: Sequence[TranscriptPiece],
     *,
     focus: str = "",
     split_turn: bool = False,
@@ -205,32 +212,38 @@ def prompt(
         *([FOCUS + focus] if focus else []),
         *([f"{LENGTH}{answer_chars}"] if answer_chars else []),
         "",
-        written(_shortened(pieces, budget_chars)),
+        format_transcript(_shortened(pieces, budget_chars)),
         "",
         _END,
     ]
     return Prompt(_SYSTEM, "\n".join(parts))
 
 
-def _shortened(pieces: Sequence[Piece], budget: int) -> Sequence[Piece]:
+def _shortened(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[TranscriptPiece]:
     """Return pieces whose transcript has at most `budget` characters, as far as that can be."""
-    if len(written(pieces)) <= budget:
+    if len(format_transcript(pieces)) <= budget:
         return pieces
-    sizes = [len(written([piece])) for piece in pieces]
+    sizes = [len(format_transcript([piece])) for piece in pieces]
     own = [piece.role in {"user", "summary"} for piece in pieces]
     room = budget - sum(size for size, kept in zip(sizes, own, strict=True) if kept)
     others = _levelled(pieces, [not kept for kept in own], room)
-    if len(written(others)) > budget:
+    if len(format_transcript(others)) > budget:
         others = _thinned(others, budget)
-    if len(written(others)) > budget:
+    if len(format_transcript(others)) > budget:
         others = _levelled(others, [True] * len(others), budget)
     return others
 
 
-def _levelled(pieces: Sequence[Piece], may: Sequence[bool], room: int) -> list[Piece]:
+def _levelled(
+    pieces: Sequence[TranscriptPiece], may: Sequence[bool], room: int
+) -> list[TranscriptPiece]:
     """Return pieces with the longest of those that may be cut down to one length."""
     around = 50  # a header, and the notice of what is left out
-    sizes = [len(written([piece])) + around for piece, ok in zip(pieces, may, strict=True) if ok]
+    sizes = [
+        len(format_transcript([piece])) + around
+        for piece, ok in zip(pieces, may, strict=True)
+        if ok
+    ]
     longest = max(level(sizes, room) - 2 * around, _FEWEST)
     return [
         replace(piece, text=_cut(piece.text, longest)) if ok else piece
@@ -238,18 +251,20 @@ def _levelled(pieces: Sequence[Piece], may: Sequence[bool], room: int) -> list[P
     ]
 
 
-def _thinned(pieces: Sequence[Piece], budget: int) -> list[Piece]:
+def _thinned(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptPiece]:
     """Return pieces without the oldest that no person said, as many as there are too many."""
-    over = len(written(pieces)) + 2 * _FEWEST - budget
+    over = len(format_transcript(pieces)) + 2 * _FEWEST - budget
     kept, left_out = [], 0
     for piece in pieces:
         if over > 0 and piece.role in {"assistant", "tool"}:
-            over -= len(written([piece])) - len("=== end")
+            over -= len(format_transcript([piece])) - len("=== end")
             left_out += 1
         else:
             kept.append(piece)
     first = sum(piece.role == "summary" for piece in kept)
-    kept.insert(first, Piece("assistant", f"[{left_out} older answers and results left out]"))
+    kept.insert(
+        first, TranscriptPiece("assistant", f"[{left_out} older answers and results left out]")
+    )
     return kept
 
 
@@ -267,7 +282,7 @@ _REFUSES = re.compile(
 
 def parse(markdown: str) -> Summary:
     """Return a model's answer as a summary; raise SummaryUnusable when it is none."""
-    summary = sections.parse(markdown)
+    summary = parse_summary(markdown)
     if not summary.goal:
         raise SummaryUnusable(f"the summary {_fault(markdown)}")
     if _REFUSES.match(summary.goal):
@@ -298,4 +313,5 @@ def complete(
     """Return a model's summary with the requests and files of `entries` and the earlier one."""
     read, changed = files(entries, cwd, previous)
     words = requests(entries, previous, limit_chars)
+    # What a request says stays in the context too: later summaries keep fewer requests.
     return replace(summary, requests=words, files_read=read, files_changed=changed)

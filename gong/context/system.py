@@ -1,25 +1,45 @@
 """The system prompt: who the agent is, how it works here, and where it is.
 
-It must not change between the turns of a session, or the provider's prompt cache is lost: the date
-stands in it, never the time.
+It must not change between the turns of a session, or the provider's prompt cache is lost: it holds
+the date, never the time, and names the tools there are, which change only when somebody says so.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-_BASE = """\
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from .git import Repository
+
+_WHO = """\
 You are gong, a coding agent in a terminal. You work in the user's folder with the tools you are \
-given; everything you do is recorded.
+given; everything you do is recorded."""
+_WHO_WITHOUT_TOOLS = """\
+You are gong, a coding agent in a terminal. You have no tools in this session: you cannot look at \
+the user's folder or change it. Say so when you would need that; everything you say is recorded."""
+_CHANGING = (
+    "Look before you change: read a file before you change it, and make the smallest change that"
+    " does what was asked."
+)
+_FAILING = "When a tool reports an error, read it, adapt, and say so if you cannot go on."
+_CHECKING = "Check your work by running it where that is possible."
+_ANSWERING = (
+    "Answer briefly, in the user's language. Say what you did and what you found, not what you are"
+    " about to do."
+)
+_COMMIT_DIGITS = 12
 
-- Look before you change: read a file before you edit it, and make the smallest change that does \
-what was asked.
-- Use `edit` to change a part of a file, `write` for new files or whole rewrites, `bash` to run \
-commands.
-- When a tool reports an error, read it, adapt, and say so if you cannot go on.
-- Check your work by running it where that is possible.
-- Answer briefly, in the user's language. Say what you did and what you found, not what you are \
-about to do."""
+_EDITORS = ("edit", "edit_file", "replace", "apply_patch")
+_WRITERS = ("write", "write_file")
+_SHELLS = ("bash", "shell")
+_USES = (
+    (_EDITORS, "to change a part of a file"),
+    (_WRITERS, "for new files or whole rewrites"),
+    (_SHELLS, "to run commands"),
+)
+"""Tools that do the same, by whatever name, and what they are for."""
 
 
 class Surroundings(NamedTuple):
@@ -30,19 +50,48 @@ class Surroundings(NamedTuple):
     os_version: str
     date: str
     """YYYY-MM-DD"""
-    git_branch: str | None = None
+    repository: Repository | None = None
 
 
-def system_prompt(where: Surroundings, model: str) -> str:
-    """Return the whole system prompt of a session."""
-    lines = [
-        f"Working directory: {where.folder}",
-        f"Is git repository: {'yes' if where.git_branch is not None else 'no'}",
-        f"Git branch: {where.git_branch}" if where.git_branch is not None else "",
-        f"Platform: {where.platform}",
-        f"OS version: {where.os_version}",
-        f"Today's date: {where.date}",
-        f"Model: {model}",
+def system_prompt(where: Surroundings, model: str, tools: Collection[str]) -> str:
+    """Return the whole system prompt of a session that has tools of these names."""
+    who = _WHO if tools else _WHO_WITHOUT_TOOLS
+    rules = "\n".join(f"- {rule}" for rule in _rules(tools))
+    lines = "\n".join(_environment(where, model))
+    return f"{who}\n\n{rules}\n\n<environment>\n{lines}\n</environment>"
+
+
+def _rules(tools: Collection[str]) -> Iterator[str]:
+    if any(name in tools for name in (*_EDITORS, *_WRITERS)):
+        yield _CHANGING
+    uses = [
+        f"{' or '.join(f'`{name}`' for name in there)} {purpose}"
+        for names, purpose in _USES
+        if (there := [name for name in names if name in tools])
     ]
-    block = "\n".join(line for line in lines if line)
-    return f"{_BASE}\n\n<environment>\n{block}\n</environment>"
+    if uses:
+        yield f"Use {', '.join(uses)}."
+    if tools:
+        yield _FAILING
+    if any(name in tools for name in _SHELLS):
+        yield _CHECKING
+    yield _ANSWERING
+
+
+def _environment(where: Surroundings, model: str) -> Iterator[str]:
+    yield f"Working directory: {where.folder}"
+    yield f"Is git repository: {'no' if where.repository is None else 'yes'}"
+    if where.repository is not None and (checked_out := _checked_out(where.repository)):
+        yield f"Git branch: {checked_out}"
+    yield f"Platform: {where.platform}"
+    yield f"OS version: {where.os_version}"
+    yield f"Today's date: {where.date}"
+    yield f"Model: {model}"
+
+
+def _checked_out(repository: Repository) -> str | None:
+    branch, commit = repository.branch, repository.commit
+    if branch is not None:
+        is_new = commit is None and repository.dirty is not None
+        return f"{branch} (no commit yet)" if is_new else branch
+    return None if commit is None else f"none (detached HEAD at {commit[:_COMMIT_DIGITS]})"

@@ -10,31 +10,31 @@ from contextlib import aclosing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from tape.errors import TapeError
 
+from .. import signals
 from ..agent.events import AgentEnd, AgentStart, CompactionEnd, CompactionStart
 from ..errors import GongError
 from . import commands
 from .lines import counted, queued_lines, remark, seconds
 from .screen import Screen
 from .status import Use, bottom, use, use_after
-from .terminal import Terminal, leaving_on_signals
+from .terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-    from ..agent.assembly import Host
     from ..agent.events import Event
+    from ..agent.opening import Host
     from .lines import Line
 
 TWICE_SECONDS = 2.0
 """A second Ctrl+C leaves within this time."""
-AT_ONCE_SECONDS = 0.02
-"""Keys that follow one another faster were not typed by hand."""
 INTERRUPTED = 130
 _ERRORS = (GongError, TapeError, OSError)
 """What is told in a line, and the conversation goes on."""
@@ -45,7 +45,7 @@ async def chat(host: Host, *, clock: Callable[[], float] = monotonic) -> int:
 
     Standard input must be a terminal. The host stays open.
     """
-    with patch_stdout(raw=True):  # what others write lands above the prompt
+    with patch_stdout():  # what others write lands above the prompt
         return await _Conversation(host, clock).hold()
 
 
@@ -72,8 +72,6 @@ class _Conversation:
         self.used = Use()
         self.interrupted = self.armed = -TWICE_SECONDS
         """When Ctrl+C was the last key; and the same as it was before the present key."""
-        self.typed = clock()
-        self.terminal.draft.on_text_changed += lambda _: self._note_typing()
         self.terminal.before_each_key(self._disarm)
         self.spoken = False
         self.exit_code = 0
@@ -88,7 +86,7 @@ class _Conversation:
             async with self.tasks:
                 drawing = self.tasks.create_task(self.terminal.draw())
                 try:
-                    with leaving_on_signals(self._end), suppress(EOFError):
+                    with signals.handled(signals.HANG_UPS, self._end), suppress(EOFError):
                         await self.terminal.read()
                 finally:
                     drawing.cancel()
@@ -108,19 +106,19 @@ class _Conversation:
         keys.add("<sigint>")(lambda _: self._interrupt())
         keys.add("escape", filter=Condition(self._busy))(lambda _: self._stop())
         keys.add("escape", "enter")(lambda _: self._follow_up())
-        keys.add("c-j")(lambda _: self._line_feed())
+        keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
+        escaped = Condition(self._is_enter_escaped) & has_focus(DEFAULT_BUFFER)
+        keys.add("enter", filter=escaped)(lambda _: self._break_line())
         return keys
 
-    def _line_feed(self) -> None:
-        """Begin a new line; right behind other keys it is the Enter of a program that types."""
-        draft = self.terminal.draft
-        if draft.text and self.clock() - self.typed < AT_ONCE_SECONDS:
-            draft.validate_and_handle()
-        else:
-            draft.insert_text("\n")
+    def _is_enter_escaped(self) -> bool:
+        return self.terminal.draft.document.text_before_cursor.endswith("\\")
 
-    def _note_typing(self) -> None:
-        self.typed = self.clock()
+    def _break_line(self) -> None:
+        """Begin a new line in place of the backslash before Enter."""
+        draft = self.terminal.draft
+        draft.delete_before_cursor()
+        draft.insert_text("\n")
 
     def _disarm(self) -> None:
         """Forget at each key that the last one was Ctrl+C; its own meaning is done afterwards."""
@@ -218,7 +216,7 @@ class _Conversation:
     async def _compact(self, work: AsyncGenerator[Event, None], after: Callable[[], str]) -> None:
         """See a compaction through and say what came of it; one that is stopped leaves no trace."""
         if await self._shown(work):
-            if not self.compacted:
+            if self.stopping and not self.compacted:
                 self.terminal.print(self.screen.remark("stopped"))
             elif said := self._said(after):
                 self.terminal.print(said)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.errors import TapeError
 
 from ..agent.compaction import Wish
-from ..agent.handing import handoff_page
+from ..agent.handing import hand_over, handoff_page
 from ..agent.window import measured, next_call
 from ..context.costs import spent, usage_lines
 from ..context.shares import meter, text
@@ -22,8 +22,8 @@ from ..errors import GongError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from ..agent.assembly import Host
     from ..agent.events import Event
+    from ..agent.opening import Host
 
 _COMMAND = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
 _FLAGS = {"-m": "/model", "--leave": "/undo --leave"}
@@ -31,7 +31,7 @@ _FLAGS = {"-m": "/model", "--leave": "/undo --leave"}
 KEYS = (
     ("Enter", "send; while the agent works: steer it at its next step"),
     ("Alt+Enter", "say it when the agent has nothing left to do"),
-    ("Ctrl+J", "new line"),
+    ("Ctrl+J", "new line; so does \\ and Enter"),
     ("Esc, Ctrl+C", "stop the agent; what you were writing stays"),
     ("Ctrl+C twice", "leave; once, with nothing going on: empty the line"),
     ("Ctrl+D", "leave, on an empty line"),
@@ -165,8 +165,11 @@ def _handoff(host: Host, name: str) -> Reply:
     if recorder is None:
         return Reply("nothing was said yet, so there is nothing to hand over", failed=True)
     to = host.models.names.full(name) if name else model_name(host)
-    wish = Wish("handoff", kind="handoff", hard=True, to=to)
-    return Reply(work=host.session.compact(wish), after=lambda: handoff_page(recorder, to_model=to))
+    cwd = host.session.setup.env.working_directory
+    return Reply(
+        work=hand_over(host.session, to),
+        after=lambda: handoff_page(recorder, to_model=to, cwd=cwd),
+    )
 
 
 def _quit(_host: Host, _argument: str) -> Reply:

@@ -6,8 +6,6 @@ A finished line stands in the live region until it is in the scrollback, so none
 from __future__ import annotations
 
 import asyncio
-import signal
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -15,8 +13,10 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
+from tape.text import visible
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -55,7 +55,7 @@ class Terminal:
         self._changed = asyncio.Event()
         self._prompt: PromptSession[None] = PromptSession(
             self._above,
-            bottom_toolbar=status,
+            bottom_toolbar=lambda: visible(status()),
             key_bindings=keys,
             style=_STYLE,
             erase_when_done=True,
@@ -123,15 +123,19 @@ class Terminal:
     def flush(self) -> None:
         """Write the finished lines where the cursor is: no prompt may stand there."""
         lines, self._finished = self._finished, []
-        text: StyleAndTextTuples = [(f"class:{line.style}", f"{line.text}\n") for line in lines]
+        text = _drawn(lines)
         print_formatted_text(self._app.output, text, _STYLE)
         self._app.output.flush()
 
     def _above(self) -> StyleAndTextTuples:
         rows = self._app.output.get_size().rows // _LIVE_SHARE
         lines = [*self._finished, *self._live()][-rows:]
-        shown: StyleAndTextTuples = [(f"class:{line.style}", f"{line.text}\n") for line in lines]
-        return [*shown, ("", "\n"), ("class:you", "> ")]
+        return [*_drawn(lines), ("", "\n"), ("class:you", "> ")]
+
+
+def _drawn(lines: list[Line]) -> StyleAndTextTuples:
+    """Return lines as they are drawn: whoever wrote them, the terminal obeys none."""
+    return [(f"class:{line.style}", f"{visible(line.text)}\n") for line in lines]
 
 
 def _acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
@@ -142,17 +146,3 @@ def _acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
         return False
 
     return take
-
-
-@contextmanager
-def leaving_on_signals(leave: Callable[[], None]) -> Iterator[None]:
-    """Leave in order when the terminal closes or the process is asked to end."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGHUP, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, leave)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+from tests.measured import MEASURED
+
 BIN = Path(sys.executable).parent
 
 
@@ -22,24 +25,24 @@ class Place:
         self.folder = home / "work"
         self.folder.mkdir(parents=True)
         self.env = {
+            **MEASURED,
             "HOME": str(home),
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
             "LC_ALL": "C.UTF-8",
         }
 
     def run(self, *argv, stdin="", code=0, cwd=None, **env):
-        """Run a command to its end, demand its exit code, and return what it printed."""
-        done = subprocess.run(
-            [str(BIN / argv[0]), *map(str, argv[1:])],
+        """Run a command to its end and return what it printed.
+
+        `code` is the exit code it has to end with; None for any.
+        """
+        done = warm.run_text(
+            [BIN / argv[0], *map(str, argv[1:])],
             cwd=cwd or self.folder,
             env={**self.env, **env},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            stdin=stdin,
         )
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        assert code in (None, done.returncode), (done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         return done
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AGAIN_SECONDS = 0.5
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 120
 CTRL_C, CTRL_D, CTRL_J, ESC, ENTER, ALT_ENTER = "\x03", "\x04", "\n", "\x1b", "\r", "\x1b\r"
 
 

@@ -21,6 +21,14 @@ def test_what_is_wrong_is_named_and_is_the_exit_code(place):
     assert "modle" in done.stdout
 
 
+def test_a_file_that_is_named_and_not_there_is_not_ok(place):
+    nowhere = str(place.home / "nowhere")
+    checks = place.json("gong", "doctor", "--json", GONG_CONFIG_DIR=nowhere)
+    (settings,) = (one for one in checks if one["name"] == "settings")
+    assert settings["state"] == "note"
+    assert settings["about"].startswith(f"GONG_CONFIG_DIR names {nowhere}, where no config.toml is")
+
+
 def test_a_history_is_judged_by_the_rules_of_every_api(place):
     """M153: what repair makes of a tape keeps each provider's rules."""
     place.run("gong", "chat", "-p", "run echo hi then run echo there")

@@ -21,7 +21,7 @@ async def chat(place, server, *argv, code=0):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == code, (process.returncode, out, err)
     return out.decode(), err.decode()
 

@@ -21,7 +21,7 @@ def entries(place, *ref):
     return place.json("tape", "log", *ref, "--json")
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition, seconds=120.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come about in time"
@@ -55,6 +55,7 @@ def test_a_prompt_is_answered_offline_with_two_tool_calls_on_a_tape_anyone_can_c
 
 
 def test_text_is_the_answer_and_nothing_else_on_standard_output(place):
+    """J9-1.1"""
     model = place.script({"text": "forty-two"})
     done = place.run("gong", "chat", "-p", "what is it?", "-m", model)
     assert (done.stdout, done.stderr) == ("forty-two\n", "")
@@ -132,7 +133,6 @@ def test_killed_during_a_tool_the_call_gets_one_result_that_says_what_is_known(p
     wait_for(lambda: mark.exists() and mark.read_text().strip())
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    os.kill(int(mark.read_text()), signal.SIGKILL)
     assert "good" in place.run("tape", "verify").stdout
     model = place.script({"text": "I see."}, name="after.json")
     place.run("gong", "chat", "-c", "-p", "what happened?", "-m", model)
@@ -178,7 +178,7 @@ def test_an_interrupt_stops_the_tool_and_ends_with_130(place):
     process = place.start("gong", "chat", "-p", "go", "-m", model, "--output-format", "json")
     wait_for(mark.exists)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     document = json.loads(out)
     assert (document["stop_reason"], document["is_error"]) == ("aborted", True)
@@ -302,7 +302,7 @@ def test_a_reader_that_leaves_stops_the_run_and_the_prompt_is_recorded(place, pr
     command = "gong chat -m offline/rules -p 'run sleep 30' --output-format stream-json"
     done = subprocess.run(
         ["bash", "-c", f"{command} | {program} > /dev/null; exit ${{PIPESTATUS[0]}}"],
-        cwd=place.folder, env=place.env, capture_output=True, text=True, timeout=20, check=False,
+        cwd=place.folder, env=place.env, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     told = place.run("tape", "log", "--oneline").stdout

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 
 import pytest
 
@@ -62,7 +61,7 @@ def wait_for_share(terminal, least, most, spent):
 
 
 def test_words_typed_during_a_compaction_are_the_next_prompt(place, chat):
-    """M031 M200: they wait where they are seen; a second compaction is refused; undo goes back."""
+    """They wait where they are seen; a second compaction is refused; undo goes back."""
     talk(place, 2)
     before = sent(place, "-m", "offline/rules")
     now = chat({"text": SUMMARY, "delay_ms": 1000}, {"text": "after"})
@@ -97,9 +96,7 @@ def test_a_compaction_that_is_stopped_leaves_the_branch_as_it_was(place, chat):
     now.wait_for("summing up", on_screen=True)
     now.say("these words")
     now.wait_for("queued: these words", on_screen=True)
-    begun = time.monotonic()
     assert "\nnot sent: these words\n" in left(now)
-    assert time.monotonic() - begun < 5
     assert sent(place, "-m", "offline/rules") == before
     place.run("tape", "verify")
 
@@ -143,7 +140,7 @@ def test_every_command_of_the_window_in_forty_columns(place, chat):
 
 
 def test_a_window_that_fills_up_in_a_run_is_one_line_and_what_was_typed_is_answered(place, chat):
-    """M031: how full it is and what was spent stand in the status line."""
+    """How full it is and what was spent stand in the status line."""
     (place.home / ".config" / "gong").mkdir(parents=True)
     (place.home / ".config" / "gong" / "config.toml").write_text(STATUS)
     wait = {

@@ -105,7 +105,7 @@ EDITS = {
 
 @pytest.mark.parametrize("case", EDITS)
 def test_edit(hand, at, case):
-    """M209 M070"""
+    """M070"""
     edit = EDITS[case]
     file = hand.place.folder / at / "F"
     file.write_bytes(edit.before)
@@ -118,7 +118,7 @@ def test_edit(hand, at, case):
 
 
 def test_edit_at_the_edges(hand, at):
-    """M209 M078: J1-4.1, 4.2, 4.6, 4.7 and 5.1."""
+    """M078: J1-4.1, 4.2, 4.6, 4.7 and 5.1."""
     folder = hand.place.folder / at
     (folder / "empty").touch()
     none = hand.use("edit", {"path": f"{at}/empty", "oldText": "", "newText": "content"})
@@ -138,7 +138,7 @@ def test_edit_at_the_edges(hand, at):
 
 
 def test_a_diff_far_below_counts_from_the_first_line_of_the_file(hand, at):
-    """M209 M076: J1-5.3."""
+    """M076: J1-5.3."""
     lines = [f"line {n}" for n in range(1, 501)]
     lines[337] = "target"
     (hand.place.folder / at / "F").write_text("\n".join(lines))
@@ -161,7 +161,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_arguments_of_wrong_types(hand, case):
-    """M209 M045: an answer says what is wrong, and the next line is answered, too."""
+    """M045: an answer says what is wrong, and the next line is answered, too."""
     tool, given = WRONG[case]
     for args in given:
         done = hand.use(tool, args)
@@ -186,14 +186,14 @@ COMMANDS = {
     "J2-4.2": Run("yes | head -5", "y\ny\ny\ny\ny\n"),
     "J2-4.3": Run('test -n "$HOME" && test -n "$PATH" && echo both', "both\n"),
     "J2-5.1": Run("python3 -c \"print('你好' * 5000)\"", "你好" * 5000 + "\n"),
-    "J2-5.2": Run("cat; read answer; echo over", "over\n", timeout=20),
+    "J2-5.2": Run("cat; read answer; echo over", "over\n", timeout=120),
     "J2-5.4": Run("a=(1 yes); if [[ -d / ]]; then cat <(echo ${a[1]}); fi", "yes\n"),
 }
 
 
 @pytest.mark.parametrize("case", COMMANDS)
 def test_bash(hand, case):
-    """M209 M083"""
+    """M083"""
     run = COMMANDS[case]
     limit = {} if run.timeout is None else {"timeout": run.timeout}
     done = hand.use("bash", {"command": run.command, **limit})
@@ -210,7 +210,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.mark.parametrize("tail", ["sleep 100", "wait"])
 def test_bash_leaves_nobody_behind_when_time_is_up(hand, at, tail):
-    """M209 M089: J2-4.1 and J2-5.3."""
+    """M089: J2-4.1 and J2-5.3."""
     nap = f"sleep 100 & echo $! >>{at}/pids"
     done = hand.use("bash", {"command": f"bash -c '{nap}; {nap}; {tail}'", "timeout": 0.3})
     assert done["is_error"]
@@ -220,7 +220,7 @@ def test_bash_leaves_nobody_behind_when_time_is_up(hand, at, tail):
 
 
 def test_bash_keeps_the_end_of_much_output_and_all_of_it_aside(hand):
-    """M209 M085 M086 M091: J2-3.1, 3.2, 3.4, 5.5 and J8-4.2."""
+    """M085 M086 M091: J2-3.1, 3.2, 3.4, 5.5 and J8-4.2."""
     done = hand.use("bash", {"command": "seq 1 40000"})
     assert "\n[Showing lines 38001-40000 of 40000. Full output: " in done["content"]
     path = Path(done["content"].split("Full output: ")[1].rstrip("]"))
@@ -234,7 +234,7 @@ def test_bash_keeps_the_end_of_much_output_and_all_of_it_aside(hand):
 
 
 def test_bash_refuses_what_cannot_be_undone(hand):
-    """M209 M092: J2-5.7, with a command that could do no harm here: there is no repository."""
+    """J2-5.7, with a command that could do no harm here: there is no repository."""
     done = hand.use("bash", {"command": "git push --force origin main"})
     assert (done["is_error"], done["content"].startswith("错误: 危险命令已被拦截。")) == (
         True,
@@ -243,7 +243,7 @@ def test_bash_refuses_what_cannot_be_undone(hand):
 
 
 def test_bash_without_its_folder_or_its_shell(place):
-    """M209 M088: J2-2.2 and 2.3."""
+    """M088: J2-2.2 and 2.3."""
     answer = place.run("gong", "tool", "bash", '{"command": "echo x"}', code=1, PATH="/nonexistent")
     assert "ENOENT" in answer.stdout + answer.stderr
     gone = place.home / "gone"
@@ -289,7 +289,7 @@ READS = {
 
 @pytest.mark.parametrize("case", READS)
 def test_read(hand, at, case):
-    """M209 M057 M058 M059"""
+    """M057 M058 M059"""
     text, args, said = READS[case]
     name = args.get("name", "F")
     (hand.place.folder / at / name).write_text(text)
@@ -304,7 +304,7 @@ def test_read(hand, at, case):
 
 
 def test_read_at_the_edges(hand, at):
-    """M209 M060 M062 M064: J3-1.2, 3.2, 3.3, 4.1, 5.3 and 6.2."""
+    """M060 M062 M064: J3-1.2, 3.2, 3.3, 4.1, 5.3 and 6.2."""
     folder = hand.place.folder / at
 
     def read(path):
@@ -325,7 +325,7 @@ def test_read_at_the_edges(hand, at):
 
 
 def test_write(hand, at):
-    """M209 M068: J4-1.1 to 3.3."""
+    """M068: J4-1.1 to 3.3."""
     folder = hand.place.folder / at
 
     def write(path, content):
@@ -348,7 +348,7 @@ def test_write(hand, at):
 
 @pytest.mark.skipif(ROOT, reason="root may read and write everywhere")
 def test_what_is_closed_to_this_user(hand, at):
-    """M209 M064 M068: J3-5.4 and J4-3.1."""
+    """M064 M068: J3-5.4 and J4-3.1."""
     folder = hand.place.folder / at
     (folder / "closed").write_text("x")
     (folder / "closed").chmod(0)
@@ -358,7 +358,7 @@ def test_what_is_closed_to_this_user(hand, at):
 
 
 def test_grep(hand, at):
-    """M209 M099 M101 M102: J5-1.1 to 3.3."""
+    """M099 M101 M102: J5-1.1 to 3.3."""
     folder = hand.place.folder / at
     (folder / "file.txt").write_text("one\ntwo\nhello world\nfoo.bar(baz)\nHello World\n")
     (folder / "a.ex").write_text("test\n")
@@ -384,7 +384,7 @@ def test_grep(hand, at):
 
 
 def test_find(hand, at):
-    """M209 M105 M106: J6-1.1 to 2.3."""
+    """M105 M106: J6-1.1 to 2.3."""
     folder = hand.place.folder / at
     for name in (".secret/hidden.txt", "visible.txt", "a/b/c.ex", "d.ex", "ignored.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -406,7 +406,7 @@ def test_find(hand, at):
 
 
 def test_ls(hand, at):
-    """M209 M108: J7-1.1 to 2.3."""
+    """M108: J7-1.1 to 2.3."""
     folder = hand.place.folder / at
 
     def ls(path):

@@ -9,9 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from gong.agent.assembly import assemble, new_tape, resumed
+from gong.agent.opening import FrontEnd, find_session, open_session, resume_branch
 from gong.config import Settings
-from tape.find import find
 from tape.index import open_store
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
@@ -50,20 +49,13 @@ async def _talk(place, prompts):
 @asynccontextmanager
 async def session(place, model, **environ):
     """Hold the newest session of the folder, or a new one, as the command would."""
-    settings = Settings(model=model)
+    environ = {**place.env, **environ}
     with open_store(place.home / ".tape") as library:
+        front = FrontEnd(library, Settings(), environ, str(place.folder), "test/1", model)
         recorder = None
         if place.tapes():
-            hit = find(library.store, library.index, "", str(place.folder))
-            recorder = resumed(hit, "", settings)
-        host = await assemble(
-            settings,
-            {**place.env, **environ},
-            str(place.folder),
-            new_tape(library.store, settings),
-            program="test/1",
-            recorder=recorder,
-        )
+            recorder = resume_branch(front, find_session(front, ""), "")
+        host = await open_session(front, recorder)
         try:
             yield host.session
         finally:
@@ -244,7 +236,7 @@ def answering(place, preset, server):
 
 @pytest.mark.parametrize("first", range(4))
 async def test_a_session_with_tools_thoughts_and_pictures_over_all_apis(place, first):
-    """M154: each API's rules hold, A's thoughts come back byte for byte, all words stay."""
+    """Each API's rules hold, A's thoughts come back byte for byte, all words stay."""
     (place.folder / "dot.png").write_bytes(PNG)
     order = [*VOICES[first:], *VOICES[:first], VOICES[first]]
     own = []

@@ -32,9 +32,36 @@ def test_tables_of_providers_models_and_aliases_are_settings(write):
         ("[providers.own]\n", r"config.toml: providers.own: .*api"),
         ('[models."a/b"]\nprice = 5\n', r"config.toml: models.'a/b': .*price"),
         ("[models.a]\n", r"config.toml: models.'a': .*provider/model"),
-        ("[aliases]\na = 5\n", "config.toml: .*aliases"),
+        ("[aliases]\na = 5\n", "config.toml:2: .*aliases"),
     ],
 )
 def test_a_wrong_table_fails_here_with_file_and_key(write, text, words):
     with pytest.raises(ConfigurationError, match=words):
         load(write(text), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('# mine\n\nmodle = "x"\n', ":3: unknown setting modle: did you mean model?"),
+        ("zzzz = 1\n", ":1: unknown setting zzzz"),
+        (
+            "[compaction]\nkeep = 1\nresrve = 5\n",
+            ":3: unknown setting compaction.resrve: did you mean reserve?",
+        ),
+        ("compaction.kep = 4\n", ":1: unknown setting compaction.kep: did you mean keep?"),
+        (
+            "[truncation.tools.bash]\nmaxlines = 3\n",
+            ":2: unknown setting truncation.tools.bash.maxlines: did you mean max_lines?",
+        ),
+        ('max_turns = "a"\n', ":1: Expected `int`, got `str` for max_turns"),
+        (
+            'model = "x"\n[compaction]\nreserve = "x"\n',
+            ":3: Expected `int`, got `str` for compaction.reserve",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_line_and_what_was_meant(write, tmp_path, text, said):
+    with pytest.raises(ConfigurationError) as told:
+        load(write(text), {})
+    assert str(told.value) == f"{tmp_path}/config.toml{said}"

@@ -8,9 +8,10 @@ from contextlib import aclosing
 
 import pytest
 
-from gong.agent.assembly import assemble, new_tape
+from gong.agent.opening import FrontEnd, open_session
 from gong.agent.record import Recorder
 from gong.config import Settings
+from tape.index import Library
 from tape.store import Store
 
 
@@ -28,16 +29,12 @@ class Stage:
         script.write_text(json.dumps(answers))
         settings = Settings(model=f"scripted/{script}", **settings)
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
-        host = await assemble(
-            settings,
-            environ,
-            str(self.folder),
-            new_tape(self.store, settings),
-            program="test/1",
-            recorder=recorder,
-        )
+        host = await open_session(self.front_end(settings, environ), recorder)
         self.hosts.append(host)
         return host
+
+    def front_end(self, settings, environ):
+        return FrontEnd(Library(self.store, None), settings, environ, str(self.folder), "test/1")
 
     async def session(self, *answers, **settings):
         return (await self.host(*answers, **settings)).session

@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from gong.agent import events
-from gong.agent.assembly import assemble, new_tape
 from gong.agent.compaction import Wish, kept_ranges
+from gong.agent.opening import open_session
 from gong.agent.record import last_model
 from gong.agent.session import Setup
 from gong.agent.window import next_call
 from gong.config import Compaction, Settings
-from gong.errors import NothingToCompact, NothingToUndo, SessionBusy
+from gong.errors import NothingToCompact, NothingToUndo, NotSmaller, SessionBusy
 from tape.blocks import Text, text_of
 from tape.entries import Anchor, Assistant, Custom, SideUsage
 from tape.summaries import summary_text
@@ -91,13 +91,14 @@ async def talk(session, turns, words=400):
 
 
 async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(stage):
-    """M155–M157: a legal cut, the six headings, an anchor that opens a phase."""
+    """M155–M157 J12-2.2 J12-2.3 J12-3.3: a legal cut, six headings, an anchor opens a phase."""
     session = await stage.session(
         *({"text": f"answer {n} {noise(n)}"} for n in range(8)), {"text": GOOD}
     )
     await talk(session, 8)
-    before = len(request(session))
+    before, system = len(request(session)), next_call(session.parts()).request.system
     told = await compacted(session)
+    assert next_call(session.parts()).request.system == system
     assert [type(event) for event in told] == [events.CompactionStart, events.CompactionEnd]
     anchor = session.recorder.path[0].data
     assert isinstance(anchor, Anchor)
@@ -157,7 +158,7 @@ async def test_undo_does_not_drop_what_was_said_since_unasked(stage):
     ],
 )
 async def test_where_the_summariser_fails_rules_make_the_summary(stage, answer):
-    """M160: one try, then an extractive summary; nothing is lost and nothing goes round."""
+    """M160 J12-3.1: one try, then an extractive summary; nothing is lost and nothing goes round."""
     session = await stage.session(*({"text": noise(n)} for n in range(5)), answer)
     await seen(session, "remember that the port is 8143")
     await talk(session, 4)
@@ -171,7 +172,7 @@ async def test_where_the_summariser_fails_rules_make_the_summary(stage, answer):
 
 
 async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
-    """M155 M162: above window − reserve, before the call that would not fit."""
+    """M155 M162 J12-2.1 J12-2.2: above window − reserve, before the call that would not fit."""
     answers = [{"text": noise(n), "usage": {"input": 10, "output": 10}} for n in range(5)]
     session = await stage.session(
         *answers[:4],
@@ -182,6 +183,7 @@ async def test_it_happens_by_itself_when_the_window_is_nearly_full(stage):
         **window(stage, 20_000),
     )
     await talk(session, 5)
+    assert not any(isinstance(entry.data, Anchor) for entry in session.recorder.path)
     told = await seen(session, "go on")
     kinds = [type(event) for event in told]
     assert events.CompactionEnd in kinds
@@ -209,7 +211,7 @@ async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
 
 
 async def test_an_overflow_is_compacted_once_and_asked_again_once(stage):
-    """C18 M208: then the run ends with the error, and the session stays usable."""
+    """C18: then the run ends with the error, and the session stays usable."""
     overflow = {"error": {"class": "ContextLengthExceeded", "message": "too long", "status": 400}}
     session = await stage.session(
         *({"text": noise(n)} for n in range(5)),
@@ -230,11 +232,35 @@ async def test_an_overflow_is_compacted_once_and_asked_again_once(stage):
 
 
 async def test_a_refused_history_is_sent_once_more_and_plainer(stage):
+    """J9-5.3"""
     malformed = {"error": {"class": "MalformedHistory", "message": "bad order", "status": 400}}
     session = await stage.session({"text": "one"}, malformed, {"text": "two"}, malformed, malformed)
     await seen(session, "first")
     assert (await seen(session, "second"))[-1].stop_reason == "stop"
     assert (await seen(session, "third"))[-1].stop_reason == "error"
+
+
+NO_OVERFLOW = {
+    "J9-4.3: a rate limit": ("RateLimited", 429, "stop"),
+    "J9-5.3: blocks out of order": ("MalformedHistory", 400, "stop"),
+    "J9-5.6: a refused key": ("AuthenticationError", 401, "error"),
+}
+"""Each with how the run ends when only the first try is refused."""
+
+
+@pytest.mark.parametrize("case", NO_OVERFLOW)
+async def test_a_refusal_that_is_no_overflow_compacts_nothing(stage, case):
+    """M160: it would lose the past for nothing."""
+    kind, status, stop = NO_OVERFLOW[case]
+    error = {"class": kind, "message": "tokens per minute", "status": status, "retry_after": 0.01}
+    answers = [{"text": noise(n)} for n in range(5)]
+    session = await stage.session(*answers, {"error": error}, {"text": "here"}, **compaction())
+    await talk(session, 5)
+    told = await seen(session, "go on")
+    assert not any(isinstance(event, events.CompactionStart) for event in told)
+    assert told[-1].stop_reason == stop
+    assert types(session)[-1] == ("assistant" if stop == "stop" else "error")
+    assert not any(isinstance(entry.data, Anchor) for entry in session.recorder.path)
 
 
 async def test_the_model_may_ask_for_it_and_it_runs_before_the_next_step(stage):
@@ -257,13 +283,17 @@ async def test_the_model_may_ask_for_it_and_it_runs_before_the_next_step(stage):
 
 
 async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(stage):
-    """M031 M160: a lock, and no word is lost."""
+    """M160 J9-4.4 J12-3.2: a lock, and no word is lost."""
     session = await stage.session(
-        *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 200}, {"text": "ok"}
+        *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 3_000}, {"text": "ok"}
     )
     await talk(session, 4)
+    begun = asyncio.Event()
+    session.subscribe(
+        lambda event: begun.set() if isinstance(event, events.CompactionStart) else None
+    )
     running = asyncio.create_task(compacted(session))
-    await asyncio.sleep(0.05)
+    await begun.wait()
     with pytest.raises(SessionBusy, match="compaction_in_progress"):
         await compacted(session)
     with pytest.raises(SessionBusy):
@@ -276,12 +306,16 @@ async def test_one_compaction_at_a_time_and_what_is_typed_meanwhile_waits(stage)
 
 async def test_stopping_it_leaves_the_branch_as_it_was(stage):
     session = await stage.session(
-        *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 60_000}
+        *({"text": noise(n)} for n in range(4)), {"text": GOOD, "delay_ms": 900_000}
     )
     await talk(session, 4)
     before = request(session)
+    begun = asyncio.Event()
+    session.subscribe(
+        lambda event: begun.set() if isinstance(event, events.CompactionStart) else None
+    )
     running = asyncio.create_task(compacted(session))
-    await asyncio.sleep(0.05)
+    await begun.wait()
     session.abort()
     await running
     assert request(session) == before
@@ -289,13 +323,23 @@ async def test_stopping_it_leaves_the_branch_as_it_was(stage):
 
 
 async def test_nothing_to_compact_is_said_and_changes_nothing(stage):
-    session = await stage.session({"text": "hi"})
+    session = await stage.session({"text": noise(1)}, {"text": GOOD})
     with pytest.raises(NothingToCompact):
         await compacted(session)
     await seen(session, "hello")
-    await compacted(session)
+    await compacted(session, hard=True)
     with pytest.raises(NothingToCompact):
-        await compacted(session)
+        await compacted(session, hard=True)
+
+
+async def test_a_summary_that_is_no_shorter_is_not_taken(stage):
+    """M160: whoever asked, the branch stays as it was but for what the summary took."""
+    session = await stage.session({"text": "hi"}, {"text": GOOD + noise(1)}, {"text": GOOD})
+    await seen(session, "hello")
+    before = request(session)
+    with pytest.raises(NotSmaller):
+        await compacted(session, hard=True)
+    assert (request(session), types(session)[-1]) == (before, "usage")
 
 
 async def test_the_warning_comes_once_above_eighty_percent(stage):
@@ -341,7 +385,7 @@ async def test_old_results_are_put_aside_in_batches(stage):
 
 
 async def test_money_that_is_spent_stops_the_run_softly(stage):
-    """M015 M183: between two calls, with what was said so far."""
+    """M183: between two calls, with what was said so far."""
     script = stage.folder.parent / "script0.json"
     price = {"input": 1_000.0, "output": 1_000.0}
     session = await stage.session(
@@ -360,9 +404,7 @@ async def test_facts_live_through_five_compactions(stage):
     """The offline model is told facts early and asked for them late."""
     settings = Settings(model="offline/rules")
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(stage.folder.parent)}
-    host = await assemble(
-        settings, environ, str(stage.folder), new_tape(stage.store, settings), program="test/1"
-    )
+    host = await open_session(stage.front_end(settings, environ))
     stage.hosts.append(host)
     session = host.session
     await seen(session, "remember that the staging port is 8143")

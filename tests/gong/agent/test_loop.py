@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+from msgspec import Struct
+
 from gong.agent import events
-from gong.agent.step import SKIPPED
+from gong.tools import tool
 from tape.blocks import text_of
 from tape.entries import Assistant, Context, Error, Repair, ToolResult, ToolStart
 
@@ -16,6 +19,7 @@ def results(session):
 
 
 async def test_every_step_of_a_tool_round_is_an_entry(stage):
+    """J9-1.2"""
     (stage.folder / "a.txt").write_text("hello\n")
     session = await stage.session(
         {"tool_calls": [call("read", path="a.txt")]}, {"text": "It says hello."}
@@ -25,6 +29,26 @@ async def test_every_step_of_a_tool_round_is_an_entry(stage):
         "start", "user", "assistant", "tool.start", "tool.result", "assistant",
     ]  # fmt: skip
     assert results(session) == [("read", "hello\n", False)]
+
+
+async def test_tools_are_called_one_after_another_as_the_task_needs_them(stage):
+    """J9-1.3: the model reads, edits what it read, and reads again."""
+    file = stage.folder / "a.txt"
+    file.write_text("one\ntwo\n")
+    session = await stage.session(
+        {"tool_calls": [call("read", path="a.txt")]},
+        {"tool_calls": [call("edit", path="a.txt", oldText="two", newText="three")]},
+        {"tool_calls": [call("bash", command="cat a.txt")]},
+        {"text": "It says three."},
+    )
+    await seen(session, "make it three")
+    assert file.read_text() == "one\nthree\n"
+    found = results(session)
+    assert [(name, failed) for name, _, failed in found] == [
+        ("read", False), ("edit", False), ("bash", False),
+    ]  # fmt: skip
+    assert (found[0][1], found[2][1]) == ("one\ntwo\n", "one\nthree\n")
+    assert text_of(session.recorder.path[-1].data.content) == "It says three."
 
 
 async def test_what_the_path_says_is_what_the_tape_says(stage):
@@ -39,7 +63,7 @@ async def test_what_the_path_says_is_what_the_tape_says(stage):
 
 
 async def test_events_of_a_run_begin_and_end_it_in_order(stage):
-    """M035: the run's events come in order, its start first and its end last."""
+    """The run's events come in order, its start first and its end last."""
     session = await stage.session({"tool_calls": [call("ls", path=".")]}, {"text": "empty"})
     kinds = [type(event).__name__ for event in await seen(session, "look")]
     folded = [
@@ -55,7 +79,7 @@ async def test_events_of_a_run_begin_and_end_it_in_order(stage):
 
 
 async def test_results_keep_the_order_and_ids_of_their_calls(stage):
-    """M008: each result is bound to its own call's id."""
+    """M008 J9-4.6: each result is bound to its own call's id."""
     for name in "abc":
         (stage.folder / name).write_text(name)
     calls = [call("read", path=name) for name in "abc"]
@@ -92,7 +116,10 @@ async def test_steering_skips_the_rest_of_a_batch_and_comes_before_the_next_call
         )
     )
     await seen(session, "go")
-    assert results(session) == [("bash", "one\n", False), ("bash", SKIPPED, True)]
+    assert results(session) == [
+        ("bash", "one\n", False),
+        ("bash", "Skipped due to queued user message", True),
+    ]
     assert types(session)[-3:] == ["tool.result", "context", "assistant"]
     steering = session.recorder.path[-2].data
     assert steering == Context("user", "steering", steering.content)
@@ -100,7 +127,7 @@ async def test_steering_skips_the_rest_of_a_batch_and_comes_before_the_next_call
 
 
 async def test_a_follow_up_runs_after_the_answer_with_the_context_kept(stage):
-    """M029: a follow-up is served when nothing else is left, as a cycle of its own."""
+    """M029 J9-1.5: a follow-up is served when nothing else is left, as a cycle of its own."""
     session = await stage.session({"text": "first"}, {"text": "second"})
     session.follow_up("and then?")
     kinds = [type(event) for event in await seen(session, "go")]
@@ -148,6 +175,7 @@ async def test_a_failure_before_the_first_word_is_tried_again(stage):
 
 
 async def test_an_abort_in_a_tool_kills_it_and_records_what_is_known(stage):
+    """J9-1.6 J9-4.2"""
     command = "echo begun; sleep 60"
     session = await stage.session(
         {"tool_calls": [call("bash", command=command)] * 2}, {"text": "ok"}
@@ -192,13 +220,34 @@ async def test_an_abort_before_the_first_word_leaves_no_answer(stage):
     assert types(session) == ["start", "user", "error"]
 
 
-async def test_calls_that_change_nothing_run_side_by_side(stage):
-    calls = [call("read", path="fifo"), call("read", path="x")]
-    (stage.folder / "x").write_text("x")
-    session = await stage.session({"tool_calls": calls}, {"text": "ok"})
-    order = []
-    session.subscribe(
-        lambda e: order.append(type(e).__name__) if "ToolExecution" in type(e).__name__ else None
+class Who(Struct):
+    who: str
+
+
+@pytest.mark.parametrize("replay", ["safe", "unsafe"])
+async def test_calls_that_change_nothing_run_side_by_side_and_others_do_not(stage, replay):
+    """Each safe call waits for all three; their results keep the order of the calls."""
+    session = await stage.session(
+        {"tool_calls": [call("meet", who=name) for name in "abc"]}, {"text": "ok"}
     )
+    inside, most, all_here = set(), [], asyncio.Event()
+
+    async def meet(asked, context):
+        inside.add(asked.who)
+        most.append(len(inside))
+        if len(inside) == 3:
+            all_here.set()
+        if replay == "safe":
+            async with asyncio.timeout(60):
+                await all_here.wait()
+        else:
+            await asyncio.sleep(0)
+        inside.discard(asked.who)
+        return tool.ToolResult.from_text(asked.who)
+
+    tools = session.setup.tools
+    tools.register(tool.Tool("meet", "Meet the others.", Who, meet, replay=replay))
+    tools.set_active(("meet",))
     await seen(session, "go")
-    assert order == ["ToolExecutionStart"] * 2 + ["ToolExecutionEnd"] * 2
+    assert results(session) == [("meet", name, False) for name in "abc"]
+    assert most == ([1, 2, 3] if replay == "safe" else [1, 1, 1])

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from gong.agent import events
+from gong.agent.outgoing import outgoing
 from gong.agent.session import SessionState
 from gong.errors import ConfigurationError, SessionBusy, SessionClosed
 from tape.blocks import text_of
@@ -23,16 +25,19 @@ async def test_nothing_is_on_disk_before_the_first_prompt(stage):
 
 
 async def test_a_second_prompt_during_a_run_is_refused(stage):
-    """M006: one run at a time."""
-    session = await stage.session({"text": "slow", "delay_ms": 300})
+    """M006 J9-1.7: one run at a time."""
+    session = await stage.session({"text": "slow", "delay_ms": 900_000})
+    begun = asyncio.Event()
+    session.subscribe(lambda _: begun.set())
     run = asyncio.create_task(seen(session, "one"))
-    await asyncio.sleep(0.05)
+    await begun.wait()
     assert session.state is SessionState.PROCESSING
     with pytest.raises(SessionBusy):
         await seen(session, "two")
+    session.abort()
     await run
     assert session.state is SessionState.IDLE
-    assert types(session) == ["start", "user", "assistant"]
+    assert types(session) == ["start", "user", "error"]
 
 
 async def test_an_empty_prompt_is_refused_and_leaves_nothing(stage):
@@ -80,7 +85,7 @@ async def test_a_fork_goes_on_from_the_newest_entry_and_leaves_the_old_branch_al
 
 
 async def test_a_change_of_model_is_recorded(stage):
-    """M024: a change of model stands on the tape."""
+    """A change of model stands on the tape."""
     first = await stage.host({"text": "one"})
     other = await stage.host({"text": "two"})
     await seen(first.session, "hi")
@@ -126,3 +131,86 @@ async def test_a_script_that_ends_too_early_is_a_failure_with_its_reason(stage):
     (failure,) = [event for event in found if isinstance(event, events.Failure)]
     assert (failure.error_class, failure.exit_code) == ("ScriptEnded", 1)
     assert types(session)[-1] == "error"
+
+
+def run_ends(found):
+    """Return the events that end tool calls, the warnings, and how the run ended."""
+    ends = [event for event in found if isinstance(event, events.ToolExecutionEnd)]
+    warnings = [event for event in found if isinstance(event, events.Warn)]
+    return ends, warnings, found[-1]
+
+
+async def test_a_refusal_is_named_permission_denied_for_programs_m050(stage):
+    """M050: what the danger floor refuses has the kind of its error, as event and on the tape."""
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="rm -rf /")]}, {"text": "then not"}
+    )
+    ends, warnings, last = run_ends(await seen(session, "go"))
+    recorded = next(e.data for e in session.recorder.path if e.type == "tool.result")
+    assert [bytes(one.details) for one in (*ends, recorded)] == [
+        b'{"error_kind":"PermissionDenied"}'
+    ] * 2
+    assert recorded.is_error
+    assert (warnings, last.stop_reason) == ([], "stop")
+
+
+async def test_a_policy_that_fails_refuses_the_call_and_the_run_goes_on(stage):
+    session = await stage.session(
+        {"tool_calls": [call("bash", command="touch made")]}, {"text": "so be it"}
+    )
+
+    async def broken(_):
+        raise ValueError("no such rule")
+
+    session.setup = replace(session.setup, policy=broken)
+    ends, warnings, last = run_ends(await seen(session, "go"))
+    said = "Not run: the policy that decides about calls failed: ValueError: no such rule"
+    assert [(text_of(one.content), one.is_error) for one in ends] == [(said, True)]
+    assert [bytes(one.details) for one in ends] == [b'{"error_kind":"PermissionDenied"}']
+    (warning,) = warnings
+    assert warning.message == ("the policy failed, so bash was not run: ValueError: no such rule")
+    assert "in broken" in warning.trace
+    assert last.stop_reason == "stop"
+    assert not (stage.folder / "made").exists()
+
+
+async def test_a_watcher_that_fails_is_reported_once_and_the_run_goes_on(stage):
+    session = await stage.session(
+        {"tool_calls": [call("ls", path=".")]}, {"text": "done"}, {"text": "and again"}
+    )
+    after = []
+
+    def broken(event):
+        raise RuntimeError("no screen")
+
+    leave = session.subscribe(broken)
+    session.subscribe(after.append)
+    _, warnings, last = run_ends(await seen(session, "go"))
+    (warning,) = warnings
+    assert warning.message == (
+        "a watcher of events failed: RuntimeError: no screen; it will not be said again"
+    )
+    assert "in broken" in warning.trace
+    assert last.stop_reason == "stop"
+    assert last in after
+    _, warnings, _ = run_ends(await seen(session, "once more"))
+    assert warnings == []
+    leave()
+    leave()
+
+
+async def test_the_system_prompt_names_the_tools_of_its_call(stage):
+    """Also after the tools have changed."""
+    session = await stage.session({"text": "one"}, {"text": "two"}, tools=("read", "edit"))
+    await seen(session, "go")
+
+    def request():
+        parts = session.parts()
+        path, kept = parts.record.path, parts.record.kept
+        specs = parts.tools.specs()
+        return outgoing(parts.model, specs, path, kept, session="", load=lambda _: b"").request
+
+    assert "Use `edit` to change a part of a file." in request().system
+    session.setup.tools.set_active(["read_file", "shell"])
+    assert "Use `shell` to run commands." in request().system
+    assert [tool.name for tool in request().tools] == ["read_file", "shell"]

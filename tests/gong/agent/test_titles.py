@@ -13,7 +13,7 @@ async def named(stage, *answers, **more):
 
 
 async def test_a_cheap_model_names_a_new_session_once(stage):
-    """M203: a title from the first prompt; its tokens stand beside the conversation."""
+    """A title from the first prompt; its tokens stand beside the conversation."""
     session = await named(stage, {"text": '"Fixing the port."\n'}, {"text": "never"})
     told = await seen(session, "why is the port 8143?")
     assert [event.title for event in told if isinstance(event, events.Named)] == ["Fixing the port"]

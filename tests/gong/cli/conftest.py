@@ -1,9 +1,11 @@
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
+from tests.measured import MEASURED
 
 GONG = Path(sys.executable).parent / "gong"
 
@@ -12,6 +14,7 @@ def environment(home):
     """Return variables for a home of nobody's, whose keys no keyring gets to see."""
     return {
         "HOME": str(home),
+        **MEASURED,
         "PATH": os.environ["PATH"],
         "LC_ALL": "C.UTF-8",
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
@@ -35,16 +38,7 @@ def gong(home):
     """Run the command in a home of its own, demand its exit code, and return the finished run."""
 
     def run(*argv, stdin="", code=0, **env):
-        done = subprocess.run(
-            [GONG, *argv],
-            cwd=home,
-            env={**environment(home), **env},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = warm.run_text([GONG, *argv], cwd=home, env={**environment(home), **env}, stdin=stdin)
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         return done

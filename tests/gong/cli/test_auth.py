@@ -61,7 +61,7 @@ def test_what_cannot_be_kept_is_one_line(gong, home, name, stdin, code, words):
 
 def test_a_typed_key_is_not_seen(env):
     """M184: prompts hidden; a key is never an argument."""
-    child = pexpect.spawn(GONG, ["auth", "login", "xai"], env=env, encoding="utf-8", timeout=20)
+    child = pexpect.spawn(GONG, ["auth", "login", "xai"], env=env, encoding="utf-8", timeout=120)
     child.expect("Key for xAI: ")
     child.sendline(KEY)
     child.expect(pexpect.EOF)

@@ -41,7 +41,7 @@ def test_one_model_is_shown_by_any_word_that_m_takes(gong):
 
 
 def test_the_users_own_providers_and_models_are_there(gong, home):
-    """M138, M183: a few lines of config.toml."""
+    """M183: a few lines of config.toml."""
     (home / ".config/gong/config.toml").write_text(
         """
         [aliases]
@@ -92,3 +92,17 @@ def test_an_alias_answers_and_every_answer_says_what_it_cost(gong, home):
     assert last["cost"] == {"currency": "USD", "amount": pytest.approx(0.008)}
     entries = gong("tape", "log", "--json").stdout
     assert entries.count('"amount":0.004') == 2
+
+
+def test_what_is_not_served_says_so_in_the_same_words_everywhere(gong, home):
+    told = "claudecli is not served yet: use anthropic/MODEL"
+    for argv in (
+        ("chat", "-m", "claudecli", "-p", "hi"),
+        ("chat", "-m", "claudecli/opus", "-p", "hi"),
+        ("models", "show", "claudecli/opus"),
+        ("models", "show", "claudecli"),
+        ("auth", "login", "claudecli"),
+    ):
+        assert gong(*argv, code=2).stderr == f"gong: {told}\n"
+    (home / ".config/gong/config.toml").write_text('model = "claudecli/opus"')
+    assert told in gong("doctor", code=1).stdout

@@ -178,6 +178,32 @@ def test_a_summary_and_deeds_become_a_handoff():
     )
 
 
+PASTE = "please fix this:\n" + "\n".join(f"  File mod{n}.py, line {n}" for n in range(60))
+
+
+def test_a_pasted_prompt_stands_on_the_page_once():
+    """M168: its first line stands for it elsewhere."""
+    summary = Summary(
+        goal=f"{PASTE[:90]} … {PASTE[-50:]}",
+        done=("wrote it",),
+        critical_context=("File mod7.py, line 7", "port 8143"),
+        requests=(PASTE,),
+    )
+    for told in (summary, ""):
+        made = of(told, deeds(entries(said(PASTE), answered("Done."))), requests=(PASTE,))
+        text = page(made)
+        assert [text.count(f"mod{n}.py") for n in range(60)] == [1] * 60
+        assert text.startswith("# Handoff: please fix this: …\n")
+        assert made.goal == "please fix this: …"
+    assert made.done == ("please fix this: …: Done.",)
+    assert of(summary, DONE).notes == ("port 8143",)
+
+
+def test_a_file_stands_on_the_page_once():
+    summary = Summary(goal="g", files_changed=("lib/a.py", "./lib/../lib/a.py", "/src/lib/a.py"))
+    assert of(summary, DONE, cwd="/src").key_files == ("lib/a.py",)
+
+
 def test_without_a_summary_the_prompts_say_what_is_done():
     """M168"""
     made = of("", DONE)

@@ -13,7 +13,15 @@ from gong.context.summary import (
     pieces,
     prompt,
 )
-from gong.llm.digest import FAILED, SUMMARISER, Piece, digest, focus_of, length_of, read
+from gong.llm.offline.summary import summarize_pieces
+from gong.llm.transcript import (
+    FAILED,
+    SUMMARISER,
+    TranscriptPiece,
+    find_focus,
+    find_length,
+    parse_transcript,
+)
 from tape.blocks import BlobRef, Image, Text, Thinking, ToolCall
 from tape.entries import Anchor, Assistant, Context, Note, Summary, ToolResult, User
 from tape.line import Entry
@@ -57,14 +65,14 @@ def test_entries_are_shown_with_who_said_what_and_calls_in_brief():
         None,
     )
     asked, answered, listed, steered, patched, refused, merged = shown
-    assert asked == Piece("user", "look\n[picture]")
-    assert answered == Piece("assistant", 'I look.\nbash(command="ls", timeout=3)')
-    assert listed == Piece("tool", "b.txt", "bash")
-    assert steered == Piece("user", "faster")
+    assert asked == TranscriptPiece("user", "look\n[picture]")
+    assert answered == TranscriptPiece("assistant", 'I look.\nbash(command="ls", timeout=3)')
+    assert listed == TranscriptPiece("tool", "b.txt", "bash")
+    assert steered == TranscriptPiece("user", "faster")
     assert patched.text.startswith("apply(*** Begin")
     assert len(patched.text) < 200
-    assert refused == Piece("tool", f"{FAILED}no", "apply")
-    assert merged == Piece("summary", "what a branch did")
+    assert refused == TranscriptPiece("tool", f"{FAILED}no", "apply")
+    assert merged == TranscriptPiece("summary", "what a branch did")
 
 
 def test_long_results_are_cut_in_the_middle():
@@ -76,12 +84,16 @@ def test_long_results_are_cut_in_the_middle():
 def test_the_earlier_summary_comes_first_without_what_is_put_in_again():
     earlier = Summary(goal="ship", done=("a",), files_read=("r",), requests=("do it",))
     first, _ = pieces(path(User(text("go"))), earlier)
-    assert first == Piece("summary", "## Goal\nship\n\n## Done\n- a")
-    assert pieces([], "in words") == [Piece("summary", "in words")]
+    assert first == TranscriptPiece("summary", "## Goal\nship\n\n## Done\n- a")
+    assert pieces([], "in words") == [TranscriptPiece("summary", "in words")]
     assert pieces([], Summary()) == []
 
 
-SAID = [Piece("user", "go"), Piece("tool", "x" * 3000, "bash"), Piece("tool", "short", "ls")]
+SAID = [
+    TranscriptPiece("user", "go"),
+    TranscriptPiece("tool", "x" * 3000, "bash"),
+    TranscriptPiece("tool", "short", "ls"),
+]
 SECTIONS = (
     *("Goal", "Constraints & Preferences", "Progress", "Done", "In Progress", "Blocked"),
     *("Key Decisions", "Next Steps", "Critical Context"),
@@ -96,33 +108,42 @@ def test_the_request_names_every_section_and_allows_no_tools():
     headings = [line.lstrip("# ") for line in system.split("\n") if line.startswith("#")]
     assert tuple(headings) == SECTIONS
     assert [words for words in ASKED_FOR if words not in system] == []
-    assert read(user) == tuple(SAID)
+    assert parse_transcript(user) == tuple(SAID)
     assert "UPDATE" not in user
-    assert (focus_of(user), length_of(user)) == ("", None)
+    assert (find_focus(user), find_length(user)) == ("", None)
 
 
 def test_a_request_says_what_is_special_about_it():
     """M157: an earlier summary is updated; M156: a turn may be cut; M164: a focus."""
-    said = [Piece("summary", "## Goal\nx"), *SAID]
+    said = [TranscriptPiece("summary", "## Goal\nx"), *SAID]
     user = prompt(
         said, focus=" the\nlogin ", split_turn=True, budget_chars=9999, answer_chars=5
     ).user
     assert "UPDATE" in user
     assert "in the middle of a turn" in user
-    assert (focus_of(user), length_of(user)) == ("the login", 5)
-    assert read(user) == tuple(said)
+    assert (find_focus(user), find_length(user)) == ("the login", 5)
+    assert parse_transcript(user) == tuple(said)
 
 
 def test_the_longest_pieces_are_cut_first_and_never_what_the_user_said():
-    said = [Piece("user", "u" * 2500), Piece("tool", "a" * 9000), Piece("tool", "b" * 300)]
-    shown = read(prompt(said, budget_chars=4000).user)
+    said = [
+        TranscriptPiece("user", "u" * 2500),
+        TranscriptPiece("tool", "a" * 9000),
+        TranscriptPiece("tool", "b" * 300),
+    ]
+    shown = parse_transcript(prompt(said, budget_chars=4000).user)
     assert (shown[0], shown[2]) == (said[0], said[2])
     assert 800 < len(shown[1].text) < 1200
 
 
 def test_of_too_many_pieces_the_oldest_answers_are_left_out():
-    said = [Piece("user", "first"), *[Piece("tool", f"{n}" * 400) for n in range(100)]]
-    shown = read(prompt([*said, Piece("user", "last")], budget_chars=3000).user)
+    said = [
+        TranscriptPiece("user", "first"),
+        *[TranscriptPiece("tool", f"{n}" * 400) for n in range(100)],
+    ]
+    shown = parse_transcript(
+        prompt([*said, TranscriptPiece("user", "last")], budget_chars=3000).user
+    )
     assert (shown[1].text, shown[-1].text) == ("first", "last")
     assert shown[0].text.endswith("older answers and results left out]")
     assert shown[-2].text.startswith("99")
@@ -130,7 +151,7 @@ def test_of_too_many_pieces_the_oldest_answers_are_left_out():
 
 PIECES = st.lists(
     st.builds(
-        Piece,
+        TranscriptPiece,
         role=st.sampled_from(["user", "assistant", "tool"]),
         text=st.integers(0, 4000).map(lambda n: "x" * n),
     ),
@@ -142,7 +163,7 @@ PIECES = st.lists(
 def test_a_transcript_keeps_to_its_budget_and_to_the_users_words(said, budget):
     own = [piece for piece in said if piece.role == "user"]
     user = prompt(said, budget_chars=budget).user
-    shown = [piece for piece in read(user) if piece.role == "user"]
+    shown = [piece for piece in parse_transcript(user) if piece.role == "user"]
     if sum(len(piece.text) + 20 for piece in own) + 200 < budget:
         assert shown == own
     assert len(shown) == len(own)
@@ -179,7 +200,12 @@ def test_what_is_no_summary_is_refused(said, why):
 
 
 def test_a_digest_is_a_summary_that_can_be_read():
-    summary = digest([Piece("user", "Fix the login of the shop"), Piece("assistant", "Fixed.")])
+    summary = summarize_pieces(
+        [
+            TranscriptPiece("user", "Fix the login of the shop"),
+            TranscriptPiece("assistant", "Fixed."),
+        ]
+    )
     assert parse(summary_text(summary)) == summary
 
 

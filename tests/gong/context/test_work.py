@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gong.context.gathering import LONG, Gathered, silent
+from gong.context.gathering import LONG, Gathered
 from gong.context.handoff import page
 from gong.context.work import Additions, WorkContext, Works, added, done, handoff_of
 from tape.blocks import Text
@@ -167,7 +167,7 @@ def test_a_handoff_gathers_from_all_tapes_and_counts_shared_entries_once(tmp_pat
                 writer.append(answer("b", 7, None))
             told = Gathered()
             for one in (tape, child):
-                told.take(one, one.head(), silent)
+                told.take(one, one.head())
         made = works.create("Parser", "", "", NOW)
         made = works.change(
             made.id,

@@ -3,8 +3,9 @@ import os
 
 import pytest
 
-from gong.agent.assembly import assemble, new_tape
+from gong.agent.opening import FrontEnd, open_session
 from gong.config import Settings
+from tape.index import Library
 from tape.store import Store
 
 
@@ -39,10 +40,8 @@ async def host(folder, store, tmp_path):
     async def make(model="offline/rules", recorder=None):
         settings = Settings(model=model)
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-        opened = new_tape(store, settings)
-        made = await assemble(
-            settings, environ, str(folder), opened, program="gong/test", recorder=recorder
-        )
+        front = FrontEnd(Library(store, None), settings, environ, str(folder), "gong/test")
+        made = await open_session(front, recorder)
         hosts.append(made)
         return made
 

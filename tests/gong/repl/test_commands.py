@@ -43,7 +43,7 @@ async def test_help_lists_every_command_and_every_key(here):
         "\n"
         "Enter               send; while the agent works: steer it at its next step\n"
         "Alt+Enter           say it when the agent has nothing left to do\n"
-        "Ctrl+J              new line\n"
+        "Ctrl+J              new line; so does \\ and Enter\n"
         "Esc, Ctrl+C         stop the agent; what you were writing stays\n"
         "Ctrl+C twice        leave; once, with nothing going on: empty the line\n"
         "Ctrl+D              leave, on an empty line\n"

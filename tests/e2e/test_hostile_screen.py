@@ -1,0 +1,226 @@
+"""No command lets a terminal obey what stands on a tape, in a setting, an argument or an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tape.text import visible, visible_json
+from tests import warm
+
+from .conftest import BIN, Place
+from .hostile import EVIL, commands, fill
+from .terminal import ENTER, Terminal
+
+ODD = EVIL.replace("\n", " ")
+"""In an argument, where a newline would be one of the user's own."""
+OURS = re.compile(r"\x1b\[(?:0|1|2|3[0-7])m|\r\x1b\[K|\r\n")
+"""What we may tell a terminal: a colour or a weight, the end of a line, a progress line gone."""
+CALL = json.dumps({"path": EVIL})
+
+CASES = {
+    "tape new": ["--title EVIL", "--title EVIL --json", "EVIL"],
+    "tape append": ["ID EVIL", "nothing-EVIL", "ID --durability EVIL"],
+    "tape ls": ["", "--all", "--all --json", "--all --sort EVIL", "-n EVIL", "--project EVIL"],
+    "tape show": ["ID", "ID@good", "ID@good --raw", "ID --json", "ID:b", "EVIL", "ID@EVIL"],
+    "tape log": ["ID", "ID:b --graph", "ID --oneline", "ID --json", "ID --type EVIL", "ID --graph"],
+    "tape cat": ["ID", "ID:b", "ID --md", "ID --json"],
+    "tape tail": ["ID -n 40", "ID:b", "ID --json"],
+    "tape fork": ["ID --name EVIL", "ID@EVIL", "ID --new --name EVIL"],
+    "tape branches": ["ID", "ID --json"],
+    "tape switch": ["ID:EVIL", "ID:b"],
+    "tape rename": ["ID EVIL", "ID EVIL --json"],
+    "tape label": ["ID", "ID@good EVIL", "ID --json"],
+    "tape anchors": ["ID:b", "ID:b --json"],
+    "tape context": ["ID", "ID:b", "ID --json"],
+    "tape diff": ["ID:main ID:b", "ID:main ID:b --json", "EVIL EVIL", "--files ID:main ID:b"],
+    "tape replay": ["ID --speed 100000", "ID --check", "ID --json", "ID --speed EVIL"],
+    "tape search": ["zebra", "zebra --json", "EVIL", "zebra --model EVIL", "zebra --type EVIL"],
+    "tape stats": ["ID", *(f"--by {by}" for by in ("tape", "branch", "model", "day")), "ID --json"],
+    "tape blame": ["f.txt", "f.txt --ranges", "f.txt --prompt", "f.txt --json", "EVIL"],
+    "tape export": ["ID", "ID --to md", "ID:b --to anthropic", "ID --to EVIL", "ID -o EVIL/x"],
+    "tape import": ["EVIL", "evil.jsonl", "EVIL --from EVIL"],
+    "tape rm": ["ID --dry-run", "ID --dry-run --json", "EVIL -y"],
+    "tape restore": ["", "--json", "EVIL"],
+    "tape mv": ["ID EVIL", "ID EVIL --json"],
+    "tape detach": ["ID --dry-run", "EVIL -y"],
+    "tape redact": ["ID@good --why EVIL --dry-run", "ID@good --why EVIL --dry-run --json"],
+    "tape gc": ["--dry-run", "--trash --dry-run --json", "EVIL"],
+    "tape reindex": ["", "--json", "EVIL"],
+    "tape completion": ["bash", "EVIL"],
+    "tape verify": ["ID", "--all", "--all --json", "EVIL", "--jobs EVIL"],
+    "tape fsck": ["ID", "ID --json", "EVIL"],
+    "gong chat": [
+        *("-p EVIL -m SCRIPT", "-p EVIL -m SCRIPT --output-format json", "-p x -m EVIL/EVIL"),
+        *("-p EVIL -m SCRIPT --output-format stream-json", "-p x -m FAILING", "-p x --tools EVIL"),
+        *("--session EVIL", "--output-format EVIL", "-c --compact -p x -m SCRIPT"),
+    ],
+    "gong compact": ["ID:b -m offline/rules --hard", "ID --undo", "EVIL", "ID -m EVIL/EVIL"],
+    "gong context": ["ID:b -m offline/rules", "ID -m EVIL", "ID:b -m offline/rules --json"],
+    "gong handoff": ["ID:b -m offline/rules --focus EVIL", "ID -o EVIL/x", "EVIL"],
+    "gong work add": ["zebra --todo EVIL --note EVIL", "EVIL --note x"],
+    "gong work done": ["zebra EVIL", "zebra 1", "EVIL 1"],
+    "gong work handoff": ["zebra", "zebra --to EVIL", "zebra -o EVIL/x", "EVIL"],
+    "gong work list": ["", "--json"],
+    "gong work new": ["EVIL --goal EVIL", "EVIL --json"],
+    "gong work show": ["zebra", "zebra --json", "EVIL"],
+    "gong cost": [
+        *(f"ID --by {by}" for by in ("call", "turn", "branch", "tape", "provider", "day")),
+        *("--by provider --all", "--by tape --json --all", "EVIL", "--by EVIL"),
+    ],
+    "gong doctor": ["", "ID", "--json", "EVIL"],
+    "gong models": ["", "--json", "EVIL"],
+    "gong models show": ["EVIL", "evil/model", "evil/model --json"],
+    "gong auth login": ["EVIL"],
+    "gong auth logout": ["EVIL"],
+    "gong auth status": ["", "--json"],
+    "gong tool": ["list", "EVIL", "read CALL", "read EVIL", "bash BASH"],
+    "tape": ["", "EVIL", "--EVIL", "--help", "--version"],
+    "gong": ["EVIL", "--EVIL", "--help", "--version"],
+}
+"""The arguments of each command; ID is the hostile tape, EVIL the hostile text."""
+
+
+def test_every_command_is_tried():
+    assert set(commands()) == CASES.keys() - {"tape", "gong", "gong models"}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("hostile") / "home")
+    tape = fill(place.home)
+    config = place.home / ".config" / "gong"
+    config.mkdir(parents=True)
+    name = json.dumps(EVIL, ensure_ascii=True).replace("\\u007f", "\\u007F")
+    (config / "config.toml").write_text(
+        f'[providers.evil]\nlabel = {name}\napi = "openai-chat"\nbase_url = "http://127.0.0.1:9"\n'
+    )
+    (place.folder / "f.txt").write_text(EVIL)
+    (place.folder / "evil.jsonl").write_text(json.dumps({"type": EVIL, "data": {}}))
+    answers = [{"text": EVIL, "thinking": EVIL}]
+    calls = [{"tool_calls": [{"name": "read", "args": {"path": EVIL}}, {"name": EVIL, "args": {}}]}]
+    place.words = {
+        "ID": tape,
+        "EVIL": ODD,
+        "CALL": CALL,
+        "BASH": json.dumps({"command": "cat f.txt"}),
+        "SCRIPT": place.script(*calls, *answers, *answers),
+        "FAILING": place.script(
+            {"error": {"class": "InvalidRequest", "message": EVIL}}, name="failing.json"
+        ),
+    }
+    place.env |= {"PAGER": "", "GIT_AUTHOR_NAME": ODD, "GONG_EVIL": ODD, "TERM": "xterm-256color"}
+    place.run("gong", "work", "new", ODD, "--goal", EVIL, "--background", EVIL)
+    place.run("gong", "work", "add", "zebra", "--todo", EVIL, "--note", EVIL)
+    return place
+
+
+def argv(place, command, line):
+    words = [*command.split(), *shlex.split(line)]
+    pattern = re.compile("|".join(place.words))
+    return [pattern.sub(lambda found: place.words[found[0]], word) for word in words]
+
+
+def on_terminal(place, words):
+    """Run a command on a terminal; return all bytes that reached it, and the exit code."""
+    leader, follower = pty.openpty()
+    with Path(os.devnull).open() as nothing, os.fdopen(follower, "wb", buffering=0):
+        child = warm.start(
+            [BIN / words[0], *words[1:]],
+            cwd=place.folder,
+            env=place.env,
+            streams=(nothing.fileno(), follower, follower),
+        )
+    seen = b""
+    while True:
+        try:
+            more = os.read(leader, 65_536)
+        except OSError:  # nobody holds the other end any more
+            more = b""
+        if not more:
+            os.close(leader)
+            return seen, child.wait(60)
+        seen += more
+
+
+@pytest.mark.parametrize(
+    ("command", "line"), [(name, line) for name, lines in CASES.items() for line in lines]
+)
+def test_a_terminal_obeys_nothing_foreign(hostile, command, line):
+    words = argv(hostile, command, line)
+    seen, code = on_terminal(hostile, words)
+    text = OURS.sub("\n", seen.decode())
+    assert "\x1b[45;8m" not in text
+    assert visible(text) == text
+    assert "Traceback" not in text
+    assert code in {0, 1, 2, 3, 4, 5, 6, 7, 8}
+    if "--json" in words and code == 0:
+        json.loads("".join(row for row in text.split("\n") if not row.startswith("tape: ")))
+
+
+LISTS = [
+    *("tape ls --all", "tape log ID", "tape log ID:b --graph", "tape branches ID", "tape stats"),
+    *("tape search zebra", "tape show ID", "tape cat ID", "tape cat ID:b", "gong work list"),
+    *("gong models", "gong cost ID --by provider", "gong cost ID --by call", "gong doctor"),
+]
+
+
+@pytest.mark.parametrize("line", LISTS)
+def test_text_is_shown_in_a_pipe_too_and_no_line_of_ours_is_forged(hostile, line):
+    done = hostile.run(*argv(hostile, line, ""))
+    assert visible(done.stdout) == done.stdout
+    assert "\n── user · forged" not in done.stdout
+    if "cat" not in line:
+        assert "\nend" not in done.stdout
+
+
+def test_data_is_exact_in_a_pipe(hostile):
+    script = hostile.script({"text": EVIL}, name="one.json")
+    command = [BIN / "gong", "chat", "-p", "x", "-m", script]
+    done = subprocess.run(
+        command, cwd=hostile.folder, env=hostile.env, capture_output=True, check=True, input=b""
+    )
+    assert done.stdout.decode() == f"{EVIL}\n"
+    entry = hostile.json("tape", "log", hostile.words["ID"], "--type", "note", "--json")
+    assert entry[0]["data"]["text"] == EVIL
+
+
+def test_json_on_a_terminal_means_the_same():
+    text = json.dumps(EVIL + "\U000e0041", ensure_ascii=False)
+    assert json.loads(visible_json(text)) == json.loads(text)
+    assert visible(visible_json(text)) == visible_json(text)
+
+
+def test_a_conversation_in_the_terminal_obeys_nothing_foreign(hostile):
+    script = hostile.script(
+        {
+            "thinking": EVIL,
+            "text": EVIL,
+            "tool_calls": [{"name": "read", "args": {"path": "f.txt"}}, {"name": EVIL, "args": {}}],
+        },
+        {"text": f"{EVIL} done"},
+        {"error": {"class": "InvalidRequest", "message": f"{EVIL} failed"}},
+        name="talk.json",
+    )
+    command = [str(BIN / "gong"), "chat", "-m", script]
+    with Terminal(command, cwd=hostile.folder, env=hostile.env) as terminal:
+        raw = []
+        feed = terminal._stream.feed
+        terminal._stream.feed = lambda data: (raw.append(data), feed(data))
+        terminal.wait_for_keys()
+        terminal.say("hello")
+        terminal.wait_for("end done")
+        terminal.say("again")
+        terminal.wait_for("end failed")
+        terminal.say("/quit")
+        terminal.wait_for_end(ENTER)
+    seen = b"".join(raw).decode()
+    for bad in ("\x1b]52", "\x1b]0;", "\x1b]8;;", "\x1b[45;8m", "\x9b", "\x9d", "\x07", "\u202e"):
+        assert bad not in seen, bad
