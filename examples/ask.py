@@ -10,17 +10,15 @@ from contextlib import aclosing
 from pathlib import Path
 
 from gong.agent import events
-from gong.agent.assembly import assemble, new_tape
+from gong.agent.opening import FrontEnd, open_session
 from gong.config import Settings
 from tape import open_store
 
 
 async def ask(store_path: Path, prompt: str) -> None:
-    store, _ = open_store(store_path)
     settings = Settings(model="offline/rules")
-    host = await assemble(
-        settings, os.environ, str(Path.cwd()), new_tape(store, settings), program="example/1"
-    )
+    front = FrontEnd(open_store(store_path), settings, os.environ, str(Path.cwd()), "example/1")
+    host = await open_session(front)
     try:
         async with aclosing(host.session.submit(prompt)) as stream:
             async for event in stream:
