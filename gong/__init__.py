@@ -1,3 +1,3 @@
-"""gong: the coding agent that lives on tapes."""
+"""gong: a coding agent that records its sessions on tapes."""
 
 __version__ = "0.1.0"

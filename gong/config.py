@@ -1,6 +1,6 @@
 """Settings: one frozen value from defaults, the user's config.toml, the environment and flags.
 
-Later ones win. A wrong setting fails here, with the key's name and its file, and nowhere else.
+Later sources win. A wrong setting raises an error here that names the key and its file.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [compaction]: when older messages become a summary. All numbers are tokens."""
 
     auto: bool = True
-    """Compact by itself when the window is nearly full."""
+    """Compact automatically when the context window is nearly full."""
     reserve: int = 16_384
-    """What must stay free of the window; never more than a quarter of it."""
+    """Tokens of the context window to keep free; at most a quarter of the window."""
     keep: int = 20_000
-    """How much of the newest messages stays as it is."""
+    """Tokens of the newest messages that are not summarised."""
     limit: int | None = None
-    """Compact above this, also where the window would take more."""
+    """Compact above this many tokens, even if the context window is larger."""
     high_water: float = 0.6
-    """Share of the window from which on older tool results are put aside."""
+    """Context usage (0 to 1) above which older tool results become placeholders."""
     model: str | None = None
-    """Who writes summaries; None is who answers."""
+    """The model that writes summaries; None is the current model."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be set. Every key of config.toml has its field here."""
+    """All settings: one field for each key of config.toml."""
 
     model: str | None = None
     """provider/model; None means the first provider with a key, else the offline model."""
     store: str | None = None
     """Folder of the tapes; None means $TAPE_HOME, else ~/.tape."""
     durability: Literal["entry", "barrier", "none"] = "barrier"
-    """When entries must be on the medium."""
+    """When entries are synced to disk."""
     max_turns: int = 0
-    """Most model calls for one prompt; 0 is no limit."""
+    """Maximum model calls for one prompt; 0 is no limit."""
     max_cost: float = 0.0
-    """Most USD that one session may spend; 0 is no limit."""
+    """Maximum cost of one session in USD; 0 is no limit."""
     compaction: Compaction = Compaction()
-    """When and how the window is made free."""
+    """When and how older messages are compacted."""
     title_model: str | None = None
-    """A cheap model that names new sessions; None keeps the first words of the first prompt."""
+    """A cheap model that titles new sessions; None uses the first words of the first prompt."""
     command_prefix: str = ""
-    """Lines that bash reads before every command."""
+    """Lines that bash runs before every command."""
     default_command_timeout_ms: Count | None = None
-    """Time of a command that asks for none; None is what its tool is used to."""
+    """Timeout of a command that sets none; None is the tool's own default."""
     max_command_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = MAX_TIMEOUT_MS
-    """Most time of a command, whatever it asks for."""
+    """Maximum timeout of a command, whatever it asks for."""
     tool_output_limits: dict[str, Count] = field(default_factory=dict)
-    """Characters of a result, by tool; bytes for read, bash, grep, find and ls."""
+    """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
     tool_line_limits: dict[str, Count] = field(default_factory=dict)
-    """Lines of a result, by tool."""
+    """Maximum lines of a result, by tool."""
     truncation: Truncation = Truncation()
-    """Where results are cut that no tool cuts itself; [truncation.tools.NAME] for one tool."""
+    """Limits for results that their tool does not cut; [truncation.tools.NAME] for one tool."""
     tools: tuple[str, ...] | None = None
-    """Names of tools, or of one preset; None is all of them."""
+    """Tool names, or the name of one preset; None is all tools."""
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
-    """Which variables commands see: by default all but keys, tokens, passwords and secrets."""
+    """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Own providers, or fields of shipped ones: see gong.llm.presets.Preset."""
+    """Your own providers, or changed fields of built-in ones: see gong.llm.presets.Preset."""
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What is known of a model, by provider/id: see gong.llm.catalogue.ModelInfo."""
+    """Facts about models, by provider/id: see gong.llm.catalogue.ModelInfo."""
     aliases: dict[str, str] = field(default_factory=dict)
-    """Own short names for models, each for a provider/id."""
+    """Short names for models: alias to provider/id."""
 
     @property
     def tuning(self) -> Tuning:
-        """How the tools that come with the agent are made."""
+        """Return the settings of the built-in tools."""
         return Tuning(
             command_prefix=self.command_prefix,
             default_timeout_ms=self.default_command_timeout_ms,
@@ -92,7 +92,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def config_file(environ: Mapping[str, str]) -> Path:
-    """Return the place of the user's config.toml, which need not exist."""
+    """Return the path of the user's config.toml, which need not exist."""
     if folder := environ.get("GONG_CONFIG_DIR"):
         return Path(folder) / "config.toml"
     base = environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config"
@@ -104,7 +104,7 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def load(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """Return the settings; a flag that is None was not given. Raises ConfigurationError."""
+    """Return the settings; a flag that is None is not set. Raises ConfigurationError."""
     settings = _from_file(config_file(environ))
     if model := environ.get("GONG_MODEL"):
         settings = replace(settings, model=model)
@@ -130,7 +130,7 @@ def _from_file(file: Path) -> Settings:
 
 
 _ANY = "*"
-"""Stands for a name that an error does not say."""
+"""Used where an error gives no name."""
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _UNKNOWN = re.compile(r"unknown field `(.*?)`")
 _TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
@@ -138,8 +138,8 @@ _KEY = re.compile(r"""\s*([\w.\-"']+)\s*=""")
 
 
 def _explained(file: Path, text: str, error: str) -> str:
-    """Return what is wrong with a setting: the file and line, and the key that was meant."""
-    from difflib import get_close_matches  # noqa: PLC0415 (only where something is wrong)
+    """Return the message for a wrong setting: file, line, key, and the nearest valid key."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only needed for an error)
 
     found = _AT.search(error)
     table = tuple(found[1].replace("[...]", f".{_ANY}").split(".")) if found and found[1] else ()
@@ -155,7 +155,7 @@ def _explained(file: Path, text: str, error: str) -> str:
 
 
 def _place_of(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
-    """Return the number of the line that sets a key, or begins its table, and the whole key."""
+    """Return the number of the line that sets a key, or starts its table, and the full key."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
         if begins := _TABLE.match(line):
@@ -176,8 +176,8 @@ def _parts(dotted: str) -> tuple[str, ...]:
 
 
 def _names_in(table: tuple[str, ...]) -> list[str]:
-    """Return the settings that a table may have."""
-    from msgspec import inspect  # noqa: PLC0415 (only where something is wrong)
+    """Return the names of the settings that a table may contain."""
+    from msgspec import inspect  # noqa: PLC0415 (only needed for an error)
 
     at: Any = inspect.type_info(Settings)
     for name in table:
@@ -192,13 +192,16 @@ def _names_in(table: tuple[str, ...]) -> list[str]:
 
 
 def _checked(settings: Settings) -> Settings:
-    """Return the settings when their tables of providers and models can be used."""
+    """Return the settings if their provider and model tables are valid.
+
+    Raises ConfigurationError.
+    """
     if settings.providers:
-        from .llm.presets import merged  # noqa: PLC0415 (only where somebody has own providers)
+        from .llm.presets import merged  # noqa: PLC0415 (only if providers are configured)
 
         merged(settings.providers)
     if settings.models:
-        from .llm.catalogue import Catalogue  # noqa: PLC0415 (only where somebody has own models)
+        from .llm.catalogue import Catalogue  # noqa: PLC0415 (only if models are configured)
 
         Catalogue.merged(settings.models)
     return settings

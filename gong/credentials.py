@@ -1,7 +1,7 @@
-"""Keys of providers: from the environment first, then what `gong auth login` has kept.
+"""API keys: from the environment first, then those saved by `gong auth login`.
 
-Kept keys stand in the system's keyring where there is one, else in `credentials.json` (0600) beside
-config.toml, which also names the providers whose key the keyring has. A key is in no `repr`.
+Saved keys are in the system keyring if there is one, else in `credentials.json` (0600) beside
+config.toml. That file also lists the providers whose key is in the keyring. No `repr` shows a key.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVICE = "gong"
-"""The name under which the keyring keeps our keys."""
+"""The service name of our keys in the keyring."""
 _SHOWN = 4
 _LEAST_SHOWN = 12
 
 
 class Credential(Struct, frozen=True, omit_defaults=True):
-    """One line of credentials.json; without `api_key` the keyring has it."""
+    """One record of credentials.json; without `api_key`, the key is in the keyring."""
 
     provider: str
     type: Literal["api_key"] = "api_key"
@@ -51,12 +51,12 @@ class Key:
 
     @property
     def ending(self) -> str:
-        """What may be shown of it: its last four characters, of a long one only."""
+        """The part that may be shown: the last four characters of a long key, else ""."""
         return f"…{self.value[-_SHOWN:]}" if len(self.value) >= _LEAST_SHOWN else "…"
 
 
 class Credentials:
-    """The kept keys of one config folder; `environ` goes before them."""
+    """The saved keys of one config folder; variables in `environ` take precedence."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.file = folder / "credentials.json"
@@ -76,28 +76,28 @@ class Credentials:
         return Key(value, "keyring") if value else None
 
     def key(self, provider: str, variables: Sequence[str]) -> str:
-        """Return the key itself, "" when there is none."""
+        """Return the key, "" if there is none."""
         found = self.find(provider, variables)
         return found.value if found else ""
 
     def knows(self, provider: str, variables: Sequence[str]) -> bool:
-        """Return whether there is a key, without asking the keyring for it."""
+        """Return whether there is a key, without a query to the keyring."""
         set_ = any(self._environ.get(name, "").strip() for name in variables)
         return set_ or provider in self._read()
 
     def kept(self) -> tuple[str, ...]:
-        """Return the providers whose key was kept."""
+        """Return the providers whose key is saved."""
         return tuple(self._read())
 
     def save(self, provider: str, key: str, now: str) -> str:
-        """Keep a key and return where: "keyring" or the file's path. `now` is RFC 3339."""
+        """Save a key and return where: "keyring" or the file's path. `now` is RFC 3339."""
         in_keyring = _to_keyring(provider, key)
         entry = Credential(provider, api_key="" if in_keyring else key, updated_at=now)
         self._write(self._read() | {provider: entry})
         return "keyring" if in_keyring else str(self.file)
 
     def remove(self, provider: str) -> bool:
-        """Forget a kept key; False when there was none."""
+        """Remove a saved key; return False if there was none."""
         kept = self._read()
         entry = kept.pop(provider, None)
         if entry is None:
@@ -117,13 +117,13 @@ class Credentials:
         try:
             return {one.provider: one for one in msgspec.json.decode(data, type=list[Credential])}
         except (msgspec.DecodeError, UnicodeError):
-            # The text of the decoder's error could show what stands in the file.
+            # The decoder's error text could contain a key from the file.
             raise ConfigurationError(
                 f"{self.file} is damaged: remove it and log in again with gong auth login"
             ) from None
 
     def _write(self, kept: Mapping[str, Credential]) -> None:
-        """Write beside, sync and rename; nobody else can read either file at any moment."""
+        """Write a temporary file, sync it, rename it; both files are 0600 from the start."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         beside = self.file.with_name(f".{self.file.name}.{token_hex(4)}")
         try:
@@ -139,7 +139,7 @@ class Credentials:
 
 
 def _keyring() -> Any:
-    """Return the keyring package where it is installed and has somewhere to keep keys."""
+    """Return the keyring package if it is installed and has a usable backend, else None."""
     if find_spec("keyring") is None:
         return None
     ring = import_module("keyring")

@@ -1,84 +1,84 @@
 """The error tree of the agent; each error knows its exit code on the command line (tape.md §8).
 
 GongError                      1
-├── ConfigurationError         2  a setting or flag that cannot be; names the key and its file
-├── UnknownModel               2  no provider answers to this name
-├── FolderGone                 1  the folder the session works in is no longer there
-├── SessionBusy                5  a prompt while another one is being answered
-├── SessionClosed              1  a prompt to a session that has ended
-├── NothingToCompact           1  what a compaction would leave out is too little, or nothing
-│   └── NotSmaller          1  a summary would make the next request no smaller
-├── NothingToUndo              1  no compaction or handoff that could be taken back
-├── SummaryUnusable            1  what a model gave as a summary is none
-├── NoObject                   1  an answer is not an object of the shape that was asked for
+├── ConfigurationError         2  an invalid setting or flag; names the key and its file
+├── UnknownModel               2  no provider has a model of this name
+├── FolderGone                 1  the session's folder no longer exists
+├── SessionBusy                5  a prompt while another one is running
+├── SessionClosed              1  a prompt to a closed session
+├── NothingToCompact           1  a compaction would free too little, or nothing
+│   └── NotSmaller          1  a summary would not make the next request smaller
+├── NothingToUndo              1  there is no compaction or handoff to undo
+├── SummaryUnusable            1  a model's summary is unusable
+├── NoObject                   1  an answer does not match the requested schema
 └── ModelError                 1  a model call failed; `provider`, `status`, `retryable` say how
     ├── AuthenticationError    6  the key is missing or refused
     ├── AccessDenied           6  the key may not do this
     ├── ModelNotFound          3  the provider does not know the model
     ├── InvalidRequest         1  the provider refused the request as malformed
-    │   ├── MalformedHistory   1  it is the order or pairing of the messages that was refused
-    │   └── UnsupportedToolChoice  1  it cannot be told that a tool must, or must not, be called
-    ├── RedirectRefused        2  the address sends the call on to another one
-    ├── AnswerTooLarge         1  the answer is larger than any real one: the rest was not read
-    ├── ContextLengthExceeded  1  the request does not fit the window
+    │   ├── MalformedHistory   1  the order or pairing of messages was refused
+    │   └── UnsupportedToolChoice  1  the provider cannot force or forbid tool calls
+    ├── RedirectRefused        2  the address redirects to another one
+    ├── AnswerTooLarge         1  the answer exceeds the size limit; the rest was not read
+    ├── ContextLengthExceeded  1  the request does not fit the context window
     ├── ContentFiltered        1  the provider's filter stopped it
-    ├── QuotaExceeded          1  no money or quota left: waiting does not help
+    ├── QuotaExceeded          1  credit or quota used up: waiting does not help
     ├── RateLimited           75  too many requests; `retry_after` in seconds
     ├── ServerError           75  the provider failed (5xx, overloaded)
-    ├── NetworkError          75  no connection, or it broke
-    ├── RequestTimeout        75  no answer in time
-    ├── StreamError           75  the answer stopped or made no sense on the way
+    ├── NetworkError          75  no connection, or it was lost
+    ├── RequestTimeout        75  no answer before the timeout
+    ├── StreamError           75  the stream stopped early or was malformed
     ├── Aborted              130  the caller stopped the answer
-    └── ScriptEnded            1  a scripted model was asked for more answers than it has
+    └── ScriptEnded            1  a scripted model has no answers left
 """
 
 from __future__ import annotations
 
 
 class GongError(Exception):
-    """Something went wrong in the agent; the text says what to do."""
+    """The base of the agent's errors; the text says what to do."""
 
     exit_code = 1
 
 
 class ConfigurationError(GongError):
-    """A setting or flag that cannot be; the text names the key and its file."""
+    """An invalid setting or flag; the text names the key and its file."""
 
     exit_code = 2
 
 
 class UnknownModel(ConfigurationError):
-    """No provider answers to this model name."""
+    """No provider has a model of this name."""
 
 
 class FolderGone(GongError):
-    """The folder the session works in is no longer there."""
+    """The session's folder no longer exists."""
 
 
 class SessionBusy(GongError):
-    """A prompt while another one is being answered: steer, follow up, or wait."""
+    """A prompt while another one is running: steer, follow up, or wait."""
 
     exit_code = 5
 
 
 class SessionClosed(GongError):
-    """A prompt to a session that has ended."""
+    """A prompt to a closed session."""
 
 
 class NothingToCompact(GongError):
-    """What a compaction would leave out is too little, or nothing."""
+    """A compaction would free too little, or nothing."""
 
 
 class NotSmaller(NothingToCompact):
-    """With a summary in place of older messages the next request would be no smaller."""
+    """A summary of older messages would not make the next request smaller."""
 
 
 class NothingToUndo(GongError):
-    """No compaction or handoff on the branch that could be taken back."""
+    """The branch has no compaction or handoff to undo."""
 
 
 class NoObject(GongError):
-    """An answer is not an object of the shape that was asked for; `text` is what came."""
+    """An answer does not match the requested schema; `text` is the answer."""
 
     def __init__(self, message: str, text: str) -> None:
         super().__init__(message)
@@ -127,25 +127,25 @@ class InvalidRequest(ModelError):
 
 
 class MalformedHistory(InvalidRequest):
-    """The order or pairing of the messages was refused: mended, they may be sent once more."""
+    """The order or pairing of the messages was refused; a plainer request may succeed."""
 
 
 class UnsupportedToolChoice(InvalidRequest):
-    """The provider cannot be told that a tool must, or must not, be called."""
+    """The provider cannot force or forbid tool calls."""
 
 
 class RedirectRefused(ModelError):
-    """The address sends the call on to another one, which was not given the key."""
+    """The address redirects to another one, which was not sent the key."""
 
     exit_code = 2
 
 
 class AnswerTooLarge(ModelError):
-    """An answer is larger than any real one; what came before is kept, the rest was not read."""
+    """An answer exceeds the size limit; its beginning is recorded, the rest was not read."""
 
 
 class ContextLengthExceeded(ModelError):
-    """The request does not fit the model's window."""
+    """The request does not fit the model's context window."""
 
 
 class ContentFiltered(ModelError):
@@ -153,7 +153,7 @@ class ContentFiltered(ModelError):
 
 
 class QuotaExceeded(ModelError):
-    """No money or quota left: waiting does not help."""
+    """Credit or quota is used up: waiting does not help."""
 
 
 class RateLimited(ModelError):
@@ -171,20 +171,20 @@ class ServerError(ModelError):
 
 
 class NetworkError(ModelError):
-    """No connection, or it broke before an answer began."""
+    """No connection, or it was lost before an answer began."""
 
     exit_code = 75
     retryable = True
 
 
 class RequestTimeout(ModelError):
-    """No answer in time."""
+    """No answer before the timeout."""
 
     exit_code = 75
 
 
 class StreamError(ModelError):
-    """The answer stopped, or made no sense, on the way."""
+    """The stream stopped early or was malformed."""
 
     exit_code = 75
     retryable = True
@@ -197,4 +197,4 @@ class Aborted(ModelError):
 
 
 class ScriptEnded(ModelError):
-    """A scripted model was asked for more answers than it has."""
+    """A scripted model has no answers left."""

@@ -1,7 +1,7 @@
-"""Signals that ask the program to end: all of them mean what Ctrl+C means.
+"""Signals that end the program: all are handled like Ctrl+C.
 
-A closed terminal (SIGHUP), `kill` (SIGTERM) and Ctrl+C (SIGINT) stop what runs, have it recorded,
-and end the program with exit code 130. Only SIGKILL leaves no time for that.
+A closed terminal (SIGHUP), `kill` (SIGTERM) and Ctrl+C (SIGINT) stop the run, record it,
+and end the program with exit code 130. SIGKILL alone leaves no time to record.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HANG_UPS = (signal.SIGHUP, signal.SIGTERM)
-"""Signals that end a program which does nothing about them, beside SIGINT."""
+"""Signals besides SIGINT whose default action ends the program."""
 
 
 def end_like_an_interrupt() -> None:
-    """From now on, let SIGTERM and SIGHUP do what SIGINT does at that moment.
+    """Make SIGTERM and SIGHUP call the current handler of SIGINT.
 
-    A SIGHUP that is ignored stays so: that is what nohup is for.
+    A SIGHUP that is ignored stays ignored, as nohup needs.
     """
     for number in HANG_UPS:
         if not _is_ignored_on_purpose(number):
@@ -29,7 +29,7 @@ def end_like_an_interrupt() -> None:
 
 @contextmanager
 def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[], None]) -> Iterator[None]:
-    """Call `handle` in the running event loop for each of these signals; afterwards as before."""
+    """Call `handle` in the running event loop for these signals; restore them afterwards."""
     from asyncio import get_running_loop  # noqa: PLC0415 (slow to load: not every command needs it)
 
     loop = get_running_loop()
@@ -45,7 +45,7 @@ def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[], None]) -> 
 
 
 def _interrupt() -> None:
-    # A shell without job control starts what runs in the background with SIGINT ignored.
+    # A shell without job control starts background jobs with SIGINT ignored.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""One model call: the request from the path as it is, the stream, and what is recorded of it."""
+"""One model call: build the request from the path, stream the answer, record it."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ if TYPE_CHECKING:
 
 _ADVICE: dict[type[ModelError], str] = {
     ContextLengthExceeded: (
-        "the conversation is too long for this model: make it shorter (/compact), go on with one "
+        "the conversation is too long for this model: compact it (/compact), continue with one "
         "that takes more (-m), or from an earlier entry (--fork REF@ENTRY)"
     ),
     MalformedHistory: (
-        "this provider does not take the conversation as it stands: go on with another model "
+        "this provider does not accept the conversation: continue with another model "
         "(-m), or from an earlier entry (--fork REF@ENTRY)"
     ),
 }
 
 
 class Answer(NamedTuple):
-    """What came of one model call."""
+    """The result of one model call."""
 
     content: Content
     stop: str
     error: ModelError | None = None
     is_paused: bool = False
-    """It goes on when it is sent back as it is."""
+    """Whether the provider paused: sending the answer back unchanged continues it."""
 
 
 def advice(error: ModelError) -> str | None:
-    """Return what to do about an error that would come again with each prompt."""
+    """Return advice for an error that would recur with each prompt, else ""."""
     return next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), None)
 
 
 async def ask(parts: Parts, made: Outgoing) -> Answer:
-    """Make one model call, made of the path as it is now, and record what came of it."""
+    """Make one model call from the current path, and record the answer or failure."""
     _note_repair(parts, made.repair)
     parts.record.barrier()
     answer = StreamAccumulator(parts.call_prefix())
@@ -81,7 +81,7 @@ async def ask(parts: Parts, made: Outgoing) -> Answer:
 
 
 def _note_repair(parts: Parts, done: Repair | None) -> None:
-    """Record what repair did to a request before it is sent."""
+    """Record the repairs of a request before it is sent."""
     if done is not None and not is_recorded(done, parts.record.path):
         parts.record.append(done)
         parts.emit(events.Repaired(len(done.injected), len(done.dropped), done.why))
@@ -126,7 +126,7 @@ def _assistant(
 
 
 def _failure(answer: StreamAccumulator) -> Failure | None:
-    """Return why an answer failed, or what the provider says of having refused it."""
+    """Return the error text of an answer, or the provider's reason for refusing it."""
     error, finish = answer.error, answer.finish
     if error is None and finish is not None and finish.why:
         return Failure(ContentFiltered.__name__, finish.why)
@@ -134,7 +134,7 @@ def _failure(answer: StreamAccumulator) -> Failure | None:
 
 
 def _record_stopped(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> None:
-    """Keep what a stopped answer really said; nothing at all when it said nothing."""
+    """Record the text of a stopped answer; record nothing if it had none."""
     content = answer.partial()
     if content:
         parts.record.append(_assistant(parts, answer, content, "aborted", duration_ms))
@@ -163,21 +163,21 @@ def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) ->
 
 
 def _unsaid(model: Model, answer: StreamAccumulator) -> ModelError | None:
-    """Return what is wrong with an answer whose provider says nothing of it."""
+    """Return an error that the provider did not report, else ""."""
     if answer.finish is None:
-        return StreamError("the answer ended before it was whole", provider=model.provider)
+        return StreamError("the answer ended before it was complete", provider=model.provider)
     if not is_silent_overflow(answer.finish.stop_reason, answer.usage, model.window):
         return None
     return ContextLengthExceeded(
         f"the conversation did not fit {model.provider}/{model.id}, which takes {model.window:,} "
-        "tokens: its host cut it without a word",
+        "tokens: its host cut it without an error",
         provider=model.provider,
     )
 
 
 def _refusal(model: Model, answer: StreamAccumulator) -> str:
     why = answer.finish.why if answer.finish else None
-    return f"{model.provider} stopped this answer: " + (why or "its filter found something in it")
+    return f"{model.provider} stopped this answer: " + (why or "its filter rejected it")
 
 
 def _record_failure(

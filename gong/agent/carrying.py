@@ -1,7 +1,7 @@
-"""Leaving a branch: what it came to is carried into the anchor of the one that goes on.
+"""Leaving a branch: a summary of it is added to an anchor on the new branch.
 
-The new branch keeps all it had in view; beside it stands a summary of what the other one did since
-they parted, and the anchor names that branch.
+The new branch keeps its view. The anchor adds a summary of what the other branch did since the two
+diverged, and names that branch.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _SHARE = Share(kept=0, requests=2_000, summary=2_000)
 
 
 async def carry(parts: Parts, left: Head) -> Entry:
-    """Set an anchor on the present branch that tells what the branch that ends at `left` did.
+    """Set an anchor on the current branch that summarises the branch that ends at `left`.
 
-    Raises NothingToCompact where that branch has nothing of its own.
+    Raises NothingToCompact if that branch has no entries of its own.
     """
     record = parts.record
     since = _own(parts, left)
     if not any(entry.type in {"user", "assistant"} for entry in since):
         raise NothingToCompact(
-            f"branch {left.branch} did nothing of its own, so nothing is carried"
+            f"branch {left.branch} has no entries of its own: there is nothing to summarise"
         )
     summary, by, took = await told(parts, Wish("left"), since, None, _SHARE, split=False)
     before = newest_anchor(record.path)
@@ -59,7 +59,7 @@ async def carry(parts: Parts, left: Head) -> Entry:
 
 
 def _own(parts: Parts, left: Head) -> list[Entry]:
-    """Return what a branch has since it parted from the present one, oldest first."""
+    """Return a branch's entries since it diverged from the current one, oldest first."""
     tape = parts.record.tape
     apart = parting(way(tape, left), way(tape, parts.record.head())).a
     return [entry for segment in apart for run in segment.runs(warn_of_damage) for entry in run]
@@ -70,7 +70,7 @@ def _named(parts: Parts, left: Head) -> dict[str, str]:
 
 
 def _joined(before: Summary | str | None, left: Summary, branch: str) -> Summary:
-    """Return what was summed up before, with what the left branch did beside it."""
+    """Return the current branch's summary merged with that of the branch that was left."""
     base = before if isinstance(before, Summary) else Summary(critical_context=_lines(before))
     on = f"on branch {branch}, which was left"
     return replace(

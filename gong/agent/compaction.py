@@ -1,6 +1,6 @@
-"""One compaction: the older part of a view becomes a summary, in the anchor of a new phase.
+"""One compaction: a summary in the anchor of a new phase replaces the older part of a view.
 
-What it covers stays on the tape as it is (tape.md §6). A model writes the summary; where it cannot,
+The entries it covers stay on the tape (tape.md §6). A model writes the summary; if that fails,
 rules do. The user's own requests and the names of files never come from a model.
 """
 
@@ -42,36 +42,36 @@ if TYPE_CHECKING:
     from .parts import Model, Parts
 
 SHARE = 0.36
-"""What is left of a request after a compaction is at most this share of it, where that can be."""
+"""Target size of the request after a compaction, as a share of the one before."""
 _REQUESTS, _SUMMARY = 0.35, 0.25
-"""Shares of what is left that the user's own requests and the summary may take."""
+"""Shares of that size for the user's own requests and for the summary."""
 _LEAST = 500
-"""Tokens that each of them may take however little is left."""
+"""Tokens that each of the two may take at least."""
 _ANSWER = 16_384
-"""Most tokens of a model's summary, and of what it thinks before it."""
+"""Maximum tokens of a model's summary, and of its thinking before it."""
 _UNKNOWN_WINDOW = 100_000
-"""Tokens a summariser is shown where its window is not known."""
+"""Tokens a summariser gets if its context window is unknown."""
 _TRIES = 4
 
 
 class Wish(Struct, frozen=True):
-    """What kind of compaction is wanted."""
+    """A request for a compaction."""
 
     reason: str
-    """Who asked: window, overflow, user, model, handoff."""
+    """The cause: window, overflow, user, model, handoff."""
     focus: str = ""
-    """What the summary should look at most."""
+    """What the summary should focus on."""
     kind: Literal["compaction", "handoff"] = "compaction"
     hard: bool = False
-    """Keep nothing beside the summary."""
+    """Keep no recent messages besides the summary."""
     gain: float = 0.0
-    """Least share of the request that must become free; else NothingToCompact is raised."""
+    """Minimum share of the request to free; below it NothingToCompact is raised."""
     to: str | None = None
-    """provider/model that goes on; None is the present one."""
+    """provider/model that continues; None is the current one."""
 
 
 class Compacted(NamedTuple):
-    """What came of a compaction: tokens of the next request before and after, by estimate."""
+    """The result of a compaction: estimated tokens of the next request before and after."""
 
     anchor: Entry
     before: int
@@ -87,16 +87,16 @@ class Share(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A summary, which model wrote it (rules where it is None), and what asking one took."""
+    """A summary, the model that wrote it (None: rules), and the usage of that call."""
 
     summary: Summary
     by: By | None
     took: SideUsage | None
-    """Recorded behind the anchor: what stands before it stays as it was, so that undo finds it."""
+    """Usage, recorded after the anchor so that undo restores the entries before it."""
 
 
 def hand_on(parts: Parts, anchor: Anchor, to: str) -> Entry:
-    """Set the newest anchor once more, for another model, where nothing was said since."""
+    """Set the newest anchor again for another model, if no message followed it."""
     again = replace(anchor, kind="handoff", reason="handoff", state=state_of(parts, to))
     return parts.record.anchor(again)
 
@@ -104,7 +104,7 @@ def hand_on(parts: Parts, anchor: Anchor, to: str) -> Entry:
 async def compact(parts: Parts, wish: Wish) -> Compacted:
     """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
 
-    NotSmaller where the next request would not shrink: what a model took to sum up is recorded.
+    Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
     """
     record = parts.record
     seen = view(record.path, record.kept)
@@ -156,7 +156,7 @@ def _demand_gain(wish: Wish, before: int, after: int) -> None:
         )
     if after >= before:
         raise NotSmaller(
-            f"a summary would make the next request no smaller: {before:,} tokens would"
+            f"a summary would not make the next request smaller: {before:,} tokens would"
             f" become {after:,}"
         )
 
@@ -166,7 +166,7 @@ def _tokens(seen: View, model: Model) -> int:
 
 
 def _shares(parts: Parts, before: int, fixed: int) -> Share:
-    """Return what may be left, so that the request after is a small part of the one before."""
+    """Return the budget of each part, so that the next request is a small share of this one."""
     room = max(int(before * SHARE) - fixed, 0)
     requests, summary = int(room * _REQUESTS), int(room * _SUMMARY)
     kept = min(room - requests - summary, parts.room.keep)
@@ -174,7 +174,7 @@ def _shares(parts: Parts, before: int, fixed: int) -> Share:
 
 
 def _cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> Cut:
-    """Return where to cut; raises NothingToCompact where that would cover nothing that is sent."""
+    """Return where to cut; raises NothingToCompact if no sent entry would be covered."""
     size = sizes(entries)
     found = Cut(len(entries), len(entries)) if hard else cut(entries, keep, size)
     if found is None or not any(map(size, entries[: found.first])):
@@ -183,16 +183,16 @@ def _cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> Cut:
 
 
 def note_usage(parts: Parts, took: SideUsage | None) -> None:
-    """Record what a summary took, once what it is for stands."""
+    """Record the usage of a summary, after its anchor."""
     if took is not None:
         parts.record.append(took)
         parts.record.barrier()
 
 
 def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
-    """Return the newest entries in view as the ranges an anchor keeps.
+    """Return the newest entries in view as the ranges that an anchor keeps.
 
-    Raises NothingToCompact where they are not found, so that nothing leaves the view by mistake.
+    Raises NothingToCompact if they are not found, so that nothing leaves the view by mistake.
     """
     if not kept:
         return ()
@@ -210,12 +210,12 @@ def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
     count = behind[-1].n - behind[0].n + 1 if behind else 0
     newest = record.tape.newest(record.head(), count)
     if count and (not newest or newest[0].first != first):
-        raise NothingToCompact("this branch cannot be read back: tape verify says why")
+        raise NothingToCompact("this branch cannot be read: tape verify shows why")
     return (*earlier, *newest)
 
 
 def state_of(parts: Parts, to: str | None) -> State:
-    """Return what holds now, for a session that resumes from an anchor; `to` goes on with it."""
+    """Return the session state that an anchor stores; `to` is the model that continues."""
     model = to or f"{parts.model.provider}/{parts.model.id}"
     return State(model=model, tools=parts.tools.active, cwd=parts.env.working_directory)
 
@@ -229,7 +229,7 @@ async def told(
     *,
     split: bool,
 ) -> Told:
-    """Return the summary of entries: a model's, or where that fails one made by rules."""
+    """Return a summary of entries by a model, or by rules if that fails."""
     pieces = summaries.pieces(covered, previous)
     by, took = None, None
     try:
@@ -237,7 +237,7 @@ async def told(
         summary = limit_summary(summaries.parse(said), 2 * share.summary * _CHARACTERS)
         by = By(took.provider, took.model, took.usage)
     except (ModelError, summaries.SummaryUnusable) as error:
-        parts.emit(events.Warn(f"the summary is made by rules, because {error}"))
+        parts.emit(events.Warn(f"the summary was made by rules, because {error}"))
         summary = summarize_pieces(pieces, wish.focus, limit=share.summary * _CHARACTERS)
     whole = summaries.complete(
         summary,
@@ -250,13 +250,13 @@ async def told(
 
 
 _CHARACTERS = 3
-"""Characters taken for a token where a limit is one of characters."""
+"""Characters per token, to turn a token limit into characters."""
 
 
 async def _asked(
     parts: Parts, wish: Wish, pieces: Sequence[TranscriptPiece], share: Share, *, split: bool
 ) -> tuple[str, SideUsage]:
-    """Return what the summarising model says, and what it took; raises ModelError."""
+    """Return the summarising model's answer and its usage; raises ModelError."""
     model = parts.summariser or parts.model
     window = model.window or _UNKNOWN_WINDOW
     answer = min(_ANSWER, window // 4)
@@ -282,7 +282,7 @@ async def _asked(
 def _fitting(
     pieces: Sequence[TranscriptPiece], focus: str, room: int, share: Share, *, split: bool
 ) -> tuple[str, str]:
-    """Return a prompt of at most `room` tokens, with as much of the pieces as fits."""
+    """Return a prompt of at most `room` tokens with as many of the pieces as fit."""
     characters = len(format_transcript(pieces))
     for _ in range(_TRIES):
         system, prompt = summaries.prompt(

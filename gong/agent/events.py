@@ -1,4 +1,4 @@
-"""Session events: what a front end watches. Nothing here is stored; facts are entries (tape.md §3).
+"""Session events for front ends. Events are not stored; facts are entries (tape.md §3).
 
 Each line of `--output-format stream-json` between the first and the last is one of these, with its
 `type` first.
@@ -32,13 +32,13 @@ class TurnStart(_Event, frozen=True, tag="turn_start"):
 
 
 class MessageStart(_Event, frozen=True, tag="message_start"):
-    """The model began to answer."""
+    """The model started to answer."""
 
     model: str
 
 
 class MessageUpdate(_Event, frozen=True, tag="message_update"):
-    """More of the answer: `kind` text, thinking or tool_call; `block` its place in the content."""
+    """More of the answer: `kind` is text, thinking or tool_call; `block` its content index."""
 
     kind: str
     block: int
@@ -47,7 +47,7 @@ class MessageUpdate(_Event, frozen=True, tag="message_update"):
 
 
 class MessageEnd(_Event, frozen=True, tag="message_end"):
-    """The answer is whole and on the tape as `entry`."""
+    """The answer is complete and on the tape as `entry`."""
 
     entry: str
     content: Content
@@ -64,14 +64,14 @@ class ToolExecutionStart(_Event, frozen=True, tag="tool_execution_start"):
 
 
 class ToolExecutionUpdate(_Event, frozen=True, tag="tool_execution_update"):
-    """Output of a running tool as it comes."""
+    """Output of a running tool as it arrives."""
 
     call_id: str
     output: str
 
 
 class ToolExecutionEnd(_Event, frozen=True, tag="tool_execution_end"):
-    """A tool answered; `content` is what the model sees, `full` what it does not."""
+    """A tool has a result; `content` is what the model sees, `full` the complete output."""
 
     call_id: str
     name: str
@@ -83,21 +83,21 @@ class ToolExecutionEnd(_Event, frozen=True, tag="tool_execution_end"):
 
 
 class TurnEnd(_Event, frozen=True, tag="turn_end"):
-    """The turn's tools have answered."""
+    """All tools of the turn have results."""
 
     turn: int
     tool_calls: int
 
 
 class SteeringInjected(_Event, frozen=True, tag="steering_injected"):
-    """Queued words were put before the model; `origin` is steering or follow_up."""
+    """Queued input was added to the conversation; `origin` is steering or follow_up."""
 
     text: str
     origin: str
 
 
 class Repaired(_Event, frozen=True, tag="repaired"):
-    """History was mended before a call: results made up, entries left out."""
+    """History was repaired before a call: placeholder results added, entries left out."""
 
     injected: int
     dropped: int
@@ -105,7 +105,7 @@ class Repaired(_Event, frozen=True, tag="repaired"):
 
 
 class CompactionStart(_Event, frozen=True, tag="compaction_start"):
-    """A summary is being made; `tokens` is what the next request would have without it."""
+    """A summary is being made; `tokens` is the size of the next request without it."""
 
     kind: str
     reason: str
@@ -113,7 +113,7 @@ class CompactionStart(_Event, frozen=True, tag="compaction_start"):
 
 
 class CompactionEnd(_Event, frozen=True, tag="compaction_end"):
-    """An anchor was set as `entry`; `by` is provider/model, None where rules made the summary."""
+    """An anchor was set as `entry`; `by` is provider/model, None if rules made the summary."""
 
     kind: str
     entry: str
@@ -124,36 +124,36 @@ class CompactionEnd(_Event, frozen=True, tag="compaction_end"):
 
 
 class ResultsPutAside(_Event, frozen=True, tag="results_put_aside"):
-    """Older tool results are told of only from now on; their text stays on the tape."""
+    """Older tool results are sent as placeholders from now on; the tape has their text."""
 
     tokens: int
 
 
 class Named(_Event, frozen=True, tag="named"):
-    """The session got a title."""
+    """The session was given a title."""
 
     title: str
 
 
 class CostLimit(_Event, frozen=True, tag="cost_limit"):
-    """The run stopped softly at its limit of money; `spent` and `limit` in USD."""
+    """The run stopped at the session's max cost; `spent` and `limit` are in USD."""
 
     spent: float
     limit: float
 
 
 class TurnLimit(_Event, frozen=True, tag="turn_limit"):
-    """The run stopped softly at its limit of `turns` model calls."""
+    """The run stopped at its limit of `turns` model calls."""
 
     turns: int
 
 
 class Warn(_Event, frozen=True, tag="warning"):
-    """Something people should know that stops nothing."""
+    """A warning that does not stop the run."""
 
     message: str
     trace: str = ""
-    """Python's account of what failed in code that was plugged in; screens leave it out."""
+    """Python's traceback of a failure in plugged-in code; screens leave it out."""
 
 
 class Failure(_Event, frozen=True, tag="error"):
@@ -166,7 +166,7 @@ class Failure(_Event, frozen=True, tag="error"):
 
 
 class AgentEnd(_Event, frozen=True, tag="agent_end"):
-    """The run is over; `stop_reason` as in tape.md §3, `turns` is model calls made."""
+    """The run is over; `stop_reason` is as in tape.md §3, `turns` counts model calls."""
 
     stop_reason: str
     turns: int

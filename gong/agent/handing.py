@@ -1,4 +1,4 @@
-"""Handing a session over: its state as a page for people, read from the tape."""
+"""Handoff of a session: an anchor for a model, and a page for people, read from the tape."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 async def hand_over(
     session: Session, to: str, focus: str = ""
 ) -> AsyncGenerator[events.Event, None]:
-    """Set a handoff anchor for a model and yield the events; one that is newest is enough.
+    """Set a handoff anchor for a model and yield the events; reuse an anchor that is newest.
 
-    Where a summary is no smaller than what it covers, no anchor is set and a warning says that
-    the model goes on from the whole history. Raises NothingToCompact where nothing was said.
+    If a summary would be no smaller than what it covers, no anchor is set and a warning says that
+    the model continues from the full history. Raises NothingToCompact if the session is empty.
     """
     wish = Wish("handoff", focus, kind="handoff", hard=True, to=to)
     try:
@@ -33,7 +33,7 @@ async def hand_over(
             async for event in stream:
                 yield event
     except NotSmaller as error:
-        yield events.Warn(f"{error}. So {to} goes on from the whole history.")
+        yield events.Warn(f"{error}. So {to} continues from the full history.")
     except NothingToCompact:
         recorder = session.recorder
         anchor = None if recorder is None else newest_anchor(recorder.path)
@@ -41,15 +41,13 @@ async def hand_over(
             raise
         if anchor.state.model != to:
             session.hand_on(anchor, to)
-        yield events.Warn(
-            f"nothing was said since the {anchor.kind}, so it is handed over as it is"
-        )
+        yield events.Warn(f"no messages since the {anchor.kind}: it is reused for the handoff")
 
 
 def handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
-    """Return what whoever goes on has to know, as Markdown: summary, files, tokens and cost.
+    """Return the handoff page as Markdown: summary, files, tokens and cost.
 
-    Files below `cwd` are named from there.
+    Paths below `cwd` are relative to it.
     """
     tape, head = recorder.tape, recorder.head()
     anchor = newest_anchor(recorder.path)

@@ -1,7 +1,7 @@
-"""The loop: record, view, repair, request, stream, record, tools, and again, until nothing is left.
+"""The loop: record, view, repair, request, stream, record, run tools, repeat until done.
 
-It is handed all its parts and owns none. Every fact is an entry before anything follows from it,
-and every barrier of tape.md §5.4 stands where the code goes on to something it must not outrun.
+The caller passes in all its parts. Every fact is an entry before anything follows from it. At each
+barrier of tape.md §5.4 the code waits for the disk before it continues.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Outcome(NamedTuple):
     """How a run ended."""
 
     stop_reason: str
-    """Of the newest answer, as tape.md §3 names them."""
+    """The stop reason of the newest answer (tape.md §3)."""
     error: ModelError | None = None
 
 
 async def run(parts: Parts) -> Outcome:
-    """Serve what stands at the end of the path until no calls, steering or follow-ups are left."""
+    """Answer the end of the path until no tool calls, steering or follow-ups are left."""
     turns, stop, paused = 0, "stop", False
     while True:
         for queued in () if paused else parts.take_steering():
@@ -63,7 +63,7 @@ async def run(parts: Parts) -> Outcome:
 
 
 def _is_spent(parts: Parts) -> bool:
-    """Tell whether the session's money is spent, and say so; say too where nobody can tell."""
+    """Return whether the max cost is reached, with an event; warn of unknown prices."""
     if not parts.max_cost:
         return False
     budget = Budget(parts.max_cost, parts.pressure.spend)
@@ -76,7 +76,7 @@ def _is_spent(parts: Parts) -> bool:
 
 
 async def _asked(parts: Parts, made: Outgoing) -> Answer:
-    """Make one model call, and once more where what the provider refused can be mended."""
+    """Make one model call; repeat it once if a changed request may be accepted."""
     answer = await ask(parts, made)
     if answer.error is not None and await _mended(parts, answer.error):
         answer = await ask(parts, next_call(parts))
@@ -86,12 +86,12 @@ async def _asked(parts: Parts, made: Outgoing) -> Answer:
 
 
 async def _mended(parts: Parts, error: ModelError) -> bool:
-    """Tell whether the next request is another one than that which failed."""
+    """Return whether the next request differs from the one that failed."""
     if isinstance(error, ContextLengthExceeded):
         return parts.room.auto and await relieve(parts, "overflow")
     if isinstance(error, MalformedHistory) and not parts.pressure.refused:
         parts.pressure.refused = True
-        parts.emit(events.Warn("the provider refused the history: it is sent once more, plainer"))
+        parts.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
         return True
     return False
 

@@ -1,4 +1,4 @@
-"""The models a session may talk to: each by its name, with its prompt, window and price."""
+"""The models of a session: each by its name, with system prompt, context window and price."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Makes models for sessions in one folder."""
+    """Builds models for sessions in one folder."""
 
     names: Names
     client: Client
@@ -31,7 +31,7 @@ class Models:
     max_turns: int = 0
 
     def choose(self, name: str) -> Model:
-        """Return a model that can be asked.
+        """Return a model that can be called.
 
         Raises UnknownModel, AuthenticationError without a key, ConfigurationError.
         """
@@ -40,7 +40,7 @@ class Models:
         return self._model(name, provider.api, provider.endpoint, stream)
 
     def at_hand(self, name: str) -> Model:
-        """Return the same where it can be asked, else one whose every answer says why it cannot.
+        """Return a model that can be called, else one whose every call fails with the reason.
 
         Raises UnknownModel.
         """
@@ -54,7 +54,7 @@ class Models:
             return replace(model, stream=lambda _: _failing(failure))
 
     def describe(self, name: str) -> Model:
-        """Return the same without a key: what it would be asked can be shown, and nothing sent."""
+        """Return a model without its key, for requests that are shown and never sent."""
         name = self.names.full(name)
         preset = self.names.presets.get(name.partition("/")[0])
         if preset is not None:
@@ -89,4 +89,4 @@ async def _failing(error: AuthenticationError) -> AsyncGenerator[StreamEvent, No
 
 
 def _unasked(_request: Request) -> AsyncGenerator[StreamEvent, None]:
-    raise ConfigurationError("this model is only described: nothing is sent to it")
+    raise ConfigurationError("this model has no connection: nothing is sent to it")

@@ -1,7 +1,7 @@
-"""Opening a session: find its tape, open its branch, choose its model, put its parts together.
+"""Opening a session: find its tape, open its branch, choose its model, assemble its parts.
 
-Every front end comes through here: `open_session` to go on, `read_session` to look only. All it
-needs comes in as values; nothing here reads the environment or the terminal.
+Every front end uses `open_session` to continue, or `read_session` to read only. All inputs are
+values; nothing here reads the environment or the terminal.
 """
 
 from __future__ import annotations
@@ -48,41 +48,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """What a front end brings along to open sessions."""
+    """What a front end passes in to open sessions."""
 
     library: Library
     settings: Settings
     environ: Mapping[str, str]
     folder: str
-    """Where sessions work."""
+    """The working folder of sessions."""
     program: str
-    """Stands on a new tape as what wrote it."""
+    """Recorded on a new tape as the program that wrote it."""
     model: str | None = None
-    """The model a person names for this session, as `-m` does."""
+    """The model named for this session, as by `-m`; None if none."""
     warn: Callable[[str], None] = lambda _: None
-    """Is told what a person should know before the first prompt."""
+    """Receives warnings to show before the first prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A session and what a front end needs beside it."""
+    """A session and what a front end needs with it."""
 
     session: Session
     models: Models
     model_name: str
-    """provider/model as it was chosen."""
+    """provider/model of the session."""
     by_default: bool
-    """True when nobody chose the model and the offline one answers."""
+    """Whether no model is configured and the offline one is used."""
 
     async def close(self) -> None:
-        """Stop what runs and let go of the branch and of every connection."""
+        """Stop the run and close the branch and all connections."""
         await self.session.close()
         await self.models.client.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An existing branch that is only looked at, with the models it could go on with."""
+    """An existing branch, opened read-only, with the models that could continue it."""
 
     hit: Hit
     past: Past
@@ -90,40 +90,40 @@ class Reading:
     tools: Registry
 
     def next_request(self, model: Model) -> Outgoing:
-        """Return what the next call to a model would send."""
+        """Return the request of the next call to a model."""
         tape = self.hit.tape
         return outgoing(model, self.tools.specs(), *self.past, session=tape.id, load=tape.load)
 
 
 def find_session(front: FrontEnd, ref: str) -> Hit:
-    """Return the entry a REF means, with its tape, which the caller closes.
+    """Return the entry that a REF names, with its tape, which the caller closes.
 
     An empty REF means the folder's newest session.
-    Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat of the tape that is meant.
+    Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat for that tape.
     """
     try:
         return find(front.library.store, front.library.index, ref, front.folder)
     except NotFound as error:
         if ref:
             raise
-        raise NotFound("no session of this folder yet: begin one with gong chat") from error
+        raise NotFound("no session in this folder yet: start one with gong chat") from error
 
 
 def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:
-    """Open the branch a REF names; without a branch, the current one or one of its own beside it.
+    """Open the branch that a REF names; default: the current branch, or a new one if it is locked.
 
-    Raises UsageError for a REF that ends at an earlier entry, which is a fork, and Locked for a
-    branch that is named and written by somebody else.
+    Raises UsageError for a REF to an earlier entry (that needs a fork), and Locked if another
+    program is writing the named branch.
     """
     parsed = reference.parse(ref)
     earlier = parsed.is_bare and hit.head.entry != hit.tape.head().entry
     if earlier or parsed.entry or parsed.moves_ago is not None or parsed.back:
-        raise UsageError(f"{ref} is an earlier entry: use --fork {ref} to go on from there")
+        raise UsageError(f"{ref} is an earlier entry: use --fork {ref} to continue from there")
     return Recorder.open(hit.tape, parsed.branch, durability=front.settings.durability)
 
 
 def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:
-    """Begin a branch at the entry that was found, make it the current one, and open it."""
+    """Start a branch at the found entry, make it the current branch, and open it."""
     branch = hit.tape.fork(hit.head, switch=True)
     return Recorder.open(hit.tape, branch, durability=front.settings.durability)
 
@@ -131,10 +131,10 @@ def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:
 async def open_session(
     front: FrontEnd, recorder: Recorder | None = None, *, must_answer: bool = True
 ) -> Host:
-    """Return a session on an open branch, or a new one whose tape is made at its first prompt.
+    """Return a session on an open branch, or a new session whose first prompt creates its tape.
 
-    `choose_model` says who answers. A model without a key is an error, unless `must_answer` is
-    False: then its calls fail. The recorder is closed where no session can be opened.
+    `choose_model` gives the model. A model without a key is an error, unless `must_answer` is
+    False: then its calls fail. On error the recorder is closed.
     Raises ConfigurationError, UnknownModel, AuthenticationError or FolderGone.
     """
     try:
@@ -179,21 +179,21 @@ async def _assemble(front: FrontEnd, recorder: Recorder | None, *, must_answer: 
 
 
 def _warn_of_branch(recorder: Recorder, warn: Callable[[str], None]) -> None:
-    """Say that a branch is not the one that was asked for, or was torn."""
+    """Report that another branch was opened, or that its last line was incomplete."""
     writer = recorder.writer
     if writer.instead_of is not None:
         warn(
             f"branch {writer.instead_of} is being written by another program: "
-            f"this session goes on in a branch of its own, {recorder.branch}"
+            f"this session continues on its own branch, {recorder.branch}"
         )
     if writer.torn is not None:
-        warn(f"the end of the tape was torn by a crash; it was moved to quarantine/{writer.torn}")
+        warn(f"a crash left an incomplete last line; it was moved to quarantine/{writer.torn}")
 
 
 async def read_session(front: FrontEnd, hit: Hit) -> Reading:
-    """Return what stands before a model at a head, without writing anything.
+    """Return a session at a head, opened read-only.
 
-    Lines that do not verify are left out with a warning. The caller closes the models' client.
+    Lines that fail verification are left out with a warning. The caller closes the models' client.
     Raises ConfigurationError, FolderGone, Damaged or NewerFormat.
     """
     read = past(hit.tape, hit.head, front.warn)
@@ -207,11 +207,11 @@ async def read_session(front: FrontEnd, hit: Hit) -> Reading:
 
 
 def choose_model(front: FrontEnd, models: Models, path: Sequence[Entry]) -> str:
-    """Return provider/model of who answers next on a path; the rule stands in docs/models.md.
+    """Return provider/model that answers next on a path, by the rule in docs/models.md.
 
-    First comes the model that is named now, then the path's last one, then that of the settings,
-    then the one used where none is set. A last model that is part of the program says nothing about
-    what a person wants, and one that cannot be asked is passed over with a warning.
+    The order is: the model that is named now, the path's last one, that of the settings, the
+    default. A built-in model (offline, scripted) as last one is skipped, because it is no choice of
+    the user; one that cannot be called is skipped with a warning.
     Raises UnknownModel, and ConfigurationError for a provider that is not served.
     """
     if front.model:
@@ -224,13 +224,13 @@ def choose_model(front: FrontEnd, models: Models, path: Sequence[Entry]) -> str:
     except (AuthenticationError, ConfigurationError) as error:
         name = _model_of_settings(front, models)
         if name != last:
-            front.warn(f"{last} answered so far and cannot now: {error}")
+            front.warn(f"the session's last model {last} is not available: {error}")
         return name
     return last
 
 
 def _model_of_settings(front: FrontEnd, models: Models) -> str:
-    """Return provider/model that the settings name, or of the one used where they name none."""
+    """Return provider/model that the settings name, else the default."""
     if front.settings.model:
         return models.names.full(front.settings.model)
     knows = Credentials(config_file(front.environ).parent, front.environ).knows
@@ -238,7 +238,7 @@ def _model_of_settings(front: FrontEnd, models: Models) -> str:
 
 
 def _known_models(front: FrontEnd, env: LocalEnvironment, repository: Repository | None) -> Models:
-    """Return the models that may be talked to in the folder of an environment."""
+    """Return the models for sessions in the folder of an environment."""
     names = Names.of(front.settings)
     keys = Credentials(config_file(front.environ).parent, front.environ)
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
@@ -248,7 +248,7 @@ def _known_models(front: FrontEnd, env: LocalEnvironment, repository: Repository
 
 
 def session_tools(settings: Settings) -> Registry:
-    """Return the chosen tools: all of a session's, those named, a preset's, or none."""
+    """Return the chosen tools: all session tools, those named, a preset's, or none."""
     names, tools = settings.tools, builtin(settings.tuning)
     if names is None:
         tools.set_active((*tools.active, *PAST))

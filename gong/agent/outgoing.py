@@ -1,4 +1,4 @@
-"""What the next model call sends: view, repair, what was left out since, request; pure.
+"""The request of the next model call: view, repair, placeholders, request; pure.
 
 The same path always gives the same request; the loop sends it, `gong context` shows it.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Outgoing(NamedTuple):
-    """A request, what it was made of, and what had to be mended for it."""
+    """A request, the view it was made from, and the repairs it needed."""
 
     request: Request
     view: View
@@ -43,7 +43,7 @@ def outgoing(
     load: Callable[[BlobRef], bytes],
     plain: bool = False,
 ) -> Outgoing:
-    """Return the next call's request; `plain` leaves out what only its provider understands."""
+    """Return the next call's request; `plain` leaves out provider-specific blocks."""
     target = Target("", "", "", model.target.sees_images) if plain else model.target
     seen = view(path, kept)
     repaired = repair(seen, target)
@@ -59,5 +59,5 @@ def outgoing(
 
 
 def sent(messages: Sequence[Message], seen: View) -> Sequence[Message]:
-    """Return repaired messages as they are sent: with results that were put aside told of only."""
+    """Return repaired messages to send, with placeholders for elided results."""
     return elided(messages, (*seen.kept, *seen.entries))

@@ -1,4 +1,4 @@
-"""What the loop is handed: the model, the tools, the record, the queues; it owns none of them."""
+"""The inputs of the loop: model, tools, recorder, queues; the session owns them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class Record(Protocol):
-    """Where facts go: the open branch."""
+    """The open branch, to which entries are written."""
 
     tape: Tape
     path: list[Entry]
     kept: tuple[Entry, ...]
 
     def head(self) -> Head:
-        """Return where the branch stands now."""
+        """Return the branch's current head."""
         ...
 
     def anchor(self, anchor: Anchor) -> Entry:
-        """Begin a phase with this anchor, and go on with what it keeps."""
+        """Start a phase with this anchor; the path becomes what the anchor keeps."""
         ...
 
     def append(self, payload: Payload) -> Entry:
@@ -47,7 +47,7 @@ class Record(Protocol):
         ...
 
     def barrier(self) -> None:
-        """Return when everything appended is on the medium."""
+        """Return when everything appended is on disk."""
         ...
 
     def load(self, blob: BlobRef) -> bytes:
@@ -56,7 +56,7 @@ class Record(Protocol):
 
 
 class Queued(NamedTuple):
-    """Words that wait for a border: `origin` is steering or follow_up."""
+    """Queued input: `origin` is steering or follow_up."""
 
     text: str
     origin: str
@@ -64,7 +64,7 @@ class Queued(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Who answers: how to ask it, and what its answers are recorded under."""
+    """A model: how to call it, and the names under which its answers are recorded."""
 
     provider: str
     id: str
@@ -72,13 +72,13 @@ class Model:
     endpoint: str
     stream: Callable[[Request], AsyncGenerator[StreamEvent, None]]
     system: str | Callable[[Collection[str]], str]
-    """The system prompt, or what makes it of the names of the tools; the same in every turn."""
+    """The system prompt, or a function from tool names to it; the same in every turn."""
     max_turns: int = 0
-    """Most model calls in one run; 0 is no limit."""
+    """Maximum model calls in one run; 0 is no limit."""
     cost: Callable[[Usage], Cost | None] = lambda _: None
-    """What a call cost; None where that is not known."""
+    """Returns the cost of a call; None if unknown."""
     window: int | None = None
-    """Most tokens of one call, where that is known."""
+    """Size of the context window in tokens, None if unknown."""
     sees_images: bool = True
 
     def system_for(self, tools: Iterable[ToolSpec]) -> str:
@@ -89,48 +89,48 @@ class Model:
 
     @property
     def target(self) -> Target:
-        """Whom messages are repaired for."""
+        """The model that messages are repaired for."""
         return Target(self.endpoint, self.api, self.id, self.sees_images)
 
 
 @dataclass(slots=True)
 class Pressure:
-    """What a session remembers of its window and its money between calls."""
+    """What a session remembers about context usage and cost between calls."""
 
     in_row: int = 0
     """Compactions since the last answer."""
     warned: bool = False
-    """That the window is nearly full was said, and it still is."""
+    """Whether the context window is nearly full and a warning was given."""
     price_warned: bool = False
-    """That some calls have no known price was said."""
+    """Whether a warning of unknown prices was given."""
     refused: bool = False
-    """The provider refused the history as it stands: what only it understands is left out."""
+    """Whether the provider refused the history: provider-specific blocks are left out."""
     focus: str | None = None
-    """The model asked for a compaction, to look at this most."""
+    """The model asked for a compaction with this focus; None if it did not."""
     spend: Spend = Spend()  # noqa: RUF009 (frozen)
-    """What all calls of this session took."""
+    """Usage and cost of all calls of this session."""
 
     remarks: set[str] = field(default_factory=set)
-    """What providers left out of requests or complained of, and was said."""
+    """Providers' remarks on requests that were already shown."""
 
     def unsaid(self, remarks: Sequence[str]) -> list[str]:
-        """Return those that were not said before in this session; they count as said now."""
+        """Return the remarks not yet shown in this session, and mark them as shown."""
         new = [one for one in dict.fromkeys(remarks) if one not in self.remarks]
         self.remarks.update(new)
         return new
 
     def request(self, focus: str) -> None:
-        """Note that the model wants a compaction before its next call."""
+        """Request a compaction before the next model call."""
         self.focus = focus
 
     def count(self, usage: Usage, cost: Cost | None) -> None:
-        """Count what a call took."""
+        """Add the usage and cost of a call."""
         self.spend += spend_of(usage, cost, answered=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the loop works with."""
+    """The inputs of the loop."""
 
     model: Model
     tools: Registry
@@ -139,7 +139,7 @@ class Parts:
     record: Record
     emit: Callable[[events.Event], None]
     take_steering: Callable[[], Sequence[Queued]]
-    """Empties the queue of what a person said while the agent worked."""
+    """Takes all input that the user queued while the agent worked."""
     steering_waits: Callable[[], bool]
     take_follow_up: Callable[[], Queued | None]
     clock: Callable[[], int]
@@ -149,16 +149,16 @@ class Parts:
     session: str
     """Tape id."""
     room: Compaction
-    """When and how the window is made free."""
+    """When and how older messages are compacted."""
     pressure: Pressure
     summariser: Model | None = None
-    """Who writes summaries; None is `model`."""
+    """The model that writes summaries; None is `model`."""
     max_cost: float = 0.0
-    """Most USD of a session; 0 is no limit."""
+    """Maximum cost of a session in USD; 0 is no limit."""
 
 
 def milliseconds(parts: Parts, begun: int) -> int:
-    """Return how long ago `begun` was, in milliseconds; never less than 0."""
+    """Return the milliseconds since `begun`, at least 0."""
     return max(parts.clock() - begun, 0) // 1000
 
 

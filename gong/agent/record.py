@@ -1,7 +1,6 @@
-"""The recorder: one open branch and the path it ends, kept in step with the tape.
+"""The recorder: one open branch and its path, kept in step with the tape.
 
-The tape is the bus: what is appended here is what the next model call is computed from. There is
-no other history.
+The next model call is computed from the entries appended here. There is no other history.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ _SPOKEN = frozenset({"user", "assistant"})
 
 
 class Past(NamedTuple):
-    """What of a branch's past stands before a model."""
+    """The part of a branch that a model sees."""
 
     path: list[Entry]
     """Entries from the newest anchor, or the root, to the newest one."""
     kept: tuple[Entry, ...]
-    """Entries before that anchor which it keeps in view."""
+    """Entries before that anchor that it keeps in view."""
 
 
 def past(tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage) -> Past:
-    """Read what stands before a model at a head; what does not verify goes to `skipped` instead."""
+    """Read what a model sees at a head; pass lines that fail verification to `skipped`."""
     path = tape.entries(head, to_anchor=True, skipped=skipped)
     anchor = newest_anchor(path)
     return Past(path, tuple(tape.kept(anchor, skipped)) if anchor else ())
 
 
 def newest_anchor(path: Sequence[Entry]) -> Anchor | None:
-    """Return the anchor a path begins with, None where it begins at the root."""
+    """Return the anchor at the start of a path, None if it starts at the root."""
     data = path[0].data if path else None
     return data if isinstance(data, Anchor) else None
 
 
 def last_model(path: Sequence[Entry]) -> str | None:
-    """Return provider/model of who answers at the end of a path; None where nobody did yet."""
+    """Return provider/model of the last answer on a path; None if there is none."""
     for entry in reversed(path):
         match entry.data:
             case (
@@ -65,14 +64,14 @@ def last_model(path: Sequence[Entry]) -> str | None:
 
 
 class Recorder:
-    """A branch open for writing. A context manager; closing it lets go of branch and tape."""
+    """A branch open for writing. A context manager that closes branch and tape."""
 
     def __init__(self, tape: Tape, writer: Writer) -> None:
         self.tape, self.writer = tape, writer
         self.path: list[Entry] = []
         """Entries from the newest anchor, or the root, to the newest one."""
         self.kept: tuple[Entry, ...] = ()
-        """Entries before that anchor which it keeps in view."""
+        """Entries before that anchor that it keeps in view."""
         self.skipped: list[str] = []
         """Lines that could not be read, one remark each."""
 
@@ -80,7 +79,7 @@ class Recorder:
     def open(
         cls, tape: Tape, branch: str | None = None, *, durability: Durability = "barrier"
     ) -> Self:
-        """Open a branch and read its path; None is the current one, or one of its own beside it."""
+        """Open a branch and read its path; None is the current one, or a new one if locked."""
         writer = tape.writer(branch, durability=durability)
         try:
             recorder = cls(tape, writer)
@@ -92,11 +91,11 @@ class Recorder:
 
     @property
     def branch(self) -> str:
-        """The branch that is written."""
+        """The name of the branch."""
         return self.writer.branch
 
     def head(self) -> Head:
-        """Return where the branch stands now; a branch not begun yet stands at its base."""
+        """Return the branch's head; the base of a branch without entries."""
         if self.branch in self.tape.refs().branches:
             return self.tape.head(self.branch)
         return self.writer.head
@@ -112,28 +111,28 @@ class Recorder:
         return entry
 
     def anchor(self, anchor: Anchor) -> Entry:
-        """Begin a phase with this anchor, and go on with what it keeps; durable when it returns."""
+        """Start a phase with this anchor; the path becomes what it keeps. Durable on return."""
         entry = self.writer.anchor(anchor)
         self.kept = tuple(self.tape.kept(anchor, self.skipped.append))
         self.path[:] = [entry]
         return entry
 
     def undo_anchor(self, *, leave: bool = False) -> Anchor:
-        """Go back to where the newest anchor was set, with one journal line; return the anchor.
+        """Reset the branch to before its newest anchor, with one journal line; return the anchor.
 
-        Raises NothingToUndo where there is none, and where somebody spoke since, unless `leave`:
-        what was said since stays on the tape and leaves the branch.
+        Raises NothingToUndo if there is none, or if messages followed it, unless `leave`: these
+        messages stay on the tape and leave the branch.
         """
         anchor = newest_anchor(self.path)
         if anchor is None:
             raise NothingToUndo("nothing to undo: no compaction or handoff on this branch")
         if anchor.base.tape is not None:
-            raise NothingToUndo(f"this {anchor.kind} begins a tape: go on in the old one")
+            raise NothingToUndo(f"this {anchor.kind} starts its tape: continue in the old one")
         since = sum(entry.type in _SPOKEN for entry in self.path)
         if since and not leave:
             raise NothingToUndo(
-                f"{since} message{'s were' if since > 1 else ' was'} said since this "
-                f"{anchor.kind}: --leave goes back without what came after (it stays on the tape: "
+                f"{since} message{'s were' if since > 1 else ' was'} added since this "
+                f"{anchor.kind}: --leave drops them from the branch (they stay on the tape: "
                 "tape log --graph)"
             )
         base = anchor.base
@@ -147,11 +146,11 @@ class Recorder:
         self.path[:] = path
 
     def barrier(self) -> None:
-        """Return when everything appended so far is on the medium."""
+        """Return when everything appended so far is on disk."""
         self.writer.barrier()
 
     def close(self) -> None:
-        """Let go of the branch and the tape."""
+        """Close the branch and the tape."""
         try:
             self.writer.close()
         finally:

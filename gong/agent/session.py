@@ -1,7 +1,7 @@
 """The session: one conversation on one branch; its queues, its state, one run at a time.
 
-A front end submits prompts and reads events; it holds no logic of the agent. What a session knows
-stands on the tape: close it anywhere and another can go on.
+A front end submits prompts and reads events. The state of a session is on the tape: close it at any
+time, and another session can continue.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SessionState(StrEnum):
-    """Where a session is."""
+    """The state of a session."""
 
     IDLE = "idle"
     PROCESSING = "processing"
@@ -62,26 +62,26 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a session works with; change `model` between runs through `Session.use_model`."""
+    """The parts of a session; change `model` between runs with `Session.use_model`."""
 
     model: Model
     tools: Registry
     env: ExecutionEnvironment
     open: Callable[[str], Recorder]
-    """Opens the branch to write, given the first prompt; called once, at the first prompt."""
+    """Opens the branch to write to; called once, with the first prompt."""
     policy: Policy = allow_all
     room: Compaction = Compaction(auto=False)  # noqa: RUF009 (frozen)
-    """When and how the window is made free; a library's session does nothing by itself."""
+    """When and how older messages are compacted; by default never automatically."""
     summariser: Model | None = None
-    """Who writes summaries; None is `model`."""
+    """The model that writes summaries; None is `model`."""
     namer: Model | None = None
-    """Who gives new sessions a title; None leaves them the first words of their first prompt."""
+    """The model that titles new sessions; None uses the first words of the first prompt."""
     max_cost: float = 0.0
-    """Most USD that this session may spend; 0 is no limit."""
+    """Maximum cost of this session in USD; 0 is no limit."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
     clock: Callable[[], int] = now
     token: Callable[[int], str] = secrets.token_hex
-    """Returns random hex digits for that many bytes."""
+    """Returns random hex digits for a number of bytes."""
 
 
 class Session:
@@ -96,15 +96,15 @@ class Session:
         self._follow_ups: deque[Queued] = deque()
         self._watchers: list[Callable[[events.Event], None]] = []
         self._failed: list[Callable[[events.Event], None]] = []
-        """Watchers whose failure was reported."""
+        """Watchers whose failure has been reported."""
         self._run: asyncio.Task[None] | None = None
         self._compacting = False
         self.pressure = Pressure()
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
-        """Tell `watcher` every event from now on; the returned function ends that.
+        """Call `watcher` with every event from now on; call the returned function to stop.
 
-        What it raises stops nothing: the first time, everybody is told of it by a `Warn`.
+        An exception in it does not stop the run: the first one is reported as a `Warn` event.
         """
         self._watchers.append(watcher)
 
@@ -118,7 +118,7 @@ class Session:
     async def submit(self, prompt: str) -> AsyncGenerator[events.Event, None]:
         """Answer a prompt; yield the events of the run, `AgentEnd` last.
 
-        Raises SessionBusy while another run is on, SessionClosed after `close`. Leaving the
+        Raises SessionBusy during another run, SessionClosed after `close`. Leaving the
         generator before its end stops the run.
         """
         if not prompt.strip():
@@ -129,12 +129,12 @@ class Session:
                 yield event
 
     async def compact(self, wish: Wish) -> AsyncGenerator[events.Event, None]:
-        """Make a summary of older messages and go on from it; yield the events meanwhile.
+        """Replace older messages by a summary; yield the events.
 
-        Words that come in meanwhile wait. Raises NothingToCompact, and what `submit` raises.
+        Input that arrives meanwhile is queued. Raises NothingToCompact, and what `submit` raises.
         """
         if self.recorder is None:
-            raise NothingToCompact("nothing was said yet, so there is nothing to compact")
+            raise NothingToCompact("the session is empty: there is nothing to compact")
         self._begin()
         self._compacting = True
         try:
@@ -145,9 +145,9 @@ class Session:
             self._compacting = False
 
     async def carry(self, left: Head) -> AsyncGenerator[events.Event, None]:
-        """Set an anchor that tells what the branch that ends at `left` did; yield the events.
+        """Set an anchor that summarises the branch that ends at `left`; yield the events.
 
-        Raises NothingToCompact where it did nothing of its own, and what `submit` raises.
+        Raises NothingToCompact if it has no entries of its own, and what `submit` raises.
         """
         self._begin()
         self._compacting = True
@@ -165,7 +165,7 @@ class Session:
         await compact(self._parts(recorder, self.setup.model), wish)
 
     async def _told(self, work: Coroutine[None, None, None]) -> AsyncGenerator[events.Event, None]:
-        """Do work in a task of its own and yield what it tells; leaving early stops it."""
+        """Run work in its own task and yield its events; closing the generator stops the work."""
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         leave = self.subscribe(queue.put_nowait)
         self._run = task = asyncio.create_task(work)
@@ -177,7 +177,7 @@ class Session:
             leave()
             await self._settle(task)
         if not task.cancelled():
-            task.result()  # an error of ours is not an event: it is raised here
+            task.result()  # an error of gong is raised here, not sent as an event
 
     def _begin(self) -> None:
         if self.state is SessionState.CLOSED:
@@ -189,7 +189,7 @@ class Session:
         self.state = SessionState.PROCESSING
 
     async def _settle(self, task: asyncio.Task[None]) -> None:
-        """Wait for the run to end, stopping it when it has not."""
+        """Stop the run if it has not ended, and wait for its end."""
         if not task.done():
             task.cancel()
             await asyncio.wait({task})
@@ -198,7 +198,7 @@ class Session:
             self.state = SessionState.IDLE
 
     async def _answer(self, prompt: str) -> None:
-        """One run: the prompt becomes an entry, and the loop serves it to the end."""
+        """One run: record the prompt as an entry, and run the loop to its end."""
         recorder = self.opened(prompt)
         model = self.setup.model
         _note_model(recorder, model)
@@ -222,7 +222,7 @@ class Session:
             self._emit(events.AgentEnd(stop, tally.turns, tally.usage))
 
     async def _name(self, parts: Parts, prompt: str, entry: Entry) -> None:
-        """Have a new session named while it is answered, where a model for that is set."""
+        """Start giving a new session a title during its first run, if a title model is set."""
         namer = self.setup.namer
         if namer is not None and parts.record.path[0].n + 1 == entry.n:
             title = await name_session(parts, namer, prompt)
@@ -242,7 +242,7 @@ class Session:
         return self.recorder
 
     def parts(self) -> Parts:
-        """Return what the loop would work with now; the branch must be open."""
+        """Return the loop's current inputs; the branch must be open."""
         assert self.recorder is not None, "the first prompt opens a branch"
         return self._parts(self.recorder, self.setup.model)
 
@@ -288,65 +288,65 @@ class Session:
         )
 
     def _emit(self, event: events.Event) -> None:
-        """Tell every watcher; one that raises is reported once, to all, and the run goes on."""
+        """Call every watcher; one that raises is reported once to all, and the run continues."""
         for watcher in tuple(self._watchers):
             try:
                 watcher(event)
-            except Exception as error:  # noqa: BLE001 - a front end's fault, not the run's
+            except Exception as error:  # noqa: BLE001 - a front end's bug must not stop the run
                 self._report(watcher, error)
 
     def _report(self, watcher: Callable[[events.Event], None], error: Exception) -> None:
         if watcher not in self._failed:
             self._failed.append(watcher)
-            said = f"a watcher of events failed: {explain(error)}; it will not be said again"
+            said = f"a watcher of events failed: {explain(error)}; this is reported once"
             self._emit(events.Warn(said, account(error)))
 
     def steer(self, text: str) -> None:
-        """Put words before the model at the next border; with the next prompt when idle."""
+        """Queue words for the model after the current step; if idle, for the next prompt."""
         self._steering.append(Queued(text, "steering"))
 
     def follow_up(self, text: str) -> None:
-        """Answer these words when the present run has nothing left to do."""
+        """Queue words for when the current run has nothing left to do."""
         self._follow_ups.append(Queued(text, "follow_up"))
 
     def queued(self) -> tuple[str, ...]:
-        """Return what waits: steering, then follow-ups."""
+        """Return the queued input: steering, then follow-ups."""
         return tuple(one.text for one in (*self._steering, *self._follow_ups))
 
     def abort(self) -> None:
-        """Stop the present run; what was interrupted is recorded. Nothing happens when idle."""
+        """Stop the current run and record the interruption; does nothing when idle."""
         if self._run is not None:
             self._run.cancel()
 
     def use_model(self, model: Model) -> None:
-        """Answer with another model from the next run on."""
+        """Use another model from the next run on."""
         self.setup = replace(self.setup, model=model)
         self.pressure.refused = self.pressure.warned = False
 
     def hand_on(self, anchor: Anchor, to: str) -> None:
-        """Set the newest anchor once more, for another model: nothing was said since."""
+        """Set the newest anchor again for another model, if no message followed it."""
         hand_on(self.parts(), anchor, to)
 
     def undo(self, *, leave: bool = False) -> Anchor:
-        """Take the newest compaction or handoff back; return its anchor, which stays on the tape.
+        """Undo the newest compaction or handoff; return its anchor, which stays on the tape.
 
         Raises NothingToUndo; see Recorder.undo_anchor.
         """
         if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
         if self.recorder is None:
-            raise NothingToUndo("nothing was said yet, so there is nothing to undo")
+            raise NothingToUndo("the session is empty: there is nothing to undo")
         return self.recorder.undo_anchor(leave=leave)
 
     def fork(self, name: str | None = None) -> str:
-        """Go on in a new branch that begins at the newest entry, and return its name.
+        """Switch to a new branch that starts at the newest entry, and return its name.
 
-        It becomes the tape's current branch, so that whoever continues finds what was last said.
+        It becomes the tape's current branch, which `gong chat -c` continues.
         """
         if self.state is not SessionState.IDLE:
             raise SessionBusy("a prompt is being answered: stop it first, or wait")
         if self.recorder is None:
-            raise ConfigurationError("nothing was said yet, so there is nothing to fork")
+            raise ConfigurationError("the session is empty: there is nothing to fork")
         old = self.recorder
         old.barrier()
         branch = old.tape.fork(old.head(), name, switch=True)
@@ -355,7 +355,7 @@ class Session:
         return branch
 
     async def close(self) -> None:
-        """Stop what runs and let go of branch and environment; doing so twice is fine."""
+        """Stop the run, and close branch and environment; safe to call twice."""
         if self._run is not None:
             await self._settle(self._run)
         if self.state is SessionState.CLOSED:
@@ -367,7 +367,7 @@ class Session:
 
 
 class _Tally:
-    """What a run came to, also when it is stopped: model calls and tokens."""
+    """The totals of a run, also of a stopped one: model calls and tokens."""
 
     def __init__(self) -> None:
         self.turns, self.usage = 0, Usage()
@@ -386,7 +386,7 @@ def _drained(queue: deque[Queued]) -> tuple[Queued, ...]:
 
 
 def _note_model(recorder: Recorder, model: Model) -> None:
-    """Record a change of model, so that the tape says from where on it answered."""
+    """Record a change of model, so that the tape shows where it took effect."""
     last = last_model(recorder.path)
     if last is not None and last != f"{model.provider}/{model.id}":
         recorder.append(ModelEntry(model.provider, model.id))

@@ -1,6 +1,6 @@
-"""The step of a turn in which tools run: every call of one answer gets its result, in call order.
+"""The tool step of a turn: every call of an answer gets its result, in call order.
 
-Calls that change nothing run side by side, all others one by one; steering is looked at between.
+Read-only calls run in parallel, all others one by one; steering is checked between them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ..tools.registry import Prepared, Registry
 
 SKIPPED = "Skipped due to queued user message"
-"""What a call is answered that steering overtook."""
-_SHOWN = 20_000  # characters of a stopped command's output that its result keeps
+"""The result of a call that was skipped because of steering."""
+_SHOWN = 20_000  # maximum characters of output in the result of a stopped command
 
 
 async def run_tools(parts: Parts, calls: Sequence[ToolCall]) -> None:
-    """Answer every call, in order; what steering overtakes is answered without running."""
+    """Give every call its result, in order; after steering the rest is skipped."""
     for group in _groups(parts.tools, calls):
         if parts.steering_waits():
             for call in group:
@@ -42,7 +42,7 @@ async def run_tools(parts: Parts, calls: Sequence[ToolCall]) -> None:
 
 
 def _groups(tools: Registry, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-    """Return runs of calls that may go side by side: neighbours that change nothing."""
+    """Return groups of calls that may run in parallel: adjacent read-only calls."""
     groups: list[list[ToolCall]] = []
     safe_before = False
     for call in calls:
@@ -57,7 +57,7 @@ def _groups(tools: Registry, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
 
 
 class _Running:
-    """One call on its way, with the output it has shown so far."""
+    """One running call, with its output so far."""
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
@@ -65,17 +65,17 @@ class _Running:
         self.begun: int | None = None
         self.started = False
         self.stopped = ""
-        """What its result says when it is stopped while it runs."""
+        """The result text of a call that is stopped while it runs."""
         self.result: tool.ToolResult | None = None
 
     def aborted(self) -> tool.ToolResult:
-        """Return what is known of a call that was stopped while it ran."""
+        """Return the result of a call that was stopped while it ran."""
         shown = f"{self.shown}\n\n" if self.shown else ""
         return tool.ToolResult.error(f"{shown}{self.stopped}")
 
 
 async def _run_group(parts: Parts, calls: Sequence[ToolCall]) -> None:
-    """Run calls side by side and record their results in call order, also when stopped."""
+    """Run calls in parallel and record their results in call order, also when stopped."""
     running = [_Running(call) for call in calls]
     try:
         allowed = [(one, prepared) for one in running if (prepared := await _admit(parts, one))]
@@ -86,7 +86,7 @@ async def _run_group(parts: Parts, calls: Sequence[ToolCall]) -> None:
                 group.create_task(_run_one(parts, one, prepared))
     except asyncio.CancelledError:
         for one in running:
-            if one.started or one.result:  # repair tells of the others that they never ran
+            if one.started or one.result:  # repair gives the others the result that they never ran
                 _record_result(parts, one, one.result or one.aborted())
         record_abort(parts)
         raise
@@ -96,7 +96,7 @@ async def _run_group(parts: Parts, calls: Sequence[ToolCall]) -> None:
 
 
 async def _admit(parts: Parts, one: _Running) -> Prepared | None:
-    """Look up, check and ask about a call; record its start, or give it the result that says no."""
+    """Look up, check and approve a call; record its start, or return its refusal."""
     call = one.call
     one.begun = parts.clock()
     parts.emit(events.ToolExecutionStart(call.id, call.name, call.args))

@@ -1,4 +1,4 @@
-"""A title for a new session, made of its first prompt by a cheap model."""
+"""A title for a new session, made from its first prompt by a cheap model."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from .parts import Model, Parts
 
 LONGEST = 60
-"""Columns of a title."""
+"""Maximum columns of a title."""
 _SYSTEM = (
     "You name conversations. Answer with a title of three to six words for the one that begins "
     "with these words, in their language: no quotes, no full stop, nothing else."
 )
 _SHOWN = 2_000
-"""Characters of the prompt that the model is shown."""
+"""Maximum characters of the prompt that the model sees."""
 _SECONDS = 15
 _TOKENS = 2_000
-"""Most tokens of a title, and of what the model thinks before it."""
+"""Maximum tokens of a title, and of the model's thinking before it."""
 
 
 async def name_session(parts: Parts, model: Model, prompt: str) -> str | None:
-    """Give the tape a title, unless it has one; return it, or None where there is none to give.
+    """Give the tape a title, unless it has one; return it, or None if none was set.
 
-    A model that fails or takes long costs the session nothing but the wait.
+    A failure or timeout of the model is ignored.
     """
     tape = parts.record.tape
     if tape.refs().title is not None:

@@ -1,7 +1,7 @@
-"""Before each model call: how full the window is, and how room is made in it.
+"""Before each model call: measure context usage, and make room if needed.
 
-Older results are put aside first, in batches; then older messages become a summary, at most twice
-in a row; and where even that is too little, long results are cut. Every step is an entry.
+First, older tool results become placeholders, in batches. Then older messages become a summary, at
+most twice in a row. If that is too little, long results are cut. Every step is an entry.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from .parts import Parts
 
 GAIN = 0.1
-"""Least share of a request that a compaction nobody asked for must free."""
+"""Minimum share of a request that an automatic compaction must free."""
 IN_ROW = 2
-"""Most compactions between two answers."""
+"""Maximum compactions between two answers."""
 
 
 class Fill(NamedTuple):
-    """How full the window is."""
+    """How full the context window is."""
 
     tokens: int
     limit: int | None
-    """From here on a compaction is due; None where the window is not known."""
+    """Tokens above which a compaction is due; None if the context window is unknown."""
 
 
 def fill(parts: Parts) -> Fill:
-    """Return how much of the window the next call takes."""
+    """Return how much of the context window the next call takes."""
     return Fill(measured(next_call(parts)).tokens, _limit(parts))
 
 
 def next_call(parts: Parts) -> Outgoing:
-    """Return what the next call sends."""
+    """Return the request of the next call."""
     record = parts.record
     return outgoing(
         parts.model,
@@ -67,7 +67,7 @@ def _limit(parts: Parts) -> int | None:
 
 
 async def make_room(parts: Parts) -> Outgoing:
-    """Do what the next call needs to fit, nothing in most cases, and return what it sends."""
+    """Make room for the next call if needed, and return its request."""
     pressure = parts.pressure
     if pressure.focus is not None:
         focus, pressure.focus = pressure.focus, None
@@ -96,7 +96,7 @@ async def make_room(parts: Parts) -> Outgoing:
 
 
 async def relieve(parts: Parts, reason: str) -> bool:
-    """Compact because the window is full; return whether the next request is smaller now."""
+    """Compact because the context window is full; return whether the request shrank."""
     pressure = parts.pressure
     if pressure.in_row < IN_ROW:
         pressure.in_row += 1
@@ -107,12 +107,12 @@ async def relieve(parts: Parts, reason: str) -> bool:
     if cut is None:
         return False
     parts.record.append(cut)
-    parts.emit(events.Warn("long tool results are cut in what is sent: the window is full"))
+    parts.emit(events.Warn("long tool results are cut in the request: the context window is full"))
     return True
 
 
 def _warn(parts: Parts, tokens: int) -> None:
-    """Say once that the window is nearly full, and again after there was room."""
+    """Warn once that the context window is nearly full; warn again after it had room."""
     text = warning(tokens, parts.model.window)
     if text and not parts.pressure.warned:
         parts.emit(events.Warn(text))

@@ -13,7 +13,7 @@ from .. import __version__
 def main() -> None:
     """Run `gong` with the arguments of this process, and end the process with its exit code.
 
-    The version is told before anything is imported.
+    `--version` is answered before any import.
     """
     if sys.argv[1:] == ["--version"]:
         sys.exit(say_version("gong", __version__))

@@ -1,7 +1,7 @@
-"""`gong auth`: keep the keys of providers, forget them, and say where each one comes from.
+"""`gong auth`: save and remove API keys, and show where each key comes from.
 
-A key is typed where nobody sees it or read from standard input; it is never an argument and never
-printed, but for its last four characters.
+A key is typed without echo or read from standard input; it is never an argument and never
+printed, except for its last four characters.
 """
 
 from __future__ import annotations
@@ -39,42 +39,42 @@ provider_name = click.argument("name", metavar="PROVIDER")
     )
 )
 def auth() -> None:
-    """Keep keys of providers in the system's keyring, or in a file only you can read."""
+    """Save API keys in the system keyring, or in a file that only you can read."""
 
 
 @auth.command()
 @provider_name
 def login(name: str) -> None:
-    """Keep the key of a provider; it is asked for, or read from standard input."""
+    """Save the key of a provider; it is prompted for, or read from standard input."""
     preset = _preset(name)
     if preset.later:
         raise ConfigurationError(preset.unserved)
     key = _typed(preset)
     if not is_a_key(key):
-        raise ConfigurationError("that is no key: it is empty or holds blanks; copy it again")
+        raise ConfigurationError("not a key: it is empty or contains spaces; copy it again")
     place = _credentials().save(preset.key_name, key, stamp(now()))
-    say([f"the key for {preset.key_name} is kept in {place}"])
+    say([f"the key for {preset.key_name} is saved in {place}"])
     for variable in preset.keys:
         if os.environ.get(variable, "").strip():
-            warn(f"{variable} is set and goes before the key kept now", "gong")
+            warn(f"{variable} is set and takes precedence over the saved key", "gong")
             return
 
 
 @auth.command()
 @provider_name
 def logout(name: str) -> None:
-    """Forget the key of a provider."""
+    """Remove the saved key of a provider."""
     presets = _presets()
     name = presets[name].key_name if name in presets else name
     if not _credentials().remove(name):
-        raise NotFound(f"no key for {name} is kept; gong auth status lists what there is")
-    say([f"the key for {name} is forgotten"])
+        raise NotFound(f"no key for {name} is saved; gong auth status lists all keys")
+    say([f"the key for {name} is removed"])
 
 
 @auth.command()
 @as_json
 def status(as_json: bool) -> None:
-    """Say which providers have a key, and where it comes from."""
+    """Show which providers have a key, and where it comes from."""
     rows = _rows()
     if as_json:
         document(
@@ -86,11 +86,11 @@ def status(as_json: bool) -> None:
     elif rows:
         say(table([("PROVIDER", "KEY", "FROM"), *((name, end, at) for name, at, end in rows)]))
     else:
-        say(["no keys: gong auth login PROVIDER keeps one, such as gong auth login anthropic"])
+        say(["no keys: save one with gong auth login PROVIDER, such as gong auth login anthropic"])
 
 
 def _rows() -> list[tuple[str, str, str]]:
-    """Return provider, source and ending of every key there is."""
+    """Return provider, source and last characters of every key."""
     credentials, presets = _credentials(), _presets()
     found = [
         *((name, credentials.find(one.key_name, one.keys)) for name, one in presets.items()),
@@ -109,7 +109,7 @@ def _typed(preset: Preset) -> str:
 def _preset(name: str) -> Preset:
     presets = _presets()
     if name not in presets:
-        raise NotFound(f"no provider {name!r}: there are {', '.join(presets)}")
+        raise NotFound(f"no provider {name!r}: choose one of {', '.join(presets)}")
     return presets[name]
 
 

@@ -1,4 +1,4 @@
-"""What commands on a session share: their options, their front end, the branch a REF names."""
+"""Shared by the commands on a session: options, front end, the branch that a REF names."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ store_option = click.option(
     "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
 )
 model_option = click.option(
-    "-m", "--model", metavar="MODEL", help="provider/model; default: who answered last."
+    "-m", "--model", metavar="MODEL", help="provider/model; default: the session's last model."
 )
 
 
 def current_folder() -> str:
-    """Return the folder we stand in; raises FolderGone."""
+    """Return the current folder; raises FolderGone if it no longer exists."""
     try:
         return str(Path.cwd())
     except FileNotFoundError as error:
-        raise FolderGone("this folder is gone: change to another and try again") from error
+        raise FolderGone("this folder no longer exists: change to another and try again") from error
 
 
 @contextmanager
 def front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd]:
-    """Hold what opens sessions in this folder from the command line; `model` is that of -m.
+    """Hold the front end of the command line for this folder; `model` is the value of -m.
 
     Raises FolderGone.
     """
@@ -50,7 +50,7 @@ def front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd
 
 @asynccontextmanager
 async def opened(ref: str, *, model: str | None, store: str | None) -> AsyncIterator[Host]:
-    """Hold the session of an existing branch; its model may be without a key."""
+    """Hold the session of an existing branch; its model need not have a key."""
     settings = config.load(os.environ, {"store": store})
     with front_end(settings, model) as front:
         recorder = resume_branch(front, find_session(front, ref), ref)
@@ -65,5 +65,5 @@ async def opened(ref: str, *, model: str | None, store: str | None) -> AsyncIter
 
 
 def warn(text: str) -> None:
-    """Say something on standard error."""
+    """Write a line to standard error."""
     say_warning(text, "gong")

@@ -1,4 +1,4 @@
-"""`gong chat`: talk to the agent in the terminal, or have one prompt answered with -p."""
+"""`gong chat`: talk to the agent in the terminal, or answer one prompt with -p."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Examples:
   gong chat                                 talk in the terminal
   gong chat -p "read README.md"             one answer, then exit
   git diff | gong chat -p "review this"     standard input joins the prompt
-  gong chat -c                              go on where this folder's newest session ended
+  gong chat -c                              continue this folder's newest session
   gong chat --fork 3f2a:main~4              try something else from an earlier entry
 """
 
@@ -44,31 +44,31 @@ Examples:
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     show_default=True,
-    help="How -p prints: text, one JSON document, or one JSON object a line.",
+    help="What -p prints: text, one JSON document, or one JSON object per line.",
 )
 @click.option(
-    "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest tape."
+    "-c", "--continue", "newest", is_flag=True, help="Continue this folder's newest session."
 )
-@click.option("--session", "session", metavar="REF", help="Continue the tape or branch REF.")
-@click.option("--fork", "fork", metavar="REF", help="Begin a branch at REF and continue there.")
+@click.option("--session", "session", metavar="REF", help="Continue the session or branch REF.")
+@click.option("--fork", "fork", metavar="REF", help="Start a new branch at REF and continue there.")
 @click.option(
-    "--carry", is_flag=True, help="With --fork: tell there what the branch that is left did."
+    "--carry", is_flag=True, help="With --fork: summarise the old branch's work on the new branch."
 )
-@click.option("--compact", is_flag=True, help="Make a summary of older messages first.")
+@click.option("--compact", is_flag=True, help="Summarise older messages first.")
 @click.option("-m", "--model", metavar="MODEL", help="provider/model, such as offline/rules.")
 @click.option(
     "--from",
     "start",
     type=click.Choice(["full", "handoff"]),
-    help="What a continued session goes on from; default: full where it fits.",
+    help="Continue from the full history or a handoff; default: full if it fits.",
 )
-@click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Most model calls.")
+@click.option("--max-turns", type=click.IntRange(min=1), metavar="N", help="Max model calls.")
 @click.option(
-    "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Most money."
+    "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Max cost."
 )
-@click.option("--tools", metavar="LIST", help="Tools by name, or a preset, or none.")
+@click.option("--tools", metavar="LIST", help="Tool names, a preset, or none.")
 @click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
-def chat(  # noqa: PLR0917 (click hands them over by name)
+def chat(  # noqa: PLR0917 (click passes them by name)
     prompt: str | None,
     output: Format,
     newest: bool,
@@ -83,15 +83,15 @@ def chat(  # noqa: PLR0917 (click hands them over by name)
     tools: str | None,
     store: str | None,
 ) -> None:
-    """Talk to the agent. Every step is an entry on a tape: see `tape log`."""
+    """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`."""
     if sum((newest, session is not None, fork is not None)) > 1:
-        raise click.UsageError("-c, --session and --fork exclude each other")
+        raise click.UsageError("-c, --session and --fork cannot be combined")
     if start is not None and not (newest or session is not None or fork is not None):
-        raise click.UsageError("--from needs a session to go on with: -c, --session or --fork")
+        raise click.UsageError("--from needs a session to continue: -c, --session or --fork")
     if compact and not (newest or session is not None or fork is not None):
-        raise click.UsageError("--compact needs a session to go on with: -c, --session or --fork")
+        raise click.UsageError("--compact needs a session to continue: -c, --session or --fork")
     if carry and fork is None:
-        raise click.UsageError("--carry tells what a branch did that --fork leaves")
+        raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
     flags = {
         "max_turns": max_turns,
         "max_cost": max_cost,
@@ -107,22 +107,22 @@ def chat(  # noqa: PLR0917 (click hands them over by name)
 
 
 class Continuation(NamedTuple):
-    """The session a conversation goes on from, as the flags say."""
+    """The session to continue, from the flags."""
 
     ref: str
     forks: bool
-    """A branch begins there."""
+    """Start a new branch there."""
     carries: bool
-    """What the branch did that is left is told there."""
+    """Summarise the old branch's work on the new branch."""
     compacts: bool
-    """Older messages become a summary first."""
+    """Summarise older messages first."""
     start: Start | None
 
 
 def tool_names(given: str | None) -> tuple[str, ...] | None:
-    """Return the names of --tools: none of them, or None where it was not given.
+    """Return the names of --tools: empty for `none`, None if it was not given.
 
-    Raises UsageError where it names nothing.
+    Raises UsageError if it contains no name.
     """
     if given is None:
         return None
@@ -131,13 +131,13 @@ def tool_names(given: str | None) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in given.split(",") if name.strip())
     if not names:
         raise click.UsageError(
-            f"--tools {given!r} names no tool: give names with commas between, a preset, or none"
+            f"--tools {given!r} names no tool: give names separated by commas, a preset, or none"
         )
     return names
 
 
 def _asked(prompt: str | None) -> str | None:
-    """Return the prompt with standard input joined; None means a conversation in the terminal."""
+    """Return the prompt joined with standard input; None for an interactive terminal."""
     closed = sys.stdin is None
     typed = not closed and sys.stdin.isatty()
     if prompt is None and typed:
@@ -150,7 +150,7 @@ def _asked(prompt: str | None) -> str | None:
 
 
 def _standard_input() -> str:
-    """Read all of standard input; say so when whoever holds it says nothing for a while."""
+    """Read all of standard input; print a hint if nothing arrives for a while."""
     stream = sys.stdin.buffer
     if not select.select([stream], [], [], 2.0)[0]:
         warn("waiting for standard input (end it with Ctrl+D or < /dev/null)")
@@ -169,7 +169,7 @@ async def _chat(
     try:
         if host.by_default:
             warn(
-                "no model is set up, so offline/rules answers (plain requests only); "
+                "no model is configured, so offline/rules is used (plain requests only); "
                 "set ANTHROPIC_API_KEY or choose one with -m provider/model"
             )
         if past is not None:

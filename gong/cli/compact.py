@@ -1,4 +1,4 @@
-"""`gong compact`: a summary takes the place of older messages, and --undo takes it back."""
+"""`gong compact`: replace older messages by a summary, or undo that with --undo."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("ref", required=False, default="", metavar="[REF]")
-@click.option("--focus", default="", metavar="TEXT", help="What the summary should look at most.")
-@click.option("--hard", is_flag=True, help="Keep no recent messages beside the summary.")
-@click.option("--undo", is_flag=True, help="Take the newest compaction or handoff back.")
-@click.option("--leave", is_flag=True, help="With --undo: also when messages came after it.")
+@click.option("--focus", default="", metavar="TEXT", help="What the summary should focus on.")
+@click.option("--hard", is_flag=True, help="Keep no recent messages besides the summary.")
+@click.option("--undo", is_flag=True, help="Undo the newest compaction or handoff.")
+@click.option("--leave", is_flag=True, help="With --undo: even if messages were added after it.")
 @model_option
 @store_option
 @as_json
@@ -46,15 +46,15 @@ def compact(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Put a summary in place of the older messages of a branch.
+    """Replace the older messages of a branch by a summary.
 
-    They stay on the tape: `tape cat` shows them, the model finds them with tape_search, and --undo
-    goes back with one line.
+    The messages stay on the tape: `tape cat` shows them, the model finds them with tape_search,
+    and --undo brings them back.
     """
     if undo and (focus or hard or model):
-        raise click.UsageError("--undo goes back: --focus, --hard and -m say how to go on")
+        raise click.UsageError("--undo cannot be combined with --focus, --hard or -m")
     if leave and not undo:
-        raise click.UsageError("--leave says how far --undo may go")
+        raise click.UsageError("--leave needs --undo")
     if undo:
         asyncio.run(_undo(ref, store, leave=leave, as_json=as_json))
     else:
@@ -84,22 +84,22 @@ async def _compact(
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
         say(
             [
-                f"{done.covered} entries of {where} are a summary by {done.by or 'rules'} now.",
+                f"Compacted {done.covered} entries of {where}: summary by {done.by or 'rules'}.",
                 f"The next request takes about {done.after:,} tokens instead of {done.before:,}"
-                + (", which is no less." if done.after >= done.before else "."),
-                f"Back: gong compact {where} --undo",
+                + (", which is not fewer." if done.after >= done.before else "."),
+                f"Undo: gong compact {where} --undo",
             ]
         )
 
 
 async def compacted(session: Session, wish: Wish) -> events.CompactionEnd:
-    """Compact, say on standard error what people should know, and return how it ended."""
+    """Compact, print warnings on standard error, and return how it ended."""
     told = await tell(session.compact(wish))
     return next(event for event in reversed(told) if isinstance(event, events.CompactionEnd))
 
 
 async def tell(work: AsyncGenerator[events.Event, None]) -> list[events.Event]:
-    """See work through, say on standard error what people should know, and return its events."""
+    """Run work to its end, print warnings on standard error, and return its events."""
     told: list[events.Event] = []
     async with aclosing(work) as stream:
         async for event in stream:
@@ -121,4 +121,4 @@ async def _undo(ref: str, store: str | None, *, leave: bool, as_json: bool) -> N
             document({**told, "undone": anchor.kind, "phase": anchor.phase})
             return
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
-        say([f"{where} stands at {head[:SHORT]} again, before its {anchor.kind}."])
+        say([f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."])

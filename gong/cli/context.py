@@ -1,4 +1,4 @@
-"""`gong context`: what the next model call would send, and who uses the window. Nothing is sent."""
+"""`gong context`: the next model call's request and context usage. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 @click.command(epilog=examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
 @click.argument("ref", required=False, default="", metavar="[REF]")
 @model_option
-@click.option("--tools", metavar="LIST", help="Tools by name, or a preset, or none.")
+@click.option("--tools", metavar="LIST", help="Tool names, a preset, or none.")
 @store_option
 @as_json
 def context(
     ref: str, model: str | None, tools: str | None, store: str | None, as_json: bool
 ) -> None:
-    """Show who uses the model's window; with --json the exact request of the next call.
+    """Show how the context window is used; with --json the exact request of the next call.
 
-    --json prints {request, tokens, repairs}: the body as it would be sent from this folder to the
-    model, whose key is not needed.
+    --json prints {request, tokens, repairs}; request is the body that would be sent from this
+    folder. No API key is needed.
     """
     settings = config.load(os.environ, {"store": store, "tools": tool_names(tools)})
     with front_end(settings, model) as front:
@@ -66,7 +66,7 @@ async def _show(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
 
 
 class Mended(Struct, frozen=True, omit_defaults=True):
-    """One thing that repair did: a result made up for a call, or an entry that is not sent."""
+    """One repair: a placeholder result for a call, or an entry that is not sent."""
 
     kind: str
     call_id: str | None = None

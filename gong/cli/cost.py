@@ -1,4 +1,4 @@
-"""`gong cost`: tokens and money of a session, in all or by call, turn, branch, provider, day."""
+"""`gong cost`: tokens and cost of a session, in total or by call, turn, branch, provider, day."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _INDEXED: dict[By, Grouped] = {
     "provider": "model",
     "day": "day",
 }
-"""What the index is asked for."""
+"""The groupings that the index can answer."""
 
 
 @click.command(
@@ -46,16 +46,16 @@ _INDEXED: dict[By, Grouped] = {
     )
 )
 @ref
-@click.option("--by", type=click.Choice(WAYS), help="One row for each, and their sum.")
-@click.option("--all", "all_tapes", is_flag=True, help="Of all tapes, not only of one.")
+@click.option("--by", type=click.Choice(WAYS), help="Print one row for each, and the total.")
+@click.option("--all", "all_tapes", is_flag=True, help="Include all tapes, not only one.")
 @click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
 @as_json
 def cost(ref: str, by: By | None, *, all_tapes: bool, store: str | None, as_json: bool) -> None:
-    """Show what a session took: of a tape all branches, of a branch or an entry its whole path.
+    """Show tokens and cost: of a tape for all branches, of a branch or entry for its path.
 
-    Without REF it is the newest tape of this folder. Calls and turns are always those of a path;
-    a turn is a prompt and all that answered it. Days are UTC. A cost nobody told stays unknown, or
-    is `+` behind a sum that leaves it out.
+    REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
+    is a prompt and everything that answers it. Days are UTC. An unknown cost is shown as unknown;
+    `+` after a sum means that it leaves out unknown costs.
 
     --json prints {by, total, rows}; a row is {key, label} and, as the total, {calls, input, output,
     reasoning, cache_read, cache_write, total, cost, unknown_calls}.
@@ -64,7 +64,7 @@ def cost(ref: str, by: By | None, *, all_tapes: bool, store: str | None, as_json
     place = config.store_path(settings, os.environ)
     if all_tapes and (ref or by in _ONE_TAPE):
         raise ConfigurationError(
-            "--all goes with --by tape, branch, provider or day: for calls and turns name one REF"
+            "--all needs --by tape, branch, provider or day: for calls and turns give one REF"
         )
     if all_tapes or (by == "tape" and not ref):
         total, rows = _everywhere(place, by or "tape")
@@ -74,13 +74,13 @@ def cost(ref: str, by: By | None, *, all_tapes: bool, store: str | None, as_json
         shown = [{"key": row.key, "label": row.label, **fields(row.spend)} for row in rows]
         document({"by": by, "total": fields(total), "rows": shown if by else []})
     elif not total.calls:
-        warn("nothing was spent there: no model was called", "gong")
+        warn("no cost: no model was called", "gong")
     else:
         say(_table(rows, by, total) if by else usage_lines(total))
 
 
 def _of(place: Path, ref: str, by: By) -> tuple[Spend, list[Row]]:
-    """Return the sums of the tape, or of the path, that a REF means."""
+    """Return the sums of the tape or path that a REF names."""
     costs = Costs(by)
     with found(Options(place), ref) as (tape, head, branch):
         if head is not None or branch is not None or by in _ONE_TAPE:
@@ -94,11 +94,11 @@ def _of(place: Path, ref: str, by: By) -> tuple[Spend, list[Row]]:
 
 
 def _skip(remark: str) -> None:
-    warn(f"{remark}; `tape verify` says more", "gong")
+    warn(f"{remark}; `tape verify` shows details", "gong")
 
 
 def _everywhere(place: Path, by: By) -> tuple[Spend, list[Row]]:
-    """Return the sums of all tapes as their index knows them."""
+    """Return the sums of all tapes, from the index."""
     costs = Costs(by)
     with open_store(place) as opened:
         for row in statistics(*opened, _INDEXED[by]):
@@ -142,7 +142,7 @@ def _table(rows: list[Row], by: By, total: Spend) -> list[str]:
 
 
 def _label(row: Row, by: By) -> str:
-    """Return what a row is of: a short id where that helps to name it again, and its words."""
+    """Return the label of a row, after a short id where one can be used as REF."""
     if by in ("provider", "day"):
         return row.label or "–"
     identity, _, branch = row.key.partition(":")

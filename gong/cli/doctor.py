@@ -1,4 +1,4 @@
-"""`gong doctor`: what a session needs, and whether every provider would take a history."""
+"""`gong doctor`: check what a session needs, and whether providers accept a history."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from ..config import Settings
 
 _PROGRAMS = (
-    (("bash",), "the bash tool does not work without it"),
-    (("git",), "the prompt says nothing of the working copy without it"),
-    (("rg",), "grep searches by itself, slower"),
-    (("fd", "fdfind"), "find lists by itself, slower"),
+    (("bash",), "without it the bash tool does not work"),
+    (("git",), "without it the system prompt cannot describe the working copy"),
+    (("rg",), "grep uses its own, slower search"),
+    (("fd", "fdfind"), "find uses its own, slower search"),
 )
 _JUDGED = {
     "anthropic": "anthropic/claude-sonnet-4-5",
@@ -45,12 +45,12 @@ _JUDGED = {
     "openai-responses": "openai/gpt-5",
     "gemini": "google/gemini-3-pro-preview",
 }
-"""A model of each wire API, for which a history is judged; nothing is sent."""
+"""One model for each wire API, used to check a history; nothing is sent."""
 _WRONG = 1
 
 
 class Check(Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: Literal["ok", "note", "wrong"]
@@ -62,10 +62,10 @@ class Check(Struct, frozen=True):
 @store_option
 @as_json
 def doctor(ref: str | None, store: str | None, as_json: bool) -> None:
-    """Look at what a session needs: settings, store, keys, programs. Nothing is sent or changed.
+    """Check what a session needs: settings, store, keys, programs. Nothing is sent or changed.
 
-    With REF also whether each provider would take that history as it would be sent. Exit code 1
-    when something is wrong.
+    With REF, also check whether each provider would accept that history. Exit code 1 if a check
+    fails.
     """
     checks = [*_checks(ref, store)]
     if as_json:
@@ -95,9 +95,9 @@ def _settings(file: Path) -> Check:
     if file.exists():
         return Check("settings", "ok", str(file))
     if "GONG_CONFIG_DIR" in os.environ:
-        named = f"GONG_CONFIG_DIR names {file.parent}, where no {file.name} is"
-        return Check("settings", "note", f"{named}: all settings are as they come")
-    return Check("settings", "ok", f"as they come: there is no {file}")
+        named = f"GONG_CONFIG_DIR is {file.parent}, which has no {file.name}"
+        return Check("settings", "note", f"{named}: all settings have their defaults")
+    return Check("settings", "ok", f"defaults: there is no {file}")
 
 
 def _store(path: Path) -> Check:
@@ -106,7 +106,7 @@ def _store(path: Path) -> Check:
         there = there.parent
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return Check("store", "wrong", f"{path} cannot be written")
-    return Check("store", "ok", f"{path}" if path.exists() else f"{path}, made with the first tape")
+    return Check("store", "ok", f"{path}" if path.exists() else f"{path}, created on first use")
 
 
 def _model(settings: Settings) -> Iterator[Check]:
@@ -156,7 +156,7 @@ def _history(ref: str, settings: Settings) -> Iterator[Check]:
 
 
 def _judged(reading: Reading, form: str, name: str) -> Check:
-    """Return whether an API's rules hold for the request that would be sent of a history."""
+    """Check a history's request against the rules of a wire API."""
     about, models = f"history for {form}", reading.models
     try:
         made = reading.next_request(models.describe(name))
@@ -167,5 +167,5 @@ def _judged(reading: Reading, form: str, name: str) -> Check:
     broken = FORMATS[form].check(array)
     if broken:
         return Check(about, "wrong", "; ".join(map(str, broken[:3])))
-    mended = f", mended: {made.repair.why}" if made.repair else ""
+    mended = f", repaired: {made.repair.why}" if made.repair else ""
     return Check(about, "ok", f"{len(array)} elements{mended}")

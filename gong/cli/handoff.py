@@ -1,4 +1,4 @@
-"""`gong handoff`: the state of a branch, as an anchor for a model and as a page for people."""
+"""`gong handoff`: the state of a branch, as an anchor for a model and a page for people."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("ref", required=False, default="", metavar="[REF]")
-@click.option("--to", metavar="MODEL", required=True, help="provider/model that goes on.")
-@click.option("-o", "--output", metavar="FILE", help="Write the page there instead of printing it.")
-@click.option("--force", is_flag=True, help="With -o: replace the file that is there.")
-@click.option("--focus", default="", metavar="TEXT", help="What the summary should look at most.")
+@click.option("--to", metavar="MODEL", required=True, help="provider/model that continues.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the page to this file instead of printing it."
+)
+@click.option("--force", is_flag=True, help="With -o: replace an existing file.")
+@click.option("--focus", default="", metavar="TEXT", help="What the summary should focus on.")
 @model_option
 @store_option
 @as_json
@@ -48,9 +50,10 @@ def handoff(
 ) -> None:
     """Hand a session over to another model, or to a colleague.
 
-    Its state becomes an anchor on the branch, from which gong chat -m MODEL goes on, and a page of
-    Markdown. Where a summary is no shorter than the history, there is no anchor, and the model goes
-    on from all of it. -m names who sums it up. gong compact --undo takes the anchor back.
+    Sets an anchor (a summary that bounds what the model sees), from which gong chat -m MODEL
+    continues, and prints a page of Markdown. If the summary is no shorter than the history, no
+    anchor is set and the model gets the full history. -m is the model that writes the summary.
+    gong compact --undo removes the anchor from the branch.
     """
     if output is not None:
         demand_place(Path(output), force=force)
@@ -83,13 +86,13 @@ async def _handoff(
         elif output is None:
             say([page.rstrip("\n")])
         else:
-            say([f"{output}: go on with gong chat --session {where} -m {target}"])
+            say([f"{output}: continue with gong chat --session {where} -m {target}"])
 
 
 async def record_handoff(host: Host, to: str, focus: str = "") -> bool:
-    """Set a handoff anchor for a model and return whether it goes on from one.
+    """Set a handoff anchor for a model and return whether the branch now has one.
 
-    What people should know is said on standard error. Raises NothingToCompact.
+    Warnings go to standard error. Raises NothingToCompact.
     """
     told = await tell(hand_over(host.session, to, focus))
     recorder = host.session.recorder

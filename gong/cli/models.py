@@ -1,4 +1,4 @@
-"""`gong models`: the models that are known, and what is known of one. No network."""
+"""`gong models`: the catalogue of models, and the details of one. No network."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ _ABILITIES = ("tools", "vision", "reasoning")
 @as_json
 @click.pass_context
 def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
-    """List the models known by name, with windows and prices; any other id works as well."""
+    """List the catalogue's models with context windows and prices; other ids work as well."""
     if ctx.invoked_subcommand is not None:
         return
     names = _names()
     if provider is not None and provider not in names.presets:
         known = ", ".join(names.presets)
-        raise NotFound(f"no provider {provider!r}: there are {known}")
+        raise NotFound(f"no provider {provider!r}: choose one of {known}")
     found = names.catalogue.of(provider)
     if as_json:
         document([_described(names, model) for model in found])
         return
     if found:
         say(table([_HEAD, *(_row(model) for model in found)], right=(1, 2, 3)))
-        say(["", f"Prices in US dollars a million tokens, as of {DATE}; – is not known."])
+        say(["", f"Prices in USD per million tokens, as of {DATE}; – means unknown."])
     say(_providers(names, provider))
 
 
@@ -58,7 +58,7 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
 @click.argument("name", metavar="ID")
 @as_json
 def show(name: str, as_json: bool) -> None:
-    """Show what is known of a model: its id, an alias, or any word -m takes."""
+    """Show the details of a model: its id, an alias, or any name that -m accepts."""
     names = _names()
     full = names.full(name)
     model = names.info(full) or ModelInfo(id=full)
@@ -94,7 +94,7 @@ def _facts(names: Names, model: ModelInfo) -> list[Sequence[str]]:
         ("provider", preset.label or preset.name if preset else model.provider),
         ("aliases", " ".join(model.aliases) or "–"),
         ("window", _tokens(model.context_window)),
-        ("most output", _tokens(model.max_output)),
+        ("max output", _tokens(model.max_output)),
         ("can", " ".join(_abilities(model)) or "–"),
         ("price", _price(model.price)),
     ]
@@ -104,20 +104,20 @@ def _facts(names: Names, model: ModelInfo) -> list[Sequence[str]]:
 
 
 def _described(names: Names, model: ModelInfo) -> dict[str, Any]:
-    """Return every field for programs, null for what is not known."""
+    """Return every field for programs, null if unknown."""
     preset = names.presets.get(model.provider)
     row: dict[str, Any] = msgspec.to_builtins(model)
     return {**row, "provider": model.provider, "key": _is_ready(preset) if preset else True}
 
 
 def _providers(names: Names, provider: str | None) -> list[str]:
-    """Return a line for the providers that can be asked now, and one for those that want a key."""
+    """Return a line of the providers that are ready, and one of those that need a key."""
     presets = [one for one in names.presets.values() if provider in {None, one.name}]
     ready = [one.name for one in presets if _is_ready(one)]
     wanting = [one.name for one in presets if not _is_ready(one) and not one.later]
     lines = [f"Ready: {', '.join(ready)}"] if ready else []
     if wanting:
-        lines.append(f"Want a key (gong auth login NAME): {', '.join(wanting)}")
+        lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
     return lines
 
 
@@ -147,7 +147,7 @@ def _price(price: Price | None) -> str:
     cached = (("cache read", price.cache_read), ("cache write", price.cache_write))
     parts = [f"input {_dollars(price.input)}", f"output {_dollars(price.output)}"]
     parts += [f"{name} {_dollars(value)}" for name, value in cached if value is not None]
-    return f"{', '.join(parts)} a million tokens"
+    return f"{', '.join(parts)} per million tokens"
 
 
 def _dollars(amount: float | None) -> str:

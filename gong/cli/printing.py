@@ -1,6 +1,6 @@
-"""`gong chat -p`: one prompt answered without a terminal, as text, JSON or a stream of JSON lines.
+"""`gong chat -p`: answer one prompt without a terminal, as text, JSON or a stream of JSON lines.
 
-The JSON document is read off the tape: what it says is what was recorded.
+The JSON document is read from the tape: it shows what was recorded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "json", "stream-json"]
 INTERRUPTED = 130
 _NOBODY_READS = {errno.EPIPE, errno.EIO}
-"""What writing says when a pipe, or a terminal, was closed."""
+"""Error numbers of a write to a closed pipe or terminal."""
 LIMIT = 8
 
 
@@ -50,7 +50,7 @@ class Called(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """What `--output-format json` prints: one run, summed up."""
+    """What `--output-format json` prints: the result of one run."""
 
     session: str
     branch: str
@@ -69,18 +69,18 @@ class Result(Document, frozen=True, tag_field="type", tag="result"):
 
 
 class Watch:
-    """Keeps what only events tell: how the run ended, and with which exit code."""
+    """Collects from events how the run ended, and with which exit code."""
 
     def __init__(self, emit: Callable[[bytes], None] | None, warn: Callable[[str], None]) -> None:
         self.exit_code = 0
         self.error: Failure | None = None
         self.end = events.AgentEnd("error", 0, Usage())
         self.first: str | None = None
-        """Id of the user entry the run answers."""
+        """Id of the user entry that the run answers."""
         self._emit, self._warn = emit, warn
 
     def see(self, event: events.Event) -> None:
-        """Take one event."""
+        """Record one event."""
         if self._emit is not None:
             self._emit(msgspec.json.encode(event))
         match event:
@@ -91,10 +91,10 @@ class Watch:
                 self._warn(message)
             case events.TurnLimit(turns=turns):
                 self.exit_code = LIMIT
-                self._warn(f"stopped at the limit of {turns} turns; go on with: gong chat -c")
+                self._warn(f"stopped at the limit of {turns} turns; continue with: gong chat -c")
             case events.CostLimit(spent=spent, limit=limit):
                 self.exit_code = LIMIT
-                self._warn(f"stopped at the limit of {money(limit)}: {money(spent)} spent")
+                self._warn(f"stopped at the max cost of {money(limit)}: {money(spent)} spent")
             case events.CompactionEnd():
                 self._warn(compacted(event))
             case events.Warn(message=message):
@@ -117,7 +117,7 @@ async def answer(
 ) -> int:
     """Answer one prompt, write the result with `out`, and return the exit code.
 
-    Raises BrokenPipeError once the run has ended that was stopped because nobody reads it.
+    Raises BrokenPipeError after a run that was stopped because its reader left.
     """
     session, reader = host.session, _Reader(out)
     emit = None
@@ -141,14 +141,14 @@ async def answer(
 
 
 class _Reader:
-    """Whoever reads the output, and may leave before its end."""
+    """The output, whose reader may leave before the end."""
 
     def __init__(self, out: Callable[[bytes], None]) -> None:
         self.left = False
         self._out = out
 
     def tell(self, data: bytes) -> None:
-        """Write, as long as somebody reads."""
+        """Write unless the reader has left."""
         if self.left:
             return
         try:
@@ -180,10 +180,10 @@ def _init(host: Host, session: str, branch: str) -> dict[str, Any]:
 
 
 async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> bool:
-    """Serve the run to its end; return whether a signal stopped it.
+    """Run to the end; return whether a signal stopped it.
 
-    A signal that asks to end, and a reader that left, stop it, and what it was doing is recorded;
-    a second signal kills at once the command that was asked to end.
+    A signal, or a reader that left, stops the run, and what it was doing is recorded; a second
+    signal kills the running command at once.
     """
     stopped = interrupted = False
 
@@ -203,7 +203,7 @@ async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> 
 
 
 def document(session: Session, watch: Watch) -> Document:
-    """Return what a run came to, read from its entries."""
+    """Return the result of a run, read from its entries."""
     recorder = session.recorder
     assert recorder is not None, "a run opens its branch"
     run = _since(recorder, watch.first)
@@ -223,7 +223,7 @@ def document(session: Session, watch: Watch) -> Document:
 
 
 def _cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
-    """Return what all calls cost together; None when that of one is not known."""
+    """Return the total cost of all calls; None if the cost of one is unknown."""
     costs = [call.cost for call in calls]
     if not costs or None in costs:
         return None
@@ -231,7 +231,7 @@ def _cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
 
 
 def _since(recorder: Recorder, first: str | None) -> Sequence[Entry]:
-    """Return the entries of a run, also when a summary took the place of its first ones."""
+    """Return the entries of a run, even if a summary replaced the first ones."""
     path = recorder.path
     for place in range(len(path) - 1, -1, -1):
         if path[place].id == first:

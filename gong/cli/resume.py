@@ -1,4 +1,4 @@
-"""How a conversation goes on with another model: from its whole history or from a handoff."""
+"""Continue a session with another model: from its full history or from a handoff."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ Start = Literal["full", "handoff"]
 
 
 async def go_on(host: Host, start: Start | None) -> None:
-    """See that what was said fits the model that goes on, and say what it goes on from.
+    """Make the history fit the model, and report what the session continues from.
 
-    `start` is what a person asked for; without it the whole history is taken where it fits.
-    Raises NothingToUndo where the whole history is asked for and stands behind an anchor that
-    cannot be taken back.
+    `start` is the value of --from; without it the full history is used if it fits.
+    Raises NothingToUndo if the full history is asked for and is behind an anchor that cannot
+    be undone.
     """
     recorder = host.session.recorder
     assert recorder is not None, "an existing branch was opened"
     if start == "full" and newest_anchor(recorder.path) is not None:
         undone = host.session.undo()
-        warn(f"the {undone.kind} is taken back: {host.model_name} goes on with the whole history")
+        warn(f"{undone.kind} undone: {host.model_name} continues from the full history")
     before = last_model(recorder.path)
     if before is None or (start is None and before == host.model_name):
         return
     tokens, limit = fill(host.session.parts())
     if start == "handoff" or (start is None and limit is not None and tokens > limit):
         if start is None:
-            warn(f"about {tokens:,} tokens are more than {host.model_name} takes ({limit:,})")
+            warn(f"about {tokens:,} tokens do not fit {host.model_name} (limit {limit:,})")
         if await record_handoff(host, host.model_name):
-            warn(f"{host.model_name} goes on from a handoff; gong compact --undo takes it back")
+            warn(f"{host.model_name} continues from a handoff; gong compact --undo undoes it")
     elif before != host.model_name:
         anchor = newest_anchor(recorder.path)
-        what = f"the {anchor.kind}" if anchor else "the whole history"
+        what = f"the {anchor.kind}" if anchor else "the full history"
         warn(
-            f"{before} answered so far; {host.model_name} goes on from {what} (~{tokens:,} tokens)"
+            f"switched from {before} to {host.model_name}; continues from {what} (~{tokens:,} tokens)"
         )

@@ -1,4 +1,4 @@
-"""The verbs of `gong`, each imported when it is used, and how one is run."""
+"""The commands of `gong`, each imported when it is used, and how one is run."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VERBS = {
-    "chat": "Talk to the agent, or have one prompt answered with -p.",
-    "compact": "A summary in place of older messages; --undo takes it back.",
-    "context": "Who uses the model's window; the exact next request.",
-    "handoff": "Hand a session over to another model or to a colleague.",
-    "work": "Pieces of work that span sessions: goal, to do, handoff.",
-    "cost": "Tokens and money, by call, turn, branch, tape, provider or day.",
-    "doctor": "What a session needs, and whether providers would take a history.",
-    "models": "The models known by name: windows, abilities, prices.",
-    "auth": "Keep, show or forget the keys of providers.",
-    "tool": "Run one tool by hand, in this folder.",
-    "tape": "The store's own program: `gong tape ls` is `tape ls`.",
+    "chat": "Talk to the agent, or answer one prompt with -p.",
+    "compact": "Replace older messages by a summary, or --undo that.",
+    "context": "Show context usage, or the exact next request.",
+    "handoff": "Hand a session over to another model or a colleague.",
+    "work": "Track work across sessions: goal, to do, handoff.",
+    "cost": "Show tokens and cost, by call, turn, branch, tape, provider or day.",
+    "doctor": "Check settings, store, keys, programs and histories.",
+    "models": "List models: context windows, abilities, prices.",
+    "auth": "Save, show or remove API keys.",
+    "tool": "Run one tool directly, in this folder.",
+    "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",
 }
-"""Help line of each verb; the module of its name holds the command, but for `tape`."""
+"""Help line of each command; the module of that name defines it, except for `tape`."""
 
 _OWN = {"--help", "-h", "--version"}
 _DEBUG = "--debug"
 
 
 class _Verbs(click.Group):
-    """A group that imports the verb that is used."""
+    """A group that imports only the command that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         return list(_VERBS)
@@ -56,15 +56,15 @@ class _Verbs(click.Group):
 
 gong = _Verbs(
     "gong",
-    help="The coding agent that lives on tapes. Without a verb, `gong` means `gong chat`.",
-    subcommand_metavar="VERB [ARGS]...",
+    help="A coding agent that records its sessions on tapes. `gong` alone means `gong chat`.",
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 click.version_option(__version__, message="gong %(version)s")(gong)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit code; --debug may stand anywhere before a lone `--`."""
+    """Run a command and return its exit code; --debug is accepted anywhere before `--`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = [*(word for word in arguments[:end] if word != _DEBUG), *arguments[end:]]
     debug = _DEBUG in arguments[:end]

@@ -1,7 +1,7 @@
-"""`gong tool`: one tool by hand, through the whole pipeline, in the current folder.
+"""`gong tool`: run one tool directly, through the whole pipeline, in the current folder.
 
-It is the user's own hand: every tool there is, nobody is asked. Dangerous commands and paths that
-climb out of the folder are refused all the same.
+All tools are available and no permission is asked. Dangerous commands, and relative paths that
+leave the folder, are refused all the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CODES = {"UnknownTool": _NOT_FOUND, "ValidationError": _USAGE, "PermissionDenie
 )
 @click.argument("name", metavar="[NAME]", default="")
 @click.argument("arguments", metavar="[JSON]", default="")
-@click.option("--jsonl", is_flag=True, help='Answer lines of {"tool": NAME, "args": {…}}.')
+@click.option("--jsonl", is_flag=True, help='Read one call per line: {"tool": NAME, "args": {…}}.')
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
 def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
     """Run the tool NAME and print {content, details, is_error}; `list` names all tools.
@@ -56,7 +56,7 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
     JSON is the tool's arguments, {} if absent, or - for standard input.
     """
     if jsonl == bool(name):
-        raise click.UsageError("give a tool's name, or list, or --jsonl")
+        raise click.UsageError("give the name of a tool, list, or --jsonl")
     if name == "list":
         _list(as_json=as_json)
         return
@@ -74,13 +74,13 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
                 answer, code = runner.run(hand.use(name, given))
                 raw(answer + b"\n")
         finally:
-            # Also where a signal came while a command was being started.
+            # Also if a signal arrived while a command was being started.
             runner.run(hand.env.cleanup())
     raise click.exceptions.Exit(code)
 
 
 class Answer(Struct, frozen=True):
-    """What is printed of a result: its text, or its blocks where some are no text."""
+    """The printed form of a result: its text, or its blocks if some are not text."""
 
     content: Any
     details: Raw
@@ -96,7 +96,7 @@ class _Line(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """The tools and what they act on, for one call after the other."""
+    """The tools and their environment, for calls one after the other."""
 
     tools: Registry
     env: LocalEnvironment
@@ -110,7 +110,7 @@ class Hand:
         return self._encoded(result), code
 
     async def answer(self, line: bytes) -> tuple[bytes, int]:
-        """Run the call that a line asks for; a line that asks for none is an error."""
+        """Run the call on a line; a line without a valid call gives an error result."""
         try:
             asked = msgspec.json.decode(line, type=_Line)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -137,7 +137,7 @@ class Hand:
         return msgspec.json.encode(Answer(content, shown, result.is_error))
 
     def _shown(self, block: Block) -> Any:
-        """Return a block as it is printed: of a picture its bytes, in base64."""
+        """Return a block as it is printed; a picture's bytes are base64."""
         if not isinstance(block, Image):
             return block
         data = Path(self.storage.directory, block.blob.hash).read_bytes()
@@ -149,7 +149,7 @@ async def _hand() -> Hand:
     try:
         folder = str(Path.cwd())
     except FileNotFoundError as error:
-        raise FolderGone("this folder is gone: change to another and try again") from error
+        raise FolderGone("this folder no longer exists: change to another and try again") from error
     env = LocalEnvironment(folder, os.environ, policy=settings.environment)
     await env.initialize()
     floor = Floor(allow_all, folder, os.environ.get("HOME", "/"))
@@ -166,7 +166,7 @@ def _all_tools(settings: config.Settings) -> Registry:
 
 
 def _call(name: str, given: bytes) -> ToolCall:
-    """Return the call; what is no JSON goes as text, for the tool to read or to refuse."""
+    """Return the call; text that is not JSON is passed on for the tool to read or refuse."""
     try:
         msgspec.json.decode(given)
     except (msgspec.DecodeError, RecursionError):
@@ -182,10 +182,10 @@ def _list(*, as_json: bool) -> None:
         return
     rows = {one.name: (one.name, _in_short(one.description)) for one in specs}
     say(table([rows[name] for name in usual]))
-    say(["", "In a session, what stands on its tape:", *table([rows[name] for name in PAST])])
+    say(["", "In a session, on its tape:", *table([rows[name] for name in PAST])])
     others = [row for name, row in rows.items() if name not in {*usual, *PAST}]
     if others:
-        say(["", "Of model families, offered when chosen by name:", *table(others)])
+        say(["", "Tool variants of model families, chosen by name:", *table(others)])
 
 
 def _in_short(text: str) -> str:

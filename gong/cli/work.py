@@ -1,4 +1,4 @@
-"""`gong work`: pieces of work over one or many sessions, and the page that hands one on."""
+"""`gong work`: work that spans one or many sessions, and its handoff page."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ at_store = click.option(
     )
 )
 def work() -> None:
-    """Keep the goal of a piece of work, what is done and to do, and hand it on.
+    """Track the goal of a piece of work, what is done and to do, and hand it over.
 
     A piece of work spans any number of sessions and providers. ID is the beginning of its id, or
-    words of its title.
+    words from its title.
     """
 
 
 @work.command()
 @click.argument("title")
-@click.option("--goal", default="", metavar="TEXT", help="What it is for.")
-@click.option("--background", default="", metavar="TEXT", help="What one has to know first.")
+@click.option("--goal", default="", metavar="TEXT", help="The goal.")
+@click.option("--background", default="", metavar="TEXT", help="Background to know first.")
 @as_json
 def new(title: str, goal: str, background: str, *, as_json: bool) -> None:
-    """Begin a piece of work and print its id.
+    """Create a piece of work and print its id.
 
     --json prints it: {id, title, goal, background, completed, pending, key_files, notes, decisions,
     token_usage_by_provider, tapes, created, updated, path}.
@@ -86,14 +86,14 @@ def list_(*, as_json: bool) -> None:
         rows = [_row(one) for one in works]
         say(table([("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED"), *rows], (2, 3, 4)))
     else:
-        warn("no work yet: gong work new TITLE begins one", "gong")
+        warn("no work yet: create one with gong work new TITLE", "gong")
 
 
 @work.command()
 @which
 @as_json
 def show(ref: str, *, as_json: bool) -> None:
-    """Show a piece of work; what is to do has its number.
+    """Show a piece of work; its to-do items are numbered.
 
     --json prints what `new --json` prints.
     """
@@ -103,12 +103,17 @@ def show(ref: str, *, as_json: bool) -> None:
 
 @work.command()
 @which
-@click.option("--todo", multiple=True, metavar="TEXT", help="Something to do.")
-@click.option("--note", multiple=True, metavar="TEXT", help="Something to know.")
-@click.option("--file", "files", multiple=True, metavar="FILE", help="A file that matters.")
-@click.option("--decision", multiple=True, metavar="TEXT", help="What was decided, and why.")
+@click.option("--todo", multiple=True, metavar="TEXT", help="A to-do item.")
+@click.option("--note", multiple=True, metavar="TEXT", help="A note.")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="A key file.")
+@click.option("--decision", multiple=True, metavar="TEXT", help="A decision and its reason.")
 @click.option(
-    "--tape", "tapes", multiple=True, metavar="REF", shell_complete=places, help="A session of it."
+    "--tape",
+    "tapes",
+    multiple=True,
+    metavar="REF",
+    shell_complete=places,
+    help="A session of this work.",
 )
 @at_store
 @as_json
@@ -123,10 +128,10 @@ def add(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Add something to do, to know, a file, a decision or a session; each may be given often."""
+    """Add to-do items, notes, files, decisions or sessions; each option may be repeated."""
     given = (*todo, *note, *files, *decision)
     if not (given or tapes) or not all(map(str.strip, given)):
-        raise UsageError("say what to add: --todo, --note, --file, --decision or --tape")
+        raise UsageError("nothing to add: give --todo, --note, --file, --decision or --tape")
     works = _works()
     identity = works.find(ref).id
     more = Additions(todo, note, files, decision, [_tape_id(store, tape) for tape in tapes])
@@ -139,7 +144,7 @@ def add(
 @click.argument("what", metavar="N|TEXT")
 @as_json
 def done(ref: str, what: str, *, as_json: bool) -> None:
-    """Mark something as done: by the number `gong work show` gives it, or by words of it."""
+    """Mark a to-do item as done: by its number in `gong work show`, or by words of it."""
     works = _works()
     changed = works.change(works.find(ref).id, lambda one: finished(one, what), _now())
     document(_fields(changed)) if as_json else say([f"done: {single(changed.completed[-1])}"])
@@ -147,18 +152,22 @@ def done(ref: str, what: str, *, as_json: bool) -> None:
 
 @work.command()
 @which
-@click.option("-o", "--output", metavar="FILE", help="Write it there instead of printing it.")
-@click.option("--force", is_flag=True, help="With -o: replace the file that is there.")
-@click.option("--to", "model", default="", metavar="MODEL", help="Who is to go on with it.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the page to this file instead of printing it."
+)
+@click.option("--force", is_flag=True, help="With -o: replace an existing file.")
+@click.option(
+    "--to", "model", default="", metavar="MODEL", help="The model or person that continues."
+)
 @at_store
 @as_json
 def handoff(
     ref: str, *, output: str | None, force: bool, model: str, store: str | None, as_json: bool
 ) -> None:
-    """Write the page with which anybody, and any model, can go on.
+    """Print a page from which any person or model can continue.
 
-    It gathers from the sessions of the work what was asked, which files changed, and tokens and
-    cost by provider, each along its current branch. What they took is kept with the work.
+    The page collects from the sessions, each along its current branch, what was asked, which files
+    changed, and tokens and cost by provider. The usage is saved with the work.
 
     --json prints the same as fields.
     """
@@ -181,11 +190,11 @@ def handoff(
     elif output is None:
         say(handoffs.page(made).rstrip("\n").split("\n"))
     else:
-        say([f"{output} is written; give it to whoever goes on"])
+        say([f"{output} is written; give it to the model or person that continues"])
 
 
 def _gathered(context: WorkContext, store: str | None) -> Gathered:
-    """Return what the tapes of a piece of work say; warn of those that cannot be read."""
+    """Return the state of a piece of work's tapes; warn of those that cannot be read."""
     told = Gathered()
     settings = config.load(os.environ, {"store": store})
     with open_store(config.store_path(settings, os.environ)) as (library, _):
@@ -199,7 +208,7 @@ def _gathered(context: WorkContext, store: str | None) -> Gathered:
 
 
 def _skip(remark: str) -> None:
-    warn(f"{remark}; `tape verify` says more", "gong")
+    warn(f"{remark}; `tape verify` shows details", "gong")
 
 
 def _tape_id(store: str | None, ref: str) -> str:

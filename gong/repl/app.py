@@ -1,6 +1,6 @@
-"""`gong chat` in a terminal: what is typed goes to the session, its events come back as lines.
+"""`gong chat` in a terminal: input goes to the session, its events come back as lines.
 
-What keys mean is decided here, how things look in `screen`, drawing is the terminal's.
+This module decides what keys mean, `screen` how things look, and `terminal` draws them.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
     from .lines import Line
 
 TWICE_SECONDS = 2.0
-"""A second Ctrl+C leaves within this time."""
+"""A second Ctrl+C within this time quits."""
 INTERRUPTED = 130
 _ERRORS = (GongError, TapeError, OSError)
-"""What is told in a line, and the conversation goes on."""
+"""Errors that are shown as a line and do not end the session."""
 
 
 async def chat(host: Host, *, clock: Callable[[], float] = monotonic) -> int:
-    """Talk in the terminal until the person leaves; return the exit code.
+    """Run the terminal session until the user quits; return the exit code.
 
-    Standard input must be a terminal. The host stays open.
+    Standard input must be a terminal. The host is not closed.
     """
-    with patch_stdout():  # what others write lands above the prompt
+    with patch_stdout():  # output of other code is printed above the prompt
         return await _Conversation(host, clock).hold()
 
 
 class _Conversation:
-    """One conversation: its keys, its commands, and the run that answers."""
+    """One conversation: its keys, its commands, and the current run."""
 
     def __init__(self, host: Host, clock: Callable[[], float]) -> None:
         self.host, self.session, self.clock = host, host.session, clock
@@ -58,26 +58,26 @@ class _Conversation:
         self.terminal = Terminal(self._live, self._status, self._enter, self._keys())
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
-        """When the present run began; None while nothing runs."""
+        """When the current run began; None while nothing runs."""
         self.over = False
-        """Whether the present run takes no more words, because it ends or is being stopped."""
+        """Whether the current run takes no more input, because it ends or is being stopped."""
         self.stopping = False
-        """Whether the present run is to stop, however early that was asked."""
+        """Whether a stop of the current run was requested, even before it started."""
         self.compacting = False
-        """Whether it is a compaction or a handoff."""
+        """Whether the current run is a compaction or a handoff."""
         self.compacted = False
-        """Whether that has set its anchor."""
+        """Whether that compaction or handoff has set its anchor."""
         self.held: list[str] = []
-        """What was entered then: the next prompt."""
+        """Input entered while `over`; it becomes the next prompt."""
         self.used = Use()
         self.interrupted = self.armed = -TWICE_SECONDS
-        """When Ctrl+C was the last key; and the same as it was before the present key."""
+        """When Ctrl+C was the last key; and its value before the current key."""
         self.terminal.before_each_key(self._disarm)
         self.spoken = False
         self.exit_code = 0
 
     async def hold(self) -> int:
-        """Serve the terminal until the person leaves; return the exit code."""
+        """Serve the terminal until the user quits; return the exit code."""
         self._greet()
         self.terminal.flush()
         self.used = use(self.session)
@@ -115,20 +115,20 @@ class _Conversation:
         return self.terminal.draft.document.text_before_cursor.endswith("\\")
 
     def _break_line(self) -> None:
-        """Begin a new line in place of the backslash before Enter."""
+        """Replace the backslash before Enter by a new line."""
         draft = self.terminal.draft
         draft.delete_before_cursor()
         draft.insert_text("\n")
 
     def _disarm(self) -> None:
-        """Forget at each key that the last one was Ctrl+C; its own meaning is done afterwards."""
+        """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
         self.armed, self.interrupted = self.interrupted, -TWICE_SECONDS
 
     def _busy(self) -> bool:
         return self.begun is not None
 
     def _enter(self, text: str) -> None:
-        """Take what was entered: a command, steering while the agent works, or a prompt."""
+        """Handle input: a command, steering while the agent works, or a prompt."""
         if not text.strip():
             return
         if commands.is_command(text):
@@ -139,7 +139,7 @@ class _Conversation:
             self._begin(text)
 
     def _follow_up(self) -> None:
-        """Take the draft as something to do when the agent is done."""
+        """Queue the draft as a follow-up for when the agent is done."""
         draft = self.terminal.draft
         if not self._busy() or commands.is_command(draft.text):
             draft.validate_and_handle()
@@ -148,14 +148,14 @@ class _Conversation:
             draft.reset(append_to_history=True)
 
     def _say(self, text: str, say: Callable[[str], None]) -> None:
-        """Hand words to the present run, or keep them for the next when it takes none."""
+        """Queue words for the current run, or hold them for the next if it takes no input."""
         if self.over:
             self.held.append(text)
         else:
             say(text)
 
     def _watch(self, event: Event) -> None:
-        """Note at once what a run came to: the stream of its events tells it a little later."""
+        """Note the state of a run as soon as its event is sent, before the event is shown."""
         self.used = use_after(self.used, self.session, event)
         match event:
             case AgentStart() | CompactionStart() if self.stopping:
@@ -172,7 +172,7 @@ class _Conversation:
         self.session.abort()
 
     def _interrupt(self) -> None:
-        """Stop what runs, or empty the line; the second time within two seconds, leave."""
+        """Stop the run, or clear the line; the second time within two seconds, quit."""
         now, before = self.clock(), max(self.armed, self.interrupted)
         self.interrupted = now
         if now - before < TWICE_SECONDS:
@@ -183,7 +183,7 @@ class _Conversation:
             self.terminal.draft.reset()
 
     def _end(self) -> None:
-        """Leave because the system says so."""
+        """Quit because of a signal."""
         self.exit_code = INTERRUPTED
         self.terminal.leave()
 
@@ -214,7 +214,7 @@ class _Conversation:
         self.compacted = False
 
     async def _compact(self, work: AsyncGenerator[Event, None], after: Callable[[], str]) -> None:
-        """See a compaction through and say what came of it; one that is stopped leaves no trace."""
+        """Run a compaction to its end and show the result; a stopped one records nothing."""
         if await self._shown(work):
             if self.stopping and not self.compacted:
                 self.terminal.print(self.screen.remark("stopped"))
@@ -234,7 +234,7 @@ class _Conversation:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Be ready again, and take what was entered too late for what is over now."""
+        """Become ready again, and start a run with the input that was held."""
         self.begun, self.compacting = None, False
         self.screen.rest()
         self.used = use(self.session)
@@ -243,7 +243,7 @@ class _Conversation:
             self._begin(held)
 
     async def _shown(self, work: AsyncGenerator[Event, None]) -> bool:
-        """Show events; an error of ours is a line, and the conversation goes on."""
+        """Show events; return False after an error, which is shown as a line."""
         try:
             async with aclosing(work) as stream:
                 async for event in stream:
@@ -268,7 +268,7 @@ class _Conversation:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
             current = recorder.tape.refs().current == recorder.branch
             how = "-c" if current else f"--session {where}"
-            self.terminal.print([remark(f"tape {where} · go on with: gong chat {how}")])
+            self.terminal.print([remark(f"session {where} · continue with: gong chat {how}")])
 
     def _live(self) -> list[Line]:
         columns = self.terminal.columns
@@ -281,7 +281,7 @@ class _Conversation:
         recorder = self.session.recorder
         return bottom(
             commands.model_name(self.host),
-            recorder.branch if recorder else "new tape",
+            recorder.branch if recorder else "new session",
             self.used,
             [*self._state()],
             len(self._waiting()),
@@ -291,7 +291,7 @@ class _Conversation:
     def _state(self) -> Iterator[str]:
         again = self.clock() - self.interrupted < TWICE_SECONDS
         if again:
-            yield "Ctrl+C again leaves"
+            yield "Ctrl+C again quits"
         if self.begun is not None:
             yield f"working {seconds(self.clock() - self.begun)}"
             if self.screen.doing:

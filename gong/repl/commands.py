@@ -1,6 +1,6 @@
-"""Slash commands: one table of what each is called, does, and whether it may interrupt work.
+"""Slash commands: one table of names, functions, and whether each may run while the agent works.
 
-A line that looks like a command never reaches the model, also when there is no such command.
+A line that looks like a command is never sent to the model, even if there is no such command.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _COMMAND = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DO
 _FLAGS = {"-m": "/model", "--leave": "/undo --leave"}
 
 KEYS = (
-    ("Enter", "send; while the agent works: steer it at its next step"),
-    ("Alt+Enter", "say it when the agent has nothing left to do"),
-    ("Ctrl+J", "new line; so does \\ and Enter"),
-    ("Esc, Ctrl+C", "stop the agent; what you were writing stays"),
-    ("Ctrl+C twice", "leave; once, with nothing going on: empty the line"),
-    ("Ctrl+D", "leave, on an empty line"),
-    ("Ctrl+Z", "put gong aside; fg in the shell goes on"),
+    ("Enter", "send; while the agent works: steer it before its next step"),
+    ("Alt+Enter", "queue a follow-up for when the agent is done"),
+    ("Ctrl+J", "new line; also \\ and Enter"),
+    ("Esc, Ctrl+C", "stop the agent; your draft is kept"),
+    ("Ctrl+C twice", "quit; once, while idle: clear the line"),
+    ("Ctrl+D", "quit, on an empty line"),
+    ("Ctrl+Z", "suspend gong; fg in the shell resumes it"),
 )
-"""What keys do, as /help shows it."""
+"""Keys and what they do, for /help."""
 
 
 class Reply(NamedTuple):
-    """What a command answers; the conversation ends with one that leaves."""
+    """The result of a command; `leaves` ends the conversation."""
 
     text: str = ""
     failed: bool = False
     leaves: bool = False
     work: AsyncGenerator[Event, None] | None = None
-    """What is to be done before the next prompt; words that come in meanwhile wait."""
+    """Work to run before the next prompt; input that arrives meanwhile is queued."""
     after: Callable[[], str] = lambda: ""
-    """Says what came of that work."""
+    """Returns the text to show after that work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +58,27 @@ class Command:
 
     name: str
     argument: str
-    """How its argument is written; empty for none."""
+    """The argument as /help shows it; empty for none."""
     about: str
     busy: bool
-    """Whether it may be used while the agent works."""
+    """Whether the command may run while the agent works."""
     run: Callable[[Host, str], Reply]
 
 
 def is_command(text: str) -> bool:
-    """Tell whether a line is meant for us: `/x`, but not a path such as /etc/hosts."""
+    """Return whether a line is a command: `/x`, but not a path such as /etc/hosts."""
     return _COMMAND.match(text) is not None
 
 
 def answer(text: str, host: Host, *, busy: bool, who: str = "the agent") -> Reply:
-    """Run the command a line names; what goes wrong is a reply too. `who` is what is busy."""
+    """Run the command on a line; an error is a reply too. `who` names what is busy."""
     found = _COMMAND.match(text)
-    assert found is not None, "only commands are answered here"
+    assert found is not None, "the line is a command"
     command = COMMANDS.get(found["name"])
     if command is None:
         return Reply(_unknown(found["name"]), failed=True)
     if busy and not command.busy:
-        return Reply(f"/{command.name} waits for {who}: stop it with Esc first", failed=True)
+        return Reply(f"/{command.name} has to wait for {who}: stop it with Esc first", failed=True)
     if found["argument"] and not command.argument:
         return Reply(f"/{command.name} takes no argument", failed=True)
     try:
@@ -88,7 +88,7 @@ def answer(text: str, host: Host, *, busy: bool, who: str = "the agent") -> Repl
 
 
 def _in_chat(text: str) -> str:
-    """Return an error with what to type here instead of flags of the command line."""
+    """Return the text of an error, with slash commands in place of command-line flags."""
     for flag, command in _FLAGS.items():
         text = re.sub(rf"(?<!\S){flag}\b", command, text)
     return text
@@ -96,8 +96,8 @@ def _in_chat(text: str) -> str:
 
 def _unknown(name: str) -> str:
     near = get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
-    return f"unknown command /{name}: {hint} (begin with a blank to send it to the model)"
+    hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
+    return f"unknown command /{name}: {hint} (start with a space to send it to the model)"
 
 
 def _help(_host: Host, _argument: str) -> Reply:
@@ -115,18 +115,18 @@ def _fork(host: Host, name: str) -> Reply:
     recorder = host.session.recorder
     old = recorder.branch if recorder else ""
     branch = host.session.fork(name or None)
-    return Reply(f"this is branch {branch} now; {old} stays as it is")
+    return Reply(f"Switched to new branch {branch}; {old} is unchanged")
 
 
 def _model(host: Host, name: str) -> Reply:
     if name:
         host.session.use_model(host.models.choose(name))
-        return Reply(f"{model_name(host)} answers from the next prompt on")
-    return Reply(f"{model_name(host)} answers; /model NAME takes another")
+        return Reply(f"current model: {model_name(host)}, from the next prompt on")
+    return Reply(f"current model: {model_name(host)}; switch with /model NAME")
 
 
 def model_name(host: Host) -> str:
-    """Return provider/model of who answers the next prompt."""
+    """Return provider/model of the current model."""
     model = host.session.setup.model
     return f"{model.provider}/{model.id}"
 
@@ -137,15 +137,17 @@ def _compact(host: Host, focus: str) -> Reply:
 
 def _undo(host: Host, leave: str) -> Reply:
     if leave not in {"", "--leave"}:
-        return Reply("/undo takes no words but --leave", failed=True)
+        return Reply("/undo takes no argument except --leave", failed=True)
     anchor = host.session.undo(leave=bool(leave))
-    return Reply(f"the {anchor.kind} is taken back: the next prompt has what it covered")
+    return Reply(
+        f"{anchor.kind.capitalize()} undone: the next request contains the messages that it covered"
+    )
 
 
 def _context(host: Host, _argument: str) -> Reply:
     session = host.session
     if session.recorder is None:
-        return Reply("nothing was said yet")
+        return Reply("the session is empty")
     parts = session.parts()
     made = next_call(parts)
     used = meter(made.request, made.view, window=parts.model.window, size=measured(made))
@@ -155,7 +157,7 @@ def _context(host: Host, _argument: str) -> Reply:
 def _cost(host: Host, _argument: str) -> Reply:
     recorder = host.session.recorder
     if recorder is None:
-        return Reply("nothing was said yet")
+        return Reply("the session is empty")
     entries = (entry for run in recorder.tape.runs(recorder.head()) for entry in run)
     return Reply("\n".join(usage_lines(spent(entries))))
 
@@ -163,7 +165,7 @@ def _cost(host: Host, _argument: str) -> Reply:
 def _handoff(host: Host, name: str) -> Reply:
     recorder = host.session.recorder
     if recorder is None:
-        return Reply("nothing was said yet, so there is nothing to hand over", failed=True)
+        return Reply("the session is empty: there is nothing to hand over", failed=True)
     to = host.models.names.full(name) if name else model_name(host)
     cwd = host.session.setup.env.working_directory
     return Reply(
@@ -179,17 +181,25 @@ def _quit(_host: Host, _argument: str) -> Reply:
 COMMANDS = {
     command.name: command
     for command in (
-        Command("help", "", "this list", busy=True, run=_help),
-        Command("model", "[NAME]", "who answers; NAME is provider/model", busy=True, run=_model),
-        Command("context", "", "who uses the model's window", busy=True, run=_context),
-        Command("cost", "", "tokens and money of this branch", busy=True, run=_cost),
+        Command("help", "", "show this list", busy=True, run=_help),
         Command(
-            "compact", "[FOCUS]", "a summary in place of older messages", busy=False, run=_compact
+            "model",
+            "[NAME]",
+            "show or switch the model; NAME is provider/model",
+            busy=True,
+            run=_model,
         ),
-        Command("undo", "[--leave]", "take the newest compaction back", busy=False, run=_undo),
-        Command("handoff", "[MODEL]", "hand over: an anchor and a page", busy=False, run=_handoff),
-        Command("fork", "[NAME]", "go on in a new branch that begins here", busy=False, run=_fork),
+        Command("context", "", "show context usage", busy=True, run=_context),
+        Command("cost", "", "show tokens and cost of this branch", busy=True, run=_cost),
+        Command(
+            "compact", "[FOCUS]", "replace older messages by a summary", busy=False, run=_compact
+        ),
+        Command("undo", "[--leave]", "undo the newest compaction", busy=False, run=_undo),
+        Command(
+            "handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False, run=_handoff
+        ),
+        Command("fork", "[NAME]", "switch to a new branch that starts here", busy=False, run=_fork),
         Command("quit", "", "leave", busy=True, run=_quit),
     )
 }
-"""Every command by its name, in the order of /help: to look, to make room, to part, to leave."""
+"""Every command by its name, in the order of /help."""

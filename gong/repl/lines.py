@@ -1,6 +1,6 @@
-"""Text → lines that fit a screen: words of a model, output of tools, remarks; pure.
+"""Text → lines that fit a screen: model text, tool output, remarks; pure.
 
-No line holds a control character, whoever wrote it.
+No line contains a control character, whatever its source.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _NOTICE = re.compile(
     r"|limit reached(?!, \d+ more ))\b[^\n]*\]"
     r"(?P<ending>(?:\n\n[^\n]+)?)\s*\Z"
 )
-"""What a tool says of output it left out, behind the rest; a failure says behind it why."""
+"""A tool's notice of omitted output, after the output; an error text may follow it."""
 _NOTICE_CHARS = 4_000
-"""Where it stands: in the last so many characters."""
+"""Number of characters at the end in which the notice is searched."""
 
 
 class Line(NamedTuple):
-    """One line without its end; `style` is you, thinking, call, result, note, error or empty."""
+    """One line without newline; `style` is you, thinking, call, result, note, error or empty."""
 
     text: str
     style: str = ""
 
 
 def clipped(text: str, columns: int) -> str:
-    """Return one line's beginning in at most so many columns, blanks kept, `…` where it was cut."""
+    """Return a line cut to at most `columns`, spaces kept, with `…` if it was cut."""
     if width(text) <= columns:
         return text
     return f"{next(_folded(text, max(columns - 1, 1)))}…"
 
 
 def last_rows(text: str, columns: int, most: int) -> list[str]:
-    """Return the last rows a line takes on a screen of so many columns.
+    """Return the last rows of a line on a screen of `columns`.
 
-    A long beginning is left out in big steps, so that rows stand still while the line grows.
+    A long beginning is dropped in big steps, so that the rows do not move while the line grows.
     """
     step = columns * most * 2
     start = max(len(text) - step, 0) // step * step
@@ -64,40 +64,40 @@ def _folded(text: str, columns: int) -> Iterator[str]:
 
 
 def shown(text: str) -> str:
-    """Return text as it may stand on a screen."""
+    """Return text that is safe to show on a screen."""
     return visible(text.removesuffix("\r")).expandtabs(4)
 
 
 def output_lines(text: str) -> list[str]:
-    """Return a tool's output as lines: colours and the like go, other controls are shown."""
+    """Return a tool's output as lines: escape sequences are removed, other controls shown."""
     return shown(_SEQUENCES.sub("", text).replace("\r\n", "\n")).strip("\n").split("\n")
 
 
 def seconds(duration: float) -> str:
-    """Return a duration for people."""
+    """Return a duration as text, such as "1 min 5 s"."""
     minutes, rest = divmod(int(duration), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun."""
+    """Return a number with its noun in singular or plural."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 class _Output(NamedTuple):
-    """What is there of a tool's output, and how many lines of it are not."""
+    """The shown lines of a tool's output, and the number of omitted ones."""
 
     lines: list[str]
     before: int = 0
     after: int = 0
     whole: bool = True
-    """Whether these numbers are all; else more was left out, and nobody counted."""
+    """Whether the numbers are exact; if not, more lines were omitted."""
 
 
 def result_lines(text: str, columns: int, *, is_error: bool) -> list[Line]:
-    """Return a result in a few lines, with the number of those that are not shown.
+    """Return a result in a few lines, with the number of lines not shown.
 
-    Its beginning; of a failure, and where a tool gave only its end, the end.
+    Shows the beginning; for a failure, and if the tool gave only the end, the end.
     """
     output = _output(text)
     lines, at_end = output.lines, is_error or output.before > 0
@@ -113,7 +113,7 @@ def result_lines(text: str, columns: int, *, is_error: bool) -> list[Line]:
 
 
 def _output(text: str) -> _Output:
-    """Return the lines of a result without the tool's notice, which is counted instead."""
+    """Return the lines of a result without the tool's notice, whose numbers are counted."""
     notice = _NOTICE.search(text, max(len(text) - _NOTICE_CHARS, 0))
     if notice is None:
         return _Output(output_lines(text))
@@ -131,12 +131,12 @@ def _output(text: str) -> _Output:
 
 
 def remark(text: str, style: str = "note") -> Line:
-    """Return words of ours on one line, whole: the terminal wraps them."""
+    """Return a message of gong as one line; the terminal wraps it."""
     return Line(" ".join(visible(text).split()), style)
 
 
 def queued_lines(words: tuple[str, ...], columns: int) -> list[Line]:
-    """Return what waits to be put before the model, at most a few lines of it."""
+    """Return the queued input as lines, at most a few."""
     shown = [Line(fitted(f"queued: {text}", columns), "note") for text in words[:QUEUE_ROWS]]
     rest = len(words) - QUEUE_ROWS
     return [*shown, Line(f"… {rest} more queued", "note")] if rest > 0 else shown

@@ -1,6 +1,6 @@
-"""Events → lines for the scrollback, and the few that still change: what a run looks like, pure.
+"""Events → lines for the scrollback, and the few lines that still change; pure.
 
-A line given out is finished and never changes again; what is not finished yet stands in `live`.
+A returned line is finished and never changes; `live` returns the unfinished ones.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     )
 
 TAIL_ROWS = 6
-"""Rows of an unfinished line that are shown: a paragraph may be one line."""
+"""Rows shown of an unfinished line, which may be a whole paragraph."""
 OUTPUT_ROWS = 3
-"""Rows of a running tool's output that are shown."""
+"""Rows shown of a running tool's output."""
 _OUTPUT_CHARS = 4_000
 _EXPECTED_STOPS = {"stop", "tool_calls"}
 
 
 def title(call: ToolCall) -> str:
-    """Return a call in a few words: what it runs, or what it works on."""
+    """Return a short text for a call: its command, path, or arguments."""
     if call.args_text is not None:
         return f"{call.name} {call.args_text}"
     arguments = msgspec.json.decode(call.args) if call.args else {}
@@ -62,28 +62,33 @@ def title(call: ToolCall) -> str:
 
 
 def compacted(event: events.CompactionEnd) -> str:
-    """Return what a compaction came to, in one line."""
+    """Return the result of a compaction or handoff in one line."""
     by = event.by or "rules"
+    head = "Compacted" if event.kind == "compaction" else f"{event.kind.capitalize()}: compacted"
     return (
-        f"{event.kind}: {_entries(event.covered)} a summary by {by} now; "
-        f"about {event.before:,} → {event.after:,} tokens"
+        f"{head} {_entries(event.covered)} "
+        f"({event.before:,} → {event.after:,} tokens, summary by {by})"
     )
 
 
 def _entries(count: int) -> str:
-    return f"{counted(count, 'entry', 'entries')} {'is' if count == 1 else 'are'}"
+    return counted(count, "entry", "entries")
 
 
 def _mended(event: events.Repaired) -> str:
-    """Return what a repair did, in one line; what it did not do is not told."""
-    made = [f"{counted(event.injected, 'result')} made up"] if event.injected else []
+    """Return what a repair did, in one line; counts of zero are left out."""
+    made = (
+        [f"{counted(event.injected, 'interrupted tool call')} got a placeholder result"]
+        if event.injected
+        else []
+    )
     left = [f"{counted(event.dropped, 'entry', 'entries')} left out"] if event.dropped else []
     counts = ", ".join([*made, *left])
-    return f"history was mended{f' ({counts})' if counts else ''}: {event.why}"
+    return f"History repaired{f': {counts}' if counts else ''} ({event.why})"
 
 
 class Screen:
-    """What has been shown of a conversation, and what is being said or run right now."""
+    """The state of the display: the unfinished block of the answer, and the running tools."""
 
     def __init__(self) -> None:
         self._block: tuple[str, int] | None = None
@@ -96,33 +101,33 @@ class Screen:
 
     @property
     def doing(self) -> str:
-        """What is going on, in a word or two; empty while the model is awaited."""
+        """The current activity in a word or two; empty while waiting for the model."""
         return ", ".join(dict.fromkeys(self._running.values())) or self._saying
 
     def prompt(self, text: str) -> list[Line]:
-        """Return what a person said."""
+        """Return the lines of a user's prompt."""
         first, *rest = shown(text).split("\n")
         lines = [Line(f"> {first}", "you"), *(Line(INDENT + line, "you") for line in rest)]
         return self._spaced("you", lines)
 
     def reply(self, text: str, *, failed: bool) -> list[Line]:
-        """Return what a command answered."""
+        """Return the lines of a command's reply."""
         style = "error" if failed else "note"
         return self._spaced("reply", [Line(line, style) for line in shown(text).split("\n")])
 
     def rest(self) -> None:
-        """Forget what was going on: nothing is any more."""
+        """Clear the current activity."""
         self._titles.clear()
         self._running.clear()
         self._output = self._saying = ""
 
     def remark(self, text: str, style: str = "note") -> list[Line]:
-        """Return words of ours right under what stands above."""
+        """Return a message of gong, without an empty line before it."""
         self._above = "remark"
         return [remark(text, style)]
 
     def show(self, event: events.Event, columns: int) -> list[Line]:  # noqa: C901, PLR0911 (a case each)
-        """Take an event; return the lines it finished, fit for so many columns."""
+        """Process an event; return the lines it finished, for a screen of `columns`."""
         match event:
             case events.MessageUpdate():
                 return self._more(event)
@@ -142,7 +147,7 @@ class Screen:
                 self._saying = ""
                 return []
             case events.CompactionStart():
-                self._saying = "summing up"
+                self._saying = "summarising"
                 return []
             case events.AgentStart() | events.TurnStart() | events.TurnEnd():
                 return []
@@ -151,11 +156,11 @@ class Screen:
                 return [*self._finished_block(), *self._spaced("you", [steered])]
             case _:
                 if not isinstance(event, events.Warn):
-                    self._saying = ""  # a warning may come amid a summary, which goes on
+                    self._saying = ""  # a warning may arrive during a summary, which continues
                 return [*self._finished_block(), *self._told(event)]
 
     def live(self, columns: int) -> list[Line]:
-        """Return what is not finished yet: the line being said, or the tools that run."""
+        """Return the unfinished lines: of the answer, or of the running tools."""
         if self._running:
             titles = [self._heading(call, columns) for call in self._running]
             rows = output_lines(self._output)[-OUTPUT_ROWS:] if self._output else []
@@ -166,7 +171,7 @@ class Screen:
         return [Line(row, self._style()) for row in rows]
 
     def _more(self, event: events.MessageUpdate) -> list[Line]:
-        """Take more of a block; return the lines it finished, and those of the one before."""
+        """Add text to a block; return the lines it finished, and the rest of the block before."""
         before = []
         if (event.kind, event.block) != self._block:
             before = self._finished_block()
@@ -195,7 +200,7 @@ class Screen:
         return "thinking" if self._block is not None and self._block[0] == "thinking" else ""
 
     def _spaced(self, kind: str, lines: list[Line]) -> list[Line]:
-        """Return the lines with an empty one before them where something else stands above."""
+        """Return the lines, with an empty line first if another kind of line is above."""
         if not lines or self._above == kind:
             return lines
         self._above = kind
@@ -228,22 +233,22 @@ class Screen:
         return [*lines, *self.remark("stopped")] if event.stop_reason == "aborted" else lines
 
     def _told(self, event: _Told) -> list[Line]:
-        """Return the one line of an event that is only told."""
+        """Return the line of an event that is shown as one remark."""
         match event:
             case events.Repaired():
                 said = _mended(event)
             case events.CompactionEnd():
-                said = f"{compacted(event)} · /undo takes it back"
+                said = f"{compacted(event)} · /undo reverts this"
             case events.ResultsPutAside():
-                said = "older tool results are put aside: the window is filling up"
+                said = "older tool results become placeholders: the context window is filling up"
             case events.Named():
-                said = f"this session is called {event.title!r} now"
+                said = f"session title: {event.title!r}"
             case events.CostLimit():
                 spent = f"{money(event.spent)} of {money(event.limit)}"
-                said = f"stopped at the limit of money: {spent} spent"
+                said = f"stopped at the max cost: {spent} spent"
             case events.TurnLimit():
                 calls = counted(event.turns, "model call")
-                said = f"stopped at the limit of {calls}; say more to go on"
+                said = f"stopped at the limit of {calls}; send a prompt to continue"
             case events.Warn():
                 said = event.message
             case events.Failure():

@@ -1,6 +1,6 @@
-"""The bottom line: model · branch · share of the window · money · what goes on · what waits.
+"""The status line: model · branch · context usage · cost · activity · queue.
 
-What a session uses is read when an answer ended, never while keys are typed.
+Usage is read after each answer, never while keys are typed.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ _GAP = " · "
 
 
 class Use(NamedTuple):
-    """What a session uses."""
+    """The usage of a session."""
 
     tokens: int = 0
-    """Of the next call; 0 while nothing was said."""
+    """Tokens of the next call; 0 if the session is empty."""
     window: int | None = None
     cost: str = ""
-    """Money of this session; empty while none is known to have been spent."""
+    """Cost of this session as text; empty while it is zero or unknown."""
 
     def words(self) -> list[str]:
-        """Return what is known, for people."""
+        """Return the known values as texts."""
         known = [f"{round(100 * self.tokens / self.window)} %"] if self.window else []
         return [*known, self.cost] if self.cost else known
 
 
 def use(session: Session) -> Use:
-    """Return what the next call takes of the window, and what was spent: reads the whole view."""
+    """Return tokens of the next call and cost so far; reads the whole view."""
     window = session.setup.model.window
     if session.recorder is None or not window:
         return Use(cost=_money(session))
     try:
         tokens = measured(next_call(session.parts())).tokens
     except (GongError, TapeError, OSError):
-        return Use(cost=_money(session))  # the next prompt says what is wrong
+        return Use(cost=_money(session))  # the next prompt reports the error
     return Use(tokens, window, _money(session))
 
 
 def use_after(before: Use, session: Session, event: Event) -> Use:
-    """Return the same after an event of a run: by the provider's count, and what tools added."""
+    """Return the usage after an event: the provider's count plus the size of tool results."""
     match event:
         case MessageEnd(usage=usage):
             window = session.setup.model.window
@@ -80,7 +80,7 @@ def bottom(
     waiting: int,
     columns: int,
 ) -> str:
-    """Return the line; where it is too long, money gives way first, then percent and model."""
+    """Return the line; if it is too long, drop the cost first, then percent, then the model."""
     queue = [f"queue {waiting}"] if waiting else []
     known = used.words()
     while True:

@@ -1,6 +1,6 @@
-"""The terminal: the prompt, the live region above it, the scrollback above that. It only draws.
+"""The terminal: the prompt, the live region above it, the scrollback above that; only draws.
 
-A finished line stands in the live region until it is in the scrollback, so none flickers.
+A finished line stays in the live region until it is in the scrollback, so that none flickers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _STYLE = Style.from_dict(
     }
 )
 _FRAME_SECONDS = 0.03
-_KEY_SECONDS = 0.1  # how long Esc alone may be the beginning of another key
-_LIVE_SHARE = 2  # the live region takes at most one row in so many
+_KEY_SECONDS = 0.1  # seconds to wait after Esc, which may start another key's sequence
+_LIVE_SHARE = 2  # the live region takes at most 1/N of the rows
 
 
 class Terminal:
-    """One prompt that stays for the whole conversation."""
+    """One prompt that is used for the whole conversation."""
 
     def __init__(
         self,
@@ -68,35 +68,35 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        """How wide it is now."""
+        """The current width in columns."""
         return self._app.output.get_size().columns
 
     @property
     def draft(self) -> Buffer:
-        """What is being written."""
+        """The text in the prompt."""
         return self._prompt.default_buffer
 
     async def read(self) -> None:
-        """Hand over what is entered until `leave`; raises EOFError when the input ends."""
+        """Pass on each entered text until `leave`; raises EOFError when the input ends."""
         await self._prompt.prompt_async()
 
     def before_each_key(self, note: Callable[[], None]) -> None:
-        """Have `note` called before a key does what it means."""
+        """Call `note` before the action of each key."""
         self._app.key_processor.before_key_press += lambda _: note()
 
     def leave(self) -> None:
         """End `read`."""
-        app = get_app()  # on a terminal without cursor movement the prompt has another one
+        app = get_app()  # a terminal without cursor movement uses another output
         if app.is_running and not app.is_done:
             app.exit()
 
     def print(self, lines: list[Line]) -> None:
-        """Put finished lines into the scrollback with the next frame."""
+        """Print finished lines into the scrollback with the next frame."""
         self._finished += lines
         self._changed.set()
 
     async def draw(self) -> None:
-        """Draw what changed, for ever."""
+        """Redraw changes until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -110,7 +110,7 @@ class Terminal:
     def _scroll(self) -> None:
         """Move the finished lines from the live region into the scrollback.
 
-        This is `run_in_terminal` without its moment of line mode, in which Enter means Ctrl+J.
+        Like `run_in_terminal`, without its short switch to line mode, in which Enter means Ctrl+J.
         """
         app = get_app()
         if not app.is_running or app.is_done:
@@ -121,7 +121,7 @@ class Terminal:
         app.invalidate()
 
     def flush(self) -> None:
-        """Write the finished lines where the cursor is: no prompt may stand there."""
+        """Write the finished lines at the cursor; no prompt may be drawn there."""
         lines, self._finished = self._finished, []
         text = _drawn(lines)
         print_formatted_text(self._app.output, text, _STYLE)
@@ -134,12 +134,12 @@ class Terminal:
 
 
 def _drawn(lines: list[Line]) -> StyleAndTextTuples:
-    """Return lines as they are drawn: whoever wrote them, the terminal obeys none."""
+    """Return styled lines to draw; escape sequences in them have no effect."""
     return [(f"class:{line.style}", f"{visible(line.text)}\n") for line in lines]
 
 
 def _acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
-    """Return what the prompt does on Enter: the text is handed over and its line emptied."""
+    """Return the prompt's handler of Enter: pass the text on and clear the line."""
 
     def take(buffer: Buffer) -> bool:
         accept(buffer.text)

@@ -26,7 +26,7 @@ def test_a_file_that_is_named_and_not_there_is_not_ok(place):
     checks = place.json("gong", "doctor", "--json", GONG_CONFIG_DIR=nowhere)
     (settings,) = (one for one in checks if one["name"] == "settings")
     assert settings["state"] == "note"
-    assert settings["about"].startswith(f"GONG_CONFIG_DIR names {nowhere}, where no config.toml is")
+    assert settings["about"].startswith(f"GONG_CONFIG_DIR is {nowhere}, which has no config.toml")
 
 
 def test_a_history_is_judged_by_the_rules_of_every_api(place):

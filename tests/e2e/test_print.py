@@ -10,7 +10,7 @@ import pytest
 
 from tests.tape import reader
 
-OFFLINE = "gong: no model is set up, so offline/rules answers"
+OFFLINE = "gong: no model is configured, so offline/rules is used"
 
 
 def call(name, **args):
@@ -156,7 +156,7 @@ def test_two_chats_on_one_tape_each_get_a_branch_and_lose_nothing(place):
     process = place.start("gong", "chat", "-c", "-p", "slowly", "-m", slow)
     wait_for(mark.exists)
     done = place.run("gong", "chat", "-c", "-p", "meanwhile", "-m", model)
-    assert "goes on in a branch of its own, main.2" in done.stderr
+    assert "continues on its own branch, main.2" in done.stderr
     go.touch()
     assert process.wait(30) == 0
     process.communicate()
@@ -209,9 +209,9 @@ BAD = {
     "an unknown tool": (["-p", "x", "--tools", "fly"], 2, "fly"),
     "an unknown tape": (["-p", "x", "--session", "deadbeef"], 3, "deadbeef"),
     "a REF that is none": (["-p", "x", "--session", "a@b@c"], 2, "a@b@c"),
-    "nothing to continue": (["-p", "x", "-c"], 3, "no session of this folder"),
+    "nothing to continue": (["-p", "x", "-c"], 3, "no session in this folder"),
     "a fork of nothing": (["-p", "x", "--fork", "~1"], 3, ""),
-    "two ways to go on": (["-p", "x", "-c", "--session", "abcd"], 2, "exclude each other"),
+    "two ways to go on": (["-p", "x", "-c", "--session", "abcd"], 2, "cannot be combined"),
     "a limit of no turns": (["-p", "x", "--max-turns", "0"], 2, "max-turns"),
 }
 
@@ -245,7 +245,7 @@ def test_a_folder_that_vanished_is_one_line(place):
     script = f"cd {gone}; rmdir {gone}; exec gong chat -p x </dev/null"
     done = subprocess.run(["sh", "-c", script], env=place.env, capture_output=True, check=False)
     assert done.returncode == 1
-    assert b"this folder is gone" in done.stderr
+    assert b"this folder no longer exists" in done.stderr
     assert done.stderr.count(b"\n") == 1
 
 

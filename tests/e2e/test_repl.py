@@ -91,7 +91,7 @@ def test_a_conversation_with_tools(chat):
     ) in shown
     now.say("/quit")
     assert now.wait_for_end() == 0
-    assert "go on with: gong chat -c" in now.text()
+    assert "continue with: gong chat -c" in now.text()
 
 
 @pytest.mark.parametrize("key", [CTRL_J, "\\" + ENTER], ids=["ctrl-j", "backslash"])
@@ -126,7 +126,7 @@ def test_ctrl_c_stops_a_command_and_the_prompt_is_back(chat):
     now.wait_for("· bash", on_screen=True)
     now.type(CTRL_C)
     now.wait_for("stopped")
-    now.wait_for("main · Ctrl+C again leaves", on_screen=True)
+    now.wait_for("main · Ctrl+C again quits", on_screen=True)
     now.say("list .")
     now.wait_for("● ls .")
 
@@ -137,7 +137,7 @@ def test_ctrl_c_twice_leaves(chat):
     now.wait_for("· bash", on_screen=True)
     now.type(CTRL_C + CTRL_C)
     assert now.wait_for_end() == 0
-    assert "stopped\ntape " in now.text()
+    assert "stopped\nsession " in now.text()
 
 
 def test_ctrl_c_twice_leaves_with_nothing_going_on(chat):
@@ -145,7 +145,7 @@ def test_ctrl_c_twice_leaves_with_nothing_going_on(chat):
     now.type("half a line")
     now.wait_for("> half a line")
     now.type(CTRL_C)
-    now.wait_for("Ctrl+C again leaves", on_screen=True)
+    now.wait_for("Ctrl+C again quits", on_screen=True)
     now.wait_until_gone("half a line")
     now.type(CTRL_C)
     assert now.wait_for_end() == 0
@@ -202,7 +202,7 @@ def test_ctrl_z_puts_it_aside_and_fg_draws_it_again(folder, environ):
         now.type(CTRL_C)
         now.wait_until_gone("> a draft")
         now.say("/quit")
-        now.wait_for("go on with: gong chat -c\nshell>")
+        now.wait_for("continue with: gong chat -c\nshell>")
         now.type("stty -a\r")
         now.wait_for(" icanon")
 
@@ -210,7 +210,7 @@ def test_ctrl_z_puts_it_aside_and_fg_draws_it_again(folder, environ):
 def test_fork_and_model_and_what_is_no_command(chat):
     now = chat("-m", "offline/rules")
     now.say("/fork")
-    now.wait_for("nothing was said yet, so there is nothing to fork")
+    now.wait_for("the session is empty: there is nothing to fork")
     now.say("/model nobody/knows")
     now.wait_for("unknown model 'nobody/knows'")
     now.wait_for("set one with /model")
@@ -219,7 +219,7 @@ def test_fork_and_model_and_what_is_no_command(chat):
     now.say("list .")
     now.wait_for("main · ready", on_screen=True)
     now.say("/fork other")
-    now.wait_for("this is branch other now; main stays as it is")
+    now.wait_for("Switched to new branch other; main is unchanged")
     now.wait_for("other · ready", on_screen=True)
 
 
@@ -245,7 +245,7 @@ def test_a_narrow_window_and_wide_words(chat, folder):
     now.wait_for("working", on_screen=True)
     now.resize(30, 10)
     now.type(CTRL_C)
-    now.wait_for("main · Ctrl+C again leaves", on_screen=True)
+    now.wait_for("main · Ctrl+C again quits", on_screen=True)
     now.say("list .")
     now.wait_for("● ls .")
 
@@ -267,7 +267,7 @@ def test_a_folder_that_vanished_is_one_line(chat, folder):
     now.say("run pwd")
     now.wait_for("main · ready", on_screen=True)
     now.say("/help")
-    now.wait_for("this list")
+    now.wait_for("show this list")
 
 
 def test_a_closed_window_leaves_no_command_behind(chat, folder):

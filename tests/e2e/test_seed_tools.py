@@ -251,7 +251,7 @@ def test_bash_without_its_folder_or_its_shell(place):
     script = f'cd {gone}; rmdir {gone}; exec {BIN}/gong tool bash \'{{"command": "echo x"}}\''
     done = subprocess.run(["sh", "-c", script], env=place.env, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"this folder is gone" in done.stderr
+    assert b"this folder no longer exists" in done.stderr
 
 
 def rows(count: int, width: int = 0) -> str:

@@ -188,7 +188,7 @@ async def test_a_watcher_that_fails_is_reported_once_and_the_run_goes_on(stage):
     _, warnings, last = run_ends(await seen(session, "go"))
     (warning,) = warnings
     assert warning.message == (
-        "a watcher of events failed: RuntimeError: no screen; it will not be said again"
+        "a watcher of events failed: RuntimeError: no screen; this is reported once"
     )
     assert "in broken" in warning.trace
     assert last.stop_reason == "stop"

@@ -16,7 +16,7 @@ def test_login_status_logout(gong, home):
     """M184: auth login|status|logout; 0600, source and last four characters only."""
     told = gong("auth", "login", "anthropic", stdin=f"{KEY}\n")
     file = home / ".config/gong/credentials.json"
-    assert told.stdout == f"the key for anthropic is kept in {file}\n"
+    assert told.stdout == f"the key for anthropic is saved in {file}\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     status = gong("auth", "status")
     assert status.stdout.split("\n")[1].split() == ["anthropic", "…1234", "credentials.json"]
@@ -33,7 +33,7 @@ def test_a_variable_goes_before_a_kept_key_and_login_says_so(gong):
     """M184: env overrides."""
     env = {"OPENAI_API_KEY": "sk-from-the-env-5678"}
     told = gong("auth", "login", "openai", stdin=f"{KEY}\n", **env)
-    assert "OPENAI_API_KEY is set and goes before" in told.stderr
+    assert "OPENAI_API_KEY is set and takes precedence" in told.stderr
     rows = [line.split() for line in gong("auth", "status", **env).stdout.strip().split("\n")[1:]]
     assert ["openai", "…5678", "OPENAI_API_KEY"] in rows
     rows = [line.split() for line in gong("auth", "status").stdout.strip().split("\n")[1:]]
@@ -48,8 +48,8 @@ def test_a_variable_goes_before_a_kept_key_and_login_says_so(gong):
     [
         ("nobody", KEY, 3, "no provider 'nobody'"),
         ("azure", KEY, 2, "not served yet"),
-        ("anthropic", "", 2, "that is no key"),
-        ("anthropic", "two words secret\n", 2, "that is no key"),
+        ("anthropic", "", 2, "not a key"),
+        ("anthropic", "two words secret\n", 2, "not a key"),
     ],
 )
 def test_what_cannot_be_kept_is_one_line(gong, home, name, stdin, code, words):
@@ -65,7 +65,7 @@ def test_a_typed_key_is_not_seen(env):
     child.expect("Key for xAI: ")
     child.sendline(KEY)
     child.expect(pexpect.EOF)
-    assert "the key for xai is kept" in child.before
+    assert "the key for xai is saved" in child.before
     assert "secret" not in child.before
     child.close()
     assert child.exitstatus == 0

@@ -43,7 +43,7 @@ def test_cost_is_told_as_text_and_cut_in_every_way(here, spent):
         "Token Usage:\n  Input:  2,000 tokens\n  Output: 200 tokens\n  Total:  2,200 tokens\n"
         "Estimated Cost: $0.006\n"
     )
-    assert here("cost").stdout.endswith("Estimated Cost: unknown (2 calls did not tell)\n")
+    assert here("cost").stdout.endswith("Estimated Cost: unknown (2 calls of unknown cost)\n")
     for by, rows in (("call", 2), ("turn", 1), ("branch", 1), ("tape", 1), ("provider", 1)):
         told = json.loads(here("cost", known, "--by", by, "--json").stdout)
         assert (told["by"], len(told["rows"])) == (by, rows)
@@ -55,7 +55,7 @@ def test_cost_is_told_as_text_and_cut_in_every_way(here, spent):
     assert {row["key"] for row in every["rows"]} == {known, unknown}
     assert (every["total"]["cost"], every["total"]["unknown_calls"]) == (pytest.approx(0.006), 2)
     table = here("cost", "--all", "--by", "day").stdout.split("\n")
-    assert table[-2].endswith("$0.006+ (2 calls did not tell)")
+    assert table[-2].endswith("$0.006+ (2 calls of unknown cost)")
 
 
 def test_what_cannot_be_told_is_one_line(here, spent, home):

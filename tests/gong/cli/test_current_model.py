@@ -135,7 +135,7 @@ def test_a_last_model_that_cannot_be_asked_is_named_with_the_reason(home, house,
     record_session(home, KEYLESS)
     write_config(home, house, None)
     said = inside(home)(*COMMANDS[command]).stderr
-    assert f"gong: {KEYLESS} answered so far and cannot now: " in said
+    assert f"gong: the session's last model {KEYLESS} is not available: " in said
     assert "ANTHROPIC_API_KEY" in said
 
 

@@ -10,7 +10,7 @@ def test_models_are_listed_with_prices_and_who_wants_a_key(gong):
     assert head.split() == ["MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES"]
     assert sonnet.split()[:5] == ["anthropic/claude-sonnet-5-5", "1", "M", "$2", "$10"]
     assert "openai" not in told
-    assert "Want a key (gong auth login NAME): anthropic" in told
+    assert "Need a key (gong auth login NAME): anthropic" in told
     assert (
         "Ready: anthropic"
         in gong("models", "--provider", "anthropic", ANTHROPIC_API_KEY="k").stdout

@@ -35,7 +35,7 @@ def test_a_piece_of_work_from_its_beginning_to_its_handoff(gong, here, home):
     assert "1. Refresh tokens" in here("work", "show", "login").stdout
 
     said = here("work", "handoff", "oauth", "-o", "handoff.md", "--to", "openai/gpt").stdout
-    assert said == "handoff.md is written; give it to whoever goes on\n"
+    assert said == "handoff.md is written; give it to the model or person that continues\n"
     page = (home / "handoff.md").read_text()
     for line in (
         "People log in",

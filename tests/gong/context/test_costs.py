@@ -124,7 +124,7 @@ def test_the_text_of_cost_is_that_of_the_seed():
     ]
     more = usage_lines(Spend(3, Usage(1, 2, cache_read=5_000, total=5_003), 0.5, 1))
     assert more[3] == "  Cache:  5,000 read tokens"
-    assert more[-1] == "Estimated Cost: $0.500+ (1 call did not tell)"
+    assert more[-1] == "Estimated Cost: $0.500+ (1 call of unknown cost)"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_unknown_price_is_not_zero(tape):
 
 
 def test_a_budget_is_over_once_its_limit_is_reached():
-    """M183: a limit on money, which says when it cannot be watched."""
+    """M183: a limit on the cost, with a warning if it cannot be enforced."""
     first = spend_of(Usage(total=10), usd(0.6), answered=True)
     budget = Budget(1.0, first)
     assert (budget.is_over, budget.warning, cost_text(first)) == (False, None, "$0.600")
@@ -166,7 +166,7 @@ def test_a_budget_is_over_once_its_limit_is_reached():
     unknown = spend_of(Usage(total=10), None, answered=True)
     blind = Budget(1.0, unknown)
     assert not blind.is_over
-    assert "1 call did not tell" in (blind.warning or "")
+    assert "1 call of unknown cost" in (blind.warning or "")
     assert cost_text(unknown) == "unknown"
 
 

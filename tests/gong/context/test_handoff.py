@@ -85,7 +85,7 @@ Go and PostgreSQL
 
     gong chat --session 3f2a9c1b -m openai/gpt
 
-The model gets the conversation itself, fitted to its provider; elsewhere, begin with this page. \
+The model gets the conversation itself, fitted to its provider; elsewhere, start with this page. \
 In full: `tape cat 3f2a9c1b`, `tape cat 11111111`.
 """
 

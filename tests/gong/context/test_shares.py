@@ -44,7 +44,7 @@ def test_each_part_is_told_with_its_turns():
         ("system", "system prompt", None),
         ("document", "AGENTS.md", None),
         ("tools", "1 tool", None),
-        ("summary", "summary of what came before", None),
+        ("summary", "summary of earlier messages", None),
         ("turn", "(the rest of an earlier turn)", None),
         ("turn", "look at the files", f"{2:08x}{'0' * 32}"),
         ("turn", "数一数", f"{9:08x}{'0' * 32}"),

@@ -149,7 +149,7 @@ async def test_a_conversation_from_greeting_to_goodbye(host, talk, folder):
     (folder / "a.txt").write_text("alpha\n")
     here = await host()
     async with talk(here) as now:
-        await now.status("offline/rules · new tape · ready")
+        await now.status("offline/rules · new session · ready")
         now.type("read a.txt\r")
         await now.sees("it begins: alpha")
         await now.status("offline/rules · main · ready")
@@ -162,7 +162,7 @@ async def test_a_conversation_from_greeting_to_goodbye(host, talk, folder):
         "● read a.txt"
         "  alpha"
         "a.txt has 1 line; it begins: alpha"
-        f"tape {tape.id[:8]}:main · go on with: gong chat -c"
+        f"session {tape.id[:8]}:main · continue with: gong chat -c"
     )
 
 
@@ -197,7 +197,7 @@ async def test_ctrl_c_stops_the_run_and_keeps_the_draft(host, talk, clock):
         await now.status("working 1 min 5 s · bash")
         now.type("half a thou" + CTRL_C)
         await now.sees("stopped")
-        await now.status("main · Ctrl+C again leaves")
+        await now.status("main · Ctrl+C again quits")
         assert "Command aborted" in now.window.text()
         assert "> half a thou" in now.window.rows()
         clock.now += 3
@@ -225,7 +225,7 @@ async def test_a_second_ctrl_c_within_two_seconds_leaves(host, talk, clock):
         now.type(CTRL_C)
         assert await asyncio.wait_for(now.task, PATIENCE_SECONDS) == 0
     assert "stopped" in now.window.text()
-    assert "go on with" in now.window.text()
+    assert "continue with" in now.window.text()
 
 
 async def test_ctrl_c_empties_the_line_and_two_seconds_later_does_so_again(host, talk, clock):
@@ -243,11 +243,11 @@ async def test_any_other_key_takes_the_second_ctrl_c_its_meaning(host, talk):
     async with talk(await host()) as now:
         for key in ("x", "\x1b[D"):
             now.type(CTRL_C)
-            await now.status("Ctrl+C again leaves")
+            await now.status("Ctrl+C again quits")
             now.type(key)
-            await now.status("new tape · ready")
+            await now.status("new session · ready")
         now.type(CTRL_C)
-        await now.status("Ctrl+C again leaves")
+        await now.status("Ctrl+C again quits")
         assert not now.task.done()
 
 
@@ -405,11 +405,11 @@ async def test_fork_is_refused_while_the_agent_works(host, talk):
         now.type("run sleep 30\r")
         await now.status("· bash")
         now.type("/fork\r")
-        await now.sees("/fork waits for the agent")
+        await now.sees("/fork has to wait for the agent")
         now.type(ESC)
         await now.status("main · ready")
         now.type("/fork other\r")
-        await now.sees("this is branch other now")
+        await now.sees("Switched to new branch other")
         await now.status("offline/rules · other · ready")
 
 
@@ -446,7 +446,7 @@ async def test_an_error_of_the_store_is_one_line_and_the_prompt_stays(host, talk
         await now.sees("cannot be written: Not a directory")
         await now.status("ready")
         now.type("/help\r")
-        await now.sees("this list")
+        await now.sees("show this list")
 
 
 async def test_a_long_line_is_seen_growing_before_it_ends(host, talk, script):

@@ -30,24 +30,24 @@ def test_anything_else_is_for_the_model(text):
 
 async def test_help_lists_every_command_and_every_key(here):
     assert answer("/help", here, busy=True) == Reply(
-        "/help             * this list\n"
-        "/model [NAME]     * who answers; NAME is provider/model\n"
-        "/context          * who uses the model's window\n"
-        "/cost             * tokens and money of this branch\n"
-        "/compact [FOCUS]    a summary in place of older messages\n"
-        "/undo [--leave]     take the newest compaction back\n"
-        "/handoff [MODEL]    hand over: an anchor and a page\n"
-        "/fork [NAME]        go on in a new branch that begins here\n"
+        "/help             * show this list\n"
+        "/model [NAME]     * show or switch the model; NAME is provider/model\n"
+        "/context          * show context usage\n"
+        "/cost             * show tokens and cost of this branch\n"
+        "/compact [FOCUS]    replace older messages by a summary\n"
+        "/undo [--leave]     undo the newest compaction\n"
+        "/handoff [MODEL]    hand over: set an anchor, print a page\n"
+        "/fork [NAME]        switch to a new branch that starts here\n"
         "/quit             * leave\n"
         "* also while the agent works\n"
         "\n"
-        "Enter               send; while the agent works: steer it at its next step\n"
-        "Alt+Enter           say it when the agent has nothing left to do\n"
-        "Ctrl+J              new line; so does \\ and Enter\n"
-        "Esc, Ctrl+C         stop the agent; what you were writing stays\n"
-        "Ctrl+C twice        leave; once, with nothing going on: empty the line\n"
-        "Ctrl+D              leave, on an empty line\n"
-        "Ctrl+Z              put gong aside; fg in the shell goes on"
+        "Enter               send; while the agent works: steer it before its next step\n"
+        "Alt+Enter           queue a follow-up for when the agent is done\n"
+        "Ctrl+J              new line; also \\ and Enter\n"
+        "Esc, Ctrl+C         stop the agent; your draft is kept\n"
+        "Ctrl+C twice        quit; once, while idle: clear the line\n"
+        "Ctrl+D              quit, on an empty line\n"
+        "Ctrl+Z              suspend gong; fg in the shell resumes it"
     )
 
 
@@ -56,21 +56,21 @@ async def test_help_lists_every_command_and_every_key(here):
     [
         ("/hlep", "did you mean /help?"),
         ("/modle x", "did you mean /model?"),
-        ("/zzzz", "/help lists what there is"),
-        ("/", "/help lists what there is"),
+        ("/zzzz", "/help lists all commands"),
+        ("/", "/help lists all commands"),
     ],
 )
 async def test_an_unknown_command_names_the_nearest_one(here, text, hint):
     name = text.split(maxsplit=1)[0]
     assert answer(text, here, busy=False) == Reply(
-        f"unknown command {name}: {hint} (begin with a blank to send it to the model)",
+        f"unknown command {name}: {hint} (start with a space to send it to the model)",
         failed=True,
     )
 
 
 async def test_fork_goes_on_in_a_new_branch(here):
     assert answer("/fork other", here, busy=False) == Reply(
-        "this is branch other now; main stays as it is"
+        "Switched to new branch other; main is unchanged"
     )
     assert here.session.recorder.branch == "other"
     await said(here, "think again")
@@ -95,23 +95,23 @@ async def test_a_name_that_cannot_be_is_one_line(here):
 
 async def test_there_is_nothing_to_fork_before_the_first_word(host):
     assert answer("/fork", await host(), busy=False) == Reply(
-        "nothing was said yet, so there is nothing to fork", failed=True
+        "the session is empty: there is nothing to fork", failed=True
     )
 
 
 async def test_fork_waits_for_the_agent(here):
     assert answer("/fork", here, busy=True) == Reply(
-        "/fork waits for the agent: stop it with Esc first", failed=True
+        "/fork has to wait for the agent: stop it with Esc first", failed=True
     )
 
 
 async def test_model_shows_who_answers_and_takes_another(here, script):
     name = script({"text": "hello"})
     assert answer("/model", here, busy=False) == Reply(
-        "offline/rules answers; /model NAME takes another"
+        "current model: offline/rules; switch with /model NAME"
     )
     assert answer(f"/model {name}", here, busy=True) == Reply(
-        f"{name} answers from the next prompt on"
+        f"current model: {name}, from the next prompt on"
     )
     assert model_name(here) == name
 
@@ -132,7 +132,7 @@ async def test_a_model_without_a_key_says_what_to_type_here(here):
 
 async def test_what_is_busy_is_named(here):
     assert answer("/undo", here, busy=True, who="the compaction") == Reply(
-        "/undo waits for the compaction: stop it with Esc first", failed=True
+        "/undo has to wait for the compaction: stop it with Esc first", failed=True
     )
 
 

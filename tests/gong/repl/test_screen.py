@@ -264,22 +264,27 @@ def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
         (
             events.Repaired(1, 0, "a call had no result"),
             Line(
-                "history was mended (1 result made up): a call had no result",
+                "History repaired: 1 interrupted tool call got a placeholder result "
+                "(a call had no result)",
                 "note",
             ),
         ),
         (
             events.Repaired(2, 1, "no result"),
-            Line("history was mended (2 results made up, 1 entry left out): no result", "note"),
+            Line(
+                "History repaired: 2 interrupted tool calls got a placeholder result, "
+                "1 entry left out (no result)",
+                "note",
+            ),
         ),
         (
             events.TurnLimit(1),
-            Line("stopped at the limit of 1 model call; say more to go on", "note"),
+            Line("stopped at the limit of 1 model call; send a prompt to continue", "note"),
         ),
         (events.Warn("slow\x1b[0m\nnetwork"), Line("slow␛[0m network", "note")),
         (
             events.TurnLimit(3),
-            Line("stopped at the limit of 3 model calls; say more to go on", "note"),
+            Line("stopped at the limit of 3 model calls; send a prompt to continue", "note"),
         ),
         (
             events.Failure("RateLimited", "too many requests", True, 75),
@@ -314,13 +319,12 @@ def test_nothing_is_live_after_a_run_however_it_ended(screen, shown):
 
 def test_a_compaction_is_named_until_it_ends_and_is_one_line(screen, shown):
     shown(events.CompactionStart("compaction", "window", 900))
-    assert screen.doing == "summing up"
-    shown(events.Warn("the summary is made by rules, because nobody answers"))
-    assert screen.doing == "summing up"
+    assert screen.doing == "summarising"
+    shown(events.Warn("the summary was made by rules, because nobody answers"))
+    assert screen.doing == "summarising"
     assert shown(events.CompactionEnd("compaction", "e1", 9000, 1200, 1)) == [
         Line(
-            "compaction: 1 entry is a summary by rules now; "
-            "about 9,000 → 1,200 tokens · /undo takes it back",
+            "Compacted 1 entry (9,000 → 1,200 tokens, summary by rules) · /undo reverts this",
             "note",
         )
     ]
