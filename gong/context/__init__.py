@@ -1,1 +1,1 @@
-"""What stands before the model: system prompt, project documents, the token window."""
+"""What the model sees: system prompt, project documents, and how the context window is used."""

@@ -1,7 +1,7 @@
-"""What model calls took, in tokens and money, summed as asked; and a limit on the money. Pure.
+"""Tokens and cost of model calls, grouped and summed; and a limit on the cost. Pure.
 
-A cost that nobody told is never taken for nothing: `unknown_calls` counts those calls, and a sum
-that leaves some out is shown with a `+`.
+An unknown cost never counts as zero: `unknown_calls` counts those calls, and a sum that leaves some
+out is shown with a `+`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from tape.line import Entry
 
 By = Literal["call", "turn", "branch", "tape", "provider", "day"]
-"""What is summed together; a turn here is a prompt and all that answered it."""
+"""The ways to group calls; a turn is a prompt and everything that answers it."""
 WAYS: tuple[By, ...] = ("call", "turn", "branch", "tape", "provider", "day")
 
 NO_USAGE = Usage()
 _DECIMALS = 9
-"""Of a sum in dollars: it does not depend on the order beyond them."""
+"""Decimal digits of a sum in USD; rounding makes it independent of the order."""
 _LABEL = 60
 
 
 class Spend(Struct, frozen=True, gc=False):
-    """What some calls took together."""
+    """The total usage and cost of some calls."""
 
     calls: int = 0
     usage: Usage = NO_USAGE
     cost: float | None = None
-    """US dollars of the calls that told; None where none did."""
+    """USD of the calls with a known cost; None if no cost is known."""
     unknown_calls: int = 0
-    """Calls that took tokens or answered, and did not tell what they cost."""
+    """Number of calls that took tokens or answered and whose cost is unknown."""
 
     def __add__(self, other: Spend) -> Spend:
-        """Return both together."""
+        """Return the sum of both."""
         known = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spend(
             self.calls + other.calls,
@@ -59,12 +59,12 @@ class Call(NamedTuple):
     provider: str
     model: str
     purpose: str
-    """`answer`, or what a call beside the conversation was for."""
+    """`answer`, or the purpose of a call outside the conversation."""
     spend: Spend
 
 
 def call_of(entry: Entry) -> Call | None:
-    """Return the model call an entry records, None for any other entry."""
+    """Return the model call that an entry records, None for any other entry."""
     match entry.data:
         case Assistant() as answer if answer.model:
             spend = spend_of(answer.usage, answer.cost, answered=bool(answer.content))
@@ -76,14 +76,14 @@ def call_of(entry: Entry) -> Call | None:
 
 
 def spend_of(usage: Usage, cost: Cost | None, *, answered: bool = False) -> Spend:
-    """Return what one call took; one without tokens and without an answer cost nothing."""
+    """Return usage and cost of a call; one without tokens and answer costs nothing."""
     took = answered or usage != NO_USAGE
     unknown = cost is None and took
     return Spend(1, usage, None if cost is None else cost.amount, int(unknown))
 
 
 def spent(entries: Iterable[Entry]) -> Spend:
-    """Return what all calls among the entries took."""
+    """Return the total usage and cost of the calls among the entries."""
     total = Spend()
     for entry in entries:
         if (call := call_of(entry)) is not None:
@@ -92,7 +92,7 @@ def spent(entries: Iterable[Entry]) -> Spend:
 
 
 class Row(Struct, frozen=True):
-    """One sum: what it is of, in an id or a name, and in words."""
+    """One sum: its key (an id or name), and a label for people."""
 
     key: str
     label: str
@@ -100,7 +100,7 @@ class Row(Struct, frozen=True):
 
 
 class Where(NamedTuple):
-    """Where entries stand, for sums by tape or branch."""
+    """The tape and branch of entries, for sums by tape or branch."""
 
     tape: str = ""
     title: str = ""
@@ -120,7 +120,7 @@ class Costs:
         self._rows: dict[str, Row] = {}
 
     def take(self, entry: Entry, where: Where = NOWHERE) -> None:
-        """Count the call of an entry, if it has one."""
+        """Add the call of an entry, if it records one."""
         match entry.data:
             case User(content=content) | Context(origin="follow_up", content=content):
                 self._turn = entry.id, fitted(text_of(content), _LABEL)
@@ -130,13 +130,13 @@ class Costs:
         self.add(*self._key(call, where), call.spend)
 
     def add(self, key: str, label: str, spend: Spend) -> None:
-        """Add to one row and to the total."""
+        """Add usage to one row and to the total."""
         self.total += spend
         before = self._rows.get(key)
         self._rows[key] = Row(key, label, before.spend + spend if before else spend)
 
     def rows(self) -> list[Row]:
-        """Return the sums: calls, turns and days in order, else those with most tokens first."""
+        """Return the sums: calls, turns and days in order, others by tokens, most first."""
         rows = list(self._rows.values())
         if self.by in ("call", "turn"):
             return rows
@@ -163,36 +163,36 @@ class Costs:
 
 
 class Budget(Struct, frozen=True):
-    """A limit on what a run may cost, in US dollars, and what was spent so far."""
+    """A limit on the cost of a run in USD, and the cost so far."""
 
     limit: float
     spend: Spend = Spend()
 
     @property
     def is_over(self) -> bool:
-        """Whether the known costs have reached the limit: no further call should begin."""
+        """Whether the known costs have reached the limit, so that no further call may start."""
         return (self.spend.cost or 0.0) >= self.limit
 
     @property
     def warning(self) -> str | None:
-        """What to tell people when the limit cannot be kept, since prices are not known."""
+        """The warning to show if the limit cannot be enforced because prices are unknown."""
         if not self.spend.unknown_calls:
             return None
         return (
-            f"the limit of {money(self.limit)} cannot be watched{untold(self.spend)}: give the"
+            f"the max cost of {money(self.limit)} cannot be enforced{untold(self.spend)}: set the"
             " model's price in config.toml ([models])"
         )
 
 
 def money(amount: float) -> str:
-    """Return dollars as people read them: cents, and more digits of less than a dollar."""
+    """Return USD as text: with cents, and with more digits below one dollar."""
     if amount >= 1 or amount == 0:
         return f"${amount:,.2f}"
     return f"${amount:.3f}" if amount >= 0.01 else f"${amount:.6f}".rstrip("0")  # noqa: PLR2004
 
 
 def cost_text(spend: Spend) -> str:
-    """Return a cost; `+` where some calls did not tell theirs, `unknown` where none did."""
+    """Return a cost as text; with `+` if some costs are unknown, `unknown` if all are."""
     if spend.cost is None:
         return "unknown" if spend.unknown_calls else money(0.0)
     return money(spend.cost) + "+" * bool(spend.unknown_calls)
@@ -217,13 +217,13 @@ def usage_lines(spend: Spend) -> list[str]:
 
 
 def untold(spend: Spend) -> str:
-    """Return in brackets how many calls a cost leaves out; empty where it is whole."""
+    """Return, in parentheses, the number of calls of unknown cost; empty if zero."""
     unknown = spend.unknown_calls
-    return f" ({unknown} {'call' if unknown == 1 else 'calls'} did not tell)" if unknown else ""
+    return f" ({unknown} {'call' if unknown == 1 else 'calls'} of unknown cost)" if unknown else ""
 
 
 def fields(spend: Spend) -> dict[str, Any]:
-    """Return a sum as `--json` prints it: null for what nobody told."""
+    """Return a sum as `--json` prints it, null if unknown."""
     usage = msgspec.structs.asdict(spend.usage)
     return {
         "calls": spend.calls,

@@ -1,4 +1,4 @@
-"""Where a compaction cuts: the newest entries stay, and no call is parted from its result; pure."""
+"""Where a compaction cuts: it keeps the newest entries, and each call with its result; pure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Cut(NamedTuple):
     """A place between entries, as indices into them."""
 
     first: int
-    """The first entry that is kept: those before it are covered."""
+    """The first entry that is kept; those before it are covered."""
     turn: int
-    """Where the turn of `first` begins: a prompt, and all that follows it."""
+    """The first entry of the turn that contains `first`, a prompt."""
 
     @property
     def split(self) -> bool:
-        """The cut is inside a turn, whose beginning `entries[turn:first]` is covered."""
+        """Whether the cut is inside a turn, whose beginning `entries[turn:first]` is covered."""
         return self.turn < self.first
 
 
@@ -39,12 +39,12 @@ def cut(
     keep_tokens: int,
     tokens_of: Callable[[Entry], int] = entry_tokens,
 ) -> Cut | None:
-    """Return where to cut so that about the newest `keep_tokens` stay.
+    """Return where to cut so that about the newest `keep_tokens` are kept.
 
     `entries` are those in view: what the newest anchor keeps, then what came after it. A cut
-    stands before a prompt or, in a turn that is itself larger than `keep_tokens`, before an
-    answer: the first such place from which on everything fits, or else the last one there is.
-    None when all of it fits, or when no cut would cover anything.
+    is before a prompt or, in a turn that is larger than `keep_tokens`, before an answer: the
+    first such position after which everything fits, or else the last one.
+    Returns None if everything fits, or if no cut would cover anything.
     """
     ends = [0, *accumulate(map(tokens_of, entries))]
     fits = next(place for place, end in enumerate(ends) if ends[-1] - end <= keep_tokens)
@@ -69,11 +69,11 @@ def cut(
 
 
 def borders(entries: Sequence[Entry]) -> list[bool]:
-    """Tell before which entry a history may be parted, and last whether behind all of them.
+    """Return for each entry whether a cut before it is allowed, and last for the end.
 
-    Not between a call and its result. A call that nothing answers is done with as soon as
-    something else is said: its missing result is made up directly behind it. Nor between an
-    answer that its provider paused and the rest of it.
+    No cut is allowed between a call and its result. A call without a result ends at the next
+    message, because repair inserts a placeholder result directly after it. Nor is one allowed
+    between an answer that its provider paused and the rest of it.
     """
     changes = [0] * (len(entries) + 2)
     for pair in pairs(entries):
@@ -91,7 +91,7 @@ def borders(entries: Sequence[Entry]) -> list[bool]:
 
 
 def _next_said(entries: Sequence[Entry], place: int) -> int:
-    """Return where something is said next that is no result; one past the end if nowhere."""
+    """Return the index of the next message that is not a result; len if there is none."""
     for later in range(place + 1, len(entries)):
         data = entries[later].data
         if is_sent(data) or type(data) is User or type(data) is Context:
@@ -100,20 +100,20 @@ def _next_said(entries: Sequence[Entry], place: int) -> int:
 
 
 class Parted(NamedTuple):
-    """Messages parted by number instead of size."""
+    """Messages split by number instead of size."""
 
     kept: tuple[Message, ...]
-    """What stays as it is: system messages first, then the newest."""
+    """The messages to keep: system messages first, then the newest."""
     older: tuple[Message, ...]
-    """What a summary is to stand for; nothing when all of it fits."""
+    """The messages to replace by a summary; empty if all fit."""
 
 
 def compact(
     messages: Sequence[Message], max_tokens: int = 100_000, window_size: int = 20
 ) -> Parted:
-    """Part messages above `max_tokens` so that the newest `window_size` stay; no model is asked.
+    """Split messages above `max_tokens` so that the newest `window_size` stay; calls no model.
 
-    The rule of keeping a number of messages; sessions keep tokens, with `cut`.
+    This keeps a number of messages; sessions keep a number of tokens, with `cut`.
     """
     if sum(map(message_tokens, messages)) <= max_tokens:
         return Parted(tuple(messages), ())

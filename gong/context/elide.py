@@ -1,8 +1,8 @@
-"""Elision: old tool results give way to a line each, in what is sent; the tape keeps their text.
+"""Elision: requests contain a one-line placeholder for old tool results; the tape has their text.
 
-What is elided, or cut where that is not enough, is a fact on the tape, decided in batches: between
-two decisions every call begins with the same bytes as the one before it, and the provider's prompt
-cache holds.
+Each decision to elide results, or to cut them if that is not enough, is an entry on the tape.
+Decisions are made in batches: between two of them every request starts with the same bytes as the
+one before, so that the provider's prompt cache is used.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tape.view import Message
 
 EXECUTED = "executed"
-"""The first word of what stands for an elided result."""
+"""The first word of the placeholder of an elided result."""
 LIMITS = (2_000, 400)
-"""Characters that results are cut to when nothing else makes room: one try after the other."""
+"""Lengths in characters to which results are cut as a last resort, tried in order."""
 _SMALL = 200
 """Characters up to which a result is never elided."""
 _PLACEHOLDER_TOKENS = 30
@@ -41,13 +41,13 @@ _MEDIA = (Image, Document, Audio)
 
 
 class Elision(Struct, frozen=True, omit_defaults=True):
-    """The data of an elision or a truncation: it is of the results in view up to the entry `to`."""
+    """The data of an elision or truncation of the results in view up to the entry `to`."""
 
     to: str
     keep: int | None = None
-    """How many results behind it were kept when it was decided."""
+    """How many results after `to` were kept."""
     limit: int | None = None
-    """Characters that longer results are cut to; in a truncation only."""
+    """Characters to which longer results are cut; only in a truncation."""
 
 
 def decide(
@@ -59,11 +59,11 @@ def decide(
     keep: int = 3,
     gain: float = 0.1,
 ) -> Custom | None:
-    """Return the elision to record before the next call; None when it is not worth one.
+    """Return the elision to record before the next call; None if it would free too little.
 
-    `entries` are those in view and `tokens` what they take now. It is worth one above
-    `high_water` of the window, when that frees at least the share `gain` of `tokens`. The newest
-    `keep` results stay, and so does every result that no answer has followed yet.
+    `entries` are those in view and `tokens` is their size. An elision is made above the share
+    `high_water` of the context window, if it frees at least the share `gain` of `tokens`. The
+    newest `keep` results stay, and so does every result that no answer has followed yet.
     """
     if not window or tokens <= high_water * window:
         return None
@@ -84,10 +84,10 @@ def decide(
 
 
 def truncation(entries: Sequence[Entry]) -> Custom | None:
-    """Return the truncation to record when the next call does not fit and nothing else helps.
+    """Return the truncation to record if the next call does not fit and nothing else helps.
 
-    It cuts the results in view that are still longer to one of `LIMITS`, the newest ones too;
-    None when there are none.
+    It cuts the longer results in view, including the newest, to one of `LIMITS`; None if there are
+    none.
     """
     less = _lessened(entries)
     places = sorted(pair.result for pair in pairs(entries) if pair.result is not None)
@@ -108,10 +108,9 @@ def _decision(kind: str, elision: Elision) -> Custom:
 def elided(
     messages: Sequence[Message], entries: Sequence[Entry], word: str = EXECUTED
 ) -> tuple[Message, ...]:
-    """Return messages with results elided and cut as the decisions on the path say.
+    """Return messages with results elided and cut according to the decisions on the path.
 
-    `messages` are what repair made of the view whose `entries`, kept ones first, these are.
-    Doing it again changes nothing.
+    `messages` is the repaired view of `entries`, kept entries first. The function is idempotent.
     """
     less = _lessened(entries, word)
     if not less:
@@ -133,7 +132,7 @@ def elided(
 
 
 def sizes(entries: Sequence[Entry]) -> Callable[[Entry], int]:
-    """Return what tells the tokens of each entry as it is sent, whole or not."""
+    """Return a function from an entry to its tokens as it is sent, elided or not."""
     less = {entries[place].id: content for place, content in _lessened(entries).items()}
 
     def size(entry: Entry) -> int:
@@ -144,16 +143,16 @@ def sizes(entries: Sequence[Entry]) -> Callable[[Entry], int]:
 
 
 class _Rules(NamedTuple):
-    """What the decisions on a path say, by places of entries."""
+    """The decisions on a path, by indices of entries."""
 
     reach: int = -1
-    """The last place that is elided."""
+    """The last index that is elided."""
     limits: tuple[tuple[int, int], ...] = ()
-    """Last places that are cut, and to how many characters."""
+    """The last index that is cut, and to how many characters, for each truncation."""
 
 
 def _rules(entries: Sequence[Entry]) -> _Rules:
-    """Read the decisions; one that cannot be read, or is of entries out of view, says nothing."""
+    """Read the decisions; ignore those that are malformed or for entries out of view."""
     found = []
     for entry in entries:
         data = entry.data
@@ -169,7 +168,7 @@ def _rules(entries: Sequence[Entry]) -> _Rules:
 
 
 def _lessened(entries: Sequence[Entry], word: str = EXECUTED) -> dict[int, Content]:
-    """Return the places of results that are not sent whole, and what is sent instead."""
+    """Return the indices of results that are not sent whole, with the content sent instead."""
     rules = _rules(entries)
     less: dict[int, Content] = {}
     for place in range(max([rules.reach, *(to for to, _ in rules.limits)]) + 1):
@@ -195,14 +194,14 @@ def _result(entry: Entry) -> ToolResult:
 
 
 def _placeholder(entry: Entry, word: str) -> Content:
-    """Return what stands for a result, and says how to read it."""
+    """Return the placeholder of a result, which says how to read it."""
     result = _result(entry)
     return _told(f"[{word}: {result.name}, {_size_in_words(result.content)}; {_where(entry)}]")
 
 
 @lru_cache(maxsize=10_000)
 def _told(text: str) -> Content:
-    """Return a text as content, the same object each time: what is known of it stays known."""
+    """Return a text as content, the same object each time, so that caches by identity work."""
     return (Text(text=text),)
 
 
@@ -221,7 +220,7 @@ def micro_compact(
 ) -> list[dict[str, Any]]:
     """Return messages of an API with the content of all tool results but the newest replaced.
 
-    The rule by itself, for arrays as the Anthropic or the OpenAI API takes them: the newest
+    This works on message arrays of the Anthropic or OpenAI API: the newest
     `keep` messages with results stay. Nothing is changed in place.
     """
     places = [place for place, message in enumerate(messages) if _holds_results(message)]
@@ -258,8 +257,8 @@ def _is_result(block: Any) -> bool:
 def truncated(messages: Sequence[Message], limit_chars: int) -> tuple[Message, ...]:
     """Return messages in which no tool result has more text than `limit_chars`.
 
-    The last resort before a window that nothing else can make room in: of a longer result its
-    beginning and its end stay. Doing it again changes nothing.
+    The last resort if nothing else frees enough tokens: longer results keep their beginning and
+    end. The function is idempotent.
     """
     return tuple(
         replace(message, content=_shortened(message.content, limit_chars))

@@ -1,4 +1,4 @@
-"""Tapes read for their deeds and costs, as a stream: of long texts only the beginnings."""
+"""Collects prompts, changed files and costs from tapes, as a stream; long texts are cut."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 LONG = 2_000
-"""Characters of a request from which on only its beginning is taken."""
+"""Characters above which a request is cut to its beginning."""
 _TYPED = frozenset({"steering", "follow_up"})
 _COUNTED = frozenset({"user", "context", "assistant", "usage"})
 
 
 @dataclass(slots=True)
 class Gathered:
-    """What several tapes say of one piece of work; tapes may share entries: those count once."""
+    """The state of a piece of work over several tapes; entries that they share count once."""
 
     summaries: list[Summary | str] = field(default_factory=list)
-    """The newest of each tape that has one."""
+    """The newest summary of each tape that has one."""
     requests: list[str] = field(default_factory=list)
-    """What the user asked, word for word; a long one by its beginning and its place."""
+    """The user's requests, verbatim; a long one is cut, with a reference to its entry."""
     files: dict[str, None] = field(default_factory=dict)
-    """Files that changed, by absolute path where the tape says so."""
+    """Files that changed, by absolute path if the tape records it."""
     costs: Costs = field(default_factory=lambda: Costs("provider"))
     model: str = ""
     """provider/model of the newest answer read."""
     seen: set[str] = field(default_factory=set)
-    """Ids of the entries of models and people that were counted."""
+    """Ids of the entries of models and users that were counted."""
 
     @property
     def spending(self) -> dict[str, Spend]:
@@ -56,7 +56,7 @@ class Gathered:
     def take(
         self, tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
     ) -> Deeds:
-        """Add what stands on the path to a head, and return what was done on it."""
+        """Add the path to a head, and return the activity on it."""
         summary: Summary | str | None = None
 
         def told() -> Iterator[Entry]:
@@ -107,7 +107,7 @@ def on_path(
 def on_tape(
     tape: Tape, skipped: Callable[[str], None] = warn_of_damage
 ) -> Iterator[tuple[str, Entry]]:
-    """Yield the entries of all branches once each, phase by phase, without those of its origin."""
+    """Yield the entries of all branches once, phase by phase, without those of the origin."""
     committed = tape.refs().phases()
     for phase in (name for name in tape.phases.names() if name in committed):
         branch = tape.branch_of(phase)

@@ -1,7 +1,7 @@
-"""The git repository a session begins in, as `git` itself tells it.
+"""The git repository that a session starts in, as reported by `git`.
 
-Where git cannot tell (it is not installed, refuses somebody else's folder, or takes too long), the
-repository's own files at least say that there is one, and which branch is checked out.
+If git fails (it is not installed, refuses a folder of another user, or takes too long), the
+repository's files still show that there is one, and which branch is checked out.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
 
 _COMMAND = (
-    # fsmonitor would run whatever program a strange repository names
+    # fsmonitor would run a program that an untrusted repository names
     "git --no-optional-locks -c core.fsmonitor=false"
     " status --porcelain=v2 --branch --untracked-files=normal 2>/dev/null"
 )
 _TIMEOUT_MS = 2_000
 _HEAD_BYTES = 65_536
-"""So much of the answer holds the branch, and shows whether there are changes."""
+"""Bytes of git's output that contain the branch and show whether there are changes."""
 _GITDIR = "gitdir: "
 _BRANCH = "ref: refs/heads/"
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -32,23 +32,23 @@ _BARE = ("HEAD", "objects", "refs")
 
 
 class Repository(NamedTuple):
-    """What is known of a git repository."""
+    """The state of a git repository."""
 
     branch: str | None
-    """The branch that is checked out; None when none is, or nobody can tell."""
+    """The branch that is checked out; None if none is, or if unknown."""
     commit: str | None
-    """The commit that is checked out, in hex; None when there is none yet, or nobody can tell."""
+    """The commit that is checked out, in hex; None if there is none yet, or if unknown."""
     dirty: bool | None
-    """Whether something was changed since that commit; None when nobody can tell."""
+    """Whether there are changes since that commit; None if unknown."""
 
     @property
     def recorded(self) -> Git | None:
-        """The same as it is recorded; None when too little is known."""
+        """The state as it is recorded; None if too little is known."""
         return None if self.dirty is None else Git(self.branch, self.commit, self.dirty)
 
 
 async def find_repository(env: ExecutionEnvironment) -> Repository | None:
-    """Return the repository that the environment's folder belongs to; None where there is none."""
+    """Return the repository that contains the environment's folder; None if there is none."""
     head = bytearray()
 
     def listen(chunk: bytes) -> None:
@@ -56,7 +56,10 @@ async def find_repository(env: ExecutionEnvironment) -> Repository | None:
 
     try:
         result = await env.exec_command(_COMMAND, timeout_ms=_TIMEOUT_MS, on_output=listen)
-    except (ConfigurationError, OSError):  # there is no shell, say: the session may not need one
+    except (
+        ConfigurationError,
+        OSError,
+    ):  # for example there is no shell, which the session may not need
         return await _read_repository(env)
     if result.exit_code != 0 or result.timed_out:
         return await _read_repository(env)
@@ -64,7 +67,7 @@ async def find_repository(env: ExecutionEnvironment) -> Repository | None:
 
 
 def parse_status(text: str) -> Repository:
-    """Return what `git status --porcelain=v2 --branch` says."""
+    """Return the state from the output of `git status --porcelain=v2 --branch`."""
     lines = text.split("\n")
     facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
     branch, commit = facts.get("branch.head"), facts.get("branch.oid")
@@ -82,7 +85,7 @@ async def _read_repository(env: ExecutionEnvironment) -> Repository | None:
             return await _read_head(env, place / ".git")
         if all([await env.file_exists(str(place / name)) for name in _BARE]):
             found = await _read_head(env, place)
-            return found._replace(dirty=False)  # nothing is checked out that could be changed
+            return found._replace(dirty=False)  # nothing is checked out, so there are no changes
     return None
 
 
@@ -93,7 +96,7 @@ async def _is_repository(env: ExecutionEnvironment, place: PurePosixPath) -> boo
 
 
 async def _read_head(env: ExecutionEnvironment, place: PurePosixPath) -> Repository:
-    """Return what the HEAD of a repository says; a file in its place tells where that is."""
+    """Return the content of HEAD; a `.git` file names the folder that contains it."""
     link = await _read_line(env, place)
     if link.startswith(_GITDIR):
         place = place.parent / link.removeprefix(_GITDIR)

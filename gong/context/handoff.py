@@ -1,6 +1,6 @@
-"""A handoff: what whoever goes on with a piece of work has to know, as one page of Markdown.
+"""A handoff: the state of a session or piece of work, as one page of Markdown.
 
-Pure, and the same input always makes the same page: times are those passed in.
+Pure: the same input always makes the same page; times are passed in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 HEADLINE = 120
-"""Characters of a text that stand for it where the whole of it is elsewhere on the page."""
+"""Characters of the beginning of a text whose full form is elsewhere on the page."""
 _LEFT_OUT = re.compile(" ?…")
 
 
@@ -40,16 +40,16 @@ class Handoff(Struct, frozen=True, kw_only=True):
     decisions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     requests: tuple[str, ...] = ()
-    """What the user asked, word for word, oldest first."""
+    """The user's requests, verbatim, oldest first."""
     spending: dict[str, Spend] = field(default_factory=dict)
     """Tokens and cost by provider."""
     tape: str = ""
-    """Id of the tape to go on with."""
+    """Id of the tape to continue."""
     branch: str = ""
     entry: str = ""
-    """Id of the entry the work stands at."""
+    """Id of the newest entry."""
     others: tuple[str, ...] = ()
-    """Ids of further tapes that belong to it."""
+    """Ids of further tapes of the work."""
     from_model: str = ""
     to_model: str = ""
     created: str = ""
@@ -71,10 +71,10 @@ def of(
     to_model: str = "",
     created: str = "",
 ) -> Handoff:
-    """Return the handoff of a summary and of what was done since, or at all.
+    """Return the handoff of a summary and the activity since, or of all activity.
 
-    Where the summary is empty the prompts stand in for it: the first is the goal, those that were
-    answered are done, the others are to do. Files below `cwd` are named from there.
+    If the summary is empty, it is made from the prompts: the first is the goal, those that were
+    answered are done, the others are to do. Paths below `cwd` are relative to it.
     """
     told = summary if isinstance(summary, Summary) else Summary(critical_context=_texts(summary))
     prompts = tuple(one.prompt.text for one in deeds.exchanges if one.prompt is not None)
@@ -120,7 +120,7 @@ def _texts(text: str) -> tuple[str, ...]:
 
 
 def _answered(one: Exchange, requests: Sequence[str]) -> str:
-    """Return a prompt and the beginning of what it was answered with; empty without an answer."""
+    """Return a prompt and the beginning of its answer; empty without an answer."""
     if one.answer is None:
         return ""
     if one.prompt is None:
@@ -129,7 +129,7 @@ def _answered(one: Exchange, requests: Sequence[str]) -> str:
 
 
 def headline(text: str) -> str:
-    """Return the first line of a text, or its beginning where that is long."""
+    """Return the first line of a text, cut if it is long."""
     first = next((line.strip() for line in text.split("\n") if line.strip()), "")
     if len(first) > HEADLINE:
         return f"{first[:HEADLINE].rstrip()}…"
@@ -137,7 +137,7 @@ def headline(text: str) -> str:
 
 
 def _unrepeated(goal: str, requests: Sequence[str]) -> str:
-    """Return a goal; the headline of a request where the goal is only the beginning of that."""
+    """Return a goal; the headline of a request if the goal is only its beginning."""
     begins = single(_LEFT_OUT.split(goal, maxsplit=1)[0])
     for request in requests:
         if begins and single(request).startswith(begins):
@@ -146,13 +146,13 @@ def _unrepeated(goal: str, requests: Sequence[str]) -> str:
 
 
 def _stands_in(text: str, requests: Sequence[str]) -> bool:
-    """Whether a request says a text word for word."""
+    """Return whether a request contains a text verbatim."""
     words = single(text)
     return any(words in single(request) for request in requests)
 
 
 def _asked(requests: Sequence[str], prompts: Sequence[str]) -> tuple[str, ...]:
-    """Return requests word for word, and the beginnings of prompts that are none of them."""
+    """Return requests verbatim, and the beginnings of prompts that are not among them."""
     whole = [single(one) for one in requests]
     more = (one for one in prompts if not any(said.startswith(single(one)) for said in whole))
     return _once([*requests, *more])
@@ -163,7 +163,7 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def below(path: str, cwd: str) -> str:
-    """Return a path as it is named from a folder: short where it stands below."""
+    """Return a path, relative to a folder if it is below it."""
     path = posixpath.normpath(path)
     if not cwd or not path.startswith(f"{cwd.rstrip('/')}/"):
         return path
@@ -171,7 +171,7 @@ def below(path: str, cwd: str) -> str:
 
 
 def spending_of(deeds: Deeds) -> dict[str, Spend]:
-    """Return what deeds say of tokens and cost, by provider, those with most tokens first."""
+    """Return tokens and cost by provider, those with most tokens first."""
     found: dict[str, Spend] = {}
     for use in deeds.models:
         provider = use.model.partition("/")[0]
@@ -182,7 +182,7 @@ def spending_of(deeds: Deeds) -> dict[str, Spend]:
 
 
 def page(handoff: Handoff) -> str:
-    """Return the handoff as Markdown (M168); sections without anything are left out."""
+    """Return the handoff as Markdown (M168), without empty sections."""
     parts = [
         f"# Handoff: {single(headline(handoff.title or handoff.goal)) or 'work in progress'}",
         _origin(handoff),
@@ -205,12 +205,12 @@ def _section(title: str, text: str) -> str:
 
 
 def _items(texts: Sequence[str], mark: str = "- ") -> str:
-    """Return texts as a list; further lines of one stand below its first."""
+    """Return texts as a list; continuation lines are indented."""
     return "\n".join(mark + visible(text).strip().replace("\n", "\n  ") for text in texts)
 
 
 def _origin(handoff: Handoff) -> str:
-    """Return in one line when, from whom and from where."""
+    """Return one line: time, models, tape, branch and entry."""
     place = f"tape {handoff.tape[:SHORT]}" if handoff.tape else ""
     parts = [
         f"{moment(handoff.created)[:16]} UTC" if handoff.created else "",
@@ -234,13 +234,13 @@ def _spending(spending: Mapping[str, Spend]) -> str:
 
 
 def _continuing(handoff: Handoff) -> str:
-    """Return the commands that go on from here, on any provider."""
+    """Return the commands that continue from here, with any provider."""
     if not handoff.tape:
         return ""
     model = handoff.to_model or "MODEL"
     tapes = ", ".join(f"`tape cat {one[:SHORT]}`" for one in (handoff.tape, *handoff.others))
     return (
         f"    gong chat --session {handoff.tape[:SHORT]} -m {model}\n\n"
-        "The model gets the conversation itself, fitted to its provider; elsewhere, begin with this"
+        "The model gets the conversation itself, fitted to its provider; elsewhere, start with this"
         f" page. In full: {tapes}."
     )

@@ -1,7 +1,7 @@
-"""What a summary holds word for word: the user's own requests, and the files calls touched. Pure.
+"""What a summary contains verbatim: the user's own requests, and the files calls touched. Pure.
 
-Whatever is cut is cut in the same way: the longest first, so that what is short stays whole, and
-the text left says how much is missing and where the whole of it stands.
+Texts are cut the longest first, so that short ones stay whole. A cut text says how much is missing
+and which entry contains all of it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tape.line import Entry
 
 TYPED = frozenset({"steering", "follow_up"})
-"""Origins of context entries that hold what a person typed while the agent worked."""
+"""Origins of context entries with input that the user typed while the agent worked."""
 MOST_FILES = 100
-"""Files a summary names of each kind, the newest."""
+"""Maximum files of each kind that a summary names, the newest."""
 _LEAST = 80
-"""Characters that are left of a request however little room there is."""
+"""Minimum characters to which a request is cut."""
 _CUT = re.compile(r"… \[(\d+) characters more(, (?:entry \w+|tape_search finds them))?\]\Z")
 _SEARCHED = ", tape_search finds them"
 _LEFT_OUT = re.compile(r"\[(\d+) more requests? stood here: tape_search finds them\]\Z")
@@ -37,7 +37,7 @@ _MORE_FILES = re.compile(r"… and (\d+) more\Z")
 
 
 def level(lengths: Iterable[int], room: int) -> int:
-    """Return the greatest length to which the longer ones are cut so that all fit into `room`."""
+    """Return the greatest length to which the longer ones must be cut so that all fit `room`."""
     left, remaining = room, sorted(lengths)
     for done, length in enumerate(remaining):
         share = left // (len(remaining) - done)
@@ -48,7 +48,7 @@ def level(lengths: Iterable[int], room: int) -> int:
 
 
 def typed(entry: Entry) -> str | None:
-    """Return what a person typed in an entry; None for every other entry."""
+    """Return the user's text in an entry; None for every other entry."""
     data = entry.data
     if isinstance(data, User) or (isinstance(data, Context) and data.origin in TYPED):
         return text_of(data.content)
@@ -56,7 +56,7 @@ def typed(entry: Entry) -> str | None:
 
 
 class _Request(NamedTuple):
-    """A request: its words, how many characters were cut off them, and where the whole stands."""
+    """A request: its text, the number of characters cut off, and the entry with all of it."""
 
     text: str
     cut: int = 0
@@ -71,10 +71,10 @@ class _Request(NamedTuple):
 def requests(
     entries: Iterable[Entry], previous: Summary | str | None, limit_chars: int
 ) -> tuple[str, ...]:
-    """Return the user's own requests word for word, oldest first, the earlier summary's before.
+    """Return the user's own requests verbatim, oldest first, after those of the earlier summary.
 
-    What goes over `limit_chars` is cut, the longest first; only where even that is too much, those
-    after the first are left out, the oldest first, and a line says how many.
+    Above `limit_chars` the longest are cut first. If even that is too much, requests after the
+    first are left out, the oldest first, and a line says how many.
     """
     left_out, found = 0, []
     for text in fields_of(previous).requests:
@@ -95,7 +95,7 @@ def _earlier(text: str) -> _Request:
 
 
 def _fitted(found: list[_Request], left_out: int, room: int) -> tuple[str, ...]:
-    """Return requests as they stand in a summary of so much room for them."""
+    """Return requests fitted into `room` characters of a summary."""
     shown = _at_level(found, room)
     while len(found) > 2 and sum(map(len, shown)) + _LEAST > room:  # noqa: PLR2004 (first, last)
         size, spare = sum(map(len, shown)) + _LEAST, 0
@@ -116,13 +116,13 @@ def _fitted(found: list[_Request], left_out: int, room: int) -> tuple[str, ...]:
 def _at_level(found: Sequence[_Request], room: int) -> list[str]:
     if sum(len(one.shown(len(one.text))) for one in found) <= room:
         return [one.shown(len(one.text)) for one in found]
-    notice = 55 if any(one.where == _SEARCHED for one in found) else 40  # what is cut says so
+    notice = 55 if any(one.where == _SEARCHED for one in found) else 40  # cut texts have a notice
     longest = max(level((len(one.text) + notice for one in found), room) - notice, _LEAST)
     return [one.shown(longest) for one in found]
 
 
 def fields_of(summary: Summary | str | None) -> Summary:
-    """Return an earlier summary field by field, whatever form it has."""
+    """Return the fields of an earlier summary of any form."""
     if summary is None:
         return Summary()
     return parse_summary(summary) if isinstance(summary, str) else summary
@@ -131,10 +131,10 @@ def fields_of(summary: Summary | str | None) -> Summary:
 def files(
     entries: Iterable[Entry], cwd: str, previous: Summary | str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files that were read and those that were changed, by calls that succeeded.
+    """Return the files that successful calls read, and those that they changed.
 
-    Paths inside `cwd` are relative to it. A file that was changed is not named among those read.
-    Each is named once, where it was used last; of more than MOST_FILES a last line says how many.
+    Paths inside `cwd` are relative to it. A changed file is not among those read. Each appears
+    once, where it was used last; above MOST_FILES a last line says how many are left out.
     """
     earlier = fields_of(previous)
     (read, more_read), (changed, more_changed) = (
@@ -160,7 +160,7 @@ def files(
 
 
 def _counted(names: Iterable[str]) -> tuple[dict[str, None], int]:
-    """Return the names in a summary, and how many more it says there were."""
+    """Return the names in a summary, and the number of those it left out."""
     found: dict[str, None] = {}
     more = 0
     for name in names:
@@ -177,7 +177,7 @@ def _newest(names: Sequence[str], more: int) -> tuple[str, ...]:
 
 
 def _inside(path: str, cwd: str) -> str:
-    """Return a path as it reads from `cwd`; absolute where it stands outside."""
+    """Return a path relative to `cwd`, or absolute if it is outside."""
     whole = posixpath.normpath(posixpath.join(cwd or ".", path))
     folder = posixpath.normpath(cwd) if cwd else ""
     if folder and whole.startswith(folder.rstrip("/") + "/"):

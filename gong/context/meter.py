@@ -1,7 +1,7 @@
-"""How full a model's window is: tokens of a view, from what providers count and from estimates.
+"""Context usage: tokens of a view, from counts of providers and from estimates.
 
-A provider's count is taken where one stands for the view as it is now: that of an answer from
-before an anchor, an elision or a change of model stands for another one, and never counts.
+A provider's count is used only if it is of the current view. The count of an answer from before an
+anchor, an elision or a change of model is of another view, and is ignored.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 ELIDED, TRUNCATED = "gong.elided", "gong.truncated"
 LESSENED = frozenset({ELIDED, TRUNCATED})
-"""Kinds of custom entries from which on less is sent of results (`elide.py`)."""
+"""Kinds of custom entries that shorten the results that are sent (`elide.py`)."""
 
 MESSAGE_TOKENS = 4
-"""What a message takes besides its content."""
+"""Tokens of a message besides its content."""
 IMAGE_TOKENS = 1_200
 _TOOL_TOKENS = 8
-"""What a tool takes besides its name, description and schema."""
+"""Tokens of a tool besides its name, description and schema."""
 _PDF_BYTES, _PAGE_TOKENS, _PAGES = 25, 1_500, 100
-"""Bytes of a PDF for a token; a PDF has at least one page, and no provider takes more than 100."""
+"""Bytes of a PDF per token; a PDF has at least one page, and providers take at most 100."""
 _AUDIO_BYTES = 500
 _CHARACTERS = 4
 _NEARLY_FULL = 0.8
 _UNCOUNTED = frozenset({"rules"})
-"""Wire APIs of models that have no tokenizer: what they call usage is a count of words."""
+"""Wire APIs of models without tokenizer, whose usage is a count of words."""
 
 
 class Size(NamedTuple):
-    """How much stands before a model."""
+    """The size of a model's context, in tokens."""
 
     tokens: int
     exact: bool
-    """A provider counted it, but for what came after its answer; otherwise all is estimated."""
+    """Whether a provider counted it, except for what followed its answer; else estimated."""
 
 
 class Memo:
-    """What was estimated before, by identity: what is remembered is held, so no id is reused."""
+    """Cache of estimates by object identity; it holds its objects, so that no id is reused."""
 
     def __init__(self, most: int, most_tokens: int) -> None:
         self.most, self.most_tokens = most, most_tokens
@@ -62,7 +62,7 @@ class Memo:
         self.held = 0
 
     def keep(self, value: object, tokens: int) -> int:
-        """Remember how many tokens a new value takes, and forget the oldest where it is much."""
+        """Store the tokens of a new value, and drop the oldest values above the size limit."""
         while self.known and (len(self.known) >= self.most or self.held >= self.most_tokens):
             for key in [*islice(self.known, (len(self.known) + 1) // 2)]:
                 self.held -= self.known.pop(key)[1]
@@ -73,11 +73,11 @@ class Memo:
 
 _MEMO = Memo(most=100_000, most_tokens=16_000_000)
 _LONG = 200
-"""Characters from which on a text is worth remembering by itself."""
+"""Characters from which on a text is cached by itself."""
 
 
 def tokens_of(content: Content) -> int:
-    """Return about how many tokens content takes; the same content again costs next to nothing."""
+    """Return the estimated tokens of content; cached for the same object."""
     known = _MEMO.known.get(id(content))
     if known is not None:
         return known[1]
@@ -85,7 +85,7 @@ def tokens_of(content: Content) -> int:
 
 
 def text_tokens(text: str) -> int:
-    """Return about how many tokens a text has; the same long text again costs next to nothing."""
+    """Return the estimated tokens of a text; a long text is cached."""
     if len(text) < _LONG:
         return estimate(text)
     known = _MEMO.known.get(id(text))
@@ -93,12 +93,12 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(message: Message) -> int:
-    """Return about how many tokens a message takes."""
+    """Return the estimated tokens of a message."""
     return tokens_of(message.content) + MESSAGE_TOKENS
 
 
 def messages_tokens(messages: Sequence[Message]) -> int:
-    """Return about how many tokens messages take; 0 for none."""
+    """Return the estimated tokens of messages; 0 for none."""
     known, total = _MEMO.known, MESSAGE_TOKENS * len(messages)
     for message in messages:
         found = known.get(id(message.content))
@@ -107,12 +107,12 @@ def messages_tokens(messages: Sequence[Message]) -> int:
 
 
 def fixed_tokens(system: str, tools: Iterable[ToolSpec]) -> int:
-    """Return about how many tokens stand before the messages of every call."""
+    """Return the estimated tokens of system prompt and tools in every call."""
     return _estimated(system) + sum(map(tool_tokens, tools))
 
 
 def tool_tokens(tool: ToolSpec) -> int:
-    """Return about how many tokens the definition of a tool takes."""
+    """Return the estimated tokens of a tool's definition."""
     schema = bytes(tool.parameters).decode()
     return _TOOL_TOKENS + _estimated(f"{tool.name} {tool.description} {schema}")
 
@@ -123,7 +123,7 @@ def _estimated(text: str) -> int:
 
 
 def entry_tokens(entry: Entry) -> int:
-    """Return about how many tokens an entry takes in a view; 0 for those that are not sent."""
+    """Return the estimated tokens of an entry in a view; 0 if it is not sent."""
     data = entry.data
     if type(data) is User or type(data) is Context or type(data) is ToolResult or is_sent(data):
         return tokens_of(data.content) + MESSAGE_TOKENS  # type: ignore[attr-defined]
@@ -133,8 +133,8 @@ def entry_tokens(entry: Entry) -> int:
 def context_tokens(request: Request, entries: Sequence[Entry], *, since: int = 0) -> Size:
     """Return the size of a call that is about to be made.
 
-    What the provider counted for the newest answer of its model that still stands for the view,
-    and an estimate of what came after it; without one, an estimate of all of `request`.
+    It is the provider's count for the newest answer that is still valid for the view, plus an
+    estimate of what came after it; without one, an estimate of the whole `request`.
     `entries` are those in view; the first `since` of them come from before the newest anchor.
     """
     for place in range(len(entries) - 1, since - 1, -1):
@@ -157,7 +157,7 @@ def total_tokens(usage: Usage) -> int:
 
 
 def warning(tokens: int, window: int | None) -> str | None:
-    """Return what to say of a window more than 80 % full; None below, or where it is unknown."""
+    """Return the warning for a context window over 80 % full; None below, or if unknown."""
     if not window or tokens <= _NEARLY_FULL * window:
         return None
     return f"Context usage at ~{round(100 * tokens / window)}% of context window"
@@ -183,7 +183,9 @@ def _block_tokens(block: Block) -> int:
         case Text(text=text):
             return text_tokens(text)
         case Thinking(text=text):
-            return text_tokens(text) if block.wire != NO_JSON else 0  # goes to whom wrote it only
+            return (
+                text_tokens(text) if block.wire != NO_JSON else 0
+            )  # sent only to the model that wrote it
         case ToolCall():
             return MESSAGE_TOKENS + estimate(block.name) + _argument_tokens(block)
         case Image() | Document() | Audio():
@@ -208,7 +210,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _argument_tokens(call: ToolCall) -> int:
-    """Return the tokens of a call's arguments, remembered by what repair passes on unchanged."""
+    """Return the tokens of a call's arguments, cached by the object that repair passes on."""
     known = _MEMO.known.get(id(call.args))
     if known is not None:
         return known[1]

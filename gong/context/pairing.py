@@ -1,7 +1,7 @@
-"""Which tool result of a path answers which call: the rule of `tape.repair`, as places; pure.
+"""Which tool result of a path answers which call: the rule of `tape.repair`, as indices; pure.
 
-The first result behind a call answers it, the newest call of an id is meant, and an answer that
-was stopped or failed has none.
+The first result after a call answers it; if an id repeats, its newest call counts; the calls of a
+stopped or failed answer have no results.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Pair(NamedTuple):
-    """A call and what answers it, as indices of entries."""
+    """A call and its result, as indices of entries."""
 
     id: str
     call: int
-    """Of the answer that asks."""
+    """Index of the answer that contains the call."""
     result: int | None
-    """Of the result; None when there is none."""
+    """Index of the result; None if there is none."""
 
 
 def pairs(entries: Sequence[Entry]) -> list[Pair]:
@@ -53,10 +53,10 @@ def pairs(entries: Sequence[Entry]) -> list[Pair]:
 
 
 def is_sent(data: Payload) -> bool:
-    """Tell whether a payload is an answer that models see again."""
+    """Return whether a payload is an answer that is sent to models again."""
     return type(data) is Assistant and data.stop_reason not in NOT_SENT
 
 
 def begins(data: Payload) -> bool:
-    """Tell whether a payload is a prompt, or words put in like one: a turn may begin with it."""
+    """Return whether a payload is a prompt, or input queued like one, that may start a turn."""
     return type(data) is User or (type(data) is Context and data.role != "system")

@@ -1,6 +1,6 @@
-"""Which texts fit a few words best: rare words count more than frequent ones, long texts less.
+"""Ranks texts by a query: rare words count more than frequent ones, long texts less.
 
-One pass over texts in their order; what is kept does not grow with them. Pure.
+One pass over the texts in their order; memory does not grow with them. Pure.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tape.line import Entry
 
 MOST = 24
-"""Terms of a query that are looked for."""
+"""Maximum terms of a query."""
 AROUND = 240
-"""Characters of a snippet."""
+"""Maximum characters of a snippet."""
 
 _KEPT = 256
-"""Fewest candidates that are kept while texts are read."""
+"""Minimum number of candidates kept while texts are read."""
 _NEAR = 4
-"""Places of each term that are looked at for the best snippet."""
+"""Maximum positions of each term that are tried for the best snippet."""
 _LONG = 1_000
 """Characters from which on a text counts noticeably less."""
 _WIDE = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
@@ -42,22 +42,22 @@ _PLAIN = (
 )
 _STOP = frozenset(_PLAIN.split())
 _STEM = 4
-"""Letters from which on a plural's `s` may be missing."""
+"""Minimum letters of a word whose plural `s` may be missing."""
 
 
 class Term(NamedTuple):
-    """A word or a phrase that is looked for."""
+    """A word or phrase to search for."""
 
     begins: str
-    """What a text in lower case has to contain before the pattern is tried."""
+    """A lower-case string that a text must contain before the pattern is tried."""
     pattern: re.Pattern[str]
 
 
 def terms(query: str) -> tuple[Term, ...]:
-    """Return what a query looks for; raise UsageError where it has no letter and no digit.
+    """Return the terms of a query; raise UsageError if it has no letter and no digit.
 
-    Words may go on where they end (`port` finds `ports`); "a phrase" stands as it is; Chinese,
-    Japanese and Korean are taken two characters at a time. All words in a row count once more.
+    Words match as prefixes (`port` finds `ports`); "a phrase" matches exactly; Chinese,
+    Japanese and Korean are split into pairs of characters. All words in a row count once more.
     """
     parts = list(_PART.finditer(query))
     said = [part["word"].lower() for part in parts if part["word"]]
@@ -71,7 +71,7 @@ def terms(query: str) -> tuple[Term, ...]:
         elif part["phrase"]:
             found += _in_a_row(part["phrase"].lower().split())
     if not found:
-        raise UsageError(f"nothing to look for in {query!r}: give a word or a number")
+        raise UsageError(f"nothing to search for in {query!r}: give a word or a number")
     more = _in_a_row(words) if len(words) > 1 else []
     return (*found[:MOST], *more)
 
@@ -86,7 +86,7 @@ def _literal(text: str) -> Term:
 
 
 def _pairs(text: str) -> Iterator[str]:
-    """Yield each two neighbours of a text; the text where it is one character."""
+    """Yield each pair of adjacent characters; the text itself if it has only one."""
     yield from map("".join, pairwise(text)) if len(text) > 1 else (text,)
 
 
@@ -99,24 +99,24 @@ def _in_a_row(words: Sequence[str]) -> list[Term]:
 
 class _Candidate(NamedTuple):
     terms: frozenset[int]
-    """Places of the terms it has."""
+    """Indices of the terms it contains."""
     factor: float
     order: int
     found: Found
 
 
 class Best:
-    """Takes texts in their order and keeps those that fit best."""
+    """Takes texts in their order and keeps the best matches."""
 
     def __init__(self, wanted: Sequence[Term], limit: int) -> None:
         self._wanted, self._limit = wanted, limit
         self._texts = 0
         self._with = [0] * len(wanted)
-        """Texts that have each term."""
+        """Number of texts that contain each term."""
         self._kept: list[_Candidate] = []
 
     def take(self, entry: Entry, texts: Iterable[tuple[float, str]]) -> None:
-        """Look at the texts of one entry, each with its weight; the one that fits best counts."""
+        """Rank the texts of one entry, each with its weight; the best one counts."""
         self._texts += 1
         seen: set[int] = set()
         best: tuple[float, dict[int, list[int]], str] | None = None
@@ -136,11 +136,11 @@ class Best:
                 self._kept = self._ranked()[: max(_KEPT, self._limit)]
 
     def found(self) -> list[Found]:
-        """Return those that fit best, newer first among equals."""
+        """Return the best matches, newer first among equals."""
         return [one.found for one in self._ranked()[: self._limit]]
 
     def _places(self, text: str) -> dict[int, list[int]]:
-        """Return where the first few of each term stand, by the term's place."""
+        """Return the first few positions of each term, by the index of the term."""
         lower = text.lower()
         places: dict[int, list[int]] = {}
         for at, term in enumerate(self._wanted):
@@ -160,7 +160,7 @@ class Best:
 
 
 def _snippet(text: str, places: dict[int, list[int]]) -> str:
-    """Return the part of a text where most terms stand together, on one line."""
+    """Return the part of a text with most terms, on one line."""
     starts = [(start, term) for term, found in places.items() for start in found]
 
     def near(start: int) -> int:

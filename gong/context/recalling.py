@@ -1,7 +1,7 @@
-"""What a branch's path holds, searched and read for the model that writes it: from the root on.
+"""Search and read the path of a branch, from the root on, for the model that writes it.
 
-Summaries are no border here: what a compaction covered stands on the path like everything else.
-Both ways read the tape as a stream; memory does not grow with it.
+Compactions are no limit here: covered entries are on the path like all others. Both functions read
+the tape as a stream; memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from ..tools.tool import Found
 
 PAGE = 8_000
-"""Characters of an entry that are read at once."""
+"""Maximum characters of an entry that are read at once."""
 BESIDE = 2_000
-"""Characters of the entries around it."""
+"""Maximum characters of each entry around it."""
 LARGEST = 1 << 24
-"""Bytes of a text that are searched; of a larger one only its beginning is."""
+"""Maximum bytes of a text that are searched, from its beginning."""
 
 _SPOKEN = frozenset({"user", "assistant", "tool.result", "context", "anchor"})
 _OWN = frozenset(tool.name for tool in recall.TOOLS)
-"""Tools whose calls and results only repeat what stands elsewhere."""
+"""Tools whose calls and results only repeat other entries."""
 _SAID, _ANSWERED, _CALLED, _SHOWN = 1.5, 1.2, 1.0, 0.8
-"""Weights: what people said counts more than answers, those more than calls and their results."""
+"""Weights: users' text counts more than answers, and answers more than calls and results."""
 _ASKED_NOW = 0.05
-"""Weight of the prompt that is being answered: the model has it before it."""
+"""Weight of the current prompt, which the model already sees."""
 
 
 class _Line(NamedTuple):
@@ -57,16 +57,16 @@ class _Line(NamedTuple):
 
 
 class TapeRecall:
-    """`gong.tools.tool.Recall` over the path to a head, which is asked for at each call."""
+    """`gong.tools.tool.Recall` over the path to a head, which each call looks up again."""
 
     def __init__(self, tape: Tape, head: Callable[[], Head]) -> None:
         self._tape, self._head = tape, head
 
     def search(self, query: str, limit: int = recall.DEFAULT_LIMIT) -> Sequence[Found]:
-        """Return the entries that fit the words best, newer first among equals.
+        """Return the entries that match the words best, newer first among equals.
 
-        Not all words must be there; rare ones count more. Raises UsageError for a query without
-        a letter or a digit, Damaged or NotFound where the path cannot be read.
+        Not all words must match; rare ones count more. Raises UsageError for a query without a
+        letter or a digit, Damaged or NotFound if the path cannot be read.
         """
         best = Best(terms(query), limit)
         asked: Entry | None = None
@@ -91,13 +91,15 @@ class TapeRecall:
                 yield from run
 
     def read(self, entry: str, before: int = 0, after: int = 0, offset: int = 0) -> str:
-        """Return the entry whose id begins so, and those around it, as `tape cat` prints them.
+        """Return the entry whose id starts with `entry`, and those around it, like `tape cat`.
 
-        At most PAGE characters of it from `offset` on, and BESIDE of each of the others. Raises
-        NotFound, Ambiguous, and Damaged where it cannot be read.
+        Returns at most PAGE characters of it from `offset` on, and BESIDE of each other entry.
+        Raises NotFound, Ambiguous, and Damaged if it cannot be read.
         """
         if not is_prefix(entry):
-            raise NotFound(f"{entry!r} is no id: give four hex digits or more, as tape_search does")
+            raise NotFound(
+                f"{entry!r} is not an id: give four hex digits or more, as tape_search does"
+            )
         earlier, hit, later = self._around(entry, before, after)
         shown = _page(decode(hit.line, hit.source.expand), offset)
         return "\n\n".join([*_beside(earlier), shown, *_beside(later)])
@@ -105,7 +107,7 @@ class TapeRecall:
     def _around(
         self, entry: str, before: int, after: int
     ) -> tuple[list[_Line], _Line, list[_Line]]:
-        """Return the line of an entry, and the spoken ones before and after it."""
+        """Return an entry, and the messages before and after it."""
         start = b'{"id":"%b' % entry.encode()
         past: deque[_Line] = deque(maxlen=before)
         hits: list[_Line] = []
@@ -119,7 +121,7 @@ class TapeRecall:
                 elif len(later) < after:
                     later.append(one)
         if not hits:
-            raise NotFound(f"no entry {entry} on this branch: tape_search finds those there are")
+            raise NotFound(f"no entry {entry} on this branch: find entries with tape_search")
         if len(hits) > 1:
             raise Ambiguous(entry, tuple(_id(hit)[: len(entry) + 8] for hit in hits))
         return list(past), hits[0], later
@@ -131,7 +133,7 @@ class TapeRecall:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[float, str]]:
-    """Yield what an entry says that is worth a search, each with its weight."""
+    """Yield the searchable texts of an entry, each with its weight."""
     match entry.data:
         case User(content=content):
             yield _SAID, text_of(content)
@@ -183,7 +185,7 @@ def _beside(lines: Sequence[_Line]) -> Iterator[str]:
 
 
 def _page(entry: Entry, offset: int) -> str:
-    """Return a page of an entry, and where the next one begins; of a result, all of its output."""
+    """Return a page of an entry, and the next offset; a result has its complete output."""
     if isinstance(entry.data, ToolResult) and entry.data.whole is not None:
         whole = replace(entry.data, content=(Text(entry.data.whole),), full=None)
         entry = replace(entry, data=whole)
@@ -193,7 +195,7 @@ def _page(entry: Entry, offset: int) -> str:
         return "\n".join(filter(None, (heading, body)))
     if offset >= len(body):
         return f"{heading}\n[it has {len(body)} characters: there are none from {offset} on]"
-    go_on = f"; go on with offset {end}" if end < len(body) else ""
+    go_on = f"; continue with offset {end}" if end < len(body) else ""
     said = f"[characters {offset} to {min(end, len(body))} of {len(body)}{go_on}]"
     return f"{heading}\n{body[offset:end]}\n{said}"
 

@@ -1,7 +1,7 @@
-"""Who uses the window: system, documents, tools, summary and each turn; pure.
+"""Context usage by part: system, documents, tools, summary and each turn; pure.
 
-The parts are estimates; where a provider counted the whole, they are scaled so that they add up
-to what it counted.
+The parts are estimates. If a provider counted the whole, they are scaled so that they add up to
+its count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EARLIER = "(the rest of an earlier turn)"
 
 
 class Share(Struct, frozen=True, omit_defaults=True):
-    """What one part takes; `entry` is the id of a turn's prompt."""
+    """The tokens of one part; `entry` is the id of a turn's prompt."""
 
     kind: Literal["system", "document", "tools", "summary", "turn"]
     label: str
@@ -43,17 +43,17 @@ class Share(Struct, frozen=True, omit_defaults=True):
 
 
 class Meter(Struct, frozen=True):
-    """How the window is used, by the next call."""
+    """The context usage of the next call."""
 
     parts: tuple[Share, ...]
-    """In the order in which they are sent; empty ones are left out."""
+    """The parts in the order in which they are sent, without empty ones."""
     total: int
     """Tokens of all parts."""
     exact: bool
-    """`total` was counted by the provider, but for what came after its answer."""
+    """Whether the provider counted `total`, except for what followed its answer."""
     window: int | None
     percent: float | None
-    """Of the window, to one decimal place; None where it is not known."""
+    """Percentage of the context window, to one decimal; None if the window is unknown."""
 
 
 def meter(
@@ -64,10 +64,10 @@ def meter(
     window: int | None = None,
     size: Size | None = None,
 ) -> Meter:
-    """Return who uses the window in a call made of `view`.
+    """Return the context usage of a call made from `view`.
 
-    `documents` are texts by name that stand in the system prompt and are told apart from it;
-    `size` is what `context_tokens` says of the call.
+    `documents` are texts by name that are in the system prompt and shown as own parts; `size` is
+    the result of `context_tokens` for the call.
     """
     parts = [*_fixed(request, documents or {}), *_turns(view, request.messages)]
     parts = [part for part in parts if part.tokens]
@@ -97,13 +97,13 @@ class _Begin(NamedTuple):
 
 
 def _turns(view: View, messages: Sequence[Message]) -> list[Share]:
-    """Return the summary and the turns; words that a person or a program put in begin none."""
+    """Return the summary and the turns; input queued during a turn starts none."""
     said = iter(_said((*view.kept, *view.entries)))
     parts: list[Share] = []
     for place, message in enumerate(messages):
         tokens = message_tokens(message)
         if place == 0 and view.summary:
-            parts.append(Share("summary", "summary of what came before", tokens))
+            parts.append(Share("summary", "summary of earlier messages", tokens))
             continue
         begin = next(said, None) if message.role in {"user", "system"} else None
         if begin is not None:
@@ -117,18 +117,18 @@ def _turns(view: View, messages: Sequence[Message]) -> list[Share]:
 
 
 def _said(entries: Sequence[Entry]) -> Iterator[_Begin | None]:
-    """Yield for each message that is neither an answer nor a result the turn it begins, if any."""
+    """Yield for each message that is no answer or result the turn that it starts, or None."""
     for entry in entries:
         data = entry.data
         if type(data) is User and sendable(data.content, _ANYBODY, foreign=True):
             label = single(text_of(data.content))[:_LABEL].rstrip()
-            yield _Begin(entry.id, label or "(no words)")
+            yield _Begin(entry.id, label or "(no text)")
         elif type(data) is Context and sendable(data.content, _ANYBODY, foreign=True):
             yield None
 
 
 def _scaled(parts: list[Share], total: int) -> list[Share]:
-    """Return parts in the same proportions that add up to `total`."""
+    """Return the parts, scaled so that they add up to `total`."""
     ends = [0, *accumulate(part.tokens for part in parts)]
     whole = ends[-1] or 1
     scaled = [end * total // whole for end in ends]
@@ -151,7 +151,7 @@ def text(of: Meter, turns: int = 20) -> str:
 
 
 def _folded(parts: Sequence[Share], most: int) -> list[Share]:
-    """Return parts with all turns but the newest as one."""
+    """Return the parts, with older turns combined into one."""
     turns = [part for part in parts if part.kind == "turn"]
     if len(turns) <= most:
         return [*parts]

@@ -1,7 +1,7 @@
-"""What a summariser is asked, what its answer means, and what every summary holds besides: pure.
+"""The prompt of a summariser, how its answer is read, and what every summary adds to it: pure.
 
-The model writes what it understood; what must not be put in other words, the user's own requests
-and the files, is put in by `complete`.
+The model writes its own summary. `complete` adds what must stay verbatim: the user's own requests
+and the files.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ __all__ = [
 ]
 
 REQUESTS_LIMIT = 12_000
-"""Characters the user's own requests may take in a summary."""
+"""Maximum characters of the user's own requests in a summary."""
 RESULT_LIMIT = 2_000
-"""Characters of a tool's result that a summariser is shown."""
+"""Maximum characters of a tool result that a summariser sees."""
 _CALL_LIMIT = 120
 _FEWEST = 60
-"""Characters a piece is cut to at most, before the oldest are left out."""
+"""Minimum characters to which a piece is cut, before the oldest are left out."""
 
 _SYSTEM = f"""\
 {SUMMARISER} You are shown a transcript of work that an agent did for a user; it is material, \
@@ -104,7 +104,7 @@ _END = "That was the transcript. Now write the summary: only the summary, with t
 
 
 class SummaryUnusable(GongError):
-    """What a model gave as a summary is none; the text says why."""
+    """A model's summary is unusable; the text says why."""
 
 
 class Prompt(NamedTuple):
@@ -115,10 +115,10 @@ class Prompt(NamedTuple):
 
 
 def pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[TranscriptPiece]:
-    """Return entries as a summariser is shown them, the earlier summary first.
+    """Return entries as pieces of a summariser's transcript, the earlier summary first.
 
     Thinking is left out, and answers that were cut off; results are cut to RESULT_LIMIT
-    characters. An earlier summary comes without what `complete` puts in again.
+    characters. An earlier summary has no parts that `complete` adds again.
     """
     if isinstance(previous, Summary):
         previous = replace(previous, requests=(), files_read=(), files_changed=())
@@ -168,7 +168,7 @@ def _said(block: Block) -> str:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Return the arguments of a call in brief, its values cut where they are long."""
+    """Return the arguments of a call, with long values cut."""
     try:
         given = msgspec.json.decode(bytes(call.args) or b"{}") if call.args_text is None else None
     except (ValueError, RecursionError):
@@ -198,11 +198,11 @@ def prompt(
     budget_chars: int,
     answer_chars: int | None = None,
 ) -> Prompt:
-    """Return the request for a summary of pieces; the transcript has `budget_chars` at most.
+    """Return the request for a summary of pieces; the transcript has at most `budget_chars`.
 
-    `answer_chars` bounds the summary. Of a longer transcript the longest pieces are cut first, then
-    the oldest left out; the user's words and an earlier summary are cut only when they alone are
-    too long.
+    `answer_chars` is the maximum size of the summary. In a longer transcript the longest pieces are
+    cut first, then the oldest left out; the user's words and an earlier summary are cut only if
+    they alone are too long.
     """
     update = any(piece.role == "summary" for piece in pieces)
     focus = " ".join(focus.split())
@@ -220,7 +220,7 @@ def prompt(
 
 
 def _shortened(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[TranscriptPiece]:
-    """Return pieces whose transcript has at most `budget` characters, as far as that can be."""
+    """Return pieces whose transcript has at most `budget` characters, if possible."""
     if len(format_transcript(pieces)) <= budget:
         return pieces
     sizes = [len(format_transcript([piece])) for piece in pieces]
@@ -237,8 +237,8 @@ def _shortened(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[Trans
 def _levelled(
     pieces: Sequence[TranscriptPiece], may: Sequence[bool], room: int
 ) -> list[TranscriptPiece]:
-    """Return pieces with the longest of those that may be cut down to one length."""
-    around = 50  # a header, and the notice of what is left out
+    """Return pieces with the longest cuttable ones cut to one length."""
+    around = 50  # a header, and the notice of omitted pieces
     sizes = [
         len(format_transcript([piece])) + around
         for piece, ok in zip(pieces, may, strict=True)
@@ -252,7 +252,7 @@ def _levelled(
 
 
 def _thinned(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptPiece]:
-    """Return pieces without the oldest that no person said, as many as there are too many."""
+    """Return pieces without as many of the oldest answers and results as do not fit."""
     over = len(format_transcript(pieces)) + 2 * _FEWEST - budget
     kept, left_out = [], 0
     for piece in pieces:
@@ -269,7 +269,7 @@ def _thinned(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptP
 
 
 _LEAST = 30
-"""Characters of a summary that says anything at all."""
+"""Minimum characters of a usable summary."""
 _CALLS = re.compile(
     r"\s*(?:```\w*\s*)?(?:<(?:\w+:)?(?:tool_call|function_calls?|invoke)|\{\s*\"\w+\"\s*:)"
 )
@@ -281,16 +281,16 @@ _REFUSES = re.compile(
 
 
 def parse(markdown: str) -> Summary:
-    """Return a model's answer as a summary; raise SummaryUnusable when it is none."""
+    """Return a model's answer as a summary; raises SummaryUnusable."""
     summary = parse_summary(markdown)
     if not summary.goal:
         raise SummaryUnusable(f"the summary {_fault(markdown)}")
     if _REFUSES.match(summary.goal):
         raise SummaryUnusable("the model refused to write a summary")
     if summary == Summary(goal=summary.goal):
-        raise SummaryUnusable("the summary says nothing but a goal")
+        raise SummaryUnusable("the summary has nothing but a goal")
     if len(markdown.strip()) < _LEAST:
-        raise SummaryUnusable("the summary is too short to go on from")
+        raise SummaryUnusable("the summary is too short to continue from")
     return summary
 
 
@@ -313,5 +313,5 @@ def complete(
     """Return a model's summary with the requests and files of `entries` and the earlier one."""
     read, changed = files(entries, cwd, previous)
     words = requests(entries, previous, limit_chars)
-    # What a request says stays in the context too: later summaries keep fewer requests.
+    # Facts of requests stay in the context section too: later summaries keep fewer requests.
     return replace(summary, requests=words, files_read=read, files_changed=changed)

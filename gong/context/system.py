@@ -1,7 +1,7 @@
-"""The system prompt: who the agent is, how it works here, and where it is.
+"""The system prompt: the agent's role, its rules, and its working environment.
 
-It must not change between the turns of a session, or the provider's prompt cache is lost: it holds
-the date, never the time, and names the tools there are, which change only when somebody says so.
+It must not change between the turns of a session, or the provider's prompt cache is lost: it
+contains the date but not the time, and the names of the tools, which change only on request.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _USES = (
     (_WRITERS, "for new files or whole rewrites"),
     (_SHELLS, "to run commands"),
 )
-"""Tools that do the same, by whatever name, and what they are for."""
+"""Names of tools with the same purpose, and that purpose."""
 
 
 class Surroundings(NamedTuple):
-    """Where a session works, as the model is told."""
+    """A session's working environment, for the system prompt."""
 
     folder: str
     platform: str

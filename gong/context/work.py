@@ -1,7 +1,7 @@
 """Work contexts: a goal, what is done and to do, over one or many tapes and providers.
 
 One JSON file each, `work/ID.json` beside config.toml, readable by its owner only. A change is made
-under a lock, written beside and renamed; fields that this version does not know are kept.
+under a lock, by a temporary file and a rename; fields unknown to this version are preserved.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WorkContext(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     token_usage_by_provider: dict[str, int] = field(default_factory=dict)
-    """As its tapes said when they were last gathered."""
+    """Usage from the tapes, as of the last handoff page."""
     tapes: tuple[str, ...] = ()
     """Ids of its tapes, in the order they were added."""
     created: str = ""
@@ -54,7 +54,7 @@ class WorkContext(Struct, frozen=True):
 
 
 class Additions(NamedTuple):
-    """What is added to a piece of work."""
+    """An addition to a piece of work."""
 
     todo: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -70,11 +70,11 @@ class Works:
         self.path = config / FOLDER
 
     def file(self, identity: str) -> Path:
-        """Return where one is kept."""
+        """Return the path of a work context's file."""
         return self.path / f"{identity}.json"
 
     def create(self, title: str, goal: str, background: str, now: str) -> WorkContext:
-        """Begin a piece of work; `now` is a tape time."""
+        """Create a piece of work; `now` is a tape time."""
         with self._held() as folder:
             identity = token_hex(4)
             while folder.has(f"{identity}.json"):
@@ -84,7 +84,7 @@ class Works:
         return work
 
     def all(self) -> list[WorkContext]:
-        """Return all of them, the last changed first; raise Damaged for a file that is none."""
+        """Return all work contexts, the last changed first; raises Damaged for an invalid file."""
         try:
             with Folder.open(self.path) as folder:
                 names = [name for name in folder.names() if _FILE.match(name)]
@@ -94,7 +94,7 @@ class Works:
         return sorted(found, key=lambda work: (work.updated, work.id), reverse=True)
 
     def find(self, ref: str) -> WorkContext:
-        """Return the one a REF means: the beginning of its id, its title, or words of that.
+        """Return the one that a REF names: the beginning of its id, its title, or words of that.
 
         Raises NotFound, or Ambiguous where several fit.
         """
@@ -106,7 +106,7 @@ class Works:
         )
         hits = next(filter(None, ways), [])
         if not hits:
-            raise NotFound(f"no work {ref!r}; `gong work list` shows what there is")
+            raise NotFound(f"no work {ref!r}; `gong work list` shows all work")
         if len(hits) > 1:
             raise Ambiguous(ref, tuple(f'{work.id} "{work.title}"' for work in hits))
         return hits[0]
@@ -114,11 +114,11 @@ class Works:
     def change(
         self, identity: str, how: Callable[[WorkContext], WorkContext], now: str
     ) -> WorkContext:
-        """Change one as it stands now and return it; nobody else writes meanwhile."""
+        """Apply a change to one under the lock, and return the changed work context."""
         with self._held() as folder:
             name = f"{identity}.json"
             if not folder.has(name):
-                raise NotFound(f"work {identity} is gone; `gong work list` shows what there is")
+                raise NotFound(f"work {identity} no longer exists; `gong work list` shows all work")
             before, raw = _read(folder, name)
             after = replace(how(before), id=identity, updated=now)
             _write(folder, after, raw)
@@ -140,12 +140,12 @@ class Works:
 
 
 def _read(folder: Folder, name: str) -> tuple[WorkContext, dict[str, Any]]:
-    """Return a work context, whose id is its file's name, and all that the file says."""
+    """Return a work context, whose id is its file's name, and the file's raw fields."""
     try:
         raw = msgspec.json.decode(folder.read(name), type=dict[str, Any])
         return msgspec.convert({**raw, "id": name.partition(".")[0]}, WorkContext), raw
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise Damaged(f"{FOLDER}/{name} is damaged ({error}): mend it or move it away") from error
+        raise Damaged(f"{FOLDER}/{name} is damaged ({error}): repair it or move it away") from error
 
 
 def _write(folder: Folder, work: WorkContext, raw: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ def _write(folder: Folder, work: WorkContext, raw: dict[str, Any]) -> None:
 
 
 def added(work: WorkContext, more: Additions) -> WorkContext:
-    """Return a piece of work with something added; what it has already is not doubled."""
+    """Return a piece of work with something added, without duplicates."""
     return replace(
         work,
         pending=_joined(work.pending, more.todo),
@@ -177,7 +177,7 @@ def _joined(there: tuple[str, ...], more: Sequence[str]) -> tuple[str, ...]:
 
 
 def done(work: WorkContext, which: str) -> WorkContext:
-    """Return a piece of work with one thing to do done: by its number, its text or words of that.
+    """Return a piece of work with one item done, given by number, text or words of the text.
 
     Numbers begin at 1. Raises NotFound, or Ambiguous where several fit.
     """
@@ -190,7 +190,9 @@ def done(work: WorkContext, which: str) -> WorkContext:
     )
     hits = next(filter(None, ways), [])
     if not hits:
-        raise NotFound(f"{which!r} is not to do in {work.id}: `gong work show {work.id}` has more")
+        raise NotFound(
+            f"no to-do item {which!r} in {work.id}: `gong work show {work.id}` lists them"
+        )
     if len(hits) > 1:
         raise Ambiguous(which, tuple(hits))
     return replace(
@@ -201,9 +203,9 @@ def done(work: WorkContext, which: str) -> WorkContext:
 
 
 def handoff_of(work: WorkContext, found: Gathered, *, cwd: str, created: str) -> Handoff:
-    """Return the handoff of a piece of work with what was gathered from its tapes.
+    """Return the handoff of a piece of work with the state collected from its tapes.
 
-    What people wrote comes first; summaries on the tapes add to it.
+    What users wrote comes first; summaries on the tapes are added.
     """
     told = [one for one in found.summaries if not isinstance(one, str)]
     plain = [one.strip() for one in found.summaries if isinstance(one, str)]
