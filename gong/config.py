@@ -27,7 +27,7 @@ class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
     auto: bool = True
     """Compact automatically when the context window is nearly full."""
     reserve: int = 16_384
-    """Tokens of the context window to keep free; at most a quarter of the window."""
+    """Tokens of the context window to keep free; at most a quarter of it."""
     keep: int = 20_000
     """Tokens of the newest messages that are not summarised."""
     limit: int | None = None

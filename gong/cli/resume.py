@@ -40,5 +40,6 @@ async def go_on(host: Host, start: Start | None) -> None:
         anchor = newest_anchor(recorder.path)
         what = f"the {anchor.kind}" if anchor else "the full history"
         warn(
-            f"switched from {before} to {host.model_name}; continues from {what} (~{tokens:,} tokens)"
+            f"switched from {before} to {host.model_name}; "
+            f"continues from {what} (~{tokens:,} tokens)"
         )

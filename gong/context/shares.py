@@ -53,7 +53,7 @@ class Meter(Struct, frozen=True):
     """Whether the provider counted `total`, except for what followed its answer."""
     window: int | None
     percent: float | None
-    """Percentage of the context window, to one decimal; None if the window is unknown."""
+    """Percentage of the context window, to one decimal; None if its size is unknown."""
 
 
 def meter(

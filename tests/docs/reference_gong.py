@@ -1,4 +1,4 @@
-"""The page docs/reference-gong.md: the same for the verbs of `gong`; `reference.py` writes it."""
+"""The page docs/reference-gong.md for the commands of `gong`; `reference.py` writes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "reference-gong.md"
 INTRODUCTION = """\
 # Reference of gong
 
-Every verb of `gong`, as `gong VERB --help` tells it; `gong` alone is `gong chat`, and `gong tape`
+Every command of `gong`, as in `gong COMMAND --help`; `gong` alone is `gong chat`, and `gong tape`
 is the [other program](reference.md). This page is written by `make docs` from the commands
 themselves, and a test runs its examples. [Tapes](tapes.md) explains REF.
 """
@@ -35,28 +35,28 @@ themselves, and a test runs its examples. [Tapes](tapes.md) explains REF.
 CODES = """\
 ## Exit codes
 
-They are [those of `tape`](reference.md#exit-codes). Any verb may end with 0, 1, 2 or 130, and with
-4 where what it needs is damaged; what else one may end with, and what it means there, stands with
-it. `--debug` anywhere shows where an error came from.
+They are [those of `tape`](reference.md#exit-codes). Any command may end with 0, 1, 2 or 130, and
+with 4 if data it needs is damaged; further codes are listed with each command. `--debug` anywhere
+shows a traceback of an error.
 """
 
 SETTINGS = """\
 ## Settings
 
-Keys of `config.toml`, which stands in `$GONG_CONFIG_DIR`, else in `$XDG_CONFIG_HOME/gong`, else in
-`~/.config/gong`. All may be left out; a flag goes before a key, and `GONG_MODEL` before `model`.
+Keys of `config.toml` in `$GONG_CONFIG_DIR`, else in `$XDG_CONFIG_HOME/gong`, else in
+`~/.config/gong`. All are optional; a flag overrides a key, and `GONG_MODEL` overrides `model`.
 """
 
-FINDS = (3, "REF leads to nothing, or to several things")
-BUSY = (5, "the branch is named and somebody else writes it")
-WORK = (3, "ID is that of no work, or of several")
+FINDS = (3, "REF matches nothing, or several things")
+BUSY = (5, "another program is writing the named branch")
+WORK = (3, "ID matches no work, or several")
 ENDS: dict[str, tuple[tuple[int, str], ...]] = {
     "chat": (
         FINDS,
         BUSY,
         (6, "the model's key is missing or refused"),
         (8, "-p stopped at --max-turns or --max-cost"),
-        (75, "-p, and the provider was busy, or out of reach, to the last try"),
+        (75, "-p, and the provider was busy or unreachable, also on the last retry"),
     ),
     "compact": ((1, "there is nothing to compact, or nothing to undo"), FINDS, BUSY),
     "context": (FINDS,),
@@ -66,17 +66,17 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
     "work done": (WORK,),
     "work handoff": (WORK,),
     "cost": (FINDS,),
-    "doctor": ((1, "something is wrong"), FINDS),
+    "doctor": ((1, "a check failed"), FINDS),
     "models": ((3, "there is no such provider"),),
     "auth login": ((3, "there is no such provider"),),
-    "auth logout": ((3, "no key of that provider is kept"),),
+    "auth logout": ((3, "no key of that provider is saved"),),
     "tool": ((1, "the tool failed"), (3, "there is no such tool"), (7, "the call is refused")),
 }
-"""What verbs end with beyond 0, 2 and 130: code and when."""
+"""Exit codes of commands besides 0, 2 and 130: code and when."""
 
 
 def verbs() -> list[Verb]:
-    """Return the verbs in the order of the help page, each group before its own; not `tape`."""
+    """Return the commands in the order of the help page, each group first; not `tape`."""
     ctx = click.Context(gong, info_name="gong")
     names = [name for name in gong.list_commands(ctx) if name != "tape"]
     found = [(name, gong.get_command(ctx, name)) for name in names]

@@ -26,7 +26,7 @@ from .reference_gong import ENDS, PAGE, keys, page, verbs
 
 UNRUN = {
     "gong chat  # talk in the terminal": "tests/e2e drives it",
-    "gong chat -c  # go on where this folder's newest session ended": "the same",
+    "gong chat -c  # continue this folder's newest session": "the same",
     "gong chat --fork 3f2a:main~4  # try something else from an earlier entry": "the same",
 }
 """Examples that no test can run from here, with the reason."""

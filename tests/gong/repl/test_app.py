@@ -170,7 +170,7 @@ async def test_leaving_without_a_word_says_nothing(host, talk, store):
     async with talk(await host()) as now:
         await now.status("ready")
         assert await now.leave() == 0
-    assert "go on with" not in now.window.text()
+    assert "continue with" not in now.window.text()
     assert store.folders() == []
 
 
