@@ -1,7 +1,7 @@
-"""What is known of models: windows, abilities, prices; data, read from `data/models.toml`.
+"""The model catalogue: context windows, abilities, prices, read from `data/models.toml`.
 
-Advice only: a model that is not here can be used all the same, and what it costs is unknown, which
-is None and never 0. A row of the user's `[models."provider/id"]` goes over the shipped one.
+A model that is not in the catalogue can be used all the same; its cost is unknown, which is None
+and never 0. A row of the user's `[models."provider/id"]` overrides the built-in one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Ability = Literal["tools", "vision", "reasoning"]
 
 DATE = "2026-11-22"
-"""The day the shipped facts were looked up."""
+"""The date of the built-in data."""
 _MILLION = 1_000_000
 _CLOUD = re.compile(r"^(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?[a-z][a-z0-9-]*\.(?=[a-z])")
 """What Bedrock puts before an id: where it runs, and its maker."""
@@ -36,7 +36,7 @@ _DOT = re.compile(r"(?<=\d)\.(?=\d)")
 
 
 class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """US dollars for a million tokens; without a cache price, cached tokens cost as input."""
+    """USD per million tokens; without a cache price, cached tokens cost as much as input."""
 
     input: float
     output: float
@@ -44,7 +44,7 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cache_write: float | None = None
 
     def amount(self, usage: Usage) -> float:
-        """Return what `usage` costs in dollars."""
+        """Return the cost of `usage` in USD."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         dollars = (
@@ -77,7 +77,7 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     context_window: int | None = None
     """Tokens of prompt and answer together."""
     max_output: int | None = None
-    """Most tokens of one answer."""
+    """Maximum tokens of one answer."""
     tools: bool | None = None
     vision: bool | None = None
     reasoning: bool | None = None
@@ -100,7 +100,7 @@ class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def cost(usage: Usage, model: ModelInfo | None) -> Cost | None:
-    """Return what one call cost, None where its price or its usage is not known."""
+    """Return the cost of one call in USD, None if price or usage is unknown."""
     if model is None or model.price is None or usage == Usage():
         return None
     prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
@@ -169,7 +169,7 @@ def identity(name: str) -> str:
 def _model(name: str, row: Mapping[str, Any]) -> ModelInfo:
     provider, _, model = name.partition("/")
     if not (provider and model):
-        raise ConfigurationError(f"models.{name!r}: a model is written provider/model")
+        raise ConfigurationError(f"models.{name!r}: write a model as provider/model")
     try:
         return msgspec.convert({**row, "id": name}, ModelInfo)
     except msgspec.ValidationError as error:
@@ -178,7 +178,7 @@ def _model(name: str, row: Mapping[str, Any]) -> ModelInfo:
 
 @cache
 def _shipped() -> dict[str, ModelInfo]:
-    import tomllib  # noqa: PLC0415 (only where a model is looked for)
+    import tomllib  # noqa: PLC0415 (only needed to look up a model)
 
     rows = tomllib.loads((files(__package__) / "data" / "models.toml").read_text("utf-8"))
     return {name: _model(name, {"tools": True, **row}) for name, row in rows.items()}

@@ -1,8 +1,7 @@
-"""Routes calls to providers, which are made when first asked for, through what wraps every call.
+"""Routes calls to providers, which are created on first use, through middleware.
 
-It keeps nothing of any request and never tries one again. Model names are taken as they are:
-`provider/model`, or a provider's own id under the default provider; what people may type besides
-is the job of `names`.
+It stores nothing of a request and never retries. A model name is `provider/model`, or a provider's
+own id under the default provider; `names` resolves the shorter names that people type.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from .types import Provider, Request, Response, StreamEvent
 
     Factory = Callable[[str], Provider]
-    """Makes the provider for a model id, or raises GongError."""
+    """Creates the provider for a model id, or raises GongError."""
     Knows = Callable[[str, Sequence[str]], bool]
-    """Whether there is a key, from the same."""
+    """Returns whether the provider has a key."""
     Call = Callable[[Request], AsyncGenerator[StreamEvent, None]]
     Middleware = Callable[[Request, Call], AsyncGenerator[StreamEvent, None]]
-    """Answers a request by passing it on, or in its own way; see the first one and the last event.
+    """Answers a request by passing it on, or by itself; may change the request and the events.
 
     A whole answer is an accumulated stream, so the same one wraps `complete`.
     """
@@ -43,7 +42,7 @@ _CALLS = "c_00000000"
 
 
 class Client:
-    """The one way to a model. Providers are given by name, each made or as a factory.
+    """The way to all models. Providers are given by name, each as an object or a factory.
 
     The first of `middleware` sees a request first and its events last.
     """
@@ -71,9 +70,9 @@ class Client:
         find_key: FindKey | None = None,
         middleware: Sequence[Middleware] = (),
     ) -> Self:
-        """Return a client for all presets; the first one that has a key is the default.
+        """Return a client for all presets; the first one with a key is the default.
 
-        `environ` is this process's when not given; `find_key` looks further than there for keys.
+        `environ` defaults to this process's; `find_key` also searches other sources for keys.
         """
         environ = os.environ if environ is None else environ
         presets = merged({}) if presets is None else presets
@@ -92,8 +91,8 @@ class Client:
     def resolve(self, name: str) -> tuple[Provider, str]:
         """Return the provider for `provider/model`, and the model's id there.
 
-        Raises UnknownModel, AuthenticationError without a key, ConfigurationError for what a
-        provider cannot be made of.
+        Raises UnknownModel, AuthenticationError without a key, ConfigurationError if the
+        provider cannot be created.
         """
         kind, _, model = name.partition("/")
         known = self._known.get(kind)
@@ -111,8 +110,8 @@ class Client:
     ) -> AsyncGenerator[StreamEvent, None]:
         """Return the answer as stream events, to be consumed under `aclosing`.
 
-        Without `provider` the request says who answers, or the default does; ConfigurationError
-        when there is neither. Raises UnsupportedToolChoice for a choice it cannot be told.
+        `provider` defaults to that of the request, else to the client's default. Raises
+        ConfigurationError if there is none, UnsupportedToolChoice if it lacks that choice.
         """
         if provider is None:
             provider, request = self._routed(request)
@@ -123,10 +122,10 @@ class Client:
         return call(request)
 
     def body(self, name: str, request: Request) -> bytes:
-        """Return the body a call to `name`, `provider/model`, has; needs no key, SDK or network.
+        """Return the body of a call to `name`, `provider/model`; needs no key, SDK or network.
 
-        Of providers without a wire it is the request as neutral JSON. What middleware would change
-        is not in it. Raises UnknownModel, and InvalidRequest for what the api has no place for.
+        For providers without a wire it is the request as neutral JSON, without changes by
+        middleware. Raises UnknownModel, and InvalidRequest for what the API does not support.
         """
         kind, _, model = name.partition("/")
         if kind not in self._known or not model:
@@ -146,7 +145,7 @@ class Client:
         return answer.response()
 
     async def close(self) -> None:
-        """Close every provider that was asked for."""
+        """Close every provider that was created."""
         while self._made:
             _, provider = self._made.popitem()
             await provider.close()
@@ -172,9 +171,9 @@ def default_model(
     presets: Mapping[str, Preset] | None = None,
     knows: Knows | None = None,
 ) -> str:
-    """Return the model used when none is named: a real one where a key or a local host is set.
+    """Return the default model: a real one if a key or a local host is configured.
 
-    `knows` says whether there is a key for a provider, by default in `environ`.
+    `knows` returns whether a provider has a key, by default in `environ`.
     """
     presets = merged({}) if presets is None else presets
     for preset in _at_hand(presets.values(), environ, knows or partial(_has_key, environ)):
@@ -227,7 +226,7 @@ def _offline(model: str) -> Provider:
     from .offline.provider import OfflineProvider  # noqa: PLC0415 (loaded when used)
 
     if f"offline/{model}" != OFFLINE_MODEL:
-        raise UnknownModel(f"unknown model 'offline/{model}': there is only {OFFLINE_MODEL}")
+        raise UnknownModel(f"unknown model 'offline/{model}': the only one is {OFFLINE_MODEL}")
     return OfflineProvider()
 
 

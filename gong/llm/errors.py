@@ -1,7 +1,7 @@
-"""From what a provider said to one class of `gong.errors`: guards first, then status, then words.
+"""Maps a provider's error to a class of `gong.errors`: guards first, then status, then text.
 
-Pure. Quota words are looked for before the status, because waiting does not bring money back; what
-is throttled is never taken for an overflow, whatever its text says. No key gets into a text.
+Pure. Quota words are matched before the status, because waiting does not help there; a throttled
+call is never an overflow, whatever its text says. No text contains a key.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ def provider_error(
 
 
 def without_keys(text: str, *keys: str) -> str:
-    """Return `text` with these keys, and everything that looks like a key, cut out.
+    """Return `text` without these keys and without everything that looks like a key.
 
-    A key is found as it is, and as it stands in addresses and in JSON.
+    A key is found verbatim, and as it is encoded in addresses and in JSON.
     """
     for key in filter(None, keys):
         for form in (key, quote(key, safe=""), key.replace("/", r"\/")):
@@ -162,7 +162,7 @@ def _kind(status: int | None, words: str) -> type[ModelError]:
 
 def _by_words(status: int | None, words: str) -> type[ModelError]:
     if status == 400 and not words.strip():  # noqa: PLR2004 (HTTP)
-        return ContextLengthExceeded  # Cerebras and Mistral say nothing at all
+        return ContextLengthExceeded  # Cerebras and Mistral give no reason
     for pattern, kind in _BY_WORDS:
         if pattern.search(words):
             return kind

@@ -1,7 +1,7 @@
-"""Answers in one call for scripts: text, streams, typed objects, with tools run on the way.
+"""Answers in one call for scripts: text, streams, typed objects, with tools run between calls.
 
-Above the client, beside the agent, which does not use it. Each model call is tried again on its
-own; a stream never after its first words, and an object that does not fit never.
+Built on the client; the agent does not use it. Each model call is retried separately; a stream is
+never retried after its first event, nor an object that does not match its schema.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from .types import Provider, StreamEvent
 
 _default: list[Client] = []
-"""The client used when none is given: at most one, made at the first need."""
+"""The default client: at most one, created on first use."""
 
 
 def set_default_client(client: Client | None) -> None:
-    """Use `client` where none is given; None goes back to one made from the environment."""
+    """Set the default client; None resets it to one made from the environment."""
     _default[:] = [] if client is None else [client]
 
 
 def default_client() -> Client:
-    """Return the client used where none is given."""
+    """Return the default client."""
     if not _default:
         _default.append(Client.from_env())
     return _default[0]
@@ -80,7 +80,7 @@ def stream_text(
     client: Client | None = None,
     **request: Any,
 ) -> StreamResult:
-    """Begin an answer of `provider/model` to a prompt or to messages, one of the two.
+    """Start an answer of `provider/model` to a prompt or to messages, one of the two.
 
     `pictures` go with the prompt, each as `Pictures.image` takes it. Calls of tools with `execute`
     are run and sent back, at most `max_tool_rounds` times; 0 leaves them to the caller, as one call
@@ -161,7 +161,7 @@ async def stream_object(model: str, kind: type, **how: Any) -> AsyncGenerator[An
 
 def _messages(prompt: str | None, messages: Sequence[Message] | None) -> tuple[Message, ...]:
     if (prompt is None) == (messages is None):
-        raise ConfigurationError("give a prompt or messages, one of the two")
+        raise ConfigurationError("give either a prompt or messages")
     return tuple(messages) if messages is not None else (Message("user", (Text(prompt or ""),)),)
 
 

@@ -1,6 +1,6 @@
-"""From a preset to the provider that answers: address, key, and the adapter, imported when made.
+"""Creates the provider of a preset: address, key, and the adapter, imported on first use.
 
-Reads only the environment it is handed. A key is needed everywhere but on this machine.
+Reads only the environment passed in. A key is needed except for addresses of this machine.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class _Adapter(NamedTuple):
-    """Where the classes for a wire are, and which package they need."""
+    """The module with the classes of a wire, and the package they need."""
 
     module: str
     provider: str
     encoder: str
-    """In the module of the same name with `_request` behind it."""
+    """The class in the module of the same name with the suffix `_request`."""
     package: str
     extra: str
 
@@ -61,7 +61,7 @@ _ADAPTERS: dict[Api, _Adapter] = {
 
 
 class Ready(NamedTuple):
-    """What an adapter is made with: headers filled in, the key checked, no slash at the end."""
+    """An adapter's inputs: headers filled in, the key checked, no slash at the end."""
 
     preset: Preset
     key: str
@@ -74,15 +74,15 @@ class Ready(NamedTuple):
 def make(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provider:
     """Return the provider of a preset.
 
-    Raises AuthenticationError without a key, ConfigurationError for an address or a package that
-    will not do.
+    Raises AuthenticationError without a key, ConfigurationError for an unusable address or a
+    missing package.
     """
     ready = prepared(preset, environ, find_key)
     return _adapter(preset)(*ready)
 
 
 def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Ready:
-    """Return what the preset's adapter is made with; raises as `make` does."""
+    """Return the inputs of the preset's adapter; raises as `make` does."""
     if preset.later:
         raise ConfigurationError(preset.unserved)
     endpoint = address(preset, environ)
@@ -94,9 +94,9 @@ def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> R
 
 
 def written(preset: Preset, request: Request) -> bytes:
-    """Return the body a call to the preset's provider has, as JSON: no key, SDK or network needed.
+    """Return the JSON body of a call to the preset's provider; needs no key, SDK or network.
 
-    Raises InvalidRequest for what its api has no place for.
+    Raises InvalidRequest for what its API does not support.
     """
     adapter = _ADAPTERS[preset.api]
     module = import_module(f".providers.{adapter.module}_request", __package__)
@@ -104,12 +104,14 @@ def written(preset: Preset, request: Request) -> bytes:
     try:
         body: bytes = encoder.encode_request(request).body
     except msgspec.MsgspecError as error:
-        raise InvalidRequest(f"the request is no JSON: {error}", provider=preset.name) from error
+        raise InvalidRequest(
+            f"the request is not valid JSON: {error}", provider=preset.name
+        ) from error
     return body
 
 
 def neutral(request: Request) -> bytes:
-    """Return what stands before a model as JSON of our own, for providers without a wire."""
+    """Return a request as neutral JSON, for providers without a wire."""
     told = {
         "model": request.model,
         "system": request.system,
@@ -120,7 +122,7 @@ def neutral(request: Request) -> bytes:
 
 
 def address(preset: Preset, environ: Mapping[str, str]) -> str:
-    """Return where the provider is, without a slash at the end; raises ConfigurationError."""
+    """Return the provider's address without a final slash; raises ConfigurationError."""
     for variable in preset.base_url_variables:
         if given := environ.get(variable, "").strip():
             return _http(given, variable)
@@ -133,7 +135,7 @@ def address(preset: Preset, environ: Mapping[str, str]) -> str:
 
 
 def is_at_hand(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> bool:
-    """Return whether the provider can be asked without anything else: a key, or set up here."""
+    """Return whether the provider is ready: it has a key, or is configured on this machine."""
     if preset.later:
         return False
     given = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
@@ -141,7 +143,7 @@ def is_at_hand(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> 
 
 
 def is_a_key(text: str) -> bool:
-    """Return whether a text can be a key: printable ASCII without blanks."""
+    """Return whether a text can be a key: printable ASCII without spaces."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
@@ -161,14 +163,14 @@ def _json_of(raw: Raw) -> Any:
 
 
 def _http(url: str, where: str) -> str:
-    """Return an address that may be shown and kept on a tape: nothing secret is in it."""
+    """Return an address without secrets, fit to show and record; raises ConfigurationError."""
     if _host(url) is None:
         shown = without_keys(url)
-        raise ConfigurationError(f"{where} is {shown!r}, which is no http(s) address")
+        raise ConfigurationError(f"{where} is {shown!r}, which is not an http(s) address")
     parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
         raise ConfigurationError(
-            f"{where} holds more than an address: keys and passwords go in a key's variable or, as "
+            f"{where} contains more than an address: put keys and passwords into a variable or, as "
             "headers, in [providers.NAME]"
         )
     return url.rstrip("/")
@@ -181,7 +183,7 @@ def _checked(preset: Preset, key: str, endpoint: str) -> str:
         raise AuthenticationError(_how_to_get_one(preset), provider=preset.name)
     if not is_a_key(key):
         raise AuthenticationError(
-            f"the key for {preset.name} holds characters no key has: copy it again"
+            f"the key for {preset.name} contains characters that no key has: copy it again"
             + (f" to {preset.keys[0]}" if preset.keys else ""),
             provider=preset.name,
         )
@@ -197,7 +199,7 @@ def _how_to_get_one(preset: Preset) -> str:
 
 
 def demand_package(preset: Preset) -> None:
-    """Raise ConfigurationError where the package that speaks the preset's wire is not installed."""
+    """Raise ConfigurationError if the package for the preset's wire is not installed."""
     adapter = _ADAPTERS[preset.api]
     if not _is_installed(adapter.package):
         raise ConfigurationError(

@@ -1,6 +1,6 @@
-"""What a model's name means: exact, by alias, by the catalogue, by a family's word, in this order.
+"""Resolves model names: exact, by alias, by the catalogue, by a family's name, in this order.
 
-Only people's words come here (`-m`, `/model`, `gong models`); the client itself never guesses.
+Only names that people type are resolved (`-m`, `/model`, `gong models`); the client never guesses.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
     from .presets import Preset
 
 BUILT_IN = ("offline", "scripted")
-"""Providers without a preset: they are part of the program and cost nothing."""
+"""Providers without a preset: they are built in and free."""
 _SHORT = 2
 _KNOWN = "anthropic/MODEL, offline/rules, scripted/FILE.json"
 
 
 @dataclass(frozen=True)
 class Names:
-    """The providers, models and aliases that a user has."""
+    """The providers, models and aliases of a user."""
 
     presets: Mapping[str, Preset]
     models: Mapping[str, Mapping[str, Any]]
-    """What the user says of models."""
+    """The user's rows for models."""
     aliases: Mapping[str, str]
-    """The user's own, which go before the catalogue's."""
+    """The user's aliases, which override the catalogue's."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return the shipped ones with the user's over them; raises ConfigurationError."""
+        """Return the built-in names with the user's over them; raises ConfigurationError."""
         return cls(merged(settings.providers), settings.models, settings.aliases)
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """All models, read when the first one is looked for."""
+        """All models, read on first use."""
         return Catalogue.merged(self.models)
 
     def full(self, name: str) -> str:
-        """Return `provider/model` for what somebody typed.
+        """Return `provider/model` for a name that was typed.
 
         Raises UnknownModel with near ones, ConfigurationError for a provider that is not served.
         """
@@ -69,10 +69,10 @@ class Names:
         raise self.unknown(name)
 
     def info(self, name: str) -> ModelInfo | None:
-        """Return what is known of `provider/model`; of a local one, that it is free.
+        """Return the catalogue's facts about `provider/model`; a local one is free.
 
-        What is known of the same model under another name or at another host counts as well, but
-        for its price, unless both are billed together.
+        Facts about the same model under another name or at another host count as well, except
+        its price, unless both are billed together.
         """
         provider = name.partition("/")[0]
         found = self.catalogue.models.get(name)
@@ -87,18 +87,18 @@ class Names:
         return cost(usage, self.info(f"{provider}/{model}"))
 
     def window(self, provider: str, model: str) -> int | None:
-        """Return how many tokens a model takes in one call, None where that is not known."""
+        """Return a model's context window in tokens, None if unknown."""
         info = self.info(f"{provider}/{model}")
         return info.context_window if info else None
 
     def sees_images(self, provider: str, model: str) -> bool:
-        """Return whether pictures may be sent; one that nothing is known of is believed to see."""
+        """Return whether pictures may be sent; True for an unknown model."""
         preset, info = self.presets.get(provider), self.info(f"{provider}/{model}")
         takes = preset is None or preset.quirks.images
         return takes and (info is None or info.vision is not False)
 
     def unknown(self, name: str) -> UnknownModel:
-        """Return the error for a name that means nothing, with what comes near."""
+        """Return the error for an unknown name, with similar names."""
         provider, slash, model = name.partition("/")
         near = get_close_matches(name, self._words(), n=3, cutoff=0.6)
         if provider in self.presets and not model:

@@ -1,4 +1,4 @@
-"""Python types as JSON Schemas for models, and what comes back checked against them: pure."""
+"""Python types as JSON Schemas for models, and answers validated against them: pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ def schema_of(kind: type) -> JsonSchema:
     try:
         schema = msgspec.json.schema(kind)
     except TypeError as error:
-        raise ConfigurationError(f"{kind!r} has no JSON Schema: {error}") from error
+        raise ConfigurationError(f"cannot make a JSON Schema of {kind!r}: {error}") from error
     definitions = schema.get("$defs", {})
     root = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
     if root.get("type") != "object":
-        raise ConfigurationError(f"{kind!r} is no object: give a Struct, dataclass or TypedDict")
+        raise ConfigurationError(
+            f"{kind!r} is not an object type: give a Struct, dataclass or TypedDict"
+        )
     referred = "#/$defs/" in str(root)
     return {**root, "$defs": definitions} if referred else dict(root)
 
@@ -44,11 +46,11 @@ def response_format(kind: type) -> ResponseFormat:
 
 
 def checked(text: str, kind: type) -> Any:
-    """Return the value of `kind` in a JSON text; raises NoObject with what is wrong."""
+    """Return the value of `kind` in a JSON text; raises NoObject if it does not match."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise NoObject(f"the answer is no {kind.__name__}: {error}", text) from error
+        raise NoObject(f"the answer is not a {kind.__name__}: {error}", text) from error
 
 
 class _Open(Exception):

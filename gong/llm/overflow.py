@@ -1,4 +1,4 @@
-"""Prompts that did not fit a window, where the provider does not say so: pure."""
+"""Finds prompts that overflowed a context window, if the provider did not say so: pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NEARLY_FULL = 0.99
 
 
 def is_silent_overflow(stop_reason: str, usage: Usage, window: int | None) -> bool:
-    """Return whether an answer that looks whole was made from a prompt that did not fit.
+    """Return whether an answer that looks complete was made from a prompt that did not fit.
 
-    That is a prompt larger than the window, or a full one that left no room for an answer.
+    Such a prompt is larger than the context window, or fills it and left no room for an answer.
     """
     if window is None:
         return False

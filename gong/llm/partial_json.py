@@ -1,7 +1,7 @@
-"""JSON that has not ended yet: what of it is already there.
+"""Parses incomplete JSON: returns the part that is already there.
 
-Nothing half is made up: an open string is kept as far as it goes, an open key, number sign or
-literal is left out. Nothing raises, whatever the text.
+Nothing is invented: an open string is kept so far, an open key, number sign or literal is left
+out. No text raises an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which providers there are, and what is peculiar to each: data, read from `data/presets.toml`.
+"""The providers and their particularities, read from `data/presets.toml`.
 
-A row of the user's `[providers.NAME]` has the same fields and goes over the shipped row of its
+A row of the user's `[providers.NAME]` has the same fields; it overrides the built-in row of that
 name, or adds one. Nothing here reads the environment.
 """
 
@@ -22,11 +22,11 @@ Api = Literal["anthropic-messages", "openai-responses", "openai-chat", "google-g
 Effort = Literal["low", "medium", "high", "xhigh"]
 
 NO_KEY = "no-key-needed"
-"""Stands for the key of an address on this machine that asks for none."""
+"""Used as key for an address on this machine that needs none."""
 
 
 class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a call may take to get on, in seconds."""
+    """Timeouts of a call in seconds."""
 
     connect: float = 10.0
     first_byte: float = 120.0
@@ -34,20 +34,20 @@ class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
     idle: float = 30.0
     """Between two events of a stream."""
     quiet: float = 600.0
-    """While a host only says that it is still there."""
+    """While a host only sends keep-alives."""
     whole: float = 7_200.0
     """Until the answer ends."""
 
 
 class Sizes(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of an answer is taken: several times what any model says, and little memory."""
+    """Size limits of an answer: several times what any model sends, and little memory."""
 
     event: int = 8_388_608
     """Bytes of one event, and of one line."""
     text: int = 4_000_000
-    """Characters of words, thoughts and arguments of calls in one answer."""
+    """Characters of text, thinking and arguments of calls in one answer."""
     data: int = 16_777_216
-    """Bytes of all else that is kept of one: pictures, signatures, blocks of a provider's own."""
+    """Bytes of everything else in one answer: pictures, signatures, provider-specific blocks."""
     blocks: int = 10_000
     """Blocks in one answer."""
     events: int = 1_000_000
@@ -73,21 +73,21 @@ class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reasoning_effort: bool = True
     """`reasoning_effort` may be sent."""
     effort_models: tuple[str, ...] = ()
-    """Beginnings or parts of the names of models that take an effort; empty where all do."""
+    """Parts of the names of models that accept an effort; empty if all do."""
     effort_names: dict[Effort, str] = field(default_factory=dict)
-    """The host's words for an effort, where they differ from ours."""
+    """The host's names of efforts, if they differ from ours."""
     thinking: Literal["effort", "openrouter", "zai", "qwen", "template", "none"] = "effort"
     """How a model is asked to think."""
     think_tags: bool = False
     """Thinking may come as text between `<think>` tags before the answer."""
     replay_reasoning: bool = False
-    """Earlier `reasoning_content` goes back even when it is empty."""
+    """Earlier `reasoning_content` is sent back even if it is empty."""
     thinking_as_text: bool = False
-    """Earlier thinking goes back as tagged text."""
+    """Earlier thinking is sent back as tagged text."""
     tool_result_name: bool = False
     """A tool's result carries the tool's name."""
     filler_after_tools: bool = False
-    """An assistant message must stand between tool results and the next user message."""
+    """An assistant message is required between tool results and the next user message."""
     empty_tools: bool = False
     """`tools: []` must be sent when the history has calls and the request has no tools."""
     strict_tools: bool = False
@@ -95,22 +95,22 @@ class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     images: bool = True
     """Images may be sent."""
     json_schema: bool = True
-    """An answer may be held to a JSON Schema."""
+    """Answers may be constrained to a JSON Schema."""
     freeform: bool = False
     """Tools may take free text; the newer models of the host know how to use them."""
     tool_choices: tuple[Literal["auto", "none", "required", "named"], ...] = (
         *("auto", "none", "required", "named"),
     )
-    """What a model may be told about calling tools."""
+    """The tool choices that the provider supports."""
     cache_marks: bool = False
     """`cache_control` marks pass through to models that know them."""
 
 
 class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One provider: where it is, what it speaks, and where its key is found."""
+    """One provider: its address, its API, and where its key is found."""
 
     name: str
-    """What stands before the slash of a model name."""
+    """The part of a model name before the slash."""
     label: str = ""
     """The name for people."""
     api: Api
@@ -118,7 +118,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Variables that may hold the key, first one first."""
     key_of: str = ""
-    """Another provider whose key this one takes."""
+    """Another provider whose key this one uses."""
     auth: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
     """How the key is sent."""
     base_url_aliases: tuple[str, ...] = ()
@@ -131,25 +131,25 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     body: dict[str, Any] = field(default_factory=dict)
     """JSON merged into every request, such as a router's own choices."""
     default_model: str = ""
-    """Model to begin with when nobody chose one and this provider has a key."""
+    """Default model if none is configured and this provider has a key."""
     families: tuple[str, ...] = ()
-    """Words in a model's name that mean this provider, where only a name was given."""
+    """Words in a model's name that select this provider, if only a name is given."""
     local: bool = False
     """Runs on the user's own machine: costs nothing and starts slowly."""
     later: str = ""
-    """Not empty: listed but not yet served, and what to use instead."""
+    """If not empty: listed but not yet served, and what to use instead."""
     timeouts: Timeouts = Timeouts()
     sizes: Sizes = DEFAULT_SIZES
     quirks: Quirks = Quirks()
 
     @property
     def unserved(self) -> str:
-        """Why the provider cannot be asked, and what to do instead; empty where it can."""
+        """Why the provider cannot be used, and what to use instead; empty if it can."""
         return f"{self.name} is not served yet: {self.later}" if self.later else ""
 
     @property
     def key_name(self) -> str:
-        """The provider under whose name a key is kept."""
+        """The provider under whose name the key is saved."""
         return self.key_of or self.name
 
     @property
@@ -193,9 +193,11 @@ def overlaid(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _preset(name: str, row: Mapping[str, Any]) -> Preset:
     if not name or "/" in name:
-        raise ConfigurationError(f"providers.{name!r}: a name is not empty and has no slash")
+        raise ConfigurationError(f"providers.{name!r}: a name must not be empty or contain a slash")
     if "name" in row and row["name"] != name:
-        raise ConfigurationError(f"providers.{name}: the name stands in the table's heading")
+        raise ConfigurationError(
+            f"providers.{name}: the name is given by the table's heading; remove it"
+        )
     try:
         return msgspec.convert({**row, "name": name}, Preset)
     except msgspec.ValidationError as error:
@@ -204,7 +206,7 @@ def _preset(name: str, row: Mapping[str, Any]) -> Preset:
 
 @cache
 def _shipped() -> dict[str, Preset]:
-    import tomllib  # noqa: PLC0415 (only where a provider is looked for)
+    import tomllib  # noqa: PLC0415 (only needed to look up a provider)
 
     rows = tomllib.loads((files(__package__) / "data" / "presets.toml").read_text("utf-8"))
     return {name: _preset(name, row) for name, row in rows.items()}

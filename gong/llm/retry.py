@@ -1,7 +1,7 @@
-"""Trying a failed model call again: when, how often, and never once an answer has begun.
+"""Retries of failed model calls: when, how often, and never after an answer has begun.
 
-Every error knows whether it is worth a retry (`ModelError.retryable`). Sleep and chance come in as
-arguments; an answer that has begun is not asked for twice, because its first half has been shown.
+Each error says whether a retry may help (`ModelError.retryable`). Sleep and random numbers are
+arguments. An answer that has begun is not repeated, because its beginning has been shown.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class RetryPolicy:
     """Exponential back-off with jitter; times are in seconds."""
 
     max_retries: int = 2
-    """Tries after the first one; 0 turns retrying off."""
+    """Retries after the first try; 0 turns retries off."""
     base: float = 1.0
     """Wait before the first retry."""
     max_delay: float = 60.0
-    """Longest wait before jitter; a server that asks for more is not waited for."""
+    """Maximum wait before jitter; if a server asks for more, there is no retry."""
     factor: float = 2.0
-    """Growth from one wait to the next."""
+    """Factor from one wait to the next."""
     jitter: float = 0.5
-    """Share by which a wait may be shorter or longer, so that clients do not come back at once."""
+    """Random share added or subtracted, so that clients do not retry all at once."""
 
     def delay(self, attempt: int, retry_after: float | None, random: float) -> float | None:
         """Return the seconds to wait before retry `attempt` (from 0), or None to give up.
@@ -60,7 +60,7 @@ async def persistent(
 ) -> AsyncGenerator[StreamEvent, None]:
     """Yield the events of one answer, after as many quiet failures as `policy` allows.
 
-    `on_retry` is told the error, the number of the coming try and the seconds until it.
+    `on_retry` gets the error, the number of the next try and the seconds until it.
     """
     attempt = 0
     while True:

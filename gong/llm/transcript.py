@@ -13,7 +13,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SUMMARISER = "You write the summary from which a conversation goes on."
+SUMMARISER = "You write the summary from which a conversation continues."
 """The first sentence of every summariser's system prompt: by it the offline model knows one."""
 FOCUS = "Pay special attention to: "
 """How the line of a summariser's request begins that names what to look at most."""

@@ -1,4 +1,4 @@
-"""The vocabulary of a model call: request, stream events, response; provider-neutral values.
+"""The types of a model call: request, stream events, response; provider-neutral values.
 
 Messages are made of `tape` blocks. A stream ends with exactly one `Finish` or `Failed`; it never
 raises into its reader.
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 PAUSED = "pause_turn"
-"""The `raw_stop` of an answer that is to be sent back as it is."""
+"""The `raw_stop` of an answer that is to be sent back unchanged."""
 StopReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "aborted"]
 ChoiceMode = Literal["auto", "none", "required", "named"]
 
 
 class Grammar(Struct, frozen=True):
-    """What free text must look like."""
+    """The grammar of free text."""
 
     syntax: Literal["lark", "regex"]
     definition: str
 
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True):
-    """A tool as the model is told of it; `parameters` is a JSON Schema of an object."""
+    """A tool definition for a model; `parameters` is a JSON Schema of an object."""
 
     name: str
     description: str
     parameters: Raw
     freeform: Grammar | None = None
-    """Takes free text where a provider has tools that do; elsewhere JSON by `parameters`."""
+    """Grammar of free-text input, if the provider supports it; else JSON by `parameters`."""
 
 
 class ToolChoice(Struct, frozen=True):
@@ -51,7 +51,7 @@ class ToolChoice(Struct, frozen=True):
 
 
 class ResponseFormat(Struct, frozen=True):
-    """The shape an answer is held to; `schema` is a JSON Schema of an object."""
+    """The required format of an answer; `schema` is a JSON Schema of an object."""
 
     name: str
     schema: Raw
@@ -73,39 +73,39 @@ class Request(Struct, frozen=True, kw_only=True):
     stop_sequences: tuple[str, ...] = ()
     reasoning_effort: Literal["low", "medium", "high", "xhigh"] | None = None
     session: str | None = None
-    """Tape id: providers that cache by key are given it."""
+    """Tape id, sent to providers that cache by key."""
     metadata: dict[str, str] | None = None
-    """What the provider keeps beside the call; Anthropic takes only a `user_id`."""
+    """Metadata that the provider stores with the call; Anthropic accepts only a `user_id`."""
     options: Raw = NO_JSON
     """A provider's own options, a JSON object merged into the request body."""
     provider: str | None = None
-    """Who is asked, where the caller leaves the routing to the client."""
+    """Name of the provider, if the caller leaves the routing to the client."""
     response_format: ResponseFormat | None = None
     """Only for providers that have `native_objects`."""
     load: Callable[[BlobRef], bytes] | None = None
     """Returns the bytes of a picture or file, or raises NotFound; without it they are not sent."""
     raw: bool = False
-    """Keep what the provider sent, for the response's `raw`."""
+    """Whether to store the provider's events, for the response's `raw`."""
 
 
 class Allowance(Struct, frozen=True):
-    """What a limit in time still allows."""
+    """The state of a rate limit."""
 
     limit: int | None = None
     remaining: int | None = None
     reset: float | None = None
-    """Seconds from the answer's beginning until nothing of it is used up."""
+    """Seconds from the start of the answer until the limit is fully reset."""
 
 
 class RateLimit(Struct, frozen=True):
-    """What a provider says of its limits in an answer's headers; None where it says nothing."""
+    """Rate limits from the headers of an answer; None if not given."""
 
     requests: Allowance | None = None
     tokens: Allowance | None = None
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """A whole answer."""
+    """A complete answer."""
 
     content: Content
     stop_reason: StopReason
@@ -118,21 +118,21 @@ class Response(Struct, frozen=True, kw_only=True):
     provider complained of when the answer was whole."""
     rate_limit: RateLimit | None = None
     raw: tuple[Raw, ...] = ()
-    """The events as the provider sent them, where the request asked for them."""
+    """The provider's events as received, if the request asked for them."""
 
     @property
     def is_paused(self) -> bool:
-        """The provider stopped between steps of its own: sent back as it is, the answer goes on."""
+        """Whether the provider paused: sending the answer back unchanged continues it."""
         return self.raw_stop == PAUSED and bool(self.content)
 
     @property
     def text(self) -> str:
-        """The text blocks joined with nothing."""
+        """The text blocks, concatenated."""
         return text_of(self.content)
 
     @property
     def reasoning(self) -> str:
-        """The thoughts joined with nothing."""
+        """The thinking blocks, concatenated."""
         return "".join(block.text for block in self.content if isinstance(block, Thinking))
 
     @property
@@ -146,7 +146,7 @@ class _Event(Struct, frozen=True, tag_field="type"):
 
 
 class StreamStart(_Event, frozen=True, tag="stream_start"):
-    """The provider began to answer."""
+    """The provider started to answer."""
 
     model: str
     response_id: str | None = None
@@ -229,7 +229,7 @@ class Finish(_Event, frozen=True, tag="finish"):
     usage: Usage
     raw_stop: str | None = None
     why: str | None = None
-    """What the provider says of a refusal."""
+    """The provider's explanation of a refusal."""
     warnings: tuple[str, ...] = ()
     rate_limit: RateLimit | None = None
     raw: tuple[Raw, ...] = ()
@@ -268,16 +268,16 @@ class Provider(Protocol):
     """
 
     name: str
-    """What stands before the slash of a model name."""
+    """The part of a model name before the slash."""
     api: str
-    """Wire API, such as anthropic-messages; `wire` data goes back only where it is the same."""
+    """Wire API, such as anthropic-messages; `wire` data is only sent back to the same API."""
     endpoint: str
-    """Base address, or the provider's name where there is none."""
+    """Base address, or the provider's name if it has none."""
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Answer with stream events; cancelling or closing it closes the connection."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         ...

@@ -1,7 +1,7 @@
-"""Markdown to the fields of a summary, read kindly: models write headings in many ways. Pure.
+"""Parses Markdown into the fields of a summary; accepts the headings that models write. Pure.
 
-What `tape.summaries.summary_text` writes comes back as it was; whatever stands under no heading or
-under an unknown one is taken for context, so that nothing is lost.
+The output of `tape.summaries.summary_text` is parsed back exactly; text under no heading or an
+unknown one becomes context, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
 def parse_summary(markdown: str) -> Summary:
-    """Return what a summary in Markdown says, field by field; a goal is empty where it has none."""
+    """Return the fields of a summary in Markdown; the goal is empty if it has none."""
     reader = _SummaryReader()
     lines = _strip_fence(markdown)
     fenced = _find_fenced_lines(lines)
@@ -133,7 +133,7 @@ class _SummaryReader:
         self.parted = False
         """Bullets may name parts of the progress."""
         self.open = False
-        """The next line may go on with the newest item."""
+        """Whether the next line may continue the newest item."""
 
     def read_line(self, line: str, *, literal: bool) -> None:
         if literal:

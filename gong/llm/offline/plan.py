@@ -106,7 +106,7 @@ def list_remaining_steps(
 ) -> tuple[Step, ...]:
     """Return the steps from the first of the calls that were made on; none where they do not fit.
 
-    So a request is gone on with whose first results a summary has replaced.
+    So a request continues even if a summary has replaced its first results.
     """
     calls = [(place, plan_call(step, tools)) for place, step in enumerate(steps)]
     wanted = [(place, call) for place, call in calls if call]
@@ -162,7 +162,7 @@ def _iter_sentences(
         if isinstance(step, ThinkStep):
             yield f"I thought about {step.about}." if step.about else "I thought."
         elif isinstance(step, SummarizedStep):
-            yield "I go on from the summary: what is left of the request is to be asked anew."
+            yield "I continue from the summary: the rest of the request has to be asked again."
         elif isinstance(step, RememberStep):
             yield f"Noted: {_clip_text(step.fact, _LONG)}"
         elif isinstance(step, RecallStep) and not (SEARCHER in tools and step.answer is None):

@@ -1,8 +1,7 @@
-"""The model `offline/rules`: plain requests answered by real tool calls, without network or key.
+"""The model `offline/rules`: answers plain requests by real tool calls, without network or key.
 
-It looks at nothing but the request: the newest user message says what to do, the tool messages
-after it how far that has come. So it keeps no state, and the same request always gives the same
-answer.
+It reads only the request: the newest user message says what to do, and the tool messages after it
+show which steps are done. So it has no state, and the same request always gives the same answer.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class OfflineProvider:
-    """Answers by rules, one tool call an answer, so that each result is in before the next call."""
+    """Answers by rules, with one tool call per answer, so that each result is known first."""
 
     name = "offline"
     api = "rules"
@@ -142,4 +141,4 @@ def _list_tools(request: Request) -> frozenset[str]:
 
 def _describe_thought(thought: ThinkStep) -> str:
     about = thought.about or "what was asked"
-    return f"I am to think about {about}. I follow rules, so I note it and go on to the next step."
+    return f"I am to think about {about}. I follow rules, so I note it and do the next step."

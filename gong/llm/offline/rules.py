@@ -73,7 +73,7 @@ def _read_clause(prompt: str, start: int) -> tuple[str, int]:
 def _join_puzzles(steps: Iterator[Step]) -> Iterator[Step]:
     """Yield the steps, with puzzles that follow one another as one: prose has many lines.
 
-    A fact goes on in a puzzle behind it, unless that asks something.
+    A puzzle after a fact continues the fact, unless it is a question.
     """
     last: PuzzleStep | RememberStep | None = None
     for step in steps:

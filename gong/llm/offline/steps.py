@@ -31,14 +31,14 @@ class RunStep(Struct, frozen=True, tag="run"):
 
 
 class WriteStep(Struct, frozen=True, tag="write"):
-    """Write a file anew."""
+    """Write a whole file."""
 
     path: str
     content: str
 
 
 class ReplaceStep(Struct, frozen=True, tag="replace"):
-    """Put one text in the place of another in a file."""
+    """Replace a text in a file."""
 
     path: str
     old: str

@@ -68,7 +68,7 @@ def _merge_earlier(pieces: Iterable[TranscriptPiece]) -> Summary:
 
 
 class _Turn(NamedTuple):
-    """A request and what followed; without a request it goes on with an earlier one."""
+    """A request and what followed; without a request it continues an earlier one."""
 
     request: str | None
     answers: list[str]
@@ -98,7 +98,7 @@ def _split_turns(pieces: Iterable[TranscriptPiece]) -> list[_Turn]:
 
 def _choose_goal(earlier: Summary, turns: Sequence[_Turn], limit: int) -> str:
     first = next((turn.request for turn in turns if turn.request), "")
-    goal = earlier.goal or first or (turns and "Go on with the work under way.") or ""
+    goal = earlier.goal or first or (turns and "Continue the work under way.") or ""
     return clip_text(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12)
 
 

@@ -1,4 +1,4 @@
-"""Failures of one provider as errors of ours, alike on every wire; pure. Its key is in no text."""
+"""Failures of a provider as errors of gong, the same on every wire; pure. No text has its key."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ProviderFailures(NamedTuple):
         return RedirectRefused(text, provider=self.provider, status=status)
 
     def build_size_error(self, what: str) -> AnswerTooLarge:
-        """Return the error for an answer of which no more is read; `what` goes on from a name."""
+        """Return the error for an answer above a limit; `what` follows the name in the text."""
         return AnswerTooLarge(f"{self.provider} {what}", provider=self.provider)
 
     def parse_error(self, error: Any) -> ModelError:
@@ -95,7 +95,7 @@ class ProviderFailures(NamedTuple):
         return self.build_stream_error(f"sent no answer but {_shorten_text(str(given))}")
 
     def build_stream_error(self, what: str) -> StreamError:
-        """Return the error for an answer that makes no sense; `what` it did goes on from a name."""
+        """Return the error for a malformed answer; `what` follows the name in the text."""
         text = without_keys(what, self.key)
         return StreamError(f"{self.provider} {text}", provider=self.provider)
 
@@ -104,7 +104,7 @@ class ProviderFailures(NamedTuple):
         return self.build_stream_error("stopped in the middle of its answer")
 
     def build_timeout(self, what: str, seconds: float) -> RequestTimeout:
-        """Return the error for something the provider did not do in time."""
+        """Return the error for a timeout: the provider did not do `what` in time."""
         text = f"{self.provider} did not {what} within {seconds:g} s"
         return RequestTimeout(text, provider=self.provider)
 
@@ -151,7 +151,7 @@ def _format_address(base: str, location: str) -> str:
         parts = urlsplit(urljoin(base, location))
         host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
-        return "an address that is none"
+        return "an invalid address"
     shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
     return _shorten_text("".join(one for one in shown if one.isprintable()))
 

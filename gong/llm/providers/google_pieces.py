@@ -25,7 +25,7 @@ class ArgumentPieces:
     def __init__(self) -> None:
         self.args: WireObject = {}
         self._growing = ""
-        """Path of the text that goes on."""
+        """Path of the text that the next piece may continue."""
 
     def add_piece(self, piece: WireObject) -> int:
         """Put a piece in its place, and return about how many bytes more there are now.

@@ -79,7 +79,7 @@ _UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
 
 
 class _Open(NamedTuple):
-    """A block of text or thought that may go on."""
+    """A block of text or thinking that the next part may continue."""
 
     place: int
     is_thought: bool
@@ -221,7 +221,7 @@ class GoogleStreamDecoder:
         yield ToolCallEnd(index, packed(kept) if kept else NO_JSON)
 
     def _add_call_piece(self, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
-        """Take a piece of a call; the first one has its name, the last does not go on."""
+        """Add a piece of a call; the first one has the name, the last has no `willContinue`."""
         name, provider_id = function.get("name"), function.get("id")
         if name:
             yield from self._close_open()

@@ -44,6 +44,6 @@ def list_unsent_fields(
 
 
 def parse_options(request: Request) -> WireObject:
-    """Return the request's own options; raises MsgspecError when they are no JSON object."""
+    """Return the request's own options; raises MsgspecError if they are not a JSON object."""
     given = request.options
     return {} if given == NO_JSON else msgspec.json.decode(given, type=dict[str, Any])

@@ -105,7 +105,7 @@ class AnswerMeter:
         self.keep_bytes(_estimate_size(value))
 
     def refuse_answer(self, what: str) -> None:
-        """Raise AnswerTooLarge; `what` goes on from the provider's name."""
+        """Raise AnswerTooLarge; `what` completes a sentence after the provider's name."""
         raise self._failures.build_size_error(f"{what}: the rest was not read")
 
     def _take_text(self, characters: int) -> None:

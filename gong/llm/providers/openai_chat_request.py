@@ -61,7 +61,7 @@ class OpenAIChatRequestEncoder:
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
-        """Return what is sent; raises MsgspecError for options that are no JSON object."""
+        """Return the call to send; raises MsgspecError for options that are not a JSON object."""
         quirks = self.preset.quirks
         stream: WireObject = {"stream_options": {"include_usage": True}}
         fields = {

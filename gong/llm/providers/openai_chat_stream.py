@@ -68,7 +68,7 @@ _MEDIA = frozenset({"audio", "images"})
 
 @dataclass(slots=True)
 class _Prose:
-    """A block of words that has begun and goes on while nothing else comes."""
+    """An open block of text or thinking, continued until another piece arrives."""
 
     index: int
     kind: Literal["text", "refusal", "thinking"]

@@ -41,7 +41,7 @@ class OpenAIResponsesRequestEncoder:
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
-        """Return what is sent; raises MsgspecError for options that are no JSON object."""
+        """Return the call to send; raises MsgspecError for options that are not a JSON object."""
         quirks = self.preset.quirks
         fields = {
             "model": request.model,

@@ -27,7 +27,7 @@ class EventParser:
         self._most = most
         self._rest: list[bytes] = []
         self._size = 0
-        """Bytes of the line that goes on."""
+        """Bytes of the incomplete line."""
         self._data: list[bytes] = []
         self._data_size = 0
         self._is_first = True

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 _SHOWN = 65_536
 """Bytes that are kept of an answer in which there is no event yet."""
-_BEGIN, _GO_ON = "begin its answer", "go on with its answer"
+_BEGIN, _GO_ON = "begin its answer", "continue its answer"
 _SAY_SOMETHING, _END = "say anything of its answer", "end its answer"
 """What a host does not do in time."""
 _ALIVE = 1_024
-"""Bytes of a line that goes on which show that its host is still sending."""
+"""Bytes of an incomplete line that show that its host is still sending."""
 
 
 class Decoder(Protocol):
@@ -193,5 +193,5 @@ class Transport:
         try:
             return write()
         except msgspec.MsgspecError as error:
-            why = f"the request is no JSON: {error}"
+            why = f"the request is not valid JSON: {error}"
             raise InvalidRequest(why, provider=self.failures.provider) from error

@@ -741,7 +741,7 @@ async def test_a_silent_stream_times_out():
     error = await error_for(reply, idle=0.1)
     assert (type(error), str(error)) == (
         errors.RequestTimeout,
-        "anthropic did not go on with its answer within 0.1 s",
+        "anthropic did not continue its answer within 0.1 s",
     )
 
 

@@ -434,7 +434,7 @@ async def test_an_answer_that_said_why_it_stopped_is_whole_however_its_connectio
 async def test_silence_times_out():
     """M149"""
     stalled = await error_for(Reply(stream(chunk(text("Hel"))), stall=True), idle=0.1)
-    assert str(stalled) == "google did not go on with its answer within 0.1 s"
+    assert str(stalled) == "google did not continue its answer within 0.1 s"
     mute = await error_for(Reply(mute=True), first_byte=0.3)
     assert str(mute) == "google did not begin its answer within 0.3 s"
     assert {type(stalled), type(mute)} == {errors.RequestTimeout}

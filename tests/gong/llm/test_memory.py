@@ -195,7 +195,7 @@ async def test_a_turn_cut_by_a_compaction_goes_on_where_it_was():
     assert json.loads(bytes(call.args)) == {"command": "c"}
     said = (await answer_to(summary, *kept, *called(3, "c"), tools=("bash",))).text
     assert said == "`b` printed: out b\n`c` printed: out c"
-    assert "is to be asked anew" in (await answer_to(summary, tools=("bash",))).text
+    assert "has to be asked again" in (await answer_to(summary, tools=("bash",))).text
 
 
 ASKED = {

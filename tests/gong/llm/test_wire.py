@@ -235,7 +235,7 @@ async def test_a_silent_stream_times_out(wire):
     error = await error_for(wire, Reply(started, stall=True), idle=0.2)
     assert (type(error), str(error)) == (
         errors.RequestTimeout,
-        f"{wire.preset} did not go on with its answer within 0.2 s",
+        f"{wire.preset} did not continue its answer within 0.2 s",
     )
 
 

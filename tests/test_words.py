@@ -1,0 +1,140 @@
+"""The project's English is the field's: words of a private dialect do not come back.
+
+The table of old words stands for the one the texts were rewritten by: each with the word to use.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import pytest
+
+from gong.cli.run import gong
+from tape.cli.group import tape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = sorted(path for folder in ("tape", "gong") for path in (ROOT / folder).rglob("*.py"))
+
+OLD = {
+    r"(?:the|its|model's) window": "context window, context usage",
+    r"verbs?": "command",
+    r"money": "cost",
+    r"(?:go|goes|going|went|gone)[ -]on": "continue, continued",
+    r"mend(?:s|ed|ing)?": "repair",
+    r"anew": "again, rebuild, recompute",
+    r"puts? aside|putting aside": "replace by a placeholder; suspend",
+    r"stands? in for": "replace, represent",
+    r"leads? to nothing": "unreachable",
+    r"nobody (?:told|is there|knows)": "unknown; not a terminal",
+    r"who answers(?! next)|answered so far": "current model",
+    r"tak(?:e|es|en) (?:it |them )?back": "undo, undone",
+    r"made up": "placeholder",
+    r"nothing was said": "the session is empty",
+    r"is no time|no JSON": "invalid time, not JSON",
+    r"too dear": "too expensive",
+    r"(?:begins?|starts?) with a blank": "start with a space",
+    r"by hand": "directly",
+    r"did not tell|nobody can tell": "unknown",
+    r"as inside|what no row can say": "name the thing",
+}
+OLD_WORDS = re.compile(rf"\b(?:{'|'.join(OLD)})\b", re.IGNORECASE)
+
+ALLOWED = {
+    "docs/glossary.md": r"verb",  # names the parts of a sentence
+    "gong/llm/offline/rules.py": r"verb",  # the verb of a sentence
+    "gong/context/costs.py": r"money",
+    "gong/llm/offline/facts.py": r"did not tell",
+}
+"""Places where an old word has its plain meaning."""
+
+FEWEST_WORDS = 4
+"""Shorter literals are keys, names and fragments."""
+
+NOT_YET: frozenset[str] = frozenset([])
+"""Pages, commands and modules that are still to be rewritten; the list only shrinks."""
+
+
+class Text(NamedTuple):
+    """A text that people read, and where it is."""
+
+    place: str
+    line: int
+    words: str
+
+
+def page_texts(path: Path) -> Iterator[Text]:
+    """Yield the lines of a page."""
+    place = path.relative_to(ROOT).as_posix()
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        yield Text(place, number, line)
+
+
+def module_texts(path: Path) -> Iterator[Text]:
+    """Yield the docstrings of a module, and its literals that are long enough to be a sentence."""
+    place = path.relative_to(ROOT).as_posix()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            continue
+        if len(re.findall(r"[A-Za-z']{2,}", node.value)) >= FEWEST_WORDS:
+            yield Text(place, node.lineno, " ".join(node.value.split()))
+
+
+def help_texts(command: click.Command, name: str) -> Iterator[Text]:
+    """Yield the help of a command and of all its subcommands."""
+    context = click.Context(command, info_name=name)
+    yield Text(f"{name} --help", 1, " ".join(command.get_help(context).split()))
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            if name + child != "gongtape" and (found := command.get_command(context, child)):
+                yield from help_texts(found, f"{name} {child}")
+
+
+def old_words(texts: Iterator[Text]) -> list[str]:
+    """Return a line for each old word in the texts, with where it is."""
+    return [
+        f"{text.place}:{text.line}: {found.group()!r} in {text.words[:120]!r}"
+        for text in texts
+        for found in OLD_WORDS.finditer(text.words)
+        if not re.fullmatch(ALLOWED.get(text.place, r"(?!)"), found.group(), re.IGNORECASE)
+    ]
+
+
+@cache
+def found_in() -> dict[str, list[str]]:
+    """Return the old words of every page, command and module that has some."""
+    sources = {path.relative_to(ROOT).as_posix(): page_texts(path) for path in PAGES}
+    sources |= {path.relative_to(ROOT).as_posix(): module_texts(path) for path in MODULES}
+    for command, name in ((tape, "tape"), (gong, "gong")):
+        for text in help_texts(command, name):
+            sources[text.place] = iter([text])
+    return {place: found for place, texts in sources.items() if (found := old_words(texts))}
+
+
+def test_no_old_word_is_in_pages_help_messages_and_docstrings():
+    rest = {place: found for place, found in found_in().items() if place not in NOT_YET}
+    assert not rest, "\n".join(line for found in rest.values() for line in found)
+
+
+def test_what_was_rewritten_leaves_the_list():
+    assert NOT_YET - found_in().keys() == set()
+
+
+@pytest.mark.parametrize(
+    "words", ["the window is full", "Without a verb", "(go-on)", "It goes on", "was mended"]
+)
+def test_an_old_word_is_found(words):
+    assert old_words(iter([Text("page.md", 1, words)]))
+
+
+@pytest.mark.parametrize("words", ["amended", "a window of tmux", "the context window", "adverb"])
+def test_a_word_that_contains_an_old_one_is_not(words):
+    assert not old_words(iter([Text("page.md", 1, words)]))
