@@ -23,7 +23,7 @@ _CHANGING = (
     "Look before you change: read a file before you change it, and make the smallest change that"
     " does what was asked."
 )
-_FAILING = "When a tool reports an error, read it, adapt, and say so if you cannot go on."
+_FAILING = "When a tool reports an error, read it, adapt, and say so if you cannot continue."
 _CHECKING = "Check your work by running it where that is possible."
 _ANSWERING = (
     "Answer briefly, in the user's language. Say what you did and what you found, not what you are"

@@ -1,9 +1,9 @@
-"""Changes of files below one folder, put on the disk all or none; plain blocking functions.
+"""Changes of files below one folder, applied all or none; blocking functions.
 
-First every new content is written and synced beside its place; then the places are swapped, old
-files kept aside until the last swap. Whatever fails on the way is undone. Folders are opened one
-by one below the root and no link is followed, so that none can lead out of it, not even one that
-is put there meanwhile.
+First, every new content is written and synced as a temporary file; then the files are swapped, and
+old files are kept until the last swap. If a step fails, all are undone. Folders are opened one by
+one below the root and no link is followed, so that none can lead out of it, not even one that is
+created meanwhile.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ class _Staged:
 
     change: FileChange
     folder: int
-    """Descriptor of the folder it happens in."""
+    """Descriptor of the file's folder."""
     name: str
     new: str
     """Name of the file with the new content."""
     kept: str
-    """Name under which the old file is kept aside."""
+    """Temporary name of the old file."""
 
 
 class _Undo:
-    """What takes the steps back, the last one first."""
+    """Functions that undo the steps, the last one first."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, Callable[[], object]]] = []
 
     def add(self, path: str, step: Callable[[], object]) -> None:
-        """Remember what takes back a step done for `path`."""
+        """Add the undo function of a step for `path`."""
         self._steps.append((path, step))
 
     def run(self) -> tuple[str, ...]:
-        """Take all steps back and return the files of those that could not be."""
+        """Undo all steps and return the files whose steps could not be undone."""
         left = []
         for path, step in reversed(self._steps):
             try:
                 step()
             except OSError:
-                # The other files can still be put back; this one is reported.
+                # The other files can still be restored; this one is reported.
                 left.append(path)
         return tuple(dict.fromkeys(left))
 
@@ -78,7 +78,7 @@ class _Folders:
         self._opened: dict[tuple[str, ...], int] = {(): _opened(root, _FOLDER, None, closing)}
 
     def at(self, names: tuple[str, ...]) -> int:
-        """Return the descriptor of a folder, which is made where it is missing."""
+        """Return the descriptor of a folder, which is created if it is missing."""
         if names not in self._opened:
             above, name = self.at(names[:-1]), names[-1]
             try:
@@ -122,7 +122,7 @@ def commit(root: str, changes: Sequence[FileChange]) -> Refused | None:
 
 
 def write_below(root: str, path: str, data: bytes) -> None:
-    """Put `data` at `path`, whole or not at all; both are real paths, `path` below `root`.
+    """Write `data` to `path` atomically; both are real paths, `path` below `root`.
 
     A link on the way raises OSError, so that none put there meanwhile can lead out of `root`.
     """
@@ -243,7 +243,7 @@ def _swap(one: _Staged, undo: _Undo) -> None:
 
 
 def _keep(one: _Staged) -> None:
-    """Keep the old file aside; its place stays filled where the file system has hard links."""
+    """Keep the old file under a temporary name; with hard links its path is never empty."""
     if one.change.after is not None:
         with suppress(OSError):
             os.link(one.name, one.kept, src_dir_fd=one.folder, dst_dir_fd=one.folder)
@@ -260,7 +260,7 @@ def _put_back(one: _Staged) -> None:
 def _forget(one: _Staged) -> None:
     if one.change.before is not None:
         with suppress(OSError):
-            # Everything is done; a file left over is no reason to say it is not.
+            # All changes are done; a leftover file is not an error.
             _unlink(one.kept, one.folder)
 
 

@@ -1,4 +1,4 @@
-"""Searching with other programs, so that what they find is what the search without them finds.
+"""Search with ripgrep and fd, with the same results as the search without them.
 
 ripgrep and fd walk and match; paths and globs are judged by the same rules as without them. None
 is returned where a program is too old, or does not understand a pattern or what it meets. Our own
@@ -72,7 +72,7 @@ class _Event(Struct, frozen=True):
 
 
 async def rg_search(program: str, place: str, search: Search) -> Matches | None:
-    """Return the lines that match, by path; None where the search must go on without ripgrep."""
+    """Return the lines that match, by path; None if ripgrep cannot answer."""
     if not _is_folder(place) or not _can_be_said(search.pattern) or _would_wait(place):
         return None
     flags = [*_RG, *(["--ignore-case"] if search.ignore_case else [])]
@@ -103,7 +103,7 @@ async def rg_search(program: str, place: str, search: Search) -> Matches | None:
 
 
 async def fd_list(program: str, folder: str, pattern: str) -> tuple[Listed, ...] | None:
-    """Return what below a folder matches, by path; None where fd cannot say."""
+    """Return what matches below a folder, by path; None if fd cannot answer."""
     matches = compile_glob(pattern).matches
     if _disturbed(folder) or _would_wait(folder):
         return None

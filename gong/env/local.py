@@ -1,4 +1,4 @@
-"""The machine we run on as an environment: its files, and bash in process groups."""
+"""The local machine as an environment: its files, and bash in process groups."""
 
 from __future__ import annotations
 
@@ -251,4 +251,6 @@ def _result(running: Command, duration_ms: int, *, timed_out: bool) -> ExecResul
 
 def _require_folder(path: str) -> None:
     if not Path(path).is_dir():
-        raise FolderGone(f"The folder {path} is not there. Make it again, or work in another.")
+        raise FolderGone(
+            f"The folder {path} no longer exists. Create it again, or work in another."
+        )

@@ -130,7 +130,7 @@ class Logging(Wrapper):
 
 
 class ReadOnly(Wrapper):
-    """Refuses to write files; commands go through, for nobody can tell what they write."""
+    """Refuses to write files; commands go through, because their writes are unknown."""
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Raise PermissionError."""

@@ -1,4 +1,4 @@
-"""May this call run? Hooks, rules and the danger floor answer here; so far everything may."""
+"""Decides whether a call may run: by hooks, rules and the danger floor."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """Whether a call may run; `text` is what the model is told when it may not."""
+    """Whether a call may run; `text` is the refusal for the model."""
 
     allowed: bool
     text: str = ""
 
 
 class Policy(Protocol):
-    """Anything that decides about a call, asking a person where it has to."""
+    """Decides about a call, and may ask the user."""
 
     async def __call__(self, prepared: Prepared) -> Verdict:
         """Decide about one call, before its tool runs."""

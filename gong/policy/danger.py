@@ -1,4 +1,4 @@
-"""How dangerous a shell command is: safe, to be asked about, or dangerous, and for what reason.
+"""How dangerous a shell command is: safe, ask, or dangerous, and the reason.
 
 Text in, values out: no file is looked at and nothing is run. A whole command is as dangerous as
 its most dangerous part; what is not understood is never safe.
@@ -17,11 +17,11 @@ from .places import Places
 __all__ = ["REFUSAL", "Judgement", "Level", "classify", "floor"]
 
 REFUSAL = "错误: 危险命令已被拦截。此命令可能造成不可逆损害。"
-"""What a model is told of a dangerous command (row M097)."""
+"""The refusal of a dangerous command, for the model (row M097)."""
 
 
 def classify(command: str, cwd: str, home: str, roots: tuple[str, ...] = ("/tmp",)) -> Judgement:  # noqa: S108 (a name)
-    """Return the worst that is found in a command line for bash.
+    """Return the most dangerous finding in a command line for bash.
 
     `cwd` and `home` are absolute paths; below `cwd` and `roots` files may be read unasked.
     """
@@ -36,7 +36,7 @@ def classify(command: str, cwd: str, home: str, roots: tuple[str, ...] = ("/tmp"
 
 
 def floor(command: str, cwd: str, home: str) -> Verdict:
-    """Return whether a command may be thought about at all; no rule or mode overrides a no."""
+    """Refuse a dangerous command; no rule or mode overrides a refusal."""
     found = classify(command, cwd, home)
     if found.level < Level.DANGEROUS:
         return Verdict(allowed=True)

@@ -1,4 +1,4 @@
-"""A policy asked about one call: whatever goes wrong in it refuses the call, nothing is raised."""
+"""Asks a policy about one call: an error in the policy refuses the call, nothing is raised."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NO_REASON = "This call was refused; no reason was given."
 
 
 class Decision(NamedTuple):
-    """What came of asking a policy."""
+    """The decision of a policy."""
 
     verdict: Verdict
     failure: str = ""
-    """What went wrong in the policy, in one line; empty where it decided."""
+    """The error of the policy, in one line; empty if it decided."""
     trace: str = ""
-    """Python's account of that, for who mends the policy."""
+    """Python's traceback of that error, to debug the policy."""
 
 
 async def decide(policy: Policy, prepared: Prepared) -> Decision:

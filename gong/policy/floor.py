@@ -1,4 +1,4 @@
-"""The danger floor as a policy: what it refuses no rule, mode or answer lets through."""
+"""The danger floor as a policy: no rule, mode or answer overrides its refusals."""
 
 from __future__ import annotations
 

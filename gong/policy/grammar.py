@@ -32,7 +32,7 @@ DOLLAR = Piece("text", "$")
 _PLAIN_BYTES = bytes(byte if byte and chr(byte).isascii() else ord("%") for byte in range(256))
 """What the grammar is shown: its scanner, at 0.25.1, crashes on some characters beyond ASCII.
 
-A percent sign stands in a word as they do, and no name goes on through it.
+A percent sign replaces them: it is part of a word as they are, and ends a name.
 """
 
 

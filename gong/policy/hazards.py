@@ -1,4 +1,4 @@
-"""Dangers that no row of the table can say: what is fed to what, and what stands in other code.
+"""Dangers beyond the tables: the input of programs, and commands inside other code.
 
 Every function takes one use of a program and returns why it is dangerous, or None; pure.
 """

@@ -1,6 +1,6 @@
 """The walk through a command line: each command judged by what stands before and around it.
 
-A judge is used for one command line; what it finds gathers in `found`, and nothing is taken back.
+A judge is used for one command line; its findings are collected in `found` and never removed.
 """
 
 from __future__ import annotations

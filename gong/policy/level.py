@@ -1,4 +1,4 @@
-"""What is said of a command: how dangerous it is, why, and which part of it is the reason."""
+"""The judgement of a command: how dangerous it is, why, and which part is the reason."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Level(IntEnum):
     """How dangerous, from low to high."""
 
     SAFE = 0
-    """It reads, and only what may be read."""
+    """It only reads, and only what may be read."""
     ASK = 1
-    """It may change something, or it cannot be told."""
+    """It may change something, or its effect is unknown."""
     DANGEROUS = 2
-    """Its damage cannot be made good."""
+    """Its damage is irreversible."""
 
 
 class Judgement(NamedTuple):

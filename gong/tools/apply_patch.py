@@ -1,4 +1,4 @@
-"""apply_patch: many files in one call; created, changed, moved and deleted, all or none."""
+"""apply_patch: creates, changes, moves and deletes many files in one call, all or none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SHOWN_FAILURES = 10
 UNCHANGED = "No file was changed."
-_MEND = f"{UNCHANGED} Read those files again, mend the patch and send all of it."
+_MEND = f"{UNCHANGED} Read those files again, correct the patch and send all of it."
 _LETTERS = {"add": "A", "update": "M", "move": "M", "delete": "D"}
 
 
@@ -55,7 +55,7 @@ class FileDetails(Struct, frozen=True):
     dest: str | None
     """Where it was moved to."""
     diff: str
-    """The lines that changed; "" when none did, or they are no text."""
+    """The changed lines; "" if none changed, or if they are not text."""
     first_changed_line: int | None
 
 
@@ -66,7 +66,7 @@ class Details(Struct, frozen=True):
 
 
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
-    """Apply the whole patch; otherwise leave every file alone and say all that is wrong."""
+    """Apply the whole patch, or change no file and report all errors."""
     text, folder = arguments.input or arguments.patch, ""
     called = patch_of_command(text)
     if isinstance(called, Invocation):
@@ -106,7 +106,7 @@ async def _applied(hunks: Sequence[Hunk], found: Places, env: ExecutionEnvironme
 
 
 async def _read(env: ExecutionEnvironment, path: str, root: str) -> bytes | OSError | None:
-    """Return what a file holds, None where there is none, or why it cannot be read."""
+    """Return the content of a file, None if there is none, or the error of reading it."""
     try:
         return await env.read_file(path, root)
     except FileNotFoundError:
@@ -193,10 +193,10 @@ TOOL = Tool(
         '+        print("Hello", name)\n'
         "         return name\n"
         "*** End Patch\n"
-        "Lines begin with a blank (stays), - (goes) or + (comes). Give three lines that stay"
-        " around each change, as the file has them; where those stand more than once, name the"
+        "Lines start with a space (kept), - (removed) or + (added). Give three unchanged lines"
+        " around each change, as in the file; if those occur more than once, name the"
         " class or function above them in a line @@. Each change begins with a line @@, in the"
-        " order of the file; Move to is left out where nothing moves, and *** End of File after"
+        " order of the file; leave out Move to if nothing moves, and *** End of File after"
         " a change says that it is at the end. Paths are relative to the working directory."
     ),
     arguments=Arguments,

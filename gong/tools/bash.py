@@ -1,4 +1,4 @@
-"""bash: a command, its output as it comes, and the end of it for the model."""
+"""bash: runs a command, streams its output, and returns the end of it to the model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from .tool import ToolContext
 
 MOST_BYTES = 100_000
-"""What can be shown at most: so much of the end of an output is always in memory."""
+"""Maximum bytes to show: this much of the end of an output is always in memory."""
 PATCH_BEGINS = "*** Begin Patch"
 
 
 class Arguments(Struct, frozen=True):
-    """What to run."""
+    """Arguments of bash."""
 
     command: Annotated[str, Meta(description="Command for bash")]
     timeout: Annotated[float, Meta(ge=0, description="Seconds until it is ended")] | None = None
@@ -40,7 +40,7 @@ async def run(
     *,
     tuning: Tuning = Tuning(),  # noqa: B008 (a frozen value)
 ) -> ToolResult:
-    """Run the command, after what is set to come first, and return the end of what both said."""
+    """Run the command after the configured prefix, and return the end of the output."""
     timeout_ms = _timeout_ms(arguments.timeout, tuning)
     command = prefixed(arguments.command, tuning.command_prefix)
     finished = await execute(command, timeout_ms, context)
@@ -51,12 +51,12 @@ async def run(
 
 
 def prefixed(command: str, prefix: str) -> str:
-    """Return a command with the lines that bash reads before it."""
+    """Return a command with the configured prefix lines."""
     return f"{prefix}\n{command}" if prefix else command
 
 
 def _timeout_ms(seconds: float | None, tuning: Tuning) -> int:
-    """Return the time a command has, in milliseconds; 0 and None ask for none."""
+    """Return a command's timeout in milliseconds; 0 and None mean the default."""
     if seconds:
         return max(1, round(min(seconds * 1000, tuning.max_timeout_ms)))
     return min(tuning.default_timeout_ms or tuning.max_timeout_ms, tuning.max_timeout_ms)
@@ -125,7 +125,7 @@ def _why_nothing_runs(command: str) -> str | None:
 
 
 def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
-    """Return the tool with what is set: lines before commands, their time, where output is cut."""
+    """Return the tool with its settings: command prefix, timeouts, output limits."""
     caps = tuning.caps("bash")
     return Tool(
         name="bash",
@@ -143,7 +143,7 @@ def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
 
 
 def _times(tuning: Tuning) -> str:
-    """Return in words how long a command may take, and how long one has that asks for no time."""
+    """Return the maximum and default timeout in words."""
     most, usual = tuning.max_timeout_ms, _timeout_ms(None, tuning)
     if most == usual:
         return f"{most / 1000:g} at most and if absent"

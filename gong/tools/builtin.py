@@ -1,4 +1,4 @@
-"""The tools every session begins with, and those of model families that wait to be chosen."""
+"""The built-in tools of every session, and the tool variants that can be chosen."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .truncation.pipeline import LIMITS
 from .truncation.service import TruncationService
 
 PAST = tuple(tool.name for tool in (*recall.TOOLS, compacting.TOOL))
-"""The tools of a session's own past: chosen where there is a tape."""
+"""The tools that search the session's tape; only with a tape."""
 _BY_THEMSELVES = frozenset({"read", "bash", "grep", "find", "ls"})
 """Tools that cut their own text, where it is set to be cut."""
 _MOST = {"bash": MOST_BYTES, "shell": MOST_CHARS}

@@ -1,4 +1,4 @@
-"""A command of a shell tool on its way: output shown as it comes, counted, and kept when long.
+"""A running command of a shell tool: its output is streamed, counted, and saved if long.
 
 Only the newest output stays in memory, with the first characters of it; the rest is in a file.
 """
@@ -41,10 +41,10 @@ class Details(Struct, frozen=True):
 
 
 class Kept(NamedTuple):
-    """Where the whole output of a command stands."""
+    """Where the full output of a command is saved."""
 
     path: str | None
-    """None when nothing could hold it."""
+    """Path of the file; None if it could not be saved."""
     blob: BlobRef | None = None
     """The same as a blob of the tape, where there is one."""
 
@@ -87,31 +87,31 @@ class Finished:
         return self._spill.total_lines
 
     async def keep(self) -> Kept:
-        """Return where the whole output stands from now on."""
+        """Save the full output and return where it is."""
         path = self._spill.keep()
         if path is None or self._storage is None:
             return Kept(path)
         try:
             moved = await self._storage.adopt(path)
             return Kept(moved, await blob_at(self._storage, moved))
-        except Exception:  # noqa: BLE001 - whatever the storage says, the file stays where it is
+        except Exception:  # noqa: BLE001 - if the storage fails, the file stays where it is
             return Kept(path)
 
     def where(self, path: str | None) -> str:
-        """Return in words where the whole output is."""
+        """Return a text with the place of the full output."""
         if path is None:
-            return f"Full output not kept: {self._spill.failure}"
+            return f"Full output not saved: {self._spill.failure}"
         if self._spill.is_whole:
             return f"Full output: {path}"
         return f"First {format_size(KEPT_BYTES)} of it: {path}"
 
     def drop(self) -> None:
-        """Leave no file behind."""
+        """Remove the file of the output."""
         self._spill.drop()
 
 
 async def execute(command: str, timeout_ms: int | None, context: ToolContext) -> Finished:
-    """Run a command to its end, showing what it says; cancelling leaves nothing behind."""
+    """Run a command to its end and stream its output; cancelling ends all its processes."""
     spill = Spill(context.env.temporary_directory)
     finished = Finished(spill, context.storage)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,4 +1,4 @@
-"""compact: the model asks for room in its own window; the session makes it before the next step."""
+"""compact: the model requests a compaction; the session runs it before the next step."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Arguments(Struct, frozen=True):
-    """What the summary has to keep."""
+    """Arguments of compact."""
 
     focus: Annotated[str, Meta(description="What the summary should keep in detail, if set")] = ""
 
 
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
-    """Ask the session for a compaction; nothing is left out before this step has ended."""
+    """Request a compaction from the session; it runs after this step."""
     if context.request_compaction is None:
         return ToolResult.error("There is no conversation here that could be compacted.")
     focus = " ".join(arguments.focus.split())

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Arguments(Struct, frozen=True):
-    """What to replace by what, and where."""
+    """Arguments of edit."""
 
     path: Annotated[str, Meta(description="Path of the file, relative or absolute")]
     old_text: Annotated[
-        str, Meta(description="Text to replace, exactly as in the file; it must stand there once")
+        str, Meta(description="Text to replace, exactly as in the file; it must occur there once")
     ] = field(name="oldText")
-    new_text: Annotated[str, Meta(description="Text to put in its place")] = field(name="newText")
+    new_text: Annotated[str, Meta(description="The new text")] = field(name="newText")
 
 
 async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
-    """Replace the one place that reads `old_text`; otherwise leave the file alone and say why."""
+    """Replace the only occurrence of `old_text`, or return an error and change nothing."""
     wish = Wish(
         arguments.path, arguments.old_text, arguments.new_text, every=False, old_name="oldText"
     )
@@ -38,7 +38,7 @@ TOOL = Tool(
     name="edit",
     description=(
         "Replace text in a file. oldText must match the file exactly, whitespace included, and"
-        " stand there once: give a few lines around the change. Line ends are kept."
+        " occur once: give a few lines around the change. Line endings are kept."
     ),
     arguments=Arguments,
     run=run,

@@ -31,7 +31,7 @@ LIMITS = f"{MAX_SIDE}x{MAX_SIDE} pixels and {format_size(MAX_BYTES)} in base64"
 
 
 class Details(Struct, frozen=True):
-    """What picture is shown; its measures in pixels, None where nobody knows them."""
+    """The picture that is shown; width and height in pixels, None if unknown."""
 
     path: str
     mime: str

@@ -44,7 +44,7 @@ class Arguments(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True):
-    """What stands behind a page: there is more of the file than it shows."""
+    """Facts about a page that shows only a part of the file."""
 
     path: str
     line_count: int
@@ -80,7 +80,7 @@ class _Page:
 
 
 async def run(arguments: Arguments, context: ToolContext, *, caps: Caps = Caps()) -> ToolResult:  # noqa: B008 (a frozen value)
-    """Return the lines asked for; a cut page says how to go on."""
+    """Return the requested lines; a cut page says how to continue."""
     content = await readable(arguments.path, context)
     return content if isinstance(content, ToolResult) else _shown(content, arguments, caps)
 
@@ -160,7 +160,7 @@ def _shown(content: Content, arguments: Arguments, caps: Caps) -> ToolResult:
 
 
 def beyond_the_end(offset: int, lines: Sequence[str]) -> ToolResult:
-    """Return what is said of a line that the file does not have."""
+    """Return the error for an offset beyond the end of the file."""
     return ToolResult.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
 
 

@@ -1,4 +1,4 @@
-"""tape_search and tape_read: what was said and done earlier, also what a summary stands for now."""
+"""tape_search and tape_read: search and read earlier entries, also those a summary replaced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 10
 SHORT = 12
 """Digits of an id as the model gets to see it."""
-_NO_TAPE = "Nothing is recorded here, so there is nothing to look up: there is no tape."
+_NO_TAPE = "There is no tape here, so there is nothing to search."
 
 
 class Query(Struct, frozen=True):
@@ -59,7 +59,7 @@ async def search(arguments: Query, context: ToolContext) -> ToolResult:
 
 def _listed(found: Sequence[Found]) -> str:
     if not found:
-        return "No entry of this tape has these words. Try other words, or fewer."
+        return "No entry of this tape contains these words. Try other words, or fewer."
     lines = [
         f"{one.entry[:SHORT]}  {moment(one.time)[:16]}  {one.type}: {one.snippet}" for one in found
     ]
@@ -96,7 +96,7 @@ READ = Tool(
     description=(
         "Read an entry of this session in full, and those around it: a message, or a tool's output"
         " that was cut or replaced by a placeholder. `entry` is an id from tape_search, a summary"
-        " or a placeholder. 8000 characters at a time; go on with `offset`."
+        " or a placeholder. 8000 characters at a time; continue with `offset`."
     ),
     arguments=Reading,
     run=read,

@@ -1,8 +1,8 @@
-"""The tools a session has, and the way of a call through them.
+"""The tools of a session, and how a call runs.
 
 A call goes LOOKUP → VALIDATE (`prepare`), then EXECUTE → TRUNCATE (`run`). Between the two the
-caller asks for leave and records the start. Whatever goes wrong becomes a result a model can act
-on; only cancellation passes through.
+caller asks for permission and records the start. Every error becomes a result that a model can
+act on; only cancellation is raised.
 
 A result is cut once: by the tool itself, else by the limits of the tool's model family, else by the
 truncation service.
@@ -45,7 +45,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     "minimal": ("read", "write", "edit", "bash"),
     "readonly": ("read", "grep", "find", "ls"),
 }
-"""Named choices of tools; names a registry does not have are left out of its own."""
+"""Presets of tools; names that a registry does not have are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +53,21 @@ class Prepared:
     """A call that may run."""
 
     tool: Tool
-    """What runs."""
+    """The tool to run."""
     call: ToolCall
-    """What the model asked."""
+    """The model's call."""
     arguments: msgspec.Struct
     """An instance of `tool.arguments`."""
 
 
 class Registry:
-    """Tools by name, in the order they came; all are active until some are chosen."""
+    """Tools by name, in the order they were added; all are active until some are chosen."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._chosen: tuple[str, ...] | None = None
         self.truncation: Middleware = TruncationMiddleware(TruncationService())
-        """Cuts the results that nothing else has cut; another may take its place."""
+        """Cuts the results that nothing else has cut; can be replaced."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class Registry:
 
     @property
     def active(self) -> tuple[str, ...]:
-        """The tools the model is told of and may call."""
+        """The tools that the model sees and may call."""
         return self.names if self._chosen is None else self._chosen
 
     def register(self, tool: Tool) -> None:
@@ -84,7 +84,7 @@ class Registry:
         self._tools[tool.name] = tool
 
     def unregister(self, name: str) -> None:
-        """Take a tool away; ConfigurationError when there is none of that name."""
+        """Remove a tool; raises ConfigurationError if there is none of that name."""
         self._require((name,))
         del self._tools[name]
         if self._chosen is not None:
@@ -113,7 +113,7 @@ class Registry:
         self._chosen = self.validate(names)
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """Return the active tools as a model is told of them, always in the same order."""
+        """Return the definitions of the active tools, always in the same order."""
         return tuple(_spec(self._tools[name]) for name in self.active)
 
     def prepare(self, call: ToolCall) -> Prepared | ToolResult:
@@ -137,7 +137,7 @@ class Registry:
         """Run the tool's body and cut what it did not cut itself, this time by `options`."""
         try:
             result = await prepared.tool.run(prepared.arguments, context)
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model hears of it
+        except Exception as error:  # noqa: BLE001 - every error of a tool becomes a result
             said = str(error) or type(error).__name__
             text = f"Tool error ({prepared.tool.name}): {said}"
             return ToolResult.error(text, kind=_kind(error))
@@ -171,7 +171,7 @@ def _spec(tool: Tool) -> ToolSpec:
 
 
 def _unknown(name: str, active: tuple[str, ...]) -> str:
-    """Return what is said of a name that no tool has, with the nearest that one has."""
+    """Return the error for an unknown tool name, with the most similar name."""
     known = ", ".join(active) or "none"
     by_lower = {one.lower(): one for one in active}
     near = get_close_matches(name.lower(), by_lower, n=1)

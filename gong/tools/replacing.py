@@ -1,4 +1,4 @@
-"""One change of a text file by its words, whatever a model family calls it: found, made, shown."""
+"""One text replacement in a file, for all tool variants: find, apply, show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Wish(NamedTuple):
     every: bool
     """All places, not the only one."""
     old_name: str
-    """What the model calls the old text, for words about it."""
+    """Name of the argument with the old text, for messages."""
 
 
 class Details(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Details(Struct, frozen=True):
     first_changed_line: int
     replacements: int = 1
     exact: bool = True
-    """False where the file only looked like the old text: other blanks, quotes or dashes."""
+    """False if the match differed in spaces, quotes or dashes."""
 
 
 class Change(NamedTuple):
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 
 async def replace_text(env: ExecutionEnvironment, wish: Wish) -> Details | ToolResult:
-    """Make the change; otherwise leave the file alone and return what says why."""
+    """Apply the change, or change nothing and return the error."""
     place = await whereabouts(env, wish.path)
     if isinstance(place, str):
         return ToolResult.error(place, kind="PermissionDenied")

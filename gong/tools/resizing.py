@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_SIDE = 2000
-"""Most pixels of a width or a height."""
+"""Maximum pixels of width and height."""
 MAX_BYTES = 4_718_592
-"""4.5 MB: most bytes of a picture as models take it, in base64."""
+"""4.5 MB: maximum bytes of a picture in base64."""
 MAX_PIXELS = 89_000_000
-"""What is opened at most: a third of a gigabyte in memory."""
+"""Maximum pixels to open: a third of a gigabyte in memory."""
 QUALITIES = (85, 70, 55, 40)
 SCALES = (1.0, 0.75, 0.5, 0.35, 0.25)
 
@@ -37,7 +37,7 @@ class Resized(NamedTuple):
 
 
 def fits(data: bytes, size: Size | None) -> bool:
-    """Whether a picture goes as it is; one whose measures nobody knows by its bytes alone."""
+    """Whether a picture fits unchanged; one of unknown size is judged by its bytes alone."""
     return base64_size(data) <= MAX_BYTES and (size is None or max(size) <= MAX_SIDE)
 
 

@@ -1,6 +1,6 @@
-"""What people set of tools: where results are cut, and how commands run (values; nothing else).
+"""Settings of tools: where results are cut, and how commands run (values only).
 
-It stands above the configuration, which takes these shapes over as tables of config.toml.
+The configuration uses these types as tables of config.toml.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta, Struct, field
 
 Direction = Literal["head", "tail"]
-"""Which end of a text stays."""
+"""Which end of a text is kept."""
 Count = Annotated[int, Meta(ge=1)]
 """At least one."""
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 RETENTION_DAYS = 7.0
-"""Age at which kept files go, where they do not stand on a tape."""
+"""Age in days at which saved files are deleted, if they are not on a tape."""
 MAX_TIMEOUT_MS = 600_000
-"""Most milliseconds that any command may have."""
+"""Maximum timeout of any command in milliseconds."""
 
 
 class Caps(NamedTuple):
@@ -30,7 +30,7 @@ class Caps(NamedTuple):
 
 
 class Override(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a tool, or a user for a tool, sets differently; None is as it is for all."""
+    """Settings of one tool; None is the setting for all tools."""
 
     max_lines: Count | None = None
     max_bytes: Count | None = None
@@ -46,32 +46,32 @@ class Truncation(Struct, frozen=True, forbid_unknown_fields=True):
     max_bytes: Count = MAX_BYTES
     """Bytes of a result that is not cut."""
     direction: Direction = "head"
-    """Which part of a longer one stays."""
+    """Which part of a longer result is kept."""
     enabled: bool = True
-    """Whether anything is cut."""
+    """Whether results are cut."""
     retention_days: Annotated[float, Meta(ge=0)] = RETENTION_DAYS
-    """Age at which kept files go, where they do not stand on a tape."""
+    """Age in days at which saved files are deleted, if they are not on a tape."""
     storage_dir: str | None = None
-    """Folder of kept files where there is no tape; None is one among temporary files."""
+    """Folder of saved files without a tape; None is one among temporary files."""
     tools: dict[str, Override] = field(default_factory=dict)
-    """What is set differently for single tools, by name."""
+    """Settings of single tools, by name."""
 
 
 class Tuning(Struct, frozen=True):
-    """How the tools that come with the agent are made."""
+    """Settings of the built-in tools."""
 
     command_prefix: str = ""
-    """Lines that bash reads before every command."""
+    """Lines that bash runs before every command."""
     default_timeout_ms: Count | None = None
-    """Time of a command that asks for none; None is what its tool is used to."""
+    """Timeout of a command that sets none; None is the tool's own default."""
     max_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = MAX_TIMEOUT_MS
-    """Most time of a command, whatever it asks for."""
+    """Maximum timeout of a command, whatever it asks for."""
     output_limits: dict[str, Count] = field(default_factory=dict)
-    """Characters of a result, by tool; bytes for read, bash, grep, find and ls."""
+    """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
     line_limits: dict[str, Count] = field(default_factory=dict)
-    """Lines of a result, by tool."""
+    """Maximum lines of a result, by tool."""
     truncation: Truncation = Truncation()
-    """For results that no tool cuts itself."""
+    """Limits for results that their tool does not cut."""
 
     def caps(self, name: str, *, by_lines: bool = True) -> Caps:
         """Return where a tool cuts its own text; without `by_lines` only where somebody set it."""

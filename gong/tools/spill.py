@@ -1,4 +1,4 @@
-"""The whole output of a command: in memory while it is short, in a file once it is long.
+"""The full output of a command: in memory while it is short, in a file if it is long.
 
 A command that never stops writing fills no disk: what comes after `KEPT_BYTES` is only counted.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _PREFIX, _SUFFIX = "gong-bash-", ".log"
 _OWN_HANDLES = "/proc/self/fd"
 KEPT_BYTES = 1 << 30
-"""Most bytes of one command's output that are kept in its file."""
+"""Maximum bytes of a command's output in its file."""
 
 
 class Spill:
     """Takes output as it comes, counts its lines, and can name a file that holds all of it.
 
-    A disk that does not take it loses the file, never the command: `failure` says why then.
+    If the disk fails, the file is lost but the command continues: `failure` has the reason.
     """
 
     def __init__(self, folder: str) -> None:
@@ -72,7 +72,7 @@ class Spill:
         return self._path
 
     def drop(self) -> None:
-        """Leave no file behind."""
+        """Remove the file."""
         self._close()
         if self._path is not None:
             Path(self._path).unlink(missing_ok=True)

@@ -74,7 +74,7 @@ def failure(error: OSError, path: str) -> str:
 
 
 def refusal(path: str) -> str:
-    """Return what is said of a path that climbs out of the working directory."""
+    """Return the error for a path that leaves the working directory."""
     return f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
 
 

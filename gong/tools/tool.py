@@ -1,7 +1,7 @@
 """What a tool is: a Struct for its arguments, a text for the model, and `run`.
 
 Two channels leave a tool: `content` for the model, `details` for people and programs. Only
-`content` ever reaches a model. An error is a result like any other: the model can mend it.
+`content` ever reaches a model. An error is a result like any other: the model can correct it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ErrorKind = Literal[
     "ValidationError",
     "UnknownTool",
 ]
-"""What went wrong, for programs; the model reads the text."""
+"""The kind of an error, for programs; the model reads the text."""
 
 
 class Removed(Struct, frozen=True, omit_defaults=True):
-    """What the registry took out of a result, and where the whole of it is."""
+    """What the registry cut from a result, and where the full text is."""
 
     truncation_path: str
     truncation_removed_lines: int | None = None
@@ -44,30 +44,30 @@ class Removed(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool answered."""
+    """The result of a tool."""
 
     content: Content
     details: Struct | None = None
     is_error: bool = False
     full: str | None = None
-    """All there was, where `content` shows a part of it (see `truncate.kept_whole`)."""
+    """The full output, if `content` shows a part of it (see `truncate.kept_whole`)."""
     kept: BlobRef | None = None
     """The whole of it as a blob of the tape; an entry that names it keeps it from `tape gc`."""
     removed: Removed | None = None
-    """What the registry cut; None where nothing was, or the tool did that itself."""
+    """What the registry cut; None if nothing, or if the tool cut its own result."""
     kind: ErrorKind | None = None
     """Which error it is, where it is one of the named kinds."""
 
     @classmethod
     def from_text(cls, text: str, details: Struct | None = None) -> ToolResult:
-        """Return a success that says `text`."""
+        """Return a successful result with `text`."""
         return cls((Text(text),), details)
 
     @classmethod
     def error(
         cls, text: str, details: Struct | None = None, kind: ErrorKind | None = None
     ) -> ToolResult:
-        """Return a failure a model can act on."""
+        """Return an error result that a model can act on."""
         return cls((Text(text),), details, is_error=True, kind=kind)
 
 
@@ -87,18 +87,18 @@ def details_of(result: ToolResult) -> Raw:
 
 
 class Found(NamedTuple):
-    """An entry of the tape that fits what was looked for."""
+    """An entry of the tape that matches a search."""
 
     entry: str
     """Its id, 40 hex digits."""
     time: str
     type: str
     snippet: str
-    """The words around what fits, on one line."""
+    """The text around the match, on one line."""
 
 
 class Recall(Protocol):
-    """What was said and done before on the branch a session writes. Called in a thread."""
+    """Search and read the path of the session's branch. Called in a thread."""
 
     def search(self, query: str, limit: int) -> Sequence[Found]:
         """Return at most `limit` entries that fit the words of a query, best first.
@@ -116,22 +116,22 @@ class Recall(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a running tool may use."""
+    """The context of a running tool."""
 
     env: ExecutionEnvironment
-    """Where it acts."""
+    """The environment."""
     call_id: str
     """The call it answers."""
     update: Callable[[str], None]
-    """Takes output as it comes, for screens; never stored."""
+    """Receives output as it arrives, for screens; never stored."""
     storage: Storage | None = None
-    """Where output that is too long is kept; None is among temporary files."""
+    """Where long output is saved; None is among temporary files."""
     session: str | None = None
     """Tape id."""
     tape: Recall | None = None
-    """What stands on the tape so far; None where nothing is recorded."""
+    """Search over the tape; None if nothing is recorded."""
     request_compaction: Callable[[str], None] | None = None
-    """Asks for a compaction before the next step, with what to keep in focus or ""."""
+    """Requests a compaction before the next step, with a focus or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +139,11 @@ class Tool:
     """One tool."""
 
     name: str
-    """What the model calls it."""
+    """Its name for the model."""
     description: str
-    """What the model is told of it."""
+    """Its description for the model."""
     arguments: type[Struct]
-    """Shape of its arguments; docstrings of fields stand in the JSON Schema."""
+    """Type of its arguments; docstrings of fields are in the JSON Schema."""
     run: Callable[[Any, ToolContext], Awaitable[ToolResult]]
     """The body: takes an instance of `arguments`; cancelling it stops it."""
     replay: Literal["safe", "unsafe"] = "unsafe"
@@ -155,13 +155,13 @@ class Tool:
     freeform: Grammar | None = None
     """Takes text in place of JSON: it becomes the argument `input`."""
     stopped: str = "Operation aborted"
-    """What its result says when it was cancelled while it ran."""
+    """Its result text if it is cancelled while it runs."""
     divert: Callable[[Any], Diversion | ToolResult | None] | None = None
     """Given the arguments: another tool that is meant by them, or why nothing may run."""
 
 
 class Diversion(NamedTuple):
-    """A call that another tool answers."""
+    """A call that is redirected to another tool."""
 
     tool: Tool
     arguments: Struct

@@ -67,7 +67,7 @@ def truncate_tail(
 
 
 def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> Result:
-    """Keep the first `max_chars` characters of a line and say that it went on."""
+    """Keep the first `max_chars` characters of a line, with a mark that it was cut."""
     long = len(line) > max_chars
     content = f"{line[:max_chars]}... [truncated]" if long else line
     return Result(
@@ -84,7 +84,7 @@ def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> Result:
     )
 
 
-def kept_whole(text: str, rest: str = "the rest is not kept") -> str:
+def kept_whole(text: str, rest: str = "the rest is not saved") -> str:
     """Return what a result keeps of a text the model saw only a part of.
 
     That is all of it up to MAX_KEPT bytes; of a longer one the beginning, and a line that says how

@@ -1,6 +1,6 @@
-"""The tools under the names and with the arguments that model families are used to.
+"""Tool variants: the tools with the names and arguments that model families are used to.
 
-Each is a thin face: what it does is done by the tool of the default profile.
+Each variant is thin: the tool of the default profile does the work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def faces(tuning: Tuning = Tuning()) -> tuple[Tool, ...]:  # noqa: B008 (a frozen value)
-    """Return every face as it is set, each by its own name."""
+    """Return all tool variants with their settings, by name."""
     return (
         *reading(tuning),
         *changing(tuning),
@@ -31,4 +31,4 @@ def faces(tuning: Tuning = Tuning()) -> tuple[Tool, ...]:  # noqa: B008 (a froze
 
 
 FACES = faces()
-"""Every face as it comes."""
+"""All tool variants with default settings."""

@@ -1,4 +1,4 @@
-"""write_file, edit_file and replace: write and edit as model families call them."""
+"""write_file, edit_file and replace: tool variants of write and edit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EditArguments(Struct, frozen=True):
 
     file_path: Annotated[str, Meta(description=_PATH)]
     old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file")]
-    new_string: Annotated[str, Meta(description="Text to put in its place")]
+    new_string: Annotated[str, Meta(description="The new text")]
     replace_all: Annotated[bool, Meta(description="Replace every place, not the only one")] = False
 
 
@@ -47,7 +47,7 @@ class ReplaceArguments(Struct, frozen=True):
 
     file_path: Annotated[str, Meta(description=_PATH)]
     old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file")]
-    new_string: Annotated[str, Meta(description="Text to put in its place")]
+    new_string: Annotated[str, Meta(description="The new text")]
     instruction: Annotated[str, Meta(description="What the change is for")] = ""
     allow_multiple: Annotated[bool, Meta(description="Replace every place")] = False
 
@@ -70,7 +70,7 @@ async def _edited(
 
 
 def changing(tuning: Tuning) -> tuple[Tool, ...]:
-    """Return the faces that change files."""
+    """Return the tool variants that change files."""
     return (
         Tool(
             "write_file",
@@ -81,14 +81,14 @@ def changing(tuning: Tuning) -> tuple[Tool, ...]:
         ),
         Tool(
             "edit_file",
-            "Replace text in a file. old_string must stand there once, unless replace_all.",
+            "Replace text in a file. old_string must occur once, unless replace_all.",
             EditArguments,
             _edit,
             limits=limits_for("edit_file", tuning),
         ),
         Tool(
             "replace",
-            "Replace text in a file. old_string must stand there once, unless allow_multiple.",
+            "Replace text in a file. old_string must occur once, unless allow_multiple.",
             ReplaceArguments,
             _replace,
             limits=limits_for("replace", tuning),

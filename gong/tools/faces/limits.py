@@ -1,4 +1,4 @@
-"""Where the results of a face are cut: by the table of its family, or as somebody set it (pure)."""
+"""Output limits of a tool variant: from the table of its family, or from the settings (pure)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ..truncation.pipeline import Limits
 
 IN_TABLE: Mapping[str, str] = {"grep_search": "grep", "replace": "edit_file"}
-"""The name a face has in the table of limits, where that is another."""
+"""Name of a tool variant in the table of limits, if it differs."""
 
 
 def limits_for(name: str, tuning: Tuning) -> Limits:
-    """Return the limits of a face that the table knows; what is set for its own name goes first."""
+    """Return the limits of a tool variant; settings override the table."""
     limits = limits_of(IN_TABLE.get(name, name), tuning.output_limits, tuning.line_limits)
     assert limits is not None
     return limits._replace(

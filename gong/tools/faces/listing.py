@@ -1,4 +1,4 @@
-"""list_dir: ls as a model family calls it, several levels deep."""
+"""list_dir: the tool variant of ls, several levels deep."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ async def _list(arguments: ListArguments, context: ToolContext) -> ToolResult:
 
 
 def listing(tuning: Tuning) -> tuple[Tool, ...]:  # noqa: ARG001 (made like all faces)
-    """Return the face that lists folders; the truncation service cuts what it says."""
+    """Return the list_dir tool; the truncation service cuts its results."""
     return (Tool("list_dir", "List a folder, several levels deep.", ListArguments, _list, "safe"),)

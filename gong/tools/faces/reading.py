@@ -132,7 +132,7 @@ async def _read_many(arguments: ReadManyArguments, context: ToolContext) -> Tool
 
 
 class _Refused(NamedTuple):
-    """A pattern that cannot be looked for."""
+    """A pattern that cannot be searched for."""
 
     pattern: str
     error: ToolResult
@@ -164,7 +164,7 @@ async def _meant(wanted: str, context: ToolContext) -> Sequence[str] | ToolResul
 
 
 def reading(tuning: Tuning) -> tuple[Tool, ...]:
-    """Return the faces that read files."""
+    """Return the tool variants that read files."""
     return (
         Tool(
             "read_file",

@@ -1,4 +1,4 @@
-"""grep_search and glob: grep and find as model families call them.
+"""grep_search and glob: tool variants of grep and find.
 
 What comes first survives every cut: the first matches, the newest files.
 """
@@ -125,7 +125,7 @@ def _caps(limits: Limits) -> Caps:
 
 
 def searching(tuning: Tuning) -> tuple[Tool, ...]:
-    """Return the faces that search."""
+    """Return the tool variants that search."""
     return (
         Tool(
             "grep_search",

@@ -1,7 +1,7 @@
-"""Hunks and the files there are → what each file becomes, or everything that stands against it.
+"""Hunks and existing files → the new content of each file, or all reasons why that fails.
 
-Pure but for the reading that is handed in. Hunks see what those before them did; nothing is
-planned when one of them fails.
+Pure except for the `read` function that is passed in. Hunks see the changes of those before them;
+nothing is planned if one of them fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """Everything that stands against a patch, a text for each."""
+    """All reasons why a patch fails, one text each."""
 
     texts: tuple[str, ...]
 
@@ -98,7 +98,7 @@ class _Draft:
         return Plan(tuple(self._operations), tuple(changes), tuple(self._notes))
 
     def apply(self, hunk: Hunk) -> None:
-        """Go on by one hunk."""
+        """Apply one hunk."""
         match hunk:
             case Add(path, content):
                 place = self._place(path)

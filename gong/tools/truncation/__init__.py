@@ -1,1 +1,1 @@
-"""Cutting what tools answer: by the tables of model families, or by a service that keeps it all."""
+"""Cuts tool results: by the tables of model families, or by a service that saves the full text."""

@@ -1,6 +1,6 @@
-"""The truncation service: cut a text that is too long, keep the whole, say so, and tell of it.
+"""The truncation service: cuts a long text, saves the full text, adds a notice, sends an event.
 
-A failure on the way never costs the text: it is returned as it came.
+If a step fails, the text is returned unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TruncationService:
         self._strategy: Strategy = strategy or ByLinesAndBytes()
 
     async def output(self, content: str, context: Context) -> Whole | Cut:
-        """Return the text, cut when it is over a limit and cutting is on for it."""
+        """Return the text, cut if it is over a limit and cutting is enabled for it."""
         config = self._effective(context)
         try:
             if not config.enabled or not self._strategy.needs_truncation(content, config):
@@ -63,7 +63,7 @@ class TruncationService:
         return Cut(shown, path, kept.removed_lines, kept.removed_bytes)
 
     async def cleanup(self) -> int:
-        """Delete kept files that are too old; return how many went."""
+        """Delete saved files that are too old; return how many were deleted."""
         return await self._own_storage().cleanup(self._config.retention_days)
 
     def update_config(self, **changes: Any) -> None:
@@ -71,7 +71,7 @@ class TruncationService:
         self._config = replace(self._config, **changes)
 
     def set_tool_config(self, tool_name: str, change: Override) -> None:
-        """Put what is set for one tool in the place of what was."""
+        """Replace the settings of one tool."""
         self._tools[tool_name] = change
 
     def _effective(self, context: Context) -> Truncation:
@@ -101,7 +101,7 @@ class TruncationService:
 
 
 def temporary_folder(directory: str) -> str:
-    """Return the folder of kept files of this user among temporary ones."""
+    """Return this user's folder of saved files among temporary ones."""
     return str(Path(directory) / f"gong-output-{os.geteuid()}")
 
 

@@ -17,7 +17,7 @@ from gong.tools.registry import Prepared
 from gong.tools.tool import ToolContext, ToolResult
 from tape.blocks import ToolCall, text_of
 
-AGAIN = "No file was changed. Read those files again, mend the patch and send all of it."
+AGAIN = "No file was changed. Read those files again, correct the patch and send all of it."
 
 
 def patch(*lines):

@@ -181,7 +181,7 @@ async def test_output_that_cannot_be_kept_is_said_to_be_lost(folder, tmp_path):
     env = LocalEnvironment(str(folder), {**os.environ, "TMPDIR": str(tmp_path / "none")})
     context = ToolContext(env, "c1", lambda text: None)
     result = await bash.run(bash.Arguments("seq 1 100000"), context)
-    assert "Full output not kept: [Errno 2]" in said(result)
+    assert "Full output not saved: [Errno 2]" in said(result)
     assert said(result).startswith("9")
 
 

@@ -93,5 +93,5 @@ def test_a_text_within_the_limit_stays_as_it_is():
     text = "x" * MAX_KEPT
     assert (kept_whole(text), kept_whole(text + "x")) == (
         text,
-        f"{text}\n\n[{MAX_KEPT} of {MAX_KEPT + 1} bytes: the rest is not kept]",
+        f"{text}\n\n[{MAX_KEPT} of {MAX_KEPT + 1} bytes: the rest is not saved]",
     )
