@@ -1,6 +1,6 @@
 """The command line of the store: thin click commands, the only readers of argv and environment.
 
-`tape` is the click group, for a command line that wants it among its own verbs.
+`tape` is the click group, for a command line that wants it among its own commands.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["main", "tape"]
 
 COMPLETE = "_TAPE_COMPLETE"
-"""The variable by which a shell asks what may stand where somebody pressed Tab."""
+"""The variable by which a shell asks for completions."""
 
 _OBJECTS = 20_000
-"""How many new objects make Python look for garbage: importing makes thousands, none of it."""
+"""Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
 
 def main() -> None:
     """Run `tape` with the arguments of this process, and end the process with its exit code.
 
-    The version is told before anything is imported, a plain `tape ls` or `tape search` from the
-    index alone where that is ready; everything else goes through the group of verbs.
+    The version is printed before anything is imported; a plain `tape ls` or `tape search` reads
+    only the index where that is ready; everything else goes through the click group.
     """
     if sys.argv[1:] == ["--version"]:
         sys.exit(say_version("tape", __version__))
@@ -49,8 +49,8 @@ def main() -> None:
 
 
 def say_version(program: str, version: str) -> int:
-    """Print a program's version with nothing imported, and return the exit code."""
-    if sys.stdout is None:  # closed by whoever started us: nobody listens
+    """Print a program's version without importing anything, and return the exit code."""
+    if sys.stdout is None:  # the parent closed standard output: nobody reads it
         return 0
     try:
         sys.stdout.write(f"{program} {version}\n")
@@ -66,7 +66,7 @@ def say_version(program: str, version: str) -> int:
 
 
 def __getattr__(name: str) -> object:
-    """Load the group when it is asked for."""
+    """Import the click group on first use."""
     if name == "tape":
         from .group import tape  # noqa: PLC0415 (as above)
 

@@ -1,4 +1,4 @@
-"""`anchors`: the phases of a tape, or of a path, each with the summary it begins with."""
+"""`anchors`: the phases of a tape or of a path, each with the summary it begins with."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .group import Options
 
 CUT = 3
-"""Lines of a summary that are shown."""
+"""Lines of each summary to show."""
 
 
 class PhaseStart(Struct, frozen=True):
-    """A phase and what it begins with; what cannot be told is None, and `error` says why."""
+    """A phase and what it begins with; what cannot be read is None, and `error` says why."""
 
     tape: str
     phase: str
@@ -42,7 +42,7 @@ class PhaseStart(Struct, frozen=True):
     entry: str | None = None
     time: str | None = None
     entries: int | None = None
-    """How many it holds, on other branches' paths too."""
+    """How many entries it holds, those on other branches' paths included."""
     base: Place | None = None
     covers: Covers | None = None
     tokens: Tokens | None = None
@@ -62,9 +62,9 @@ class PhaseStart(Struct, frozen=True):
 def anchors(options: Options, ref: str, as_json: bool) -> None:
     """Show the phases of a tape, oldest first, with the first lines of their summaries.
 
-    A REF with a branch or an entry shows the phases on the path there, those of the tape it was
-    forked from too. --json prints an array of {tape, phase, branch, kind, entry, time, entries,
-    base, covers, tokens, by, reason, kept, summary, error}, summaries whole.
+    A REF with a branch or an entry shows the phases on its path, including those of the tape it was
+    forked from. --json prints an array of {tape, phase, branch, kind, entry, time, entries, base,
+    covers, tokens, by, reason, kept, summary, error}, summaries whole.
     """
     with found(options, ref) as place:
         starts = (_start(source, phase) for source, phase in _phases(place))
@@ -75,7 +75,7 @@ def anchors(options: Options, ref: str, as_json: bool) -> None:
 
 
 def _phases(place: Found) -> list[tuple[Source, str]]:
-    """Return the phases that were asked for: committed ones, or those on a path."""
+    """Return the phases to show: the committed ones of a tape, or those on a path."""
     tape: Tape = place.tape
     if place.head is None and place.branch is None:
         committed = tape.refs().phases() | {ORIGIN}
@@ -118,7 +118,7 @@ def _told(tape: str, phase: str, first: Entry, entries: int) -> PhaseStart:
 
 
 def _lines(start: PhaseStart) -> Iterator[str]:
-    """Yield a heading, what an anchor stands for, and the beginning of its summary."""
+    """Yield a heading, what an anchor covers, and the first lines of its summary."""
     if start.error is not None:
         yield single(f"{start.phase}: {start.error}")
         return

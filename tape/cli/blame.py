@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LINES = re.compile(r"([0-9]{1,9})?(?:(,)(\+)?([0-9]{1,9})?)?\Z")
 _NOBODY = "-" * SHORT
 _PROMPT = 32
-"""Columns of a prompt beside a line."""
+"""Columns for a prompt beside a line."""
 
 
 @click.command(
@@ -47,24 +47,28 @@ _PROMPT = 32
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "-L", "part", metavar="A,B", default="", help="Only lines A to B; also A,+COUNT or A, or ,B."
+    "-L",
+    "part",
+    metavar="A,B",
+    default="",
+    help="Show only lines A to B; also A,+COUNT or A, or ,B.",
 )
-@click.option("--prompt", "with_prompt", is_flag=True, help="The prompt beside each line.")
-@click.option("--ranges", "grouped", is_flag=True, help="One line for each range, with its prompt.")
+@click.option("--prompt", "with_prompt", is_flag=True, help="Show the prompt beside each line.")
+@click.option("--ranges", "grouped", is_flag=True, help="Show one line per range, with its prompt.")
 @as_json
 @click.pass_obj
 def blame(
     options: Options, file: Path, part: str, with_prompt: bool, grouped: bool, as_json: bool
 ) -> None:
-    """Show which entry of which tape brought in each line of FILE, from the edits on all branches.
+    """Show which entry of which tape last changed each line of FILE, from edits on all branches.
 
     Each line reads: entry, tape, time (UTC), number, text. `^` before an entry: it wrote the whole
-    file, and what stood there before is not known, so that the line may be older. `?`: nothing
-    tells whether that call ran, or only a part of its text still stands. A line of no entry was
-    changed outside (by hand, or by a command), or stood there before.
+    file and the earlier content is unknown, so the line may be older. `?`: it is unknown whether
+    that call ran, or only part of its text is still there. A line without an entry was changed
+    outside the tapes (by hand, or by a command), or was there before.
 
     --json prints an array of {first, last, tape, branch, entry, time, model, prompt, op, certain,
-    why}; of lines that no tape explains all but the first two are null.
+    why}; for lines that no tape explains all but the first two are null.
     """
     with library(options) as (store, index), progress("tapes read:") as show:
         found = blamed(store, index, Path(folder()) / file, warn, show)
@@ -77,10 +81,10 @@ def blame(
 
 
 def part_of(text: str, count: int) -> tuple[int, int]:
-    """Return the first and the last line that `-L` means in a file of so many lines."""
+    """Return the first and last line number that `-L` selects in a file of `count` lines."""
     asked = _LINES.match(text)
     if asked is None:
-        raise UsageError(f"-L {text!r} is no range of lines: write 40,60 or 40,+20 or 40,")
+        raise UsageError(f"-L {text!r} is not a range of lines: write 40,60 or 40,+20 or 40,")
     first = int(asked[1] or 1)
     last = count if asked[4] is None else int(asked[4]) + (first - 1 if asked[3] else 0)
     if text and not 1 <= first <= min(last, count):
@@ -89,7 +93,7 @@ def part_of(text: str, count: int) -> tuple[int, int]:
 
 
 def _cut(ranges: list[Range[Cause]], first: int, last: int) -> Iterator[Range[Cause]]:
-    """Yield the ranges as far as they lie between two lines."""
+    """Yield the parts of the ranges that lie between two lines."""
     for one in ranges:
         if one.first <= last and one.last >= first:
             yield one._replace(first=max(one.first, first), last=min(one.last, last))
@@ -113,7 +117,7 @@ def _fields(one: Range[Cause]) -> dict[str, object]:
 
 
 def file_lines(found: Blamed, first: int, last: int, with_prompt: bool) -> Iterator[str]:
-    """Yield each line of a file behind what is known of it; repeated knowledge is dimmed."""
+    """Yield each line of a file after its origin; an origin that repeats is dimmed."""
     wide = len(str(last))
     for one in _cut(found.ranges, first, last):
         for line in range(one.first, one.last + 1):
@@ -126,7 +130,7 @@ def file_lines(found: Blamed, first: int, last: int, with_prompt: bool) -> Itera
 
 
 def range_lines(found: Blamed, first: int, last: int) -> list[str]:
-    """Return the ranges as a table; the prompt gets what room there is."""
+    """Return the ranges as a table; the prompt takes the columns that are left."""
     rows = [
         (
             f"{one.first}-{one.last}" if one.last > one.first else str(one.first),
@@ -148,7 +152,7 @@ def range_lines(found: Blamed, first: int, last: int) -> list[str]:
 
 
 def _entry(one: Range[Cause]) -> str:
-    """Return the short id of an entry, one digit less where a mark says that it may be another."""
+    """Return the short id of an entry, one digit less after a mark for an uncertain origin."""
     if one.by is None:
         return _NOBODY
     if one.doubt is None:
@@ -170,11 +174,11 @@ def _filled(prompt: str) -> str:
 
 
 def _remark(found: Blamed, first: int, last: int) -> None:
-    """Say how many lines no tape explains."""
+    """Warn of the number of lines that no tape explains."""
     nobody = sum(o.last - o.first + 1 for o in _cut(found.ranges, first, last) if o.by is None)
     if nobody:
         verb = "is" if nobody == 1 else "are"
         warn(
-            f"{counted(nobody, 'line')} of {last - first + 1} {verb} explained by no tape: changed "
-            "outside, or there before"
+            f"{counted(nobody, 'line')} of {last - first + 1} {verb} not explained by any tape: "
+            "changed outside, or there before"
         )

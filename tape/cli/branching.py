@@ -1,4 +1,4 @@
-"""`fork`, `branches` and `switch`: going on from another place."""
+"""`fork`, `branches` and `switch`: continuing from another entry."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 )
 @ref
 @click.option("--name", help="Name of the branch, or title of the new tape.")
-@click.option("--new", is_flag=True, help="Begin a tape of its own.")
-@click.option("--switch", is_flag=True, help="Make the branch the current one.")
+@click.option("--new", is_flag=True, help="Start a new tape.")
+@click.option("--switch", is_flag=True, help="Make it the current branch.")
 @wait
 @as_json
 @click.pass_obj
 def fork(
     options: Options, ref: str, name: str | None, new: bool, switch: bool, as_json: bool
 ) -> None:
-    """Begin a branch, or a new tape, at the entry a REF means.
+    """Start a branch, or a new tape, at the entry that REF names.
 
     Nothing is copied: both sides share the past, and neither sees what the other does next. --json
     prints {tape, branch, entry}, the entry being the one it begins at.
     """
     if new and switch:
-        raise UsageError("--switch chooses among the branches of one tape; leave it out with --new")
+        raise UsageError("--switch chooses among the branches of one tape; omit it with --new")
     if name is not None and not new:
         checked_name("branch", name)
     with library(options) as (store, _), entry(options, ref) as (tape, head):
@@ -57,11 +57,11 @@ def fork(
         document({"tape": identity, "branch": branch, "entry": head.entry})
     else:
         place = identity[:SHORT] if new or switch else f"{identity[:SHORT]}:{branch}"
-        say([f"{place} begins at {head.entry[:SHORT]}; go on with `tape append {place}`"])
+        say([f"{place} begins at {head.entry[:SHORT]}; continue with `tape append {place}`"])
 
 
 def begun(store: Store, tape: Tape, head: Head, title: str | None) -> str:
-    """Make a tape that begins at an entry of another, in the same folder, and return its id."""
+    """Create a tape that begins at an entry of another one, with its cwd, and return its id."""
     title = title or tape.refs().title
     cwd, project = place(tape, head)
     beginning = Beginning(cwd, PROGRAM, title, title or "", project)
@@ -70,7 +70,7 @@ def begun(store: Store, tape: Tape, head: Head, title: str | None) -> str:
 
 
 def place(tape: Tape, head: Head) -> tuple[str, str | None]:
-    """Return the folder and the project of a path, as its newest entry that says so has them."""
+    """Return the working folder and the project of a path, from its newest entry that has them."""
     cwd, project = "", None
     for step in steps(tape, head, types=frozenset({"start", "meta"})):
         match step.entry.data:
@@ -88,7 +88,7 @@ def place(tape: Tape, head: Head) -> tuple[str, str | None]:
 @as_json
 @click.pass_obj
 def branches(options: Options, ref: str, as_json: bool) -> None:
-    """List where the branches of a tape stand: entry, depth, time and type.
+    """List the branches of a tape with their heads: entry, depth, time and type.
 
     --json prints an array of {branch, current, phase, entry, n, time, type, pinned, moves, error}.
     """
@@ -103,12 +103,12 @@ def branches(options: Options, ref: str, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def switch(options: Options, ref: str, as_json: bool) -> None:
-    """Choose the branch that a bare tape name means. --json prints {tape, branch}."""
+    """Choose the current branch of a tape. --json prints {tape, branch}."""
     with found(options, ref) as (tape, head, branch):
         if branch is None or head is not None:
-            raise UsageError(f"{ref!r} names no branch: write TAPE:BRANCH")
+            raise UsageError(f"{ref!r} does not name a branch: write TAPE:BRANCH")
         tape.switch(branch)
         if as_json:
             document({"tape": tape.id, "branch": branch})
         else:
-            say([f"{tape.id[:SHORT]} is on {branch} now"])
+            say([f"{tape.id[:SHORT]}: switched to branch {branch}"])

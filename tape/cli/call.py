@@ -1,4 +1,4 @@
-"""What a call works on: the store and the tape that argv, environment and folder mean."""
+"""What a command works on: the store and the tape named by argv, environment and current folder."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 _LEFT_OUT = 5
-"""Tapes that are named one by one."""
+"""How many skipped tapes are named one by one."""
 DIGITS = 32
 """Digits of a tape's id."""
 
 
 class Found(NamedTuple):
-    """What a REF means."""
+    """The tape and perhaps the entry that a REF names."""
 
     tape: Tape
     head: Head | None
@@ -57,7 +57,7 @@ def library(options: Options) -> Library:
 
 @contextmanager
 def entry(options: Options, text: str) -> Iterator[Hit]:
-    """Hold the entry a REF means; of a tape or a branch, its head."""
+    """Yield the entry that a REF names; for a tape or a branch, its head."""
     with library(options) as (store, index):
         hit = find(store, index, text, folder(is_needed=not parse(text).tape))
         with hit.tape:
@@ -67,7 +67,7 @@ def entry(options: Options, text: str) -> Iterator[Hit]:
 
 @contextmanager
 def found(options: Options, text: str, *, warns: bool = True) -> Iterator[Found]:
-    """Hold the tape a REF leads to, and the entry if it means one."""
+    """Yield the tape that a REF names, and the entry if it names one."""
     reference = parse(text)
     with library(options) as opened:
         hit = _named(opened, reference)
@@ -82,7 +82,7 @@ def found(options: Options, text: str, *, warns: bool = True) -> Iterator[Found]
 
 
 def warn_of_refs(tape: Tape) -> None:
-    """Say which lines of the journal readers skip, and which ends of branches."""
+    """Warn of journal lines and of ends of branches that readers skip."""
     refs = tape.refs()
     for damage in refs.damage:
         warn(f"{damage}; left out, `tape verify` says more")
@@ -91,21 +91,21 @@ def warn_of_refs(tape: Tape) -> None:
         if size > 0 and tape.refs().size == refs.size:
             warn(f"{REFS}: the last {size} bytes skipped: incomplete or damaged; {ADVICE}")
     for branch in refs.branches:
-        with suppress(TapeError):  # said where the branch is used
+        with suppress(TapeError):  # reported where the branch is used
             tape.tell_of_tail(head_of(refs, tape.phases, branch), warn_of_damage)
 
 
 class Lacking(NamedTuple):
-    """What an answer about all tapes leaves out."""
+    """How many tapes a question about all tapes could not read."""
 
     tapes: int
     code: int
-    """The exit code: 1 where the system did not let a tape be read, 0 where only damaged ones are
+    """The exit code: 1 where the system refused to read a tape, 0 where only damaged ones are
     missing, or none."""
 
 
 def warn_of_left_out(opened: Library) -> Lacking:
-    """Say which tapes the answer to a question about all leaves out, and why."""
+    """Warn of each tape that a question about all tapes leaves out, with the reason."""
     found = left_out(*opened)
     for one in found[:_LEFT_OUT]:
         warn(f"{one.folder} is left out: {one.why}")
@@ -115,7 +115,7 @@ def warn_of_left_out(opened: Library) -> Lacking:
 
 
 def _named(opened: Library, reference: Reference) -> Tape | None:
-    """Return the tape a REF names, however its heads are; None where `find` has to say."""
+    """Return the tape a REF names even if its heads are damaged; None where `find` has to look."""
     (store, index), word = opened, reference.tape
     if reference[2:] != Reference()[2:]:
         return None
@@ -129,19 +129,21 @@ def _named(opened: Library, reference: Reference) -> Tape | None:
 
 
 def _by_id(opened: Library, prefix: str) -> list[str]:
-    """Return the folders of the tapes whose id begins so."""
+    """Return the folders of the tapes whose id begins with `prefix`."""
     store, index = opened
     if index is not None:
-        with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
             return index.folders(prefix)
     return [name for name in store.folders() if store.id_of(name).startswith(prefix)]
 
 
 def folder(*, is_needed: bool = True) -> str:
-    """Return the current folder; raise NotFound where it has been removed, or say "" for it."""
+    """Return the current folder; raise NotFound if it was removed, or return "" if not needed."""
     try:
         return os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
     except FileNotFoundError as error:
         if not is_needed:
             return ""
-        raise NotFound("the current folder is gone: go to another one, or name a tape") from error
+        raise NotFound(
+            "the current folder no longer exists: change to another one, or name a tape"
+        ) from error

@@ -7,9 +7,9 @@ _FULL = "█"
 
 
 def bar(value: float, most: float, columns: int) -> str:
-    """Return a bar whose length is to `columns` as `value` is to `most`.
+    """Return a bar of `value` out of `most`, scaled to `columns`.
 
-    What is more than nothing shows at least an eighth of a column.
+    A value above 0 shows at least an eighth of a column.
     """
     if value <= 0 or most <= 0:
         return ""

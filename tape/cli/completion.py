@@ -1,7 +1,8 @@
-"""`completion`: the script for a shell, and the answers to what it asks at every press of Tab.
+"""`completion`: the completion script of a shell, and the answers to its requests.
 
-Invariant: an answer comes from the names of verbs and options and from the index as it stands. No
-tape is opened, nothing is written, and no error is ever shown: then there is no completion.
+Invariant: an answer comes from the names of commands and options and from the index as it is. No
+tape is opened, nothing is written, and no error is ever shown: on an error there are no
+completions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .group import Options
 
 MOST = 50
-"""Tapes, or entries, that are offered."""
+"""How many tapes, or entries, are offered."""
 
 _BASH = """\
 %(complete_func)s() {
@@ -45,7 +46,7 @@ complete -o default -F %(complete_func)s %(prog_name)s
 
 
 class _Bash(ShellComplete):
-    """Bash cuts words at `:` and `@`, so it hands over the line, and gets whole words back."""
+    """Bash splits words at `:` and `@`, so it passes the whole line and gets whole words back."""
 
     name = "bash"
     source_template = _BASH
@@ -57,7 +58,7 @@ class _Bash(ShellComplete):
         return words[1:-1], words[-1]
 
     def format_completion(self, item: CompletionItem) -> str:
-        """Return the word; of a file nothing, for then bash completes by itself."""
+        """Return the word; "" for a file, which bash completes by itself."""
         return str(item.value) if item.type == "plain" else ""
 
 
@@ -75,7 +76,7 @@ _SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": ZshComplete, "f
 @as_json
 @click.pass_obj
 def completion(_: Options, shell: str, as_json: bool) -> None:
-    """Print the script by which a shell completes verbs, options, tapes, branches and entries.
+    """Print the script by which a shell completes commands, options, tapes, branches and entries.
 
     For bash, eval it in ~/.bashrc; for zsh in ~/.zshrc, behind compinit; for fish, write it to
     ~/.config/fish/completions/tape.fish. The examples below do that. --json prints {shell, script}.
@@ -87,7 +88,7 @@ def completion(_: Options, shell: str, as_json: bool) -> None:
 
 
 def answer(instruction: str) -> int:
-    """Print what may stand where somebody pressed Tab, and return 0; say nothing of any error."""
+    """Print the completions that a shell asks for, and return 0; ignore all errors."""
     from .group import Options, tape  # noqa: PLC0415 (as above)
 
     try:
@@ -101,7 +102,7 @@ def answer(instruction: str) -> int:
 
 
 def places(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return how a REF can go on: tapes, branches behind `:`, labels and new entries behind `@`."""
+    """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
     options = ctx.obj
     home = str(options.store) if options and options.store else home_in(os.environ)
     found = glance.asked(home, lambda db: list(_places(db, incomplete)))
@@ -123,7 +124,7 @@ def _places(db: sqlite3.Connection, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _tapes(db: sqlite3.Connection, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield tapes by as much of their id as is shown, or as was written."""
+    """Yield id and title of tapes, the id as long as it is shown or was typed."""
     for identity, title in glance.tapes(db, prefix, MOST):
         yield identity[: max(SHORT, len(prefix))], title
 

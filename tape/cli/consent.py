@@ -1,4 +1,4 @@
-"""What every command that takes something away does first: show it, and ask."""
+"""Confirmation of commands that delete or overwrite: show the plan, then ask."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ REFUSED = 1
 
 
 class How(NamedTuple):
-    """What the options say of asking."""
+    """How to ask: the options --yes, --dry-run and --json."""
 
     yes: bool
     dry_run: bool
     as_json: bool
 
     def agreed(self, plan: Iterable[str]) -> bool:
-        """Show what would be done, and tell whether it may be.
+        """Show the plan, and return whether it may be done.
 
-        Asks on a terminal; elsewhere raises UsageError, unless --yes was said. Whoever is asked
-        sees the plan, on standard error where standard output goes elsewhere or holds JSON.
+        Asks on a terminal; elsewhere raises UsageError, unless --yes was given. A question always
+        comes with the plan, on standard error where standard output is redirected or holds JSON.
         """
         plan, asks = list(plan), not (self.yes or self.dry_run)
         if not self.as_json:
             say(plan)
         if asks and not sys.stdin.isatty():
-            raise UsageError("nothing was done: nobody is there to ask, so add --yes")
+            raise UsageError("nothing was done: not a terminal: pass --yes")
         if not asks:
             return self.yes and not self.dry_run
         if self.as_json or not sys.stdout.isatty():
@@ -45,7 +45,7 @@ class How(NamedTuple):
         return click.confirm("Do it?", err=True)
 
     def undone(self) -> int:
-        """Return the exit code where it was not agreed to; say so where somebody said no."""
+        """Return the exit code after a refusal, and print a line where the user answered no."""
         if self.dry_run:
             return 0
         click.echo("nothing was done", err=True)
@@ -53,6 +53,6 @@ class How(NamedTuple):
 
 
 def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options --yes and --dry-run, as `yes` and `dry_run`."""
+    """Add the options --yes and --dry-run to a command, as `yes` and `dry_run`."""
     dry_run = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
     return click.option("-y", "--yes", is_flag=True, help="Do not ask.")(dry_run(command))

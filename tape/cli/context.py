@@ -1,4 +1,4 @@
-"""`context`: the messages of the next model call, and what they weigh."""
+"""`context`: the messages of the next model call, and their sizes in bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .group import Options
 
 NOBODY = Target("", "", "")
-"""A target that no message was written by: what only its provider understands stays out."""
+"""A target that wrote none of the messages, so data for one provider only is left out."""
 
 
 @click.command(epilog=examples("tape context", "tape context 3f2a:main~2 --json"))
@@ -31,7 +31,7 @@ NOBODY = Target("", "", "")
 @as_json
 @click.pass_obj
 def context(options: Options, ref: str, as_json: bool) -> None:
-    """Show what the next model call would be built from: the repaired view, and its bytes.
+    """Show what the next model call would be built from: the repaired view, with sizes in bytes.
 
     --json prints {tape, branch, head, messages, repair, bytes}.
     """
@@ -67,14 +67,14 @@ def weight(message: Message) -> int:
 
 
 def lines(tape: Tape, head: Head, made: Repaired, parts: dict[str, int]) -> Iterator[str]:
-    """Yield messages, what repair did, and the bytes of each part, as text."""
+    """Yield the messages, the repairs, and the size of each part, as text."""
     for message in made.messages:
         call = f" {message.call_id}" if message.call_id else ""
         yield single(f"── {message.role}{call} · {size(weight(message))}")
         yield from (f"  {line}".rstrip() for line in content_lines(message.content))
         yield ""
     for injected in made.repair.injected if made.repair else ():
-        yield single(f"repair: result of {injected.call_id} made up: {injected.text}")
+        yield single(f"repair: placeholder result for {injected.call_id}: {injected.text}")
     for dropped in made.repair.dropped if made.repair else ():
         yield f"repair: entry {dropped[:SHORT]} is not sent"
     weighed = ", ".join(f"{part} {size(count)}" for part, count in parts.items() if count)

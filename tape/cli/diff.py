@@ -1,4 +1,4 @@
-"""`diff`: where two branches part, and what each did since."""
+"""`diff`: where two branches diverge, and what each did since."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 _PLACES = frozenset({"start", "meta"})
-"""Types that say in which folder work goes on."""
+"""Entry types that give the working folder from there on."""
 
 
 _CALLS = frozenset({Assistant.entry_type, ToolStart.entry_type, ToolResult.entry_type})
-"""Types that make a call, begin it and answer it."""
+"""Entry types that request a tool call, start it and answer it."""
 
 
 class Base(Struct, frozen=True):
@@ -85,19 +85,21 @@ class Compared(NamedTuple):
 )
 @click.argument("a", metavar="REF", shell_complete=places)
 @click.argument("b", default="", metavar="[REF]", shell_complete=places)
-@click.option("--files", "only_files", is_flag=True, help="Only the files that each side changed.")
+@click.option(
+    "--files", "only_files", is_flag=True, help="Show only the files that each side changed."
+)
 @as_json
 @click.pass_obj
 def diff(options: Options, a: str, b: str, only_files: bool, as_json: bool) -> None:
-    """Explain how two branches differ: their common entry, and what each side did since.
+    """Show how two branches differ: their common entry, and what each side did since.
 
-    Prompts and the words they were answered with, tools, files that changed, models, tokens and
-    cost. One REF is compared with the current branch of its tape, and a second one that names no
-    tape means the same tape. Tapes that share an origin can be compared as well.
+    Shows prompts and their answers, tools, changed files, models, tokens and cost. A single REF is
+    compared with the current branch of its tape; a second REF that names no tape means the same
+    tape. Tapes that share an origin can be compared as well.
 
-    Files are those that calls of write, edit and apply_patch changed, without what commands did.
-    --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n, since},
-    b: …, both}, base being null where nothing is common.
+    Files are those that calls of write, edit and apply_patch changed, not those that shell commands
+    changed. --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
+    since}, b: …, both}; base is null where the two have no common entry.
     """
     with entry(options, a) as one, entry(options, _other(b, one.tape)) as two:
         found = compared(one, two)
@@ -108,13 +110,13 @@ def diff(options: Options, a: str, b: str, only_files: bool, as_json: bool) -> N
 
 
 def _other(text: str, tape: Tape) -> str:
-    """Return the second REF, in the tape of the first where it names none."""
+    """Return the second REF, completed with the first one's tape where it names none."""
     reference = parse(text)
     return text if reference.tape else render(reference._replace(tape=tape.id))
 
 
 def compared(one: Hit, two: Hit) -> Compared:
-    """Return how two places differ; what is damaged is warned about and left out."""
+    """Return how two entries' paths differ; damaged entries are left out with a warning."""
     parted = parting(way(*one), way(*two))
     for text in parted.broken:
         warn(f"{text}; what lies before it is not compared")
@@ -126,7 +128,7 @@ def compared(one: Hit, two: Hit) -> Compared:
 
 
 class _Begun(NamedTuple):
-    """What both sides begin with: the folder, and entries whose calls they may answer."""
+    """What both sides start from: the working folder, and entries with calls they may answer."""
 
     cwd: str
     before: list[Entry]
@@ -139,7 +141,7 @@ def _side(hit: Hit, since: Sequence[Segment], begun: _Begun) -> Side:
 
 
 def _open_calls(common: Sequence[Segment]) -> list[Entry]:
-    """Return the newest answer of a path and what came of its calls."""
+    """Return the newest answer of a path and the results of its calls."""
     found: list[Entry] = []
     for line in _back(common):
         kind = kind_of(line.line)
@@ -173,7 +175,7 @@ def _base(parted: Parting) -> tuple[Base | None, Entry | None]:
 
 
 def _cwd(common: Sequence[Segment]) -> str:
-    """Return the folder that was worked in at the end of a path, "" where nothing says it."""
+    """Return the working folder at the end of a path, "" where it is unknown."""
     cwd = ""
     for step in legible(_lines(common), beginning, _PLACES):
         if isinstance(step.entry.data, Start | Meta):
@@ -182,7 +184,7 @@ def _cwd(common: Sequence[Segment]) -> str:
 
 
 def lines(found: Compared) -> Iterator[str]:
-    """Yield how two branches differ as text."""
+    """Yield the lines of the report."""
     report, wide = found.report, columns()
     if report.base is None or found.common is None:
         yield "no common entry"
@@ -228,7 +230,7 @@ def _when(since: Deeds) -> str:
 
 
 def span(seconds: int) -> str:
-    """Return a length of time in its two largest units."""
+    """Return a duration in its two largest units."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -272,7 +274,7 @@ def _ops(ops: dict[str, int]) -> str:
 
 
 def file_lines(report: Report) -> list[str]:
-    """Return a line for each file that changed: on which side, and how."""
+    """Return a line per changed file: on which side, and how."""
     names = {"a": _name(report.a, report.b), "b": _name(report.b, report.a)}
     sides = {"a": _by_path(report.a), "b": _by_path(report.b)}
     rows = [
@@ -284,7 +286,7 @@ def file_lines(report: Report) -> list[str]:
         for path in sorted({*sides["a"], *sides["b"]})
     ]
     if not rows:
-        warn("neither side changed a file that its calls name")
+        warn("neither side changed a file by its tool calls")
     return table(rows) if rows else []
 
 

@@ -1,4 +1,4 @@
-"""`export`: a tape as a file that stands alone, or as a page."""
+"""`export`: a tape as one self-contained file, or as a page."""
 
 from __future__ import annotations
 
@@ -42,16 +42,20 @@ if TYPE_CHECKING:
     show_default=True,
     help="A file that `tape import` reads, a page of Markdown, or an API's array of messages.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here.")
-@click.option("--force", is_flag=True, help="With -o: replace the file that is there.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file."
+)
+@click.option("--force", is_flag=True, help="With -o: replace an existing file.")
 @click.option(
     "--redact/--no-redact",
     default=True,
     show_default=True,
-    help="Mask what looks like a secret, or copy exactly.",
+    help="Mask what looks like a secret, or make an exact copy.",
 )
 @click.option(
-    "--request", is_flag=True, help="The array inside its request, with the system prompt."
+    "--request",
+    is_flag=True,
+    help="Write the whole request around the array, with the system prompt.",
 )
 @click.pass_obj
 def export(
@@ -63,20 +67,21 @@ def export(
     redact: bool,
     request: bool,
 ) -> None:
-    """Write a tape as one file that stands alone: JSON lines, or Markdown for people.
+    """Export a tape as one self-contained file: JSON lines, or Markdown for people.
 
-    A REF that names a tape means all of it, one that names a branch or an entry only the path to
-    it; a page always shows one path. Secrets of known shapes are masked as [redacted:KIND]. A tape
-    in which some were found is written anew under another id, because an entry's id covers what it
-    says; without any the copy is exact.
+    A REF that names a tape exports all of it; one that names a branch or an entry exports only its
+    path. A page always shows one path. Secrets of known shapes are masked as [redacted:KIND]. A
+    tape with masked secrets gets new ids, because an entry's id is a hash that covers its content;
+    otherwise the copy is exact.
 
-    --to and an API's name writes the messages of the next request to it: the repaired view, as the
-    API takes it. Repairs are told; a system prompt that has its own place is in --request only.
+    --to with an API's name writes the messages of the next request to that API: the repaired view.
+    Repairs are reported on standard error. A system prompt that is not part of the array is in
+    --request only.
     """
     if request and form not in FORMATS:
         raise UsageError(f"--request goes with --to and the name of an API: {', '.join(FORMATS)}")
     if force and output is None:
-        raise UsageError("--force goes with -o: nothing is replaced on standard output")
+        raise UsageError("--force goes with -o: standard output replaces nothing")
     if output is not None:
         demand_place(output, force=force)
     with found(options, ref) as place, _target(output) as write:
@@ -89,7 +94,7 @@ def export(
 
 
 def _target(output: Path | None) -> AbstractContextManager[Write]:
-    """Return what holds the writer of the bytes: standard output, or a file."""
+    """Hold standard output or a file, and give the function that writes bytes to it."""
     return nullcontext(raw) if output is None else open_output(output)
 
 
@@ -100,7 +105,7 @@ def _file(place: Found, write: Write, *, redact: bool) -> None:
     done = export_tape(place.tape, write, head=head, redact=redact)
     _tell(done.secrets, done.masked, f"; this copy is tape {done.tape[:SHORT]}")
     for digest in done.lost:
-        warn(f"blob {digest[:12]} is missing, so the copy lacks it too; `tape verify` says more")
+        warn(f"blob {digest[:12]} is missingand so is not in the copy; `tape verify` says more")
 
 
 def _page(place: Found, write: Write, *, redact: bool) -> None:
@@ -119,9 +124,9 @@ def _array(place: Found, form: str, write: Write, *, redact: bool, request: bool
     if made.repair is not None:
         warn(f"repaired: {made.repair.why}; `tape context` says more")
     if not request and made.beside.keys() - {"model"}:
-        warn("the system prompt stands beside the array: --request writes both")
+        warn("the system prompt is not part of the array: --request writes both")
     if made.secrets:
-        warn(f"{counted(made.secrets, 'secret')} masked; --no-redact writes what was said")
+        warn(f"{counted(made.secrets, 'secret')} masked; --no-redact keeps them")
 
 
 def _warn_left_out(text: str) -> None:
@@ -132,4 +137,4 @@ def _tell(secrets: int, entries: int, more: str = "") -> None:
     if secrets:
         where = f"in {counted(entries, 'entry')}" if entries else "in its title"
         what = f"{counted(secrets, 'secret')} masked {where}"
-        warn(f"{what}; --no-redact makes the exact copy{more}")
+        warn(f"{what}; --no-redact makes an exact copy{more}")

@@ -1,6 +1,6 @@
-"""Files that people name for output: there whole or not at all, and nothing replaced unasked.
+"""Output files that the user names: written whole or not at all, and never replaced unasked.
 
-What is no file, a device such as /dev/null, a pipe or a terminal, is written to and never replaced.
+A device such as /dev/null, a pipe or a terminal is written to and never replaced.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 
 def demand_place(file: Path, *, force: bool) -> None:
-    """Raise WriteFailed where `open_output` could not write, before any work is done for it.
+    """Raise WriteFailed where `open_output` would fail; called before any work is done.
 
-    A file that is there is replaced only with `force`.
+    An existing file is refused unless `force`.
     """
     if _is_special(file):
         return
     if not force and (file.is_symlink() or file.is_file()):
-        raise WriteFailed(f"{file} is there already: --force replaces it")
+        raise WriteFailed(f"{file} already exists: --force replaces it")
     if file.is_dir():
         raise WriteFailed(f"{file} cannot be written: it is a folder")
     folder = Path(os.path.realpath(file)).parent
     if not folder.is_dir():
         raise WriteFailed(f"{file} cannot be written: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
-        raise WriteFailed(f"{file} cannot be written: {folder} is not yours to write in")
+        raise WriteFailed(f"{file} cannot be written: {folder} gives you no permission to write")
 
 
 @contextmanager
 def open_output(file: Path) -> Iterator[Write]:
-    """Yield what takes the bytes of a file; a link is followed. Raises WriteFailed.
+    """Yield a function that writes bytes to a file; a link is followed. Raises WriteFailed.
 
-    The file appears, synced and for its owner only, when the block ends; one that was there stays
-    as it is when the block fails.
+    The file appears, synced and for its owner only, when the block ends. If the block fails, an
+    existing file stays as it is.
     """
     if _is_special(file):
         with _open_special(file) as stream:
@@ -81,7 +81,7 @@ def _open_special(file: Path) -> BinaryIO:
 
 
 def _is_special(file: Path) -> bool:
-    """Tell whether something is there that is neither a file nor a folder."""
+    """Return whether the path is neither a regular file nor a folder, but exists."""
     try:
         mode = file.stat().st_mode
     except OSError:

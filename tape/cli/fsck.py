@@ -1,4 +1,4 @@
-"""`fsck`: damage explained, and mended after showing how."""
+"""`fsck`: explain damage, and repair it after showing how."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Explained(Struct):
 
 
 class Step(Struct):
-    """One thing that was mended."""
+    """One repair that was done."""
 
     did: str
     undo: str
-    """A shell command; empty where nothing takes it back."""
+    """A shell command; empty where it cannot be undone."""
 
 
 class Report(Struct):
@@ -59,29 +59,31 @@ class Report(Struct):
     """What --repair does."""
     done: list[Step]
     left: list[Finding] | None = None
-    """What verify finds afterwards; null where nothing was mended."""
+    """What verify finds afterwards; null where nothing was repaired."""
 
 
 @click.command(
     epilog=examples("tape fsck", "tape fsck 3f2a --json", "tape fsck 3f2a --repair --yes")
 )
 @ref
-@click.option("--repair", "mends", is_flag=True, help="Show what can be mended, ask, and mend it.")
+@click.option(
+    "--repair", "mends", is_flag=True, help="Show what can be repaired, ask, and repair it."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 @click.pass_obj
 def fsck(options: Options, ref: str, mends: bool, yes: bool, as_json: bool) -> int:
     """Explain all that verify finds: what it is, what was lost, what to do.
 
-    Ends with 4 when there is damage, or some is left. --repair shows what it will do and asks;
+    Exits with 4 when there is damage, or some is left. --repair shows what it will do and asks;
     without a terminal and without --yes it only shows. It never touches a damaged entry with good
     ones behind it.
 
-    Nothing is lost by mending: what is taken away is in the tape's quarantine/ or in the store's
-    trash/ before, and each step tells the shell command that takes it back. Run those in the tape's
-    folder, the last one first, while nobody writes the tape: truncate and cat put a tail back, cp
-    an old refs.jsonl or tape.json, mv a blob or a leftover. Only a redaction that was cut short is
-    completed for good: nothing takes that back.
+    Repairing loses nothing: what is removed is first copied to the tape's quarantine/ or moved to
+    the store's trash/, and each step prints the shell command that undoes it. Run those in the
+    tape's folder, the last one first, while nobody writes the tape: truncate and cat restore a
+    tail, cp an old refs.jsonl or tape.json, mv a blob or a leftover. Only completing an interrupted
+    redaction cannot be undone.
 
     --json prints {tape, findings [{finding, means {what, lost, todo, tapes}}], actions, done
     [{did, undo}], left}.
@@ -103,7 +105,7 @@ class _How(NamedTuple):
     as_json: bool
 
     def agreed(self, actions: list[str]) -> bool:
-        """Tell whether what was shown may be done."""
+        """Return whether the actions that were shown may be done."""
         if not self.mends or not actions:
             return False
         if not self.asks:
@@ -117,12 +119,12 @@ def _of_folder(store: Store, name: str, how: _How) -> int:
     tape, wrong = opened(store, name)
     with tape:
         if wrong:
-            told_by_start(tape.folder)  # raises where nothing tells which tape it is
+            told_by_start(tape.folder)  # raises where the tape's id is unknown
         return _tape(store, tape, wrong, how)
 
 
 def _tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _How) -> int:
-    """Explain what is wrong with a tape and mend it; `wrong` is what opening it found."""
+    """Explain the damage of a tape and repair it; `wrong` is what opening it found."""
     findings = [*wrong, *_checked(tape)]
     seen = facts(store, tape, findings)
     means = [Explained(finding, explanation(finding, seen)) for finding in findings]
@@ -142,14 +144,14 @@ def _tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _How) -> int:
 
 
 def _left(store: Store, name: str) -> list[Finding]:
-    """Return what verify finds in a tape that was mended."""
+    """Return what verify finds in a repaired tape."""
     tape, wrong = opened(store, name)
     with tape:
         return [*wrong, *_checked(tape)]
 
 
 def _checked(tape: Tape) -> list[Finding]:
-    """Return what verify finds, telling how far it is."""
+    """Return what verify finds, showing its progress."""
     with progress("verified entry") as tell:
         return list(check(tape, Counts(), progress=tell))
 
@@ -159,7 +161,7 @@ def _code(findings: Iterable[Finding]) -> int:
 
 
 def _told(mended: Mended, how: _How) -> Step:
-    """Return a step, told as soon as it is done."""
+    """Return a step, and print it as soon as it is done."""
     step = Step(described(mended.action), mended.undo)
     if not how.as_json:
         say([single(f"did: {step.did}"), "  " + single(f"undo: {step.undo or 'none'}")])
@@ -171,7 +173,7 @@ def _show(report: Report, how: _How) -> None:
 
 
 def _lines(report: Report, how: _How) -> Iterator[str]:
-    """Yield each finding explained, and what can be mended."""
+    """Yield each finding explained, and the repairs that are possible."""
     for one in report.findings:
         yield from _explained(one)
     short = report.tape[:SHORT]
@@ -179,7 +181,7 @@ def _lines(report: Report, how: _How) -> Iterator[str]:
     yield f"{short}: {counted(bad, 'fault')}" if bad else f"{short}: all good"
     if not report.actions:
         return
-    yield "mending will:" if how.mends else f"`tape fsck {short} --repair` will:"
+    yield "repair will:" if how.mends else f"`tape fsck {short} --repair` will:"
     yield from (f"  {single(action)}" for action in report.actions)
 
 
@@ -199,7 +201,7 @@ def _explained(one: Explained) -> Iterator[str]:
 
 
 def _end(report: Report) -> Iterator[str]:
-    """Yield what verify finds after mending."""
+    """Yield what verify finds after the repair."""
     bad = [finding for finding in report.left or () if finding.level != "note"]
     for finding in bad:
         yield single(f"left: {place(finding)}: {finding.message}")

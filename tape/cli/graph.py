@@ -1,6 +1,6 @@
 """`log --graph`: all branches of a tape, drawn as `git log --graph` draws them.
 
-Memory stays flat: one stretch between two forks is read after the other, backwards.
+Memory use is constant: the runs between two forks are read one after the other, backwards.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from .walk import Step
 
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
-"""Of the lanes, in turn."""
+"""Colours of the lanes, in turn."""
 _TOLD = frozenset({"start", "branch", "anchor", "user"})
-"""Types that a folded drawing lists."""
+"""Entry types that a folded graph lists."""
 
 
 class Choice(NamedTuple):
-    """Which entries are listed; those with a name always are."""
+    """Which entries are listed; entries with a branch or label always are."""
 
     types: frozenset[str] = frozenset()
-    """Only these, if any are given."""
+    """Only these types, if any are given."""
     fold: bool = False
-    """Only prompts and what begins a phase, unless types are given, and a count of the others."""
+    """List only prompts and first entries of phases, unless types are given, and count the rest."""
 
     def lists(self, kind: str) -> bool:
-        """Tell whether entries of a type are listed; empty is a type that cannot be read."""
+        """Return whether entries of a type are listed; "" is a type that cannot be read."""
         types = self.types or (_TOLD if self.fold else None)
         return types is None or not kind or kind in types
 
 
 class Drawn(NamedTuple):
-    """One line of a drawing; `entry` is False for those between entries."""
+    """One line of a graph; `entry` is False for lines between entries."""
 
     row: Row
     text: str = ""
@@ -68,7 +68,7 @@ class Point(Struct, frozen=True):
 
 
 class BranchPoint(Struct, frozen=True):
-    """Where a branch stands."""
+    """The head of a branch."""
 
     branch: str
     phase: str
@@ -111,7 +111,7 @@ class Tree(Struct, frozen=True):
 
 
 def tree_of(tape: Tape) -> Tree:
-    """Return the branches and phases of a tape, and of an origin's what it shares with it."""
+    """Return the branches and phases of a tape, with the history it shares with its origin."""
     tree, refs = shape(tape), tape.refs()
     heads = tuple(
         BranchPoint(one.branch, one.phase, one.entry, one.header.n, one.header.time, one.pinned)
@@ -137,7 +137,7 @@ def _point(header: Header) -> Point:
 
 
 def _depth(node: Node, end: int) -> int:
-    """Return the depth of the entry that ends at a byte of a phase; at 0 of the one before it."""
+    """Return the depth of the entry that ends at a byte of a phase; at 0 that of its base."""
     if end == 0 or end >= node.end:
         return node.last.n if end else node.first.n - 1
     with node.source.phases.open(node.phase) as file:
@@ -146,9 +146,9 @@ def _depth(node: Node, end: int) -> int:
 
 
 def drawing(tape: Tape, choice: Choice, newest: int | None = None) -> Iterator[str]:
-    """Yield a tape's tree as lines of text, newest entry first; only so many entries, if given.
+    """Yield a tape's tree as lines of text, newest entry first; at most `newest` entries.
 
-    What is damaged is warned about and left out.
+    Damaged entries are left out with a warning.
     """
     tree, refs = shape(tape), tape.refs()
     for text in tree.damage:
@@ -172,7 +172,7 @@ def _painted(row: Row) -> str:
 
 
 def _names(tape: Tape, tree: Shape, refs: Refs) -> dict[str, list[str]]:
-    """Return what stands in brackets at entries: branches, the current one first, labels."""
+    """Return the names in brackets by entry id: branches, the current one first, then labels."""
     names: dict[str, list[str]] = {}
     for head in sorted(tree.heads, key=lambda head: head.branch != refs.current):
         mark = "* " if head.branch == refs.current else ""
@@ -196,7 +196,7 @@ def _drawn(tree: Shape, names: dict[str, list[str]], choice: Choice, wide: int) 
 
 
 class _Listing(NamedTuple):
-    """What decides how an entry is listed."""
+    """The options and facts that decide how an entry is listed."""
 
     names: dict[str, list[str]]
     choice: Choice
@@ -204,7 +204,7 @@ class _Listing(NamedTuple):
 
 
 def _stretch(stretch: Stretch, lanes: Lanes, column: int, listing: _Listing) -> Iterator[Drawn]:
-    """Yield the entries of a stretch, newest first, and a count of those that are not listed."""
+    """Yield the entries of a run, newest first, and a count of those that are not listed."""
     passed: Counter[str] = Counter()
     undone = "undone" if stretch.undone else ""
     counted, tip = lanes.row(column, ":"), [undone] * (stretch.end == stretch.node.end)
@@ -235,7 +235,7 @@ def _id(line: bytes) -> str:
 
 
 def _folded(passed: Counter[str], row: Row, choice: Choice, undone: str) -> Iterator[Drawn]:
-    """Yield a count of the entries that were passed over, and begin a new one."""
+    """Yield a count of the skipped entries, and reset it."""
     if passed and choice.fold:
         kinds = ", ".join(f"{count} {kind}" for kind, count in passed.most_common())
         yield Drawn(row, style(f"{passed.total()} {undone or 'more'}: {kinds}", dim=True))
@@ -243,7 +243,7 @@ def _folded(passed: Counter[str], row: Row, choice: Choice, undone: str) -> Iter
 
 
 def _entry(step: Step, names: list[str], wide: int, *, undone: bool) -> str:
-    """Return an entry on one line, its names in brackets behind its id."""
+    """Return an entry on one line, its names in brackets after its id."""
     said = single(f"({', '.join(names)})") if names else ""
     text = oneline(step.entry, wide - width(said) - 1)
     identity, rest = text[:SHORT], text[SHORT + 1 :]

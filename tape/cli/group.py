@@ -1,4 +1,4 @@
-"""The group of verbs: each is imported when it is used, and its help line stands here."""
+"""The group of commands: each is imported when it is used; its help line is here."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 VERBS = {
-    "new": ("record", "Make a tape and print its id."),
+    "new": ("record", "Create a tape and print its id."),
     "append": ("record", "Record entries from JSON lines on standard input."),
     "ls": ("listing", "List tapes, newest first."),
     "show": ("look", "Show a tape, or one entry."),
     "log": ("look", "List the entries of a path, newest last."),
     "cat": ("look", "Print a whole conversation."),
-    "tail": ("tail", "Show the newest entries; with -f, those that come."),
-    "fork": ("branching", "Begin a branch, or a new tape, at an entry."),
-    "branches": ("branching", "List where the branches of a tape stand."),
-    "switch": ("branching", "Choose the branch that a bare tape name means."),
+    "tail": ("tail", "Show the newest entries; with -f, follow new ones."),
+    "fork": ("branching", "Start a branch, or a new tape, at an entry."),
+    "branches": ("branching", "List the branches of a tape and their heads."),
+    "switch": ("branching", "Choose the current branch of a tape."),
     "rename": ("names", "Give a tape a title."),
     "label": ("names", "Name an entry, or list the labels of a tape."),
     "anchors": ("anchors", "Show the phases of a tape with their summaries."),
     "context": ("context", "Show what the next model call would be built from."),
-    "diff": ("diff", "Explain how two branches differ."),
-    "replay": ("replay", "Play a session again, or prove that it still says the same."),
-    "search": ("search", "Find words in all tapes."),
+    "diff": ("diff", "Show how two branches differ."),
+    "replay": ("replay", "Replay a session, or check that it still gives the same view."),
+    "search": ("search", "Search all tapes for words."),
     "stats": ("stats", "Show tokens, cost, tools and time."),
-    "blame": ("blame", "Show which entry and prompt brought in each line of a file."),
-    "export": ("export", "Write a tape as one file that stands alone, or as Markdown."),
-    "import": ("import_", "Make a tape from a file."),
+    "blame": ("blame", "Show which entry and prompt last changed each line of a file."),
+    "export": ("export", "Export a tape as one self-contained file, or as Markdown."),
+    "import": ("import_", "Import a tape from a file."),
     "rm": ("removing", "Move tapes to the trash."),
-    "restore": ("removing", "Bring tapes back from the trash, or list it."),
+    "restore": ("removing", "Restore tapes from the trash, or list it."),
     "mv": ("upkeep", "Record that the project of a tape moved."),
-    "detach": ("upkeep", "Make a tape stand without the one it was forked from."),
-    "redact": ("upkeep", "Overwrite the data of entries for good."),
-    "gc": ("removing", "Delete for good what nothing leads to; empty the trash."),
-    "reindex": ("upkeep", "Make the index anew from the tapes."),
+    "detach": ("upkeep", "Make a forked tape independent of its origin."),
+    "redact": ("upkeep", "Overwrite the data of entries permanently."),
+    "gc": ("removing", "Delete unreachable files permanently; empty the trash."),
+    "reindex": ("upkeep", "Rebuild the index from the tapes."),
     "completion": ("completion", "Print the completion script of a shell."),
-    "verify": ("verify", "Compute every hash anew and name what does not hold."),
-    "fsck": ("fsck", "Explain damage, and mend what can be mended."),
+    "verify": ("verify", "Recompute every hash and report damage."),
+    "fsck": ("fsck", "Explain damage, and repair what can be repaired."),
 }
-"""Module and help line of each verb, in the order of the help page."""
+"""Module and help line of each command, in the order of the help page."""
 
 PAGED = {
     *("ls", "show", "log", "cat", "branches", "label", "anchors", "context"),
     *("diff", "search", "stats", "blame"),
 }
-"""The verbs whose text goes through a pager where it is taller than the terminal."""
+"""The commands whose text goes through a pager if it is taller than the terminal."""
 
 EPILOG = """\b
 REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N]: ids by any unique prefix of four
 digits or more, @{N} where the branch stood N moves ago, ~N entries back.
-Nothing at all means the newest tape of this folder.
+Without a REF: the newest tape of this folder.
 """
 
 
 @dataclass(slots=True)
 class Options:
-    """What may be said before the verb or behind it."""
+    """The options that may be given before the command or after it."""
 
     store: Path | None = None
     """Value of --store."""
     debug: bool = False
-    """Tracebacks are shown."""
+    """Show tracebacks."""
     no_pager: bool = False
-    """Long listings are not paged."""
+    """Do not page long listings."""
 
 
 def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
@@ -108,7 +108,7 @@ def _common() -> list[click.Parameter]:
 
 
 class Verbs(click.Group):
-    """A group that knows its verbs by name and imports the one that is used."""
+    """A group that knows its commands by name and imports only the one that is used."""
 
     def make_context(
         self,
@@ -117,15 +117,15 @@ class Verbs(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Give the verbs their options, also where another program's group calls this one."""
+        """Set the common options, also where another program's group calls this one."""
         return super().make_context(info_name, args, parent, **{"obj": Options(), **extra})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """Return the verbs in the order of the help page."""
+        """Return the command names in the order of the help page."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a verb; None where there is none of that name."""
+        """Import a command; return None for an unknown name."""
         if name not in VERBS:
             return None
         module, help_line = VERBS[name]
@@ -137,7 +137,7 @@ class Verbs(click.Group):
         return verb
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the verbs, or options, that begin so, without importing any."""
+        """Return the commands, or options, that begin with `incomplete`, without importing any."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
 
         begun = [name for name in VERBS if name.startswith(incomplete)]
@@ -145,13 +145,13 @@ class Verbs(click.Group):
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the verbs without importing them."""
-        with formatter.section("Verbs"):
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
 
 def _paged(callback: Any) -> Any:
-    """Return a verb's function with what it prints paged, unless that is JSON."""
+    """Wrap a command's function so that its output is paged, unless it is JSON."""
 
     @wraps(callback)
     def shown(*args: Any, **options: Any) -> Any:
@@ -168,7 +168,7 @@ tape = Verbs(
     params=_common(),
     help="Records of coding-agent sessions: append-only, branching, checked by hashes.",
     epilog=EPILOG,
-    subcommand_metavar="VERB [ARGS]...",
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 click.version_option(__version__, message="tape %(version)s")(tape)

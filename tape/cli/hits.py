@@ -1,6 +1,6 @@
-"""What a search found as text; and `tape search` itself, answered at once where that can be.
+"""Search results as text, and the fast path of `tape search`.
 
-Nothing is imported that takes time: neither click nor the store.
+Nothing slow is imported: neither click nor the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..index.matching import Match
 
     class Narrowing(TypedDict):
-        """What narrows a search, as `tape.index.search` takes it."""
+        """The filters of a search, as `tape.index.search` takes them."""
 
         project: str | None
         model: str | None
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 LIMIT = 20
-"""Entries that are shown unless more are wanted."""
+"""How many entries are shown by default."""
 
 _TITLE = 40
 _COUNT = re.compile(r"[1-9][0-9]{0,9}\Z")
@@ -47,10 +47,10 @@ _OPTIONS = {
 
 
 def at_once(arguments: Sequence[str], home: str) -> bool:
-    """Do what `tape search` does with these arguments; tell whether that could be done.
+    """Run `tape search` with these arguments from the index alone; return whether it could.
 
-    It cannot for any but words and options with a value, and where the index has to catch up first
-    or there is none: then nothing was printed.
+    It cannot for arguments other than words and options with a value, nor when the index is missing
+    or has to catch up: then it returns False and prints nothing.
     """
     given = _given(arguments)
     if given is None:
@@ -59,7 +59,7 @@ def at_once(arguments: Sequence[str], home: str) -> bool:
     try:
         narrow = narrowed(types, **narrowing(now(), options))
         hits = found(options.get("store") or home, match(query), narrow, int(options["limit"]))
-    except (UsageError, OSError):  # OSError: the folder this runs in is gone
+    except (UsageError, OSError):  # OSError: the current folder was removed
         return False
     if hits is None:
         return False
@@ -71,7 +71,7 @@ def at_once(arguments: Sequence[str], home: str) -> bool:
 
 
 def _given(arguments: Sequence[str]) -> tuple[str, list[str], dict[str, str]] | None:
-    """Return the query, the types and the other options; None where click has to look closer."""
+    """Return the query, the types and the other options; None where click has to parse them."""
     words, types, options = list[str](), list[str](), {"limit": str(LIMIT)}
     rest = iter(arguments)
     for one in rest:
@@ -93,7 +93,7 @@ def _given(arguments: Sequence[str]) -> tuple[str, list[str], dict[str, str]] | 
 
 
 def narrowing(time: int, options: Mapping[str, str]) -> Narrowing:
-    """Return what narrows a search, of options as people write them; raise UsageError."""
+    """Return the filters of a search from its option texts; raise UsageError."""
     project = options.get("project")
     return {
         "project": os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
@@ -117,12 +117,12 @@ def show(hits: Sequence[tuple[Hit | Match, str, Marks]]) -> None:
 
 
 def warn_of_nothing(query: str) -> None:
-    """Say that there are no hits."""
+    """Warn that there are no hits."""
     warn(f"nothing found for {query!r}")
 
 
 def _lines(hit: Hit | Match, excerpt: str, marks: Marks) -> Iterable[str]:
-    """Return a hit as text: where it is, and what was found there."""
+    """Yield a hit as text: its place, then the excerpt."""
     place = style(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
     title = f"  {fitted(hit.title, _TITLE)}" if hit.title else ""
     told = "".join(_emphasised(excerpt, marks))

@@ -49,17 +49,18 @@ STDIN = "-"
 @as_json
 @click.pass_obj
 def import_(options: Options, file: str, form: str, as_json: bool) -> None:
-    """Make a tape from FILE, or from standard input with `-`.
+    """Import a tape from FILE, or from standard input with `-`.
 
     FILE is what `tape export` wrote, the entries of one path as `tape log --json` prints them, or
     lines {"type":…,"data":{…}} as `tape append` takes them. Every hash is checked, and the tape is
-    made whole or not at all. Importing again adds nothing. --json prints {id, path, added, entries,
-    lost}: entries added, entries in the file, and blobs that it names and does not have.
+    created whole or not at all. Importing it again adds nothing. --json prints {id, path, added,
+    entries, lost}: entries added, entries in the file, and blobs that are named but missing from
+    it.
 
-    With --from and an API's name FILE is the array of messages that a request to it carries, or the
-    whole request: calls without results, results without calls and whatever else is wrong with it
-    stand on the tape as they came, and `tape export --to` mends them. --json adds {unsent}: what
-    in it is no message, which is kept and not sent.
+    With --from and an API's name, FILE is the array of messages of a request to it, or the whole
+    request. Calls without results, results without calls and other faults are recorded as they are;
+    `tape export --to` repairs them. --json adds {unsent}: parts that are not messages, which are
+    kept but never sent.
     """
     beginning = Beginning(clean(folder()), PROGRAM)
     with _opened(file) as source, library(options) as (store, _):
@@ -69,8 +70,8 @@ def import_(options: Options, file: str, form: str, as_json: bool) -> None:
             else import_file(store, source, beginning)
         )
     if isinstance(done, ImportedArray) and done.unsent:
-        are = "is no message" if done.unsent == 1 else "are no messages"
-        warn(f"{counted(done.unsent, 'part')} of it {are} of {form}: kept, and never sent")
+        are = "is not a message" if done.unsent == 1 else "are not messages"
+        warn(f"{counted(done.unsent, 'part')} of it {are} of {form}: kept on the tape, never sent")
     if done.lost:
         are = "is" if done.lost == 1 else "are"
         warn(f"{counted(done.lost, 'blob')} that its entries name {are} not in the file")
@@ -78,17 +79,17 @@ def import_(options: Options, file: str, form: str, as_json: bool) -> None:
         document(done)
     elif done.added:
         count = counted(done.added, "entry")
-        say([f"{done.id[:SHORT]} has {count} now; go on with `tape append {done.id[:SHORT]}`"])
+        say([f"{done.id[:SHORT]} now has {count}; continue with `tape append {done.id[:SHORT]}`"])
     else:
-        say([f"{done.id[:SHORT]} is there already: nothing added"])
+        say([f"{done.id[:SHORT]} is already in the store: nothing added"])
 
 
-globals()["import"] = import_  # a verb is looked up by its name, which is a keyword here
+globals()["import"] = import_  # the command's name is a Python keyword
 
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """Open the source so that it can be read twice: a stream is kept in a file meanwhile."""
+    """Open the source so that it can be read twice: a stream is copied to a temporary file."""
     if file == STDIN and sys.stdin.isatty():
         raise UsageError("standard input is a terminal: name a FILE, or pipe one in")
     if file != STDIN and not Path(file).exists():

@@ -39,10 +39,10 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
         "tape ls --all --sort cost --json",
     )
 )
-@click.option("--all", "every", is_flag=True, help=f"All tapes, not the newest {LIMIT}.")
+@click.option("--all", "every", is_flag=True, help=f"List all tapes, not only the newest {LIMIT}.")
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
 @click.option("--since", metavar="TIME", help=f"Only tapes used since: {FORMS} (UTC).")
-@click.option("--until", metavar="TIME", help="Only tapes used last before that time.")
+@click.option("--until", metavar="TIME", help="Only tapes last used before this time.")
 @click.option("-n", "--limit", type=Count(), metavar="N", help="At most N tapes.")
 @click.option(
     "--sort",
@@ -65,7 +65,7 @@ def ls(
 ) -> int:
     """List tapes, newest first: short id, age, title, model, entries, branches, cost.
 
-    What cannot be read is named on standard error; ends with 1 when the system did not let it be.
+    Unreadable tapes are named on standard error; exits with 1 when the system refused to read one.
 
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
     entries, branches, cost}.
@@ -99,13 +99,13 @@ class Wanted(NamedTuple):
     project: str | None = None
     """Absolute path of a folder."""
     since: str = ""
-    """Tape time; the same of `until`, which is left out."""
+    """Tape time, included; `until` is excluded."""
     until: str | None = None
     sort: str = "updated"
 
 
 def listed(opened: Library, wanted: Wanted, most: int | None) -> list[TapeRow]:
-    """Return the tapes that were asked for, in order; one more than `most` if there are more."""
+    """Return the tapes that match, in order; one more than `most` if there are more."""
     if wanted == Wanted():
         return rows(*opened, limit=None if most is None else most + 1)
     chosen = [

@@ -1,4 +1,4 @@
-"""`show`, `log` and `cat`: what stands on a tape."""
+"""`show`, `log` and `cat`: the content of a tape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .group import Options
 
 CUT = 12
-"""Lines of an entry that `log` shows."""
+"""Lines of each entry that `log` shows."""
 
 
 @click.command(
@@ -26,11 +26,11 @@ CUT = 12
     )
 )
 @ref
-@click.option("--raw", "as_line", is_flag=True, help="Print the line of the entry as it stands.")
+@click.option("--raw", "as_line", is_flag=True, help="Print the entry's line as stored.")
 @as_json
 @click.pass_obj
 def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
-    """Show a tape, or the one entry a REF with @ or ~ means.
+    """Show a tape, or the one entry that a REF with @ or ~ names.
 
     --json prints a tape as {id, path, title, …, branches, phases}, an entry as its line.
     """
@@ -60,14 +60,16 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
     )
 )
 @ref
-@click.option("--oneline", "short", is_flag=True, help="One line for each entry.")
+@click.option("--oneline", "short", is_flag=True, help="Show one line per entry.")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type; repeatable."
 )
-@click.option("-n", "newest", type=Count(), metavar="N", help="Only the newest N.")
+@click.option("-n", "newest", type=Count(), metavar="N", help="Show only the newest N.")
 @click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
 @click.option(
-    "--fold", is_flag=True, help="With --graph: prompts, anchors and what has a name; count others."
+    "--fold",
+    is_flag=True,
+    help="With --graph: show only prompts, anchors and named entries; count the rest.",
 )
 @as_json
 @click.pass_obj
@@ -84,16 +86,16 @@ def log(
     """List the entries of a path, newest last.
 
     Long entries are cut, with a count; `tape cat` and `tape show` cut nothing. --json prints an
-    array of the lines as they stand.
+    array of the lines as stored.
 
-    --graph draws the whole tape that REF leads to, as git does: a line for each entry, newest
-    first, every branch before what it grew from. `*` is an entry, `#` an anchor, `o` an entry that
-    was undone: it stands on the tape and on no branch. In brackets stand the branches at an entry,
-    `*` before the current one, and its labels. --type and --fold leave entries out, but never those
-    with a name. --json prints {tape, current, branches, phases, labels, damage}: the tree itself.
+    --graph draws the whole tape of REF, as git does: one line per entry, newest first, each branch
+    before its base. `*` is an entry, `#` an anchor, `o` an undone entry: it is on the tape but on
+    no branch. Brackets hold the branches whose head is the entry, `*` before the current one, and
+    its labels. --type and --fold leave out entries, but never named ones. --json prints {tape,
+    current, branches, phases, labels, damage}: the tree itself.
     """
     if fold and not graphic:
-        raise UsageError("--fold folds a drawing: add --graph")
+        raise UsageError("--fold needs --graph")
     if graphic:
         graph(options, ref, frozenset(types), newest, fold=fold, as_json=as_json)
         return
@@ -117,7 +119,7 @@ def graph(
     fold: bool,
     as_json: bool,
 ) -> None:
-    """Draw the whole tape that a REF leads to."""
+    """Draw the whole tape of a REF."""
     from .graph import Choice, drawing, tree_of  # noqa: PLC0415 (only a drawing needs it)
 
     with found(options, ref) as place:
@@ -135,10 +137,10 @@ def graph(
 def cat(options: Options, ref: str, markdown: bool, as_json: bool) -> None:
     """Print a whole conversation; nothing is cut.
 
-    --json prints an array of the lines of its entries as they stand.
+    --json prints an array of the lines of its entries as stored.
     """
     if markdown and as_json:
-        raise UsageError("--md and --json exclude each other")
+        raise UsageError("--md and --json cannot be combined")
     with entry(options, ref) as (tape, head):
         if as_json:
             array(step.line for step in steps(tape, head, beginning))

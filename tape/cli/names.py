@@ -43,7 +43,7 @@ def rename(options: Options, ref: str, title: str, as_json: bool) -> None:
         document({"tape": identity, "title": title, "was": was})
     else:
         before = f' (was "{was}")' if was else ""
-        say([single(f'{identity[:SHORT]} is called "{title}" now{before}')])
+        say([single(f'{identity[:SHORT]}: renamed to "{title}"{before}')])
 
 
 @click.command(
@@ -57,16 +57,16 @@ def rename(options: Options, ref: str, title: str, as_json: bool) -> None:
 )
 @ref
 @click.argument("name", default="")
-@click.option("--delete", "gone", metavar="NAME", help="Take this name away.")
+@click.option("--delete", "gone", metavar="NAME", help="Remove this label.")
 @wait
 @as_json
 @click.pass_obj
 def label(options: Options, ref: str, name: str, gone: str | None, as_json: bool) -> None:
-    """Name an entry, so that TAPE@NAME means it; without a NAME, list the labels of a tape.
+    """Label an entry, so that TAPE@NAME means it; without NAME, list the labels of a tape.
 
-    A name that is taken moves. REF is an entry, or a tape or branch for the entry it stands at.
-    --json prints {tape, label, entry, was}, the entry being null for one that was taken away; of
-    a list an array of {label, entry}.
+    A label that exists moves. REF is an entry, or a tape or branch, which means its head. --json
+    prints {tape, label, entry, was}, entry being null for a removed label; a list is an array of
+    {label, entry}.
     """
     if name and gone is not None:
         raise UsageError("give a NAME or --delete NAME, not both")
@@ -83,19 +83,19 @@ def label(options: Options, ref: str, name: str, gone: str | None, as_json: bool
 
 
 def _given(place: Found, name: str) -> tuple[str | None, str | None]:
-    """Name an entry and return its id, and that of the entry which had the name."""
+    """Label an entry; return its id, and the id of the entry that had the label before."""
     head = place.head or place.tape.head(place.branch)
     was = place.tape.refs().labels.get(name)
     place.tape.label(name, head.entry)
     if is_prefix(name):
-        warn(f"{name!r} can be the id of an entry too, and ids are tried first")
+        warn(f"{name!r} could also be the id of an entry, and ids are tried first")
     return head.entry, was
 
 
 def _taken_away(tape: Tape, name: str) -> tuple[str | None, str | None]:
     labels = tape.refs().labels
     if name not in labels:
-        known = f"there are: {', '.join(labels)}" if labels else "it has none"
+        known = f"there are: {', '.join(labels)}" if labels else "it has no labels"
         raise NotFound(f"no label {name!r} in tape {tape.id[:SHORT]}; {known}")
     tape.label(name, None)
     return None, labels[name]
@@ -108,10 +108,10 @@ def _say_move(tape: Tape, name: str, move: tuple[str | None, str | None], *, as_
         return
     undo = f"; `tape label {tape.id[:SHORT]}@{was[:SHORT]} {name}` undoes it" if was else ""
     if entry is None:
-        say([f"{name} is no label of {tape.id[:SHORT]} any more{undo}"])
+        say([f"removed label {name} of {tape.id[:SHORT]}{undo}"])
     else:
         before = f" (was {was[:SHORT]}){undo}" if was and was != entry else ""
-        say([f"{tape.id[:SHORT]}@{name} is {entry[:SHORT]} now{before}"])
+        say([f"{tape.id[:SHORT]}@{name} is now {entry[:SHORT]}{before}"])
 
 
 def _listed(tape: Tape) -> Iterator[str]:

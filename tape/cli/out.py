@@ -1,4 +1,4 @@
-"""What a command says: text or one JSON document on standard output, warnings on standard error."""
+"""Output of a command: text or one JSON document on standard output, warnings on standard error."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 MOST = 10**12
-"""More than there can be of anything that is counted."""
+"""An upper bound for any count."""
 SECONDS = 1e6
-"""The longest that anybody may say to wait."""
+"""The longest wait that may be given, in seconds."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -56,14 +56,14 @@ wait = click.option(
     "--wait",
     type=click.FloatRange(min=0, max=SECONDS),
     metavar="SECONDS",
-    help=f"How long to wait while another process moves the tape's branches. Default: {PATIENT:g}.",
+    help=f"How long to wait while another process updates the branches. Default: {PATIENT:g}.",
     expose_value=False,
     callback=_be_patient,
 )
 
 
 def places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return how a REF can go on, for a shell: the `shell_complete` of arguments that are one."""
+    """Return completions of a REF: the `shell_complete` of arguments that are REFs."""
     from .completion import places  # noqa: PLC0415 (only a shell asks)
 
     return places(ctx, param, incomplete)
@@ -73,24 +73,24 @@ ref = click.argument("ref", default="", metavar="[REF]", shell_complete=places)
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a help page."""
+    """Return the examples that end a help page."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 class Count(click.IntRange):
-    """So many of something, at least `min`: what is more than can ever be there means all."""
+    """A count of at least `min`; a number above the upper bound means all."""
 
     def __init__(self, min: int = 0, most: int = MOST) -> None:  # noqa: A002 (as click calls it)
         super().__init__(min=min)
         self._most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number, or the most that can be."""
+        """Return the number, or the upper bound if it is larger."""
         return min(int(super().convert(value, param, ctx)), self._most)
 
 
 def document(value: object) -> None:
-    """Print one JSON document; bytes of a file name that are no UTF-8 become U+FFFD."""
+    """Print one JSON document; bytes of a file name that are not UTF-8 become U+FFFD."""
     try:
         data = msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -111,12 +111,12 @@ def _well_formed(value: Any) -> Any:
 
 
 def raw(data: bytes) -> None:
-    """Print bytes as they are; on a terminal control characters become escapes of JSON."""
+    """Print bytes as they are; on a terminal control characters become JSON escapes."""
     sys.stdout.buffer.write(data)
 
 
 def exact(data: bytes) -> None:
-    """Print a text in UTF-8 as it is; on a terminal its control characters are shown."""
+    """Print UTF-8 text as it is; on a terminal its control characters are made visible."""
     if sys.stdout.isatty():
         sys.stdout.write(data.decode("utf-8", "replace"))
     else:
@@ -124,7 +124,7 @@ def exact(data: bytes) -> None:
 
 
 def array(items: Iterable[bytes]) -> None:
-    """Print a JSON array, an item a line, as the items come."""
+    """Print a JSON array, one item per line, as the items come."""
     start = b"[\n"
     for item in items:
         raw(start + item)
@@ -133,7 +133,7 @@ def array(items: Iterable[bytes]) -> None:
 
 
 def size(count: int) -> str:
-    """Return bytes as people read them."""
+    """Return a number of bytes with its unit (B, kB, MB, GB)."""
     amount = float(count)
     for unit in ("B", "kB", "MB"):
         if amount < 1000:  # noqa: PLR2004
@@ -143,7 +143,7 @@ def size(count: int) -> str:
 
 
 def counted(count: int, one: str) -> str:
-    """Return a number and its noun."""
+    """Return a number with its noun, in the plural unless it is 1."""
     plural = (
         f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"
     )

@@ -1,6 +1,6 @@
-"""Playing a session on a terminal: what appears when, and the keys that pause, skip and quit.
+"""Playing a session on a terminal: the timing, and the keys that pause, skip and quit.
 
-Invariant: the terminal is given back as it was, however the playing ends.
+Invariant: the terminal is restored however the playing ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from .walk import Step
 
 LETTERS, WORDS = 40, 12
-"""How many letters of a prompt, and words of an answer, appear in a second."""
+"""Letters of a prompt, and words of an answer, that appear per second."""
 CUT = 12
-"""Lines shown of what neither a person nor a model said."""
+"""Lines shown of an entry that is neither a prompt nor an answer."""
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)|\s+")
 _KEY = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
@@ -61,7 +61,7 @@ _ACTS = {
     b"\x04": Act.QUIT,
 }
 Wait = Callable[[float], Act | None]
-"""Returns after so many seconds, or earlier with what a key asked for."""
+"""Returns after this many seconds, or earlier with the action of a key."""
 
 
 class Pace(NamedTuple):
@@ -120,7 +120,7 @@ def _typed(line: str, letters: bool) -> Iterator[Beat]:
 
 
 def play(shown: Iterable[Scene], wait: Wait, show: Callable[[str], None]) -> None:
-    """Show every beat in its time, until the end or until a key quits."""
+    """Show every beat at its time, until the end or until a key quits."""
     for scene in shown:
         hurries = False
         for beat in scene.beats:
@@ -134,7 +134,7 @@ def play(shown: Iterable[Scene], wait: Wait, show: Callable[[str], None]) -> Non
 
 
 def _paused(wait: Wait) -> Act | None:
-    """Return when a key ends the pause, with what it asked for."""
+    """Wait until a key ends the pause, and return its action."""
     while (act := wait(float("inf"))) is None:
         pass
     return None if act is Act.PAUSE else act
@@ -142,7 +142,7 @@ def _paused(wait: Wait) -> Act | None:
 
 @contextmanager
 def keys() -> Iterator[Wait]:
-    """Hold a wait that ends early at a key, while the terminal hands over single keys.
+    """Yield a wait that a key ends early; the terminal passes single keys meanwhile.
 
     Without a terminal to type on, it only waits.
     """

@@ -1,4 +1,4 @@
-"""The verbs that are answered at once, before click and the store are loaded, where that can be."""
+"""The commands that can be answered before click and the store are loaded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _INTERRUPTED = 130
 
 
 def at_once(verb: str, arguments: Sequence[str]) -> int | None:
-    """Do what one of VERBS does and return its exit code; None, and nothing done, where it cannot.
+    """Run a fast command and return its exit code, or do nothing and return None.
 
-    That is when the index has to catch up first, or there is none: then answering is work.
+    None means that the index is missing or has to catch up first.
     """
     if sys.stdout is None:
         return None
@@ -53,5 +53,5 @@ def _done(verb: str, arguments: Sequence[str], home: str) -> bool:
 
 
 def home_in(environment: os._Environ[str]) -> str:
-    """Return where the store is when no option says so: $TAPE_HOME, else ~/.tape."""
+    """Return the default store: $TAPE_HOME, else ~/.tape."""
     return environment.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (at once)

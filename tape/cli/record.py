@@ -1,4 +1,4 @@
-"""`new` and `append`: how any program records."""
+"""`new` and `append`: recording by any program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .group import Options
 
 PROGRAM = f"tape/{__version__}"
-"""What stands on a tape as the program that made it."""
+"""The name of this program as a tape records it."""
 
 _CHUNK = 1 << 20
 
@@ -38,9 +38,9 @@ _CHUNK = 1 << 20
 @as_json
 @click.pass_obj
 def new(options: Options, title: str | None, cwd: str | None, as_json: bool) -> None:
-    """Make a tape and print its id.
+    """Create a tape and print its id.
 
-    The store is made with it where there is none. --json prints {id, path}.
+    The store is created with it if there is none. --json prints {id, path}.
     """
     title = clean(title or "") or None
     place = clean(os.path.abspath(cwd or folder()))  # noqa: PTH100 (links stay as they are written)
@@ -52,7 +52,7 @@ def new(options: Options, title: str | None, cwd: str | None, as_json: bool) -> 
 
 
 def clean(text: str) -> str:
-    """Return an argument as text: bytes that are no UTF-8 become U+FFFD."""
+    """Return an argument as text; bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -68,7 +68,7 @@ def clean(text: str) -> str:
     type=click.Choice(get_args(Durability)),
     default="barrier",
     show_default=True,
-    help="Sync after every entry, once for all lines that are there, or never.",
+    help="Sync after every entry, once per batch of lines read, or never.",
 )
 @click.option("--wait", is_flag=True, help="Wait for a busy branch.")
 @as_json
@@ -76,17 +76,17 @@ def clean(text: str) -> str:
 def append(options: Options, ref: str, durability: str, wait: bool, as_json: bool) -> None:
     """Record entries from JSON lines on standard input.
 
-    Each line is {"type":…,"data":{…}}; each is answered with the id of its entry, on a line, once
-    the entry is on the disk. After a line that is refused the earlier ones stand. A bare TAPE whose
-    current branch is busy gets a branch of its own; TAPE:BRANCH is refused instead.
-    --json prints an array of the ids, as they come.
+    Each line is {"type":…,"data":{…}}; each is answered with the id of its entry, on one line, once
+    the entry is on the disk. If a line is refused, the entries before it stay recorded. A bare TAPE
+    whose current branch is busy gets a new branch; TAPE:BRANCH is refused instead. --json prints an
+    array of the ids, as they come.
     """
     with found(options, ref) as place:
         refuse_entry(place)
         kept = cast("Durability", durability)
         with place.tape.writer(place.branch, wait=wait, durability=kept) as writer:
             if writer.instead_of is not None:
-                warn(f"{writer.instead_of} is busy, so this goes to its own branch {writer.branch}")
+                warn(f"{writer.instead_of} is busy, so entries go to a new branch {writer.branch}")
             answer = Answers(as_json=as_json)
             try:
                 record(writer, sys.stdin.buffer, answer)
@@ -95,20 +95,20 @@ def append(options: Options, ref: str, durability: str, wait: bool, as_json: boo
 
 
 def refuse_entry(place: Found) -> None:
-    """Refuse to append at an entry: going on from there is a fork."""
+    """Raise UsageError for a REF that names an entry: appending there needs a fork."""
     if place.head is not None:
         at = f"{place.tape.id[:8]}@{place.head.entry[:8]}"
         raise UsageError(f"entries are appended to a branch, not at an entry: `tape fork {at}`")
 
 
 class Answers:
-    """The ids of what was recorded, on standard output."""
+    """Writes the ids of recorded entries to standard output."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._start = as_json, b"[\n"
 
     def give(self, ids: list[str]) -> None:
-        """Answer entries that are on the disk."""
+        """Print the ids of entries that are on the disk."""
         for identity in ids:
             if self._as_json:
                 raw(b'%b"%b"' % (self._start, identity.encode()))
@@ -124,7 +124,7 @@ class Answers:
 
 
 def record(writer: Writer, source: BinaryIO, answer: Answers) -> None:
-    """Write what is there, sync once, answer it, and go on until the end."""
+    """Write the available lines, sync once, print their ids; repeat until the end of input."""
     for batch in batches(source):
         ids: list[str] = []
         try:
@@ -136,7 +136,7 @@ def record(writer: Writer, source: BinaryIO, answer: Answers) -> None:
 
 
 def recorded(writer: Writer, number: int, line: bytes) -> str:
-    """Write the entry a line asks for and return its id; raise InvalidEntry with its number."""
+    """Write the entry of one line and return its id; raise InvalidEntry with the line's number."""
     try:
         entry = given(line)
         return writer.append_data(entry.type, entry.data)
@@ -145,7 +145,7 @@ def recorded(writer: Writer, number: int, line: bytes) -> str:
 
 
 def batches(source: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield the numbered lines that are there at each read; blank ones are left out."""
+    """Yield the numbered lines available at each read; blank ones are left out."""
     read: Callable[[int], bytes] = getattr(source, "read1", source.read)
     number, parts = 0, [b""]
     while part := read(_CHUNK):

@@ -1,4 +1,4 @@
-"""`rm`, `restore` and `gc`: what leaves a store, for the trash or for good."""
+"""`rm`, `restore` and `gc`: moving tapes to the trash, restoring them, and deleting permanently."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from .group import Options
 
 MOST = 12
-"""Things of one kind that are named one by one."""
+"""How many items of one kind are named one by one."""
 
 
 class Removed(Struct, frozen=True):
-    """A tape that goes to the trash."""
+    """A tape to move to the trash."""
 
     tape: str
     folder: str
@@ -56,10 +56,10 @@ class Removed(Struct, frozen=True):
 @as_json
 @click.pass_obj
 def rm(options: Options, tapes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Move tapes to the trash of the store, whole: `tape restore` brings them back.
+    """Move whole tapes to the trash of the store; `tape restore` brings them back.
 
-    A tape that others were forked from is refused, unless they are removed with it or were
-    detached. --json prints {removed [{tape, folder, title, branches, bytes}], done}.
+    A tape that others were forked from is refused, unless they are removed too or were detached.
+    --json prints {removed [{tape, folder, title, branches, bytes}], done}.
     """
     how = How(yes, dry_run, as_json)
     with library(options) as (store, _), ExitStack() as held:
@@ -79,10 +79,10 @@ def rm(options: Options, tapes: tuple[str, ...], yes: bool, dry_run: bool, as_js
 
 
 def _whole(text: str) -> str:
-    """Return a REF that names a tape as a whole; raise UsageError for another one."""
+    """Return the REF if it names a whole tape; raise UsageError otherwise."""
     reference = parse(text)
     if reference.tape is None or reference[1:] != Reference()[1:]:
-        raise UsageError(f"{text!r} is no whole tape: write TAPE")
+        raise UsageError(f"{text!r} does not name a whole tape: write TAPE")
     return text
 
 
@@ -93,7 +93,7 @@ def _about(store: Store, tape: Tape) -> Removed:
 
 
 def _removed(store: Store, tape: Tape, about: Removed, *, as_json: bool) -> Removed:
-    """Move a tape to the trash, and say how it comes back as soon as it is there."""
+    """Move a tape to the trash, then print how to restore it."""
     folder = store.remove(tape)
     if not as_json:
         short = tape.id[:SHORT]
@@ -111,7 +111,7 @@ def _rm_plan(removed: list[Removed]) -> list[str]:
         right=(2,),
     )
     heading = f"{counted(len(removed), 'tape')} will move to the trash, {size(total)}:"
-    return [heading, *(f"  {row}" for row in rows), "`tape restore` brings back what stands there"]
+    return [heading, *(f"  {row}" for row in rows), "`tape restore` brings them back"]
 
 
 @click.command(epilog=examples("tape restore", "tape restore 3f2a"))
@@ -119,10 +119,10 @@ def _rm_plan(removed: list[Removed]) -> list[str]:
 @as_json
 @click.pass_obj
 def restore(options: Options, tapes: tuple[str, ...], as_json: bool) -> None:
-    """Bring tapes back from the trash; without a TAPE, list what stands there.
+    """Restore tapes from the trash; without a TAPE, list the trash.
 
     TAPE is an id, or the beginning of one, or the name of a folder in the trash. --json prints an
-    array of {tape, folder}, of a list with bytes.
+    array of {tape, folder}; a list adds bytes.
     """
     with library(options) as (store, _):
         if not tapes:
@@ -144,7 +144,7 @@ class Trashed(Struct, frozen=True):
 
 
 def _trashed(store: Store, *, tapes_only: bool = True) -> list[Trashed]:
-    """Return what stands in the trash, as it is listed and emptied."""
+    """Return the content of the trash, as `restore` lists it and `gc --trash` empties it."""
     tapes = {one.folder: one.id for one in store.trash()}
     with suppress(FileNotFoundError), Folder.open(store.path / "trash") as trash:
         return [
@@ -167,7 +167,7 @@ def _restored(store: Store, name: str, *, as_json: bool) -> dict[str, str]:
     folder = store.restore(name)
     identity = store.id_of(folder)
     if not as_json:
-        say([f"{identity[:SHORT]} is back: {folder}"])
+        say([f"{identity[:SHORT]}: restored to {folder}"])
     return {"tape": identity, "folder": folder}
 
 
@@ -175,11 +175,11 @@ class Collected(Struct, frozen=True):
     """What `gc --json` prints."""
 
     garbage: tuple[Garbage, ...]
-    """What is garbage, or went."""
+    """The garbage that was found, or deleted."""
     kept: tuple[Kept, ...]
     """Tapes in which nothing is deleted, and why."""
     trash: list[Trashed]
-    """Tapes in the trash that go too."""
+    """Items of the trash that are deleted too."""
     bytes: int
     done: bool
 
@@ -190,18 +190,18 @@ class Collected(Struct, frozen=True):
 @as_json
 @click.pass_obj
 def gc(options: Options, empties: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Delete for good what nothing leads to; with --trash, removed tapes too.
+    """Delete unreachable files permanently; with --trash, removed tapes too.
 
-    That is: phases that were begun and never committed, and, when they were not touched for an
-    hour, blobs that no entry names and what was left half made. Nothing is deleted in a tape that
-    has damage or is being written; those are named.
+    That is: uncommitted phases and, if not touched for an hour, blobs that no entry names and
+    leftovers of interrupted writes. Nothing is deleted in a tape that has damage or is being
+    written; those tapes are listed.
 
     --json prints {garbage [{path, kind, bytes}], kept [{folder, why}], trash [{tape, folder,
     bytes}], bytes, done}.
     """
     how = How(yes, dry_run, as_json)
     with library(options) as (store, _):
-        with progress("looked at tape") as tell:
+        with progress("checked tape") as tell:
             found = survey(store, tell)
         trash = _trashed(store, tapes_only=False) if empties else []
         anything = bool(found.garbage or trash)
@@ -214,7 +214,7 @@ def gc(options: Options, empties: bool, yes: bool, dry_run: bool, as_json: bool)
     if as_json:
         document(Collected(found.garbage, found.kept, trash, freed, agreed))
     elif agreed:
-        say([*_kept_lines(found.kept), f"{size(freed)} went"])
+        say([*_kept_lines(found.kept), f"freed {size(freed)}"])
     elif not anything:
         say([*_kept_lines(found.kept), "nothing to delete"])
     return 0 if agreed or not anything else how.undone()
@@ -225,14 +225,14 @@ def _bytes(found: Survey, trash: list[Trashed]) -> int:
 
 
 def _without(found: Survey, gone: Survey) -> Survey:
-    """Return what went, and all that was kept."""
+    """Return the deleted garbage, with the kept tapes of both surveys."""
     return Survey(gone.garbage, (*found.kept, *gone.kept))
 
 
 _KINDS = {
     "blob": "blob that no entry names",
-    "phase": "phase that was begun and never committed",
-    "leftover": "leftover of something half made",
+    "phase": "phase that was never committed",
+    "leftover": "leftover of an interrupted write",
 }
 
 
@@ -241,12 +241,12 @@ def _gc_plan(found: Survey, trash: list[Trashed]) -> Iterator[str]:
     for kind, words in _KINDS.items():
         chosen = [(one.path, one.bytes) for one in found.garbage if one.kind == kind]
         yield from _group(words, chosen)
-    yield from _group("thing in the trash", [(one.folder, one.bytes) for one in trash])
+    yield from _group("item in the trash", [(one.folder, one.bytes) for one in trash])
     yield f"{size(_bytes(found, trash))} will be deleted for good: this cannot be undone"
 
 
 def _group(words: str, things: list[tuple[str, int]]) -> Iterator[str]:
-    """Yield how many of a kind there are, and the largest by name."""
+    """Yield the count of one kind, and its largest items by name."""
     if not things:
         return
     first, *rest = words.split(" ", 1)
@@ -260,4 +260,4 @@ def _group(words: str, things: list[tuple[str, int]]) -> Iterator[str]:
 
 def _kept_lines(kept: tuple[Kept, ...]) -> Iterator[str]:
     for one in kept:
-        yield single(f"left alone: {one.folder}: {one.why}")
+        yield single(f"skipped: {one.folder}: {one.why}")

@@ -1,4 +1,4 @@
-"""`replay`: a session again at reading speed, or the proof that it folds to the same view."""
+"""`replay`: replay a session at reading speed, or check that it gives the same view."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Checked(Struct, frozen=True):
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     metavar="X",
-    help="So many times as fast.",
+    help="Speed factor.",
 )
 @click.option(
     "--max-pause",
@@ -65,24 +65,24 @@ class Checked(Struct, frozen=True):
     metavar="S",
     help="Longest pause between two entries, in seconds.",
 )
-@click.option("--check", "checks", is_flag=True, help="Play nothing: fold again and compare.")
+@click.option("--check", "checks", is_flag=True, help="Play nothing: recompute and compare.")
 @as_json
 @click.pass_obj
 def replay(
     options: Options, ref: str, speed: float, max_pause: float, checks: bool, as_json: bool
 ) -> int:
-    """Play a session again at reading speed.
+    """Replay a session at reading speed.
 
     Prompts appear as if typed and answers word by word, with the session's own pauses between them,
-    up to a limit. Space pauses and goes on, → shows the rest of an entry at once, q quits. Results
-    of tools are cut; `tape cat` cuts nothing. Into a pipe or a file nothing waits. --json prints
-    an array of {at, entry}: the second at which each entry would begin, and its line.
+    up to a limit. Space pauses and resumes, → shows the rest of an entry at once, q quits. Tool
+    results are cut; `tape cat` cuts nothing. Output to a pipe or a file has no pauses. --json
+    prints an array of {at, entry}: the second at which each entry would appear, and its line.
 
-    --check proves that the path still says what it said. It is folded by two readers that have to
-    agree; ids, parents, depths, times and hashes have to follow from one another; anchors have to
-    cover and keep what they name; and what repair recorded is repaired again. Ends with 4 when
-    something differs. --json prints {tape, branch, head, entries, anchors, kept, repairs,
-    unanswered, messages, differences [{entry, what}]}.
+    --check verifies that the path still gives the same view. Two independent readers must agree;
+    ids, parents, depths, times and hashes must be consistent; anchors must cover and keep the
+    entries they name; and recorded repairs are computed again. Exits with 4 when something differs.
+    --json prints {tape, branch, head, entries, anchors, kept, repairs, unanswered, messages,
+    differences [{entry, what}]}.
     """
     with entry(options, ref) as (tape, head):
         if checks:
@@ -95,7 +95,7 @@ def replay(
 
 
 def check(tape: Tape, head: Head, *, as_json: bool) -> int:
-    """Fold a path again, print what was compared, and return the exit code."""
+    """Replay a path, print the comparison, and return the exit code."""
     made = fold_again(tape, head)
     if as_json:
         counts = (getattr(made, name) for name in made.__struct_fields__)
@@ -116,15 +116,17 @@ def lines(tape: Tape, head: Head, made: Replayed) -> Iterator[str]:
         counted(made.messages, "message"),
     ]
     if made.unanswered:
-        counts.append(f"{counted(made.unanswered, 'repair')} no answer followed, not compared")
+        counts.append(
+            f"{counted(made.unanswered, 'repair')} without an answer after it, not compared"
+        )
     bad = len(made.differences)
-    end = f"{counted(bad, 'difference')}, see above" if bad else "folded again, the same"
+    end = f"{counted(bad, 'difference')}, see above" if bad else "replayed, no differences"
     at = f"{tape.id[:SHORT]}:{head.branch}@{head.entry[:SHORT]}"
     yield f"{at}: {', '.join(counts)}: {end}"
 
 
 def cues(tape: Tape, head: Head, pace: Pace) -> Iterator[bytes]:
-    """Yield {at, entry} of each entry that is shown, as JSON."""
+    """Yield {at, entry} of each shown entry, as JSON."""
     now = 0.0
     for scene in scenes(steps(tape, head), pace):
         begins = now + scene.beats[0].wait
@@ -145,6 +147,6 @@ def perform(tape: Tape, head: Head, pace: Pace) -> None:
 
 
 def show(text: str) -> None:
-    """Write a piece of text at once."""
+    """Write a piece of text and flush."""
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def invoke(group: click.Group, arguments: Sequence[str], options: object = None) -> int:
-    """Let a click group do what the arguments say, and return the exit code."""
+    """Run a click group with these arguments, and return the exit code."""
     try:
         with group.make_context(group.name, list(arguments), obj=options) as ctx:
             code = group.invoke(ctx)
@@ -38,9 +38,9 @@ def invoke(group: click.Group, arguments: Sequence[str], options: object = None)
 
 
 def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]) -> int:
-    """Return the exit code of `command`; an error is one line, a traceback too with `debug`.
+    """Return the exit code of `command`; print an error as one line, with a traceback if `debug`.
 
-    An error says its own exit code in an attribute `exit_code`.
+    An error gives its own exit code in the attribute `exit_code`.
     """
     with shown_streams():
         return _guarded(program, command, debug)
@@ -67,13 +67,13 @@ def _guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]
 
 
 def _told(program: str, error: Exception) -> int:
-    """Say what went wrong and return the exit code for it."""
+    """Print an error and return its exit code."""
     try:
-        sys.stdout.flush()  # what was found before it comes first
+        sys.stdout.flush()  # output from before the error comes first
     except BrokenPipeError:
         raise
     except OSError:
-        silence()  # a full disk, say: what is left is not tried again at the end
+        silence()  # a full disk, for example: do not retry the flush at exit
     match error:
         case click.exceptions.NoArgsIsHelpError():
             error.show()

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 @click.argument("query", nargs=-1, required=True)
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type.")
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--model", metavar="NAME", help="Only answers of such a model, and what led to them.")
-@click.option("--since", metavar="TIME", help=f"Only entries since: {FORMS}.")
-@click.option("--until", metavar="TIME", help="Only entries before.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Only answers of matching models, and the other entries of their tapes.",
+)
+@click.option("--since", metavar="TIME", help=f"Only entries since this time: {FORMS}.")
+@click.option("--until", metavar="TIME", help="Only entries before this time.")
 @click.option(
     "-n",
     "--limit",
@@ -55,17 +59,18 @@ def search(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Find words in prompts, answers, tool calls and the beginning of their results.
+    """Search prompts, answers, tool calls and the beginning of their results.
 
-    All words have to be there; "a phrase" as it stands, -word must not be there, word* may go on,
-    one OR two is either. All else means itself: paths, identifiers, foo->bar. Of Chinese, Japanese
-    and Korean any characters that stand together are found. The best hits come first.
+    All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
+    two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
+    Japanese and Korean, any adjacent characters match. The best hits come first.
 
-    --model takes any part of PROVIDER/MODEL, and shows the answers of such models and what else
-    stands in tapes where one answered.
+    --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
+    entries of tapes where one answered.
 
     --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
-    snippet, marks, score}; marks are the starts and ends, in characters, of what was found.
+    snippet, marks, score}; marks are the start and end, in characters, of each match in the
+    snippet.
     """
     told = {"project": project, "model": model, "since": since, "until": until}
     given = {name: text for name, text in told.items() if text is not None}

@@ -1,4 +1,4 @@
-"""Times as people write them on a command line → times as they stand on a tape; pure."""
+"""Times as typed on a command line → times as stored on a tape; pure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..clock import SECONDS, stamp
 from ..errors import UsageError
 
 FORMS = "2h, 3d, 2026-11-21, or 2026-11-21T20:31"
-"""What a help page says of a time."""
+"""How a help page describes a time."""
 
 _AGO = re.compile(r"([0-9]{1,6})([smhdwy])\Z")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?\Z")
 
 
 def moment_of(text: str, now: int) -> str:
-    """Return the time a text means, as tape time: UTC with microseconds, so that texts compare.
+    """Return the tape time of a text: UTC with microseconds, so that texts compare in order.
 
     `text` is an age before `now` (microseconds since 1970) such as 90s, 30m, 2h, 3d, 1w, 1y, or an
-    ISO date or time, in UTC unless it says its offset; a date alone is its first moment. Raises
+    ISO date or time, in UTC unless it has an offset; a date alone is its first moment. Raises
     UsageError for anything else.
     """
     ago = _AGO.match(text)
@@ -30,6 +30,6 @@ def moment_of(text: str, now: int) -> str:
         if time is not None:
             time = time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC)
             return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-    except (ValueError, OverflowError):  # a day or an hour that no calendar has
+    except (ValueError, OverflowError):  # a day or an hour that does not exist
         pass
-    raise UsageError(f"{text!r} is no time: write {FORMS}")
+    raise UsageError(f"{text!r} is not a valid time: write {FORMS}")

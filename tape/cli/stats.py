@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .group import Options
 
 DAYS = 14
-"""Days of the chart."""
+"""Days shown in the chart."""
 _GAP = 60
-"""Days without a call that are drawn one by one."""
+"""Longest gap of days without a call that is shown day by day."""
 _NAME = 44
-"""Columns of what a row is of."""
+"""Columns for the name of a row."""
 _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
 
 
@@ -45,12 +45,12 @@ _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "F
 @click.option(
     "--by",
     type=click.Choice(["tape", "branch", "model", "day", "tool"]),
-    help="One row for each; without it the sums, the models, and the last days.",
+    help="Show one row for each; without it the totals, the models, and the last days.",
 )
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--since", metavar="TIME", help=f"Only what was done since: {FORMS} (UTC).")
-@click.option("--until", metavar="TIME", help="Only what was done before that time.")
-@click.option("--model", metavar="NAME", help="Only models with this in provider/name.")
+@click.option("--since", metavar="TIME", help=f"Only calls since this time: {FORMS} (UTC).")
+@click.option("--until", metavar="TIME", help="Only calls before this time.")
+@click.option("--model", metavar="NAME", help="Only models whose provider/name contains this.")
 @as_json
 @click.pass_obj
 def stats(
@@ -63,14 +63,15 @@ def stats(
     model: str | None,
     as_json: bool,
 ) -> int:
-    """Show what sessions took: of all tapes, or of the one that REF means, its origin left out.
+    """Show tokens, cost, tools and time of all tapes, or of the tape of REF without its origin.
 
     Entries that branches share count once; a tool call counts for the model that asked for it.
-    Days are UTC. A cost nobody told stays unknown: `–`, or `+` behind a sum that leaves some out.
+    Days are UTC. An unknown cost shows as `–`, or as `+` after a sum that leaves some out.
 
-    --json prints with --by an array of rows, without it {total, models, days}. A row is {what it is
-    of, calls, input, output, reasoning, cache_read, cache_write, total, cost, unpriced, model_ms,
-    tool_calls, tool_errors, tool_ms, error_rate, first, last}; of tools only from tool_calls on.
+    --json prints an array of rows with --by, else {total, models, days}. A row is {its key, calls,
+    input, output, reasoning, cache_read, cache_write, total, cost, unpriced, model_ms, tool_calls,
+    tool_errors, tool_ms, error_rate, first, last}; rows of tools have only the fields from
+    tool_calls on.
     """
     wanted = Wanted(
         *_place(options, ref),
@@ -90,12 +91,12 @@ def stats(
         else:
             rows = _overview(ask, as_json=as_json)
         if not rows and not as_json:
-            warn("nothing to count: no model or tool was called there")
+            warn("nothing to count: no model or tool calls found")
         return 0 if ref else warn_of_left_out(opened).code
 
 
 def _place(options: Options, ref: str) -> tuple[str | None, str | None]:
-    """Return the tape and the branch a REF names, nothing for none."""
+    """Return the tape id and the branch that a REF names, None where it names none."""
     if not ref:
         return None, None
     with found(options, ref) as place:
@@ -103,7 +104,7 @@ def _place(options: Options, ref: str) -> tuple[str | None, str | None]:
 
 
 def _overview(ask: Callable[[By], list[Sums]], *, as_json: bool) -> list[Sums]:
-    """Print the sums, the models and the last days; return the sums."""
+    """Print the totals, the models and the last days; return the totals."""
     total, models, days = ask("all"), ask("model"), _newest(ask("day"))
     if as_json:
         document(
@@ -120,9 +121,9 @@ def _overview(ask: Callable[[By], list[Sums]], *, as_json: bool) -> list[Sums]:
 
 
 def _newest(days: list[Sums]) -> list[Sums]:
-    """Return the days that are among the last ones, counted from the newest.
+    """Return the last days that are shown, counted from the newest.
 
-    One that is still to come, by a clock that went wrong, does not hide the others.
+    A day in the future, from a wrong clock, does not hide the others.
     """
     if not days:
         return []
@@ -147,7 +148,7 @@ def fields(row: Sums, by: str) -> dict[str, object]:
 
 
 def summary(row: Sums) -> list[str]:
-    """Return the sums of everything as text."""
+    """Return the totals as lines of text."""
     spent, ran = row.spent, row.ran
     errors = f", {ran.tool_errors} failed ({_rate(row)})" if ran.tool_errors else ""
     facts = [
@@ -174,11 +175,11 @@ def _kinds(row: Sums) -> str:
 
 def _unpriced(row: Sums) -> str:
     unknown = row.spent.unpriced
-    return f" ({counted(unknown, 'call')} did not tell)" if unknown else ""
+    return f" ({counted(unknown, 'call')} unknown)" if unknown else ""
 
 
 def lines(rows: list[Sums], by: str) -> list[str]:
-    """Return rows as a table; on a terminal, days with bars of their tokens."""
+    """Return rows as a table; on a terminal, days have a bar of their tokens."""
     if not rows:
         return []
     if by == "tool":
@@ -218,9 +219,9 @@ def _name(row: Sums, by: str) -> str:
 
 
 def _charted(heading: tuple[str, ...], days: list[Sums]) -> list[str]:
-    """Return a row for every day from the first to the last, with a bar where the room is.
+    """Return a row for every day from the first to the last, with a bar if there is room.
 
-    A gap of many days, as one clock that went wrong makes, is one row.
+    A gap of many days, as a wrong clock causes, is one row.
     """
     there = {day.key: day for day in days}
     names = list(_with_gaps([day.key or "" for day in days]))
@@ -238,7 +239,7 @@ def _charted(heading: tuple[str, ...], days: list[Sums]) -> list[str]:
 
 
 def _with_gaps(days: list[str]) -> Iterator[str]:
-    """Yield days and those between them; `…` in the place of very many."""
+    """Yield the days and those between them; `…` replaces a long gap."""
     before: int | None = None
     for day in days:
         this = date.fromisoformat(day).toordinal()
@@ -251,7 +252,7 @@ def _with_gaps(days: list[str]) -> Iterator[str]:
 
 
 def tokens(count: int | None) -> str:
-    """Return a number of tokens as people read it; `–` when it is not known."""
+    """Return a number of tokens with its unit (k, M, G); `–` if unknown."""
     if count is None:
         return "–"
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
@@ -261,7 +262,7 @@ def tokens(count: int | None) -> str:
 
 
 def cost(row: Sums) -> str:
-    """Return a cost; `+` where some calls did not tell theirs, `–` where none did."""
+    """Return a cost in dollars; `+` marks calls of unknown cost, `–` means that all are unknown."""
     amount = row.spent.cost
     if amount is None:
         return "–"
@@ -274,7 +275,7 @@ def _rate(row: Sums) -> str:
 
 
 def _span(milliseconds: int | None) -> str:
-    """Return a time as people read it."""
+    """Return a duration with its unit."""
     if milliseconds is None:
         return "–"
     seconds = milliseconds / 1000

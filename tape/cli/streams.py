@@ -1,10 +1,10 @@
-"""Standard output and error of a command: what foreign text would do to a terminal is shown.
+"""Standard output and error of a command: control characters in foreign text are made visible.
 
-Text is shown wherever it goes, since it is for people. Bytes are data: exact in a pipe or a file;
-on a terminal they are JSON, and get escapes of JSON. Invariant: a terminal obeys nothing but what
-`control` returned.
+Text is made visible everywhere, since it is for people. Bytes are data: unchanged in a pipe or a
+file; on a terminal they are JSON, and get JSON escapes. Invariant: a terminal receives no control
+sequences except those from `control`.
 
-Nothing is imported that takes time: a list of tapes needs no more than this.
+Nothing slow is imported: the fast path of `tape ls` uses this.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 _MARK = f"\x1b{os.urandom(8).hex()}"
-"""Stands before a sequence of ours; no text from elsewhere can know it."""
-_END = "\x07"  # no blank: the end of a line may be stripped
+"""Marks a sequence of ours; it is random, so foreign text cannot contain it."""
+_END = "\x07"  # not a space: the end of a line may be stripped
 _BLANKS = str.maketrans("\n\t\u2028\u2029", "    ")
 _OURS = re.compile(f"{_MARK}([^{_END}]*){_END}")
 
 
 def control(sequence: str) -> str:
-    """Return an escape sequence of ours, so that the streams of this process let it pass."""
+    """Return an escape sequence marked so that the streams of this process let it pass."""
     return f"{_MARK}{sequence}{_END}" if isinstance(sys.stdout, Shown) else sequence
 
 
 def without_controls(text: str) -> str:
-    """Return a text without what `control` put into it."""
+    """Return a text without the sequences that `control` marked."""
     return _OURS.sub("", text) if _MARK in text else text
 
 
 def _visible(text: str) -> str:
-    """Return a text as a terminal may get it: `control`'s sequences bare, all others shown."""
+    """Return a text safe for a terminal: sequences from `control` unmarked, all others visible."""
     if _MARK not in text:
         return f"{visible(text[:-1])}\n" if text.endswith("\n") else visible(text)
     parts = _OURS.split(text)  # a text, a sequence, a text, …
@@ -49,7 +49,7 @@ def _visible(text: str) -> str:
 
 
 def in_cell(text: str) -> str:
-    """Return a text as it may stand in a row of a table: visible, without an end of a line."""
+    """Return a text as a table cell: control characters visible, without line ends."""
     if text.isascii() and text.isprintable():
         return text
     parts = _OURS.split(text)
@@ -59,7 +59,7 @@ def in_cell(text: str) -> str:
 
 
 class _ShownBytes(BufferedIOBase):
-    """JSON on its way to a terminal."""
+    """A byte stream of JSON to a terminal; control characters become JSON escapes."""
 
     def __init__(self, buffer: Any, encoding: str) -> None:
         self._buffer, self._encoding = buffer, encoding
@@ -84,24 +84,24 @@ class _ShownBytes(BufferedIOBase):
 
 
 class Shown(TextIOWrapper):
-    """A text stream in which control characters are visible, except those of `control`."""
+    """A text stream that makes control characters visible, except those of `control`."""
 
     def __init__(self, bare: Any, encoding: str, *, lines: bool, forgives: bool = False) -> None:
         super().__init__(
             bare, encoding, "replace", newline="\n", line_buffering=lines, write_through=True
         )
         self.bare = bare
-        """What is behind it, which shows nothing."""
+        """The underlying stream, which changes nothing."""
         self._forgives = forgives
         self._bytes = _ShownBytes(bare, encoding) if bare.isatty() else bare
 
     @property
     def buffer(self) -> Any:
-        """Where bytes go."""
+        """The stream for bytes."""
         return self._bytes
 
     def write(self, text: str) -> int:
-        """Write a text; where nobody could read of a failure, it is not raised."""
+        """Write a text; on standard error a failure is not raised."""
         try:
             super().write(_visible(text))
         except OSError:
@@ -109,14 +109,14 @@ class Shown(TextIOWrapper):
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written."""
+        """Flush the underlying stream."""
         try:
             super().flush()
         except OSError:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Raise again what happened; where that is forgiven, drop what nobody can read."""
+        """Re-raise the error; on standard error drop the text instead."""
         if not self._forgives:
             raise  # noqa: PLE0704 (called where an error is being handled)
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -128,7 +128,7 @@ class Shown(TextIOWrapper):
 def shown_streams() -> Iterator[None]:
     """Make the streams of this process `Shown` for as long as the block runs.
 
-    A stream that was closed before the process began reads nothing and keeps nothing.
+    A stream that was closed before the process started becomes the null device.
     """
     _open_closed()
     out, err = sys.stdout, sys.stderr
@@ -153,7 +153,7 @@ def _shown(stream: TextIO, *, forgives: bool = False) -> TextIO:
 
 
 def _open_closed() -> None:
-    """Give closed streams the null device, so that no file of ours is opened in their place."""
+    """Open the null device for closed streams, so that no other file gets their descriptors."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -169,7 +169,7 @@ def _open_closed() -> None:
 
 @contextmanager
 def bare_streams() -> Iterator[None]:
-    """Hold the streams as they were, for a screen library that shows what it draws by itself."""
+    """Restore the original streams for the block: a screen library escapes its own output."""
     out, err = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _bare(out), _bare(err)
     try:

@@ -1,4 +1,4 @@
-"""What `show` and `branches` say of a tape: its branches and phases, without its history."""
+"""The summary that `show` and `branches` print: branches and phases, without history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BranchRow(Struct, frozen=True):
-    """Where a branch stands; what cannot be told is None, and `error` says why."""
+    """The head of a branch; what cannot be read is None, and `error` says why."""
 
     branch: str
     current: bool
@@ -39,7 +39,7 @@ class BranchRow(Struct, frozen=True):
 
 
 class PhaseRow(Struct, frozen=True):
-    """One phase: `entries` it holds, its size, and when it was begun."""
+    """One phase: how many `entries` it holds, its size, and its start time."""
 
     phase: str
     branch: str | None
@@ -66,7 +66,7 @@ class Summary(Struct, frozen=True):
 
 
 def summary(tape: Tape, store: Path) -> Summary:
-    """Return what can be told of a tape from the ends of its files."""
+    """Return the summary of a tape, read from the ends of its files."""
     refs = tape.refs()
     return Summary(
         tape.id,
@@ -84,7 +84,7 @@ def summary(tape: Tape, store: Path) -> Summary:
 
 
 def _cwd(tape: Tape) -> str | None:
-    """Return the folder the session began in."""
+    """Return the folder the session started in; None if unknown."""
     for name in tape.phases.names()[:1]:
         try:
             first = tape.phases.first(name, missing_blob)
@@ -124,7 +124,7 @@ def _phase_row(tape: Tape, name: str) -> PhaseRow:
 
 
 def described(tape: Summary) -> Iterator[str]:
-    """Yield a tape as text."""
+    """Yield the lines of a tape's summary."""
     facts = [
         ("title", tape.title or "–"),
         ("path", tape.path),

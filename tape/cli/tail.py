@@ -1,4 +1,4 @@
-"""`tail`: the newest entries of a path, and with -f those that its branch gains."""
+"""`tail`: the newest entries of a path, and with -f new entries of its branch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .walk import Step
 
 CUT = 12
-"""Lines of an entry that are shown."""
+"""Lines of each entry to show."""
 
 
 @click.command(
@@ -46,21 +46,21 @@ CUT = 12
     metavar="N",
     default=10,
     show_default=True,
-    help="Only the newest N.",
+    help="Show only the newest N.",
 )
 @click.option(
-    "-f", "--follow", "follows", is_flag=True, help="Go on with what comes, until interrupted."
+    "-f", "--follow", "follows", is_flag=True, help="Follow new entries until interrupted."
 )
 @as_json
 @click.pass_obj
 def tail(options: Options, ref: str, newest: int, follows: bool, as_json: bool) -> None:
     """Show the newest entries of a path, newest last, as `log` does.
 
-    With -f, go on with each entry the branch gains, from whatever process. TAPE:BRANCH follows that
-    branch. TAPE alone follows the branch that is current now, and stays on it when another becomes
-    current. Where the branch goes back to an earlier entry, standard error says so.
+    With -f, show each entry that any process appends to the branch. TAPE:BRANCH follows that
+    branch. TAPE alone follows the current branch, and stays on it when another becomes current.
+    When the branch moves back to an earlier entry, a line on standard error says so.
 
-    --json prints an array of the lines as they stand; with -f a line for each entry, no array.
+    --json prints an array of the lines as stored; with -f one line per entry, no array.
     """
     with found(options, ref) as place:
         if follows:
@@ -72,7 +72,7 @@ def tail(options: Options, ref: str, newest: int, follows: bool, as_json: bool) 
 
 
 def go_on(place: Found, newest: int, *, as_json: bool) -> None:
-    """Show the newest entries of a branch and what it gains, without end."""
+    """Show the newest entries of a branch, then new ones, until interrupted."""
     if place.head is not None:
         raise UsageError("-f follows a branch, not an entry: write TAPE or TAPE:BRANCH")
     tell = show_lines if as_json else show
@@ -80,41 +80,41 @@ def go_on(place: Found, newest: int, *, as_json: bool) -> None:
         tell(steps(place.tape, follower.head, beginning, newest=newest))
         for news in follower.live(waiting()):
             if isinstance(news, Moved):
-                warn(f"{news.head.branch} went to {news.head.entry[:SHORT]} ({news.why})")
+                warn(f"{news.head.branch} moved to {news.head.entry[:SHORT]} ({news.why})")
             else:
                 tell(legible([line_of(news)], beginning))
 
 
 def line_of(gained: Gained) -> Line:
-    """Return the line of an entry that was gained, with its place."""
+    """Return the line of a new entry, with its place."""
     return Line(gained.source, gained.head.phase, gained.head.offset, gained.line)
 
 
 def show(chosen: Iterable[Step]) -> None:
-    """Print entries as text, at once."""
+    """Print entries as text, and flush."""
     say(line for step in chosen for line in [*readable(step.entry, CUT), ""])
     sys.stdout.flush()
 
 
 def show_lines(chosen: Iterable[Step]) -> None:
-    """Print the lines of entries as they stand, at once."""
+    """Print the lines of entries as stored, and flush."""
     for step in chosen:
         raw(step.line + b"\n")
     sys.stdout.flush()
 
 
 def warn_of_line(text: str) -> None:
-    """Say which line was left out."""
+    """Warn of a skipped line."""
     warn(f"{text}; left out, `tape verify` says more")
 
 
 def waiting() -> Callable[[float], None]:
-    """Return how to wait for seconds; into a pipe, the end comes when its reader goes away."""
+    """Return a function that waits some seconds; BrokenPipeError once a pipe's reader is gone."""
     out = sys.stdout.fileno()
     if not stat.S_ISFIFO(os.fstat(out).st_mode):
         return time.sleep
     pipe = select.poll()
-    pipe.register(out, 0)  # errors alone are told: nobody reads any more
+    pipe.register(out, 0)  # only errors are polled: the reader is gone
 
     def wait(seconds: float) -> None:
         if pipe.poll(seconds * 1000):

@@ -1,6 +1,6 @@
-"""A list of tapes as text; and `tape ls` itself, printed at once where the index is ready for it.
+"""A list of tapes as text, and the fast path of `tape ls`.
 
-Nothing is imported that takes time: neither click nor the store.
+Nothing slow is imported: neither click nor the store.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     Listed: TypeAlias = tuple[str, str, str | None, str | None, int, int, float | None]
 
 LIMIT = 50
-"""Tapes that are shown unless all are wanted."""
+"""How many tapes are shown by default."""
 
 _HEADING = ("ID", "AGE", "TITLE", "MODEL", "ENTRIES", "BRANCHES", "COST")
 _RIGHT = (1, 4, 5, 6)
 
 
 def at_once(arguments: Sequence[str], home: str) -> bool:
-    """Do what `tape ls` does, with no option or --all; tell whether that could be done.
+    """Run `tape ls`, with no option or --all, from the index alone; return whether it could.
 
-    It cannot where the index has to catch up first, or there is none: then nothing was printed.
+    It cannot when the index is missing or has to catch up: then it prints nothing.
     """
     if list(arguments) not in ([], ["--all"]):
         return False
@@ -49,7 +49,7 @@ def show(shown: Sequence[Listed], *, cut: bool, first: str = "newest") -> None:
 
 
 def lines(shown: Sequence[Listed], time: int, wide: int) -> list[str]:
-    """Return tapes as a table with a heading; titles give way so that a row fits."""
+    """Return tapes as a table with a heading; titles are cut so that a row fits."""
     if not shown:
         return []
     cells = [
@@ -76,7 +76,7 @@ def lines(shown: Sequence[Listed], time: int, wide: int) -> list[str]:
 
 
 def age(passed: int) -> str:
-    """Return microseconds as people say how long ago something was."""
+    """Return an age in microseconds as a number with its largest unit, such as 3d."""
     seconds = max(passed, 0) // 1_000_000
     for unit in ("y", "w", "d", "h", "m"):
         if seconds >= SECONDS[unit]:

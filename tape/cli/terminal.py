@@ -1,7 +1,7 @@
-"""The manners of a terminal: colour, pages, progress. A pipe or a file gets none of them.
+"""Terminal features: colour, paging, progress. A pipe or a file gets none of them.
 
 Invariant: what is written is never changed, only coloured, paged or followed by a progress line
-that is erased before the next word.
+that is erased before the next output.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, TextIO
 
 PLAIN = 100
-"""Columns of a line that is cut, where no terminal says how many there are."""
+"""Width in columns where no terminal gives one."""
 
 PAGER = "less -FRX"
-"""What pages where neither TAPE_PAGER nor PAGER says: colours stay, and the text when it ends."""
+"""The pager without TAPE_PAGER and PAGER: it keeps colours, and leaves the text on the screen."""
 
 _ROWS = 24
 _PATIENCE = 1.0
-"""Seconds that work may take before its progress is shown."""
+"""Seconds of work before progress is shown."""
 _PAUSE = 0.1
-"""Seconds between two looks at a progress line."""
+"""Seconds between updates of a progress line."""
 
 _STYLE = "\x1b\\[[0-9;]*m"
 
 _drawn: list[TextIO] = []
-"""The streams on which a progress line stands now."""
+"""The streams that show a progress line now."""
 
 
 def columns() -> int:
-    """Return how many columns a line may take."""
+    """Return the width of a line in columns."""
     return _size()[0] or PLAIN
 
 
 def _size() -> tuple[int, int]:
-    """Return columns and rows of the terminal; 0 where there is none, or it does not say."""
+    """Return columns and rows of the terminal; 0 where they are unknown."""
     try:
         found = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):
@@ -64,7 +64,7 @@ def coloured() -> bool:
 
 
 def style(text: str, **looks: Any) -> str:
-    """Return a text in a colour or weight, as `click.style` names them, where those are shown."""
+    """Return a text in a colour or weight, as `click.style` names them, if colours are on."""
     if not text or not coloured():
         return text
     from click import style as styled  # noqa: PLC0415 (only where colours are shown)
@@ -74,7 +74,7 @@ def style(text: str, **looks: Any) -> str:
 
 
 def unstyled(text: str) -> str:
-    """Return a text without what `style` put around it."""
+    """Return a text without the sequences of `style`."""
     text = without_controls(text)
     return re.sub(_STYLE, "", text) if "\x1b" in text else text
 
@@ -83,7 +83,7 @@ def unstyled(text: str) -> str:
 def paged() -> Iterator[None]:
     """Show what the block prints in a pager if it is taller than the terminal.
 
-    TAPE_PAGER or PAGER names the pager; where the one that counts is empty, nothing is paged.
+    TAPE_PAGER or PAGER names the pager; an empty value turns paging off.
     """
     command = _pager() if sys.stdout.isatty() else []
     if not command:
@@ -94,7 +94,7 @@ def paged() -> Iterator[None]:
     text = Shown(pages, out.encoding, lines=False)
     sys.stdout = text
     if err.isatty():
-        sys.stderr = text  # a warning keeps its place between the lines
+        sys.stderr = text  # keeps a warning in its place between the lines
     try:
         yield
     finally:
@@ -103,7 +103,7 @@ def paged() -> Iterator[None]:
 
 
 def _pager() -> list[str]:
-    """Return the pager's command line, empty where none is wanted or there is none."""
+    """Return the pager's command line; empty where paging is off or no pager exists."""
     from shlex import split  # noqa: PLC0415 (only a terminal needs these)
     from shutil import which  # noqa: PLC0415
 
@@ -113,7 +113,7 @@ def _pager() -> list[str]:
 
 
 class _Pages(BufferedIOBase):
-    """What stands behind standard output: held back for a screen, then streamed to a pager."""
+    """A stream that buffers one screen of output, then starts a pager and streams to it."""
 
     def __init__(self, out: TextIO, err: TextIO, command: list[str]) -> None:
         self.err = err
@@ -135,7 +135,7 @@ class _Pages(BufferedIOBase):
         return self._out.fileno()
 
     def write(self, data: Any) -> int:
-        """Hold bytes back while they fit the screen; BrokenPipeError once nobody reads them."""
+        """Buffer bytes while they fit the screen; raise BrokenPipeError once the pager has quit."""
         if self.pager is None:
             self._held.append(bytes(data))
             self._count(bytes(data))
@@ -146,7 +146,7 @@ class _Pages(BufferedIOBase):
         return len(data)
 
     def _count(self, data: bytes) -> None:
-        """Take the rows of whole lines off the room that is left."""
+        """Subtract the rows of whole lines from the rows left."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             wide = width(unstyled(line.decode(errors="replace")))
@@ -167,7 +167,7 @@ class _Pages(BufferedIOBase):
         self.pager.stdin.flush()
 
     def end(self) -> None:
-        """Print what fits the screen, or return when the pager was left."""
+        """Print the buffer if it fits the screen, else wait until the user leaves the pager."""
         if self.pager is None:
             erase()
             self._out.write(b"".join(self._held))
@@ -177,15 +177,15 @@ class _Pages(BufferedIOBase):
             assert self.pager.stdin is not None
             self.pager.stdin.close()
         while self.pager.returncode is None:
-            with suppress(KeyboardInterrupt):  # the pager's own business
+            with suppress(KeyboardInterrupt):  # the pager may exit early
                 self.pager.wait()
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Hold a function of (done, total) that shows, on a terminal, how far long work has come.
+    """Yield a function of (done, total) that shows the progress of long work on a terminal.
 
-    Nothing is shown in the first second; total 0 means that nobody knows.
+    Nothing is shown in the first second; total 0 means unknown.
     """
     pages = getattr(sys.stderr, "bare", None)
     stream = pages.err if isinstance(pages, _Pages) else sys.stderr
@@ -215,7 +215,7 @@ def _draw(stream: TextIO, text: str) -> None:
 
 
 def erase() -> None:
-    """Take the progress line away, where one stands."""
+    """Erase the progress line, if one is shown."""
     while _drawn:
         stream = _drawn.pop()
         stream.write(control("\r\x1b[K"))

@@ -1,4 +1,4 @@
-"""`redact`, `detach`, `mv` and `reindex`: the upkeep of what stays."""
+"""`redact`, `detach`, `mv` and `reindex`: maintenance of tapes and index."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("refs", metavar="REF...", nargs=-1, required=True, shell_complete=places)
-@click.option("--why", default="", metavar="TEXT", help="Stands on the tape for good.")
+@click.option("--why", default="", metavar="TEXT", help="Reason; recorded on the tape.")
 @asking
 @as_json
 @click.pass_obj
 def redact(
     options: Options, refs: tuple[str, ...], why: str, yes: bool, dry_run: bool, as_json: bool
 ) -> int:
-    """Overwrite the data of entries in place, for good: nothing brings it back.
+    """Overwrite the data of entries in place; this cannot be undone.
 
-    Their ids, hashes and places stay, and an entry says that it was done. Their blobs go too, and
-    their copies in quarantine and in the index. The title of the tape and the name of its folder
-    stay as they are, and so do copies elsewhere: in exports, in tapes that were detached.
+    Their ids, hashes and places stay, and a `redact` entry records it. Their blobs are deleted, and
+    so are copies in quarantine and in the index. The title of the tape and the name of its folder
+    are not changed, nor are copies elsewhere: in exports, in detached tapes.
 
     --json prints {tape, entry, targets, blobs, quarantine, done}.
     """
@@ -63,7 +63,7 @@ def redact(
     if as_json:
         document({"tape": identity, **done._asdict(), "done": agreed})
     elif agreed:
-        said = f"; entry {done.entry[:SHORT]} says so" if done.entry else ""
+        said = f"; recorded in entry {done.entry[:SHORT]}" if done.entry else ""
         say([f"redacted {counted(len(done.targets), 'entry')} of {identity[:SHORT]}{said}"])
     return 0 if agreed else how.undone()
 
@@ -74,11 +74,11 @@ def _ids(options: Options, refs: tuple[str, ...]) -> list[str]:
     for text in refs:
         with found(options, text) as (tape, head, _):
             if head is None:
-                raise UsageError(f"{text!r} names no entry: write TAPE@ENTRY")
+                raise UsageError(f"{text!r} does not name an entry: write TAPE@ENTRY")
             tapes.add(tape.id)
             ids.append(head.entry)
     if len(tapes) > 1:
-        raise UsageError("these entries stand in several tapes: redact one tape at a time")
+        raise UsageError("these entries are in several tapes: redact one tape at a time")
     return ids
 
 
@@ -99,10 +99,10 @@ def _redact_plan(tape: Tape, entries: list[Overwriting], blobs: list[str]) -> li
 @as_json
 @click.pass_obj
 def detach(options: Options, ref: str, yes: bool, dry_run: bool, as_json: bool) -> int:
-    """Copy what a tape shares with the one it was forked from, so that it stands alone.
+    """Copy the history that a tape shares with its origin, so that it no longer needs the origin.
 
-    Afterwards the other one can be removed. --json prints {tape, origin, phases, bytes, done},
-    origin being null for a tape that stands alone already.
+    Afterwards the origin can be removed. --json prints {tape, origin, phases, bytes, done}; origin
+    is null for a tape without one.
     """
     how = How(yes, dry_run, as_json)
     with found(options, ref) as (tape, _, __):
@@ -111,7 +111,7 @@ def detach(options: Options, ref: str, yes: bool, dry_run: bool, as_json: bool) 
             if as_json:
                 document({"tape": tape.id, "origin": None, "phases": 0, "bytes": 0, "done": False})
             else:
-                say([f"{tape.id[:SHORT]} stands alone already"])
+                say([f"{tape.id[:SHORT]} needs no other tape: nothing to detach"])
             return 0
         shared = tape.shared()
         weight = sum(segment.end - segment.start for segment in shared)
@@ -123,7 +123,7 @@ def detach(options: Options, ref: str, yes: bool, dry_run: bool, as_json: bool) 
     if as_json:
         document({"tape": identity, **about, "done": agreed})
     elif agreed:
-        say([f"{identity[:SHORT]} stands alone now"])
+        say([f"{identity[:SHORT]}: detached"])
     return 0 if agreed else how.undone()
 
 
@@ -131,7 +131,7 @@ def _detach_plan(tape: str, origin: str, phases: int, weight: int) -> list[str]:
     what = f"{counted(phases, 'phase')} of {origin[:SHORT]}, {size(weight)}"
     return [
         f"{what}, and the blobs they name will be copied into {tape[:SHORT]}",
-        f"nothing is taken away in {origin[:SHORT]}; this cannot be undone",
+        f"{origin[:SHORT]} is not changed; this cannot be undone",
     ]
 
 
@@ -149,14 +149,14 @@ def mv(options: Options, ref: str, folder: str, as_json: bool) -> None:
     with library(options) as opened, found(options, ref) as (tape, _, __):
         was = next((row.cwd for row in rows(*opened) if row.id == tape.id), None)
         if not Path(cwd).is_dir():
-            warn(f"{cwd} is no folder yet")
+            warn(f"{cwd} is not a folder yet")
         made = upkeep.move(tape, cwd)
         identity = tape.id
     if as_json:
         document({"tape": identity, "entry": made, "cwd": cwd, "was": was})
     else:
         undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
-        say([single(f"{identity[:SHORT]} works in {cwd} now{undo}")])
+        say([single(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])
 
 
 def _absolute(path: str) -> str:
@@ -168,9 +168,9 @@ def _absolute(path: str) -> str:
 @as_json
 @click.pass_obj
 def reindex(options: Options, as_json: bool) -> None:
-    """Make the index anew from the tapes, all of them read.
+    """Rebuild the index by reading all tapes.
 
-    It is never needed for a right answer: a lost or damaged index is made anew by itself. --json
+    It is never needed for correct answers: a lost or damaged index is rebuilt automatically. --json
     prints {tapes, bytes}.
     """
     with library(options) as (store, _):
@@ -188,12 +188,12 @@ def reindex(options: Options, as_json: bool) -> None:
 
 
 def _rebuild(store: Store, tell: Callable[[int, int], None]) -> None:
-    """Make the index anew; raise WriteFailed where the disk does not take it."""
+    """Rebuild the index; raise WriteFailed where it cannot be written."""
     try:
         index.rebuild(store, progress=tell)
     except (sqlite3.Error, OSError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise WriteFailed(
-            f"the index of {store.path} cannot be made: {why}; every command works without one, "
+            f"the index of {store.path} cannot be written: {why}; every command works without one, "
             "only slower"
         ) from error

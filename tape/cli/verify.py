@@ -1,4 +1,4 @@
-"""`verify`: every hash again."""
+"""`verify`: recompute every hash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .group import Options
 
 _JOBS = 64
-"""The most processes that are ever of use."""
+"""The largest number of processes that can be given."""
 DAMAGED = Damaged.exit_code
 
 
@@ -32,7 +32,7 @@ class Report(Struct):
     """What `verify --json` says of a tape."""
 
     tape: str
-    """Its id; the folder's name where nothing tells it."""
+    """Its id; the folder's name where the id is unknown."""
     entries: int
     phases: int
     blobs: int
@@ -41,7 +41,7 @@ class Report(Struct):
 
 @click.command(epilog=examples("tape verify", "tape verify 3f2a --json", "tape verify --all"))
 @ref
-@click.option("--all", "every", is_flag=True, help="All tapes of the store.")
+@click.option("--all", "every", is_flag=True, help="Verify all tapes of the store.")
 @click.option(
     "--jobs",
     type=Count(1, most=_JOBS),
@@ -50,9 +50,9 @@ class Report(Struct):
 @as_json
 @click.pass_obj
 def verify(options: Options, ref: str, every: bool, jobs: int | None, as_json: bool) -> int:
-    """Compute every hash anew and name what does not hold.
+    """Recompute every hash and report damage.
 
-    Ends with 4 when something is damaged, or torn and not being written. --json prints {tape,
+    Exits with 4 when something is damaged, or torn and not being written. --json prints {tape,
     entries, phases, blobs, findings [{level, kind, file, line, offset, message, depends}]}, or with
     --all an array of them.
     """
@@ -67,7 +67,7 @@ def verify(options: Options, ref: str, every: bool, jobs: int | None, as_json: b
 
 
 def _found(options: Options, ref: str, jobs: int, tell: Callable[[int, int], None]) -> Report:
-    """Return the report of the tape that a REF leads to, however little of it can be read."""
+    """Return the report of the tape that a REF names, even if little of it can be read."""
     try:
         with found(options, ref, warns=False) as place:
             return _report(place.tape, jobs, (), tell)
@@ -80,9 +80,9 @@ def _found(options: Options, ref: str, jobs: int, tell: Callable[[int, int], Non
 
 
 def folder_named(store: Store, ref: str) -> str | None:
-    """Return the folder of the tape a REF names by its name or id; None where none is, or several.
+    """Return the folder of the tape that a REF names by folder name or id; None if not exactly one.
 
-    No other way leads to one whose tape.json or journal cannot be read.
+    This finds also a tape whose tape.json or journal cannot be read.
     """
     word = parse(ref).tape
     names = [name for name in store.folders() if word and _is_named(store, name, word)]
@@ -99,7 +99,7 @@ def _is_named(store: Store, name: str, word: str) -> bool:
 
 
 def _all(options: Options, jobs: int, *, as_json: bool) -> int:
-    """Verify every tape; one of a later format is told, left out, and ends with its own code."""
+    """Verify every tape; a tape of a later format is reported, skipped, and sets the exit code."""
     codes, reports = [0], []
     with library(options) as (store, _), progress("verified tape") as tell:
         names = store.folders()
@@ -154,7 +154,7 @@ def _code(report: Report) -> int:
 
 
 def lines(report: Report) -> Iterator[str]:
-    """Yield a line for each finding, and a summary."""
+    """Yield one line per finding, and a summary."""
     for finding in report.findings:
         yield single(f"{finding.level}: {place(finding)}: {finding.message}{_on(finding)}")
     counts = ", ".join(

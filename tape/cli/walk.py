@@ -1,4 +1,4 @@
-"""The lines of a path, one after the other: what cannot be read is warned about and left out."""
+"""The lines of a path, one after the other; unreadable ones are skipped with a warning."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One line of a path, as it stands and as an entry."""
+    """One line of a path, as bytes and as an entry."""
 
     line: bytes
     entry: Entry
 
 
 class Line(NamedTuple):
-    """A line and where it stands."""
+    """A line and its place."""
 
     source: Source
     phase: str
@@ -37,16 +37,16 @@ class Line(NamedTuple):
 
 
 Expand = Callable[[BlobRef], str]
-"""Gives the text that stands for a blob."""
+"""Returns the text that replaces a blob."""
 
 
 def entry_at(tape: Tape, head: Head) -> Step:
-    """Return the entry a head stands at; raise Damaged where it does not verify."""
+    """Return the entry of a head; raise Damaged where it does not verify."""
     return _read(Line(tape.source, head.phase, head.offset, tape.checked_line(head)), None)
 
 
 def line_at(tape: Tape, head: Head) -> bytes:
-    """Return the line of the entry a head stands at as it is, and warn where it does not verify."""
+    """Return the line of a head's entry as stored, and warn where it does not verify."""
     try:
         return tape.checked_line(head)
     except Damaged as error:
@@ -63,10 +63,10 @@ def steps(
     types: frozenset[str] = frozenset(),
     newest: int | None = None,
 ) -> Iterable[Step]:
-    """Return the readable entries of a path, oldest first; memory stays flat.
+    """Return the readable entries of a path, oldest first, in constant memory.
 
-    With the whole text of blobs, unless `expand` gives less. Only of these `types`, and only the
-    `newest` so many, when given: those are read from the end.
+    Blobs are expanded to their whole text unless `expand` returns less. Only entries of `types`,
+    and only the `newest` ones, if given; those are read from the end.
     """
     tape.tell_of_tail(head, warn_of_damage)
     if newest is None:
@@ -89,7 +89,7 @@ def _back(tape: Tape, head: Head) -> Iterator[Line]:
 def legible(
     found: Iterable[Line], expand: Expand | None, types: frozenset[str] = frozenset()
 ) -> Iterator[Step]:
-    """Yield the lines that can be read, only those of these `types` if given; warn of the rest."""
+    """Yield the lines that can be read, only those of `types` if given; warn of damaged ones."""
     for line in found:
         kind = kind_of(line.line) if types else ""
         if kind and kind not in types:
@@ -106,7 +106,7 @@ def legible(
 def _read(line: Line, expand: Expand | None) -> Step:
     source, phase, offset, data = line
     try:
-        data.decode()  # raw parts of an entry are not looked at by the decoder
+        data.decode()  # the decoder does not check raw parts of an entry
         return Step(data, decode(data, expand or source.expand))
     except (Damaged, ValueError, RecursionError) as error:
         raise Damaged(

@@ -322,7 +322,7 @@ def test_a_file_that_is_there_is_replaced_only_with_force(place):
         file.write_text("mine")
         before = sent(place)
         done = place.run(*command, "-o", "mine.txt", code=1)
-        assert "mine.txt is there already: --force replaces it\n" in done.stderr
+        assert "mine.txt already exists: --force replaces it\n" in done.stderr
         assert (file.read_text(), sent(place)) == ("mine", before)
         place.run(*command, "-o", "mine.txt", "--force")
         assert file.read_text() != "mine"

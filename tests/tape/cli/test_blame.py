@@ -50,7 +50,7 @@ def test_each_line_says_entry_tape_time_and_number(tape, identity):
         "",
     ]
     assert ran.err == (
-        "tape: 2 lines of 5 are explained by no tape: changed outside, or there before\n"
+        "tape: 2 lines of 5 are not explained by any tape: changed outside, or there before\n"
     )
 
 

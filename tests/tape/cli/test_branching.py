@@ -32,10 +32,10 @@ def test_each_branch_sees_the_shared_past_and_its_own_side(tape, talk):
 
 def test_a_fork_says_how_to_go_on(tape, talk):
     said = tape("fork", f"{talk}~1").text
-    assert said.endswith(f"; go on with `tape append {talk[:8]}:fork-1`\n")
+    assert said.endswith(f"; continue with `tape append {talk[:8]}:fork-1`\n")
     tape(*said.split("`")[1].split()[1:], stdin=line("note", text="on"))
     said = tape("fork", f"{talk}~1", "--switch").text
-    assert said.endswith(f"; go on with `tape append {talk[:8]}`\n")
+    assert said.endswith(f"; continue with `tape append {talk[:8]}`\n")
     assert tape("show", talk, "--json").json["current"] == "fork-2"
 
 
@@ -74,7 +74,7 @@ def test_a_new_tape_takes_any_name_for_its_title(tape, talk):
 
 
 def test_a_name_that_is_taken_is_refused(tape, talk):
-    assert "is already there" in tape.refused("fork", talk, "--name", "main", code=2)
+    assert "already exists" in tape.refused("fork", talk, "--name", "main", code=2)
     assert tape.refused("fork", talk, "--new", "--switch", code=2)
 
 
@@ -97,19 +97,19 @@ def test_a_branch_without_a_head_is_shown_beside_the_others(tape, talk):
     (tape.folder(talk) / "phases/0002-side/entries.jsonl").write_bytes(b"")
     rows = tape("branches", talk, "--json").json
     assert [row["entry"] is None for row in rows] == [False, True]
-    assert "no entry that verifies" in rows[1]["error"]
+    assert "no valid entry" in rows[1]["error"]
     assert path.exists()
 
 
 def test_switch_moves_what_a_bare_name_means(tape, talk):
     tape("fork", f"{talk}~1", "--name", "side")
-    assert tape("switch", f"{talk}:side").text == f"{talk[:8]} is on side now\n"
+    assert tape("switch", f"{talk}:side").text == f"{talk[:8]}: switched to branch side\n"
     assert types(tape, talk) == TYPES[:5]
     assert tape("switch", ":main", "--json").json == {"tape": talk, "branch": "main"}
     assert types(tape, talk) == TYPES
     assert "there are: main, side" in tape.refused("switch", f"{talk}:gone", code=3)
     for ref in (talk, f"{talk}:main~1"):
-        assert "names no branch" in tape.refused("switch", ref, code=2)
+        assert "does not name a branch" in tape.refused("switch", ref, code=2)
 
 
 def test_context_is_the_repaired_view(tape, talk):
@@ -133,7 +133,7 @@ def test_context_says_what_repair_did(tape):
     assert [injected["call_id"] for injected in shown["repair"]["injected"]] == ["c_1_0"]
     assert "unknown" in shown["messages"][2]["content"][0]["text"]
     text = tape("context", identity).text
-    assert "repair: result of c_1_0 made up: No result provided" in text
+    assert "repair: placeholder result for c_1_0: No result provided" in text
     assert "3 messages; user " in text.split("\n")[-2]
     before = tape("log", identity, "--json").out
     assert before == tape("log", identity, "--json").out

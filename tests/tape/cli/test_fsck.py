@@ -40,10 +40,11 @@ def test_damage_is_explained_and_ends_with_4(tape, talk):
     assert tape("fsck", talk, code=4).text == (
         f"damage: {PHASE}:3 (byte {len(first) + len(second) + 2}): "
         "its data does not match its hash\n"
-        "  what: The bytes of this line are not those that were written.\n"
-        "  lost: This entry cannot be trusted. All other lines are whole, also those behind it.\n"
+        "  what: The bytes of this line changed after it was written.\n"
+        "  lost: This entry cannot be trusted. All other lines are intact, "
+        "including those after it.\n"
         f"  on it: branch main, tape {child[:8]}\n"
-        "  to do: it stays as it is; bring the file back from a copy, or go on from before it: "
+        "  to do: it stays as it is; restore the file from a copy, or continue from before it: "
         f"`tape fork {talk[:8]}@{second[7:19].decode()} --switch`\n"
         "\n"
         f"{talk[:8]}: 1 fault\n"
@@ -65,9 +66,9 @@ def test_without_a_terminal_it_only_shows(tape, talk, torn):
     ran = tape("fsck", talk, "--repair", code=4)
     assert ran.text.endswith(
         f"{talk[:8]}: 1 fault\n"
-        "mending will:\n"
+        "repair will:\n"
         f"  move the last 7 bytes of {PHASE} to quarantine/0001-main-start.{len(torn)}, "
-        "and record that in a repair entry\n"
+        "and record this in a repair entry\n"
     )
     assert f"`tape fsck {talk[:8]} --repair` will:" in tape("fsck", talk, code=4).text
     assert (tape.folder(talk) / PHASE).read_bytes() == torn + b'{"id":"'
@@ -124,7 +125,7 @@ def test_a_tape_json_that_cannot_be_read_is_written_again(tape, talk, data):
 def test_a_tape_with_no_start_entry_either_says_so(tape, talk):
     (tape.folder(talk) / "tape.json").write_bytes(b"")
     (tape.folder(talk) / PHASE).write_bytes(b"")
-    assert "nothing tells which tape it is" in tape.refused("fsck", talk, code=4)
+    assert "its id is unknown" in tape.refused("fsck", talk, code=4)
 
 
 def test_a_branch_that_is_being_written_is_busy(tape, talk):

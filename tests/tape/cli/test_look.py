@@ -325,7 +325,7 @@ BYTES = {"export", "completion"}
 
 def test_help_shows_every_verb_and_an_example_of_each(tape):
     text = tape("--help").text
-    verbs = re.findall(r"^  (\w+)  ", text[text.index("Verbs:") :], re.MULTILINE)
+    verbs = re.findall(r"^  (\w+)  ", text[text.index("Commands:") :], re.MULTILINE)
     assert verbs == list(VERBS)
     for verb in verbs:
         page = tape(verb, "-h").text

@@ -13,7 +13,7 @@ from .conftest import line
 class TestRename:
     def test_gives_a_title_and_says_the_old_one(self, tape, talk):
         assert tape("rename", talk, "Login bug").text == (
-            f'{talk[:8]} is called "Login bug" now (was "First")\n'
+            f'{talk[:8]}: renamed to "Login bug" (was "First")\n'
         )
         made = tape("rename", talk, " 日本 ", "--json").json
         assert made == {"tape": talk, "title": "日本", "was": "Login bug"}
@@ -41,7 +41,7 @@ class TestLabel:
 
     def test_of_a_tape_names_the_entry_it_stands_at(self, tape, talk):
         head = tape("branches", talk, "--json").json[0]["entry"]
-        assert tape("label", talk, "good").text == f"{talk[:8]}@good is {head[:8]} now\n"
+        assert tape("label", talk, "good").text == f"{talk[:8]}@good is now {head[:8]}\n"
 
     def test_that_moves_says_how_it_goes_back(self, tape, talk):
         before = tape("label", f"{talk}~1", "good", "--json").json["entry"]
@@ -59,7 +59,7 @@ class TestLabel:
         assert len(tape("label", talk, "--json").json) == 1
 
     def test_that_is_not_there_cannot_be_taken_away(self, tape, talk):
-        assert "it has none" in tape.refused("label", talk, "--delete", "gone", code=3)
+        assert "it has no labels" in tape.refused("label", talk, "--delete", "gone", code=3)
         tape("label", talk, "good")
         assert "there are: good" in tape.refused("label", talk, "--delete", "gone", code=3)
         assert tape.refused("label", talk, "x", "--delete", "good", code=2)
@@ -142,4 +142,4 @@ class TestAnchors:
 
     def test_that_cannot_be_read_are_named(self, tape, compacted):
         (tape.folder(compacted[0]) / "phases/0003-side/entries.jsonl").write_bytes(b"")
-        assert "0003-side: it has no entry that verifies" in tape("anchors", compacted[0]).text
+        assert "0003-side: it has no valid entry" in tape("anchors", compacted[0]).text

@@ -171,7 +171,7 @@ def test_a_busy_branch_is_refused_by_name(tape, busy):
 
 def test_a_busy_tape_gives_a_branch_of_its_own(tape, busy):
     ran = tape("append", busy, stdin=line("note", text="beside"))
-    assert ran.err == "tape: main is busy, so this goes to its own branch main.2\n"
+    assert ran.err == "tape: main is busy, so entries go to a new branch main.2\n"
     assert entries(tape, f"{busy}:main.2")[-1]["data"] == {"text": "beside"}
     assert [entry["type"] for entry in entries(tape, busy)] == TYPES
 
@@ -226,7 +226,7 @@ def test_a_folder_that_vanished_says_so(tape):
     )
     assert (done.returncode, done.stderr.decode()) == (
         3,
-        "tape: the current folder is gone: go to another one, or name a tape\n",
+        "tape: the current folder no longer exists: change to another one, or name a tape\n",
     )
 
 

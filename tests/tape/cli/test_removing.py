@@ -38,7 +38,7 @@ class TestRemoving:
         assert {name: now[name] for name in before} == before
 
     def test_needs_yes_where_nobody_can_be_asked(self, tape, talk):
-        assert "add --yes" in tape("rm", talk, code=2).err
+        assert "pass --yes" in tape("rm", talk, code=2).err
         assert ids(tape) == {talk}
 
     def test_can_be_looked_at_only(self, tape, talk):
@@ -64,7 +64,7 @@ class TestRemoving:
 
     def test_takes_a_parent_with_its_children_but_not_without(self, tape, talk):
         child = tape("fork", talk, "--new", "--json").json["tape"]
-        assert "detach what was forked" in tape("rm", talk, "-y", code=2).err
+        assert "detach the tapes that were forked" in tape("rm", talk, "-y", code=2).err
         assert ids(tape) == {talk, child}
         gone = tape("rm", talk, child, "-y", "--json").json
         assert gone["done"]
@@ -81,7 +81,7 @@ class TestRemoving:
 
     def test_wants_a_whole_tape(self, tape, talk):
         for ref in (f"{talk}:main", f"{talk}~1", ":main"):
-            assert "no whole tape" in tape.refused("rm", ref, "-y", code=2)
+            assert "not name a whole tape" in tape.refused("rm", ref, "-y", code=2)
         assert tape.refused("rm", code=2)
         assert tape.refused("rm", "abcdef", "-y", code=3)
 
@@ -160,9 +160,9 @@ class TestCollecting:
     def test_says_what_will_go_and_that_nothing_undoes_it(self, tape, talk, waste):
         text = tape("gc", "--dry-run").text
         assert "1 blob that no entry names, 7 B:" in text
-        assert "2 leftovers of something half made, " in text
+        assert "2 leftovers of an interrupted write, " in text
         assert text.endswith("will be deleted for good: this cannot be undone\n")
-        assert "add --yes" in tape("gc", code=2).err
+        assert "pass --yes" in tape("gc", code=2).err
 
     def test_leaves_what_is_young(self, tape, talk, waste):
         for path in waste.values():
@@ -186,7 +186,7 @@ class TestCollecting:
         path = tape.folder(talk) / "phases/0001-main-start/entries.jsonl"
         path.write_bytes(path.read_bytes().replace(b"I look", b"I took"))
         ran = tape("gc", "-y")
-        assert f"left alone: {tape.folder(talk).name}: is damaged: phases/0001" in ran.text
+        assert f"skipped: {tape.folder(talk).name}: is damaged: phases/0001" in ran.text
         assert (tape.store / waste["blob"]).exists()
         assert not (tape.store / waste["half"]).exists()
 
@@ -211,7 +211,7 @@ class TestCollecting:
         assert tape("gc", "-y").text == "nothing to delete\n"
         shown = tape("gc", "--trash", "--dry-run", "--json").json
         assert {one["tape"] for one in shown["trash"]} == {talk, None}
-        assert "2 things in the trash, " in tape("gc", "--trash", "-y").text
+        assert "2 items in the trash, " in tape("gc", "--trash", "-y").text
         assert list((tape.store / "trash").iterdir()) == []
         assert ids(tape) == {other}
 
@@ -219,7 +219,7 @@ class TestCollecting:
         child = tape("fork", talk, "--new", "--json").json["tape"]
         tape("rm", talk, child, "-y")
         tape("restore", child)
-        assert "detach what was forked" in tape("gc", "--trash", "-y", code=2).err
+        assert "detach the tapes that were forked" in tape("gc", "--trash", "-y", code=2).err
         tape("restore", talk)
         tape("verify", "--all")
 

@@ -147,7 +147,8 @@ class TestChecking:
         ]
         assert (found["entries"], found["messages"], found["differences"]) == (6, 4, [])
         assert tape("replay", talk, "--check").text.endswith(
-            "6 entries, 0 anchors (0 kept ranges), 0 repairs, 4 messages: folded again, the same\n"
+            "6 entries, 0 anchors (0 kept ranges), 0 repairs, 4 messages: "
+            "replayed, no differences\n"
         )
 
     def test_a_difference_is_named_with_its_entry_and_ends_with_4(self, tape, talk):

@@ -40,5 +40,5 @@ def test_a_time_is_told_as_it_stands_on_a_tape(text, moment):
     ],
 )
 def test_what_is_no_time_is_refused_with_the_forms(text):
-    with pytest.raises(UsageError, match=r"is no time: write 2h, 3d, 2026-11-21"):
+    with pytest.raises(UsageError, match=r"is not a valid time: write 2h, 3d, 2026-11-21"):
         moment_of(text, NOW)

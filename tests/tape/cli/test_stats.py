@@ -73,7 +73,7 @@ def test_sums_say_what_is_not_known(tape, identity):
     text = tape("stats").text.split("\n")
     assert text[:4] == [
         "tokens  12.4k: input 12.3k, output 10, reasoning –, cache read –, cache write –",
-        "cost    $0.50+ (1 call did not tell)",
+        "cost    $0.50+ (1 call unknown)",
         "models  2 calls, –",
         "tools   2 calls, 3.0 s, 1 failed (50%)",
     ]
@@ -108,7 +108,7 @@ def test_filters(tape, identity):
     none = tape("stats", "--until", "2020-01-01")
     assert (none.out, none.err) == (
         b"",
-        "tape: nothing to count: no model or tool was called there\n",
+        "tape: nothing to count: no model or tool calls found\n",
     )
     assert tape("stats", "--until", "2020-01-01", "--json").json == {
         "total": None,
@@ -116,7 +116,7 @@ def test_filters(tape, identity):
         "days": [],
     }
     assert tape("stats", "--until", "2020-01-01", "--by", "tool", "--json").json == []
-    assert "no time" in tape.refused("stats", "--since", "yesterday", code=2)
+    assert "not a valid time" in tape.refused("stats", "--since", "yesterday", code=2)
 
 
 def test_answers_are_the_same_without_the_index(tape, identity):

@@ -120,7 +120,7 @@ def test_going_back_is_said_on_standard_error(tape, talk):
         read_json(process, 1)
         with Store(tape.store).open(talk) as opened, opened.journal.moving() as moves:
             moves.branch("main", "0001-main-start", Pin(0, first), "undo")
-        assert process.stderr.readline().decode() == f"tape: main went to {first[:8]} (undo)\n"
+        assert process.stderr.readline().decode() == f"tape: main moved to {first[:8]} (undo)\n"
         tape("append", talk, stdin=notes("again"))
         branch, _ = read_json(process, 2)
         assert (branch["type"], branch["parentId"]) == ("branch", first)

@@ -43,7 +43,7 @@ def test_a_tape_goes_through_a_pipe_and_back(tape, talk, there):
         assert there(verb, talk).out == tape(verb, talk).out
     assert [row["id"] for row in there("ls", "--all", "--json").json] == [talk]
     again = there("import", "-", stdin=file.out)
-    assert again.text == f"{talk[:8]} is there already: nothing added\n"
+    assert again.text == f"{talk[:8]} is already in the store: nothing added\n"
 
 
 def test_a_file_is_there_whole_and_for_its_owner_only(tape, talk, tmp_path):
@@ -85,7 +85,7 @@ def test_secrets_are_masked_unless_the_copy_is_to_be_exact(tape, talk, there):
     assert KEY.encode() not in masked.out
     done = there("import", "-", "--json", stdin=masked.out).json
     assert masked.err == (
-        "tape: 1 secret masked in 1 entry; --no-redact makes the exact copy; this copy is tape "
+        "tape: 1 secret masked in 1 entry; --no-redact makes an exact copy; this copy is tape "
         f"{done['id'][:8]}\n"
     )
     assert "with [redacted:github]" in there("cat", done["id"]).text
@@ -94,7 +94,7 @@ def test_secrets_are_masked_unless_the_copy_is_to_be_exact(tape, talk, there):
     assert KEY.encode() in exact.out
     page = tape("export", talk, "--to", "md")
     assert "with [redacted:github]" in page.text
-    assert page.err == "tape: 1 secret masked in 1 entry; --no-redact makes the exact copy\n"
+    assert page.err == "tape: 1 secret masked in 1 entry; --no-redact makes an exact copy\n"
 
 
 def test_a_page_is_for_reading(tape, talk, tmp_path):
@@ -110,7 +110,7 @@ def test_what_append_takes_can_be_imported(there, tmp_path):
     (tmp_path / "notes.jsonl").write_bytes(line("note", text="hi") + line("note", text="ho"))
     done = there("import", tmp_path / "notes.jsonl").text
     identity = done.split()[0]
-    assert done == f"{identity} has 3 entries now; go on with `tape append {identity}`\n"
+    assert done == f"{identity} now has 3 entries; continue with `tape append {identity}`\n"
     start = there("log", identity, "--json").json[0]
     assert start["data"]["cwd"] == str(there.work)
     assert there("import", tmp_path / "notes.jsonl").text.endswith("nothing added\n")
@@ -161,12 +161,12 @@ def test_an_array_of_messages_comes_in_broken_and_leaves_whole(tape, tmp_path):
     result = sent.json[-1]
     assert (result["role"], result["tool_call_id"]) == ("tool", "call_1")
     assert sent.json[1:-1] == ARRAY
-    assert f"made up: {result['content']}" in tape("context", made["id"]).text
+    assert f": {result['content']}" in tape("context", made["id"]).text
     target = tmp_path / "request.json"
     tape("export", made["id"], "--to", "openai-chat", "--request", "-o", target)
     assert json.loads(target.read_bytes()) == {"model": "gpt", "messages": sent.json}
     other = tape("export", made["id"], "--to", "gemini")
-    assert "the system prompt stands beside the array: --request writes both" in other.err
+    assert "the system prompt is not part of the array: --request writes both" in other.err
     again = tape("import", "--from", "gemini", "-", "--json", stdin=other.out).json
     assert tape("export", again["id"], "--to", "gemini").json == other.json
 
@@ -174,7 +174,10 @@ def test_an_array_of_messages_comes_in_broken_and_leaves_whole(tape, tmp_path):
 def test_what_is_no_message_is_told(tape):
     strange = json.dumps([*ARRAY, {"role": "stranger"}]).encode()
     done = tape("import", "--from", "openai-chat", "-", stdin=strange)
-    assert done.err == "tape: 1 part of it is no message of openai-chat: kept, and never sent\n"
+    assert (
+        done.err
+        == "tape: 1 part of it is not a message of openai-chat: kept on the tape, never sent\n"
+    )
 
 
 def test_what_is_no_array_is_refused_in_one_line(tape):

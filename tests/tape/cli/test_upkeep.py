@@ -36,7 +36,7 @@ class TestRedacting:
     def test_tells_of_the_blobs_that_go(self, tape, talk):
         tape("append", talk, stdin=line("user", content=words("secret " * 20_000)))
         plan = tape("redact", f"{talk}~0", "--dry-run", code=2)
-        assert "names no entry" in plan.err
+        assert "does not name an entry" in plan.err
         entry = tape("log", talk, "--json").json[-1]["id"]
         plan = tape("redact", f"{talk}@{entry}", "--dry-run").text
         assert "will be overwritten, and 1 blob with them:" in plan
@@ -44,12 +44,12 @@ class TestRedacting:
         assert list(tape.folder(talk).glob("blobs/*/*")) == []
 
     def test_needs_yes_where_nobody_can_be_asked(self, tape, talk):
-        assert "add --yes" in tape("redact", f"{talk}~1", code=2).err
+        assert "pass --yes" in tape("redact", f"{talk}~1", code=2).err
         assert "Read a.py" in tape("cat", talk).text
 
     def test_refuses_structure_and_several_tapes(self, tape, talk):
         start = tape("log", talk, "--json").json[0]["id"]
-        assert "holds the tape together" in tape("redact", f"{talk}@{start}", "-y", code=2).err
+        assert "part of the structure" in tape("redact", f"{talk}@{start}", "-y", code=2).err
         other = tape("new").text.strip()
         tape("append", other, stdin=line("note", text="x"))
         refs = (f"{talk}~1", tape("log", other, "--json").json[1]["id"])
@@ -63,7 +63,7 @@ class TestDetaching:
         plan = tape("detach", child, "--dry-run").text
         assert f"1 phase of {talk[:8]}, " in plan
         assert "cannot be undone" in plan
-        assert "add --yes" in tape("detach", child, code=2).err
+        assert "pass --yes" in tape("detach", child, code=2).err
         done = tape("detach", child, "-y", "--json").json
         assert list(done) == ["tape", "origin", "phases", "bytes", "done"]
         assert (done["tape"], done["origin"], done["done"]) == (child, talk, True)
@@ -72,7 +72,7 @@ class TestDetaching:
         assert "Read a.py" in tape("cat", child).text
 
     def test_of_a_tape_that_stands_alone_does_nothing(self, tape, talk):
-        assert tape("detach", talk).text == f"{talk[:8]} stands alone already\n"
+        assert tape("detach", talk).text == f"{talk[:8]} needs no other tape: nothing to detach\n"
         assert tape("detach", talk, "--json").json["done"] is False
 
 
@@ -95,10 +95,10 @@ class TestMoving:
         (tape.work / "inner").mkdir()
         said = tape("mv", talk, "inner/../inner").text
         assert said == (
-            f"{talk[:8]} works in {tape.work}/inner now; "
+            f"{talk[:8]}: working folder is now {tape.work}/inner; "
             f"`tape mv {talk[:8]} {tape.work}` undoes it\n"
         )
-        assert "is no folder yet" in tape("mv", talk, "nowhere").err
+        assert "is not a folder yet" in tape("mv", talk, "nowhere").err
 
     @pytest.mark.parametrize("busy", ["main", "side"])
     def test_waits_for_no_writer(self, tape, talk, busy):
