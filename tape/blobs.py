@@ -1,7 +1,7 @@
-"""Payloads by content hash: `blobs/ab/abcdef…`, raw bytes, there before the entry that names them.
+"""Payloads by content hash: `blobs/ab/abcdef…`, raw bytes, stored before the entry that names them.
 
-A string of more than 65 536 UTF-8 bytes leaves its entry for a blob; so does every picture and
-file. The same bytes are stored once.
+A string of more than 65 536 UTF-8 bytes is stored as a blob, and so is every picture and file. The
+same bytes are stored once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from .disk import Folder
 
 LIMIT = 65_536
-"""Most UTF-8 bytes a string may have and still stand in its entry."""
+"""Most UTF-8 bytes of a string that is stored in its entry."""
 HEAD = 2_000
-"""Characters of a blob's beginning that stand in the entry."""
+"""Characters of a blob's beginning that are stored in the entry."""
 
 _ADVICE = "`tape fsck` explains it"
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
 NAMED = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
-"""Where a line, or what is left of one, names a blob."""
+"""Matches the name of a blob in a line, or in the rest of one."""
 
 
 class Blobs:
@@ -44,15 +44,15 @@ class Blobs:
         self.tape = tape
 
     def put(self, data: bytes, head: str = "") -> BlobRef:
-        """Store bytes, synced, unless they are there, and return their reference.
+        """Store bytes, synced, if they are not stored yet, and return their reference.
 
-        Damaged ones of the same name are replaced.
+        A damaged blob of the same name is replaced.
         """
         digest = sha256(data).hexdigest()
         with self.tape.make("blobs") as blobs:
             with blobs.make(digest[:2]) as shelf:
                 if _wanted(shelf, digest) and _holds(shelf, digest, len(data)):
-                    shelf.sync()  # who wrote it may have been killed before
+                    shelf.sync()  # its writer may have been killed before the sync
                 else:
                     self._write(shelf, digest, data)
             blobs.sync()
@@ -75,9 +75,9 @@ class Blobs:
         shelf.sync()
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes of a blob; raise NotFound when it is missing, or damaged, which is said.
+        """Return the bytes of a blob; raise NotFound if it is missing or damaged.
 
-        Bytes that do not match their name are nobody's content: they are treated as missing.
+        A blob whose bytes do not match its name is treated as missing, with a DamageWarning.
         """
         data = self._stored(digest)
         if sha256(data).hexdigest() != digest:
@@ -94,11 +94,11 @@ class Blobs:
                 return shelf.read(digest)
         except FileNotFoundError as error:
             raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
-        except OSError as error:  # a link that is not followed, a disk that gives nothing back
+        except OSError as error:  # a link, which is not followed, or a read error
             raise NotFound(f"blob {digest} cannot be read: {error.strerror}") from error
 
     def remove(self, digest: str) -> bool:
-        """Delete a blob for good, with what a crash left of writing it; tell if it was there."""
+        """Delete a blob, with leftovers of writing it; return whether it existed."""
         try:
             with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
                 copies = [n for n in shelf.names() if n == digest or n.startswith(f".{digest}.")]
@@ -110,10 +110,10 @@ class Blobs:
         return bool(copies)
 
     def retire(self, digest: str, before: int) -> bool:
-        """Delete a blob that nobody stored since `before`, in ns; tell whether it went.
+        """Delete a blob that was last stored before `before`, in ns; return whether it was deleted.
 
-        It is put aside before its time is looked at: who stores it meanwhile finds it missing and
-        writes it again, and who did so just before gets it back.
+        It is renamed before its time is checked: a process that stores it meanwhile finds it
+        missing and writes it again; if it was stored just before, it is renamed back.
         """
         aside = f".{digest}.{os.urandom(4).hex()}"
         try:
@@ -130,14 +130,14 @@ class Blobs:
         return gone
 
     def text(self, ref: BlobRef) -> str:
-        """Return the text of a blob, or what stands for it when it is missing."""
+        """Return the text of a blob, or a placeholder if it is missing."""
         try:
             return self.read(ref.hash).decode("utf-8", "replace")
         except NotFound:
             return missing_blob(ref)
 
     def lift(self, data: bytes) -> bytes:
-        """Return compact JSON with every string over the limit put into a blob."""
+        """Return compact JSON with every string over the limit replaced by a blob reference."""
         if len(data) <= LIMIT:
             return data
         return _STRING.sub(self._lifted, data)
@@ -154,20 +154,20 @@ class Blobs:
 
 
 def _wanted(shelf: Folder, digest: str) -> bool:
-    """Tell whether a blob is there, giving it a new time: no longer one that can be retired."""
+    """Return whether a blob exists, and set its time to now, so that it is not retired."""
     try:
         os.utime(digest, dir_fd=shelf.fd, follow_symlinks=False)
-    except OSError:  # missing, or of a disk that cannot be written
+    except OSError:  # missing, or on a read-only disk
         return shelf.has(digest)
     return True
 
 
 def _holds(shelf: Folder, digest: str, size: int) -> bool:
-    """Tell whether the bytes of a blob that is there match its name."""
+    """Return whether the bytes of an existing blob match its name."""
     try:
         with os.fdopen(shelf.file(digest), "rb") as file:
             return os.fstat(file.fileno()).st_size == size and (
                 file_digest(file, "sha256").hexdigest() == digest
             )
-    except OSError:  # the disk does not give it back
+    except OSError:  # the disk cannot read it
         return False

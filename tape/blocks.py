@@ -1,6 +1,6 @@
 """Content blocks: what a message is made of, one tagged union for all providers (tape.md §3).
 
-`wire` holds a provider's own data as raw JSON (signature, item id, thought signature). It is kept
+`wire` holds a provider's own data as raw JSON (signature, item id, thought signature). It is stored
 byte for byte and sent back only to the same endpoint, api and model.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NO_JSON = Raw(b"")
-"""Default of every raw JSON field: nothing there, and nothing written."""
+"""Default of every raw JSON field: empty, and not written."""
 
 
 class BlobRef(Struct, frozen=True, gc=False):
@@ -26,19 +26,19 @@ class BlobRef(Struct, frozen=True, gc=False):
 
 
 class _Block(Struct, frozen=True, tag_field="type", omit_defaults=True, gc=False, kw_only=True):
-    """What every block may carry besides its own fields."""
+    """The optional fields of every block."""
 
     wire: Raw = NO_JSON
 
 
 class Text(_Block, frozen=True, tag="text", gc=False):
-    """Words."""
+    """Plain text."""
 
     text: str
 
 
 class Thinking(_Block, frozen=True, tag="thinking", gc=False):
-    """A model's reasoning; `redacted` when only its encrypted form is known (in `wire`)."""
+    """A model's reasoning; `redacted` if only its encrypted form is known (in `wire`)."""
 
     text: str
     redacted: bool = False
@@ -52,7 +52,7 @@ class Image(_Block, frozen=True, tag="image", gc=False):
 
 
 class Document(_Block, frozen=True, tag="document", gc=False):
-    """A file given to the model as such, a PDF for instance."""
+    """A file given to the model as a file, for example a PDF."""
 
     blob: BlobRef
     mime: str
@@ -60,16 +60,16 @@ class Document(_Block, frozen=True, tag="document", gc=False):
 
 
 class Audio(_Block, frozen=True, tag="audio", gc=False):
-    """Sound."""
+    """An audio recording."""
 
     blob: BlobRef
     mime: str
 
 
 class ToolCall(_Block, frozen=True, tag="tool_call", gc=False):
-    """A model's wish to run a tool: `args` is its JSON object exactly as the model wrote it.
+    """A model's request to run a tool: `args` is the JSON object exactly as the model wrote it.
 
-    `args_text` stands instead when that text is not valid JSON or the tool is freeform.
+    `args_text` is used instead if that text is not valid JSON or the tool is freeform.
     """
 
     id: str
@@ -79,26 +79,26 @@ class ToolCall(_Block, frozen=True, tag="tool_call", gc=False):
 
 
 class Opaque(_Block, frozen=True, tag="opaque", gc=False):
-    """A provider's own block, kept as it came."""
+    """A provider's own block, stored unchanged."""
 
     raw: Raw
 
 
 class Unknown(_Block, frozen=True, tag="unknown", gc=False):
-    """A block of a type this version does not know, made on reading: shown, never sent."""
+    """A block of a type that this version does not know, created on reading: shown, never sent."""
 
     raw: Raw
 
 
 Block = Text | Thinking | Image | Document | Audio | ToolCall | Opaque | Unknown
-"""Every block that may stand in a message."""
+"""Every block that a message may contain."""
 
 Content = tuple[Block, ...]
 """The content of one message, in order."""
 
 
 def text_of(content: Iterable[Block]) -> str:
-    """Return the text blocks joined with nothing; empty when there are none."""
+    """Return the text blocks, concatenated; "" if there are none."""
     return "".join(block.text for block in content if isinstance(block, Text))
 
 

@@ -1,4 +1,4 @@
-"""Branches: where each head stands, and the one-line moves that fork, rewind and pin (tape.md §4).
+"""Branches: their heads, and the one-line moves that fork, rewind and pin (tape.md §4).
 
 A fork is one journal line with a pin; the folder comes with the first append. Its cost does not
 depend on the size of the history.
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class Head(NamedTuple):
-    """An entry a branch stands at."""
+    """The entry at the end of a branch, or any entry on it."""
 
     branch: str
     phase: str
     offset: int
     """Offset of the first byte of its line."""
     end: int
-    """Offset behind its newline: what lies on the path of this phase."""
+    """Offset after its newline: the path includes this phase up to here."""
     header: Header
     pinned: bool = False
-    """True when the next append must open a phase of its own."""
+    """True if the next append must open a new phase."""
     torn: int = 0
-    """Bytes behind `end` that are no whole line."""
+    """Number of bytes after `end` that are not a complete line."""
 
     @property
     def entry(self) -> str:
@@ -40,12 +40,12 @@ class Head(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where the entry stands."""
+        """The place of the entry."""
         return Place(phase=self.phase, offset=self.offset, entry=self.header.id)
 
 
 def head_of(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> Head:
-    """Return the head of a branch, or where it stood `moves_ago` ref lines ago."""
+    """Return the head of a branch, or its head `moves_ago` ref lines ago."""
     moves = refs.branches.get(branch)
     if not moves:
         raise NotFound(f"no branch {branch!r}; there are: {', '.join(refs.branches)}")
@@ -61,14 +61,14 @@ def _head(phases: Phases, move: Move) -> Head:
     with phases.open(move.phase) as file:
         tail = file.tail()
     if tail.header is None:
-        raise Damaged(f"{move.phase}: it has no entry that verifies", file=move.phase, offset=0)
+        raise Damaged(f"{move.phase}: it has no valid entry", file=move.phase, offset=0)
     return Head(
         move.branch, move.phase, tail.offset, tail.end, tail.header, torn=tail.size - tail.end
     )
 
 
 def at(phases: Phases, branch: str, phase: str, offset: int, entry: str | None = None) -> Head:
-    """Return the place of the entry line at `offset`; raise Damaged when `entry` is not there."""
+    """Return a head at the entry line at `offset`; raise Damaged if `entry` is not there."""
     with phases.open(phase) as file:
         line = file.line_at(offset)
     header = read_header(line)
@@ -80,23 +80,23 @@ def at(phases: Phases, branch: str, phase: str, offset: int, entry: str | None =
 
 
 def fork(moves: Moves, phases: Phases, base: Head, name: str | None, why: str = "fork") -> str:
-    """Begin a branch at `base` with one journal line and return its name."""
+    """Start a branch at `base` with one journal line and return its name."""
     name = unused(moves.refs, "fork") if name is None else checked_name("branch", name)
     if name in moves.refs.branches:
-        raise UsageError(f"branch {name!r} is already there; choose another --name")
+        raise UsageError(f"branch {name!r} already exists; choose another --name")
     repin(moves, phases, name, base, why)
     return name
 
 
 def repin(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> None:
-    """Point a branch at an entry of its tape; for one that is there its lock must be held."""
-    at(phases, name, to.phase, to.offset, to.entry)  # it must stand in this tape
+    """Point a branch at an entry of its tape; the lock of an existing branch must be held."""
+    at(phases, name, to.phase, to.offset, to.entry)  # the entry must be in this tape
     sync_base(phases, to.phase)
     moves.branch(name, to.phase, Pin(to.offset, to.entry), why)
 
 
 def switch(moves: Moves, name: str) -> None:
-    """Make `name` the branch a bare tape name means."""
+    """Make `name` the current branch."""
     if name not in moves.refs.branches:
         raise NotFound(f"no branch {name!r}; there are: {', '.join(moves.refs.branches)}")
     if name != moves.refs.current:
@@ -105,14 +105,14 @@ def switch(moves: Moves, name: str) -> None:
 
 def unused(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
     """Return `stem`, separator and the lowest number no branch ever had."""
-    stem, k = stem[:40].rstrip("."), first  # two dots in a row are no name
+    stem, k = stem[:40].rstrip("."), first  # a name may not have two dots in a row
     while f"{stem}{separator}{k}" in refs.branches:
         k += 1
     return f"{stem}{separator}{k}"
 
 
 def sync_base(phases: Phases, phase: str) -> None:
-    """Return when the file that holds a base is on the medium."""
+    """Sync the file of a phase that a new phase is based on."""
     if phases.folder.durable:
         with phases.open(phase) as file:
             disk.sync(file.fd)

@@ -1,9 +1,8 @@
-"""Checked reading: the lines of a phase whose hashes hold and that follow one from the other.
+"""Checked reading: only lines whose hashes match and that follow one from the other.
 
-All others are left out and told, one text each: what changed on the disk after it was written never
-passes for what was written. State: the last good line, and how many damaged ones came since, so
-that a line which is missing, repeated or out of order shows too. Data that a redaction cut short
-left in part is blank, as that redaction meant it.
+All other lines are left out and reported, one text each, so that changed bytes are never taken for
+what was written. State: the last good line, and the number of damaged lines after it, which also
+shows missing, repeated or misordered lines. Data of an interrupted redaction is read as blank.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ _V_START = len(b'{"id":"') + 40
 _PARENT = _V_START + len(_V) + 1
 _ID = slice(7, 47)
 _held: set[int] = set()
-"""Runs whose lines this process has found to hold."""
+"""Digests of the runs whose lines this process has verified."""
 _MOST_HELD = 1 << 15
-"""Runs that are remembered: 4 GB of entries in 3 MB."""
+"""How many runs are remembered: 4 GB of entries in 3 MB."""
 
 
 def forget_runs() -> None:
-    """Let this process check all again: what measures a first reading begins with it."""
+    """Forget the verified runs, so that everything is checked again; used by benchmarks."""
     _held.clear()
 
 
 class LineCheck:
-    """What checks the lines of one phase file, read in one direction.
+    """Checks the lines of one phase file, read in one direction.
 
-    `redacted` gives the ids that redact entries of the tape name; asked only where data does not
-    match its hash. `skipped` is told of what is left out.
+    `redacted` returns the ids that redact entries of the tape name; it is called only where data
+    does not match its hash. Lines that are left out are reported to `skipped`.
     """
 
     __slots__ = ("_damaged", "_ids", "_last", "_phase", "_redacted", "_skipped", "_way")
@@ -60,10 +59,10 @@ class LineCheck:
         self._damaged = 0
 
     def read_run(self, start: int, data: bytes) -> tuple[bytes, Iterator[tuple[int, bytes]] | None]:
-        """Return many whole lines as they are, or else one by one with their offsets, if checked.
+        """Return a run of whole lines as it is, or else an iterator of its checked lines.
 
-        The second is None where all of them hold, as nearly always. Else each line is checked as it
-        is asked for, so that what is said of it comes between the lines around it.
+        The iterator is None if all lines verify, as nearly always. Else it checks each line when it
+        is requested, so that its report comes between those of the lines around it.
         """
         if not self._damaged and self._goes_on(data) and _run_holds(data):
             self._last = read_header(data[data.rfind(b"\n", 0, -1) + 1 :].removesuffix(b"\n"))
@@ -78,9 +77,9 @@ class LineCheck:
             start += len(line)
 
     def read(self, offset: int, line: bytes) -> bytes | None:
-        """Return a line as it may be used; None where it is left out.
+        """Return a verified line; None if it is left out.
 
-        Raises NewerFormat or OlderFormat for one of another format.
+        Raises NewerFormat or OlderFormat for a line of another format.
         """
         try:
             header = read_header(line)
@@ -107,11 +106,11 @@ class LineCheck:
         return line if is_redacted(line, header) else blank_named(line, self._ids)
 
     def _goes_on(self, data: bytes) -> bool:
-        """Tell whether a run of lines begins behind the last good one, or reading begins there."""
+        """Return whether a run of lines follows the last good one, or is the first one read."""
         return self._last is None or data[_PARENT : _PARENT + 40] == self._last.id.encode()
 
     def _follows(self, header: Header) -> bool:
-        """Tell whether nothing is missing between the last good line and this one."""
+        """Return whether no line is missing between the last good line and this one."""
         last = self._last
         if last is None:
             return True
@@ -128,17 +127,17 @@ class LineCheck:
     def _tell_gap(self, offset: int, later: Header) -> None:
         self._skipped(
             f"{self._phase}: near byte {offset}: entry {later.id[:12]} does not follow from the "
-            f"one before it: lines are missing or were put there; {ADVICE}"
+            f"one before it: lines are missing or were inserted; {ADVICE}"
         )
 
 
 def _run_holds(data: bytes) -> bool:
-    """Tell whether both hashes of each line of a run hold, and each follows from the one before.
+    """Return whether both hashes of each line of a run match, and each follows the one before.
 
-    Remembered by what the bytes are, not by where they stand: a file that changed in any way since,
-    in the medium too, gives other bytes, which are checked.
+    The result is remembered by the bytes, not by their place: a file that changed in any way, also
+    on the medium, gives other bytes, which are checked again.
     """
-    key = hash(data)  # keyed by a number that each process draws; a tenth of the time of a check
+    key = hash(data)  # keyed by a random number per process; takes a tenth of the time of a check
     if key in _held:
         return True
     lines = BytesIO(data).readlines()
@@ -152,7 +151,7 @@ def _run_holds(data: bytes) -> bool:
 
 
 def _sound_header(line: bytes) -> Header | None:
-    """Return the header of a line with its newline, None where not both hashes hold."""
+    """Return the header of a line with its newline; None unless both hashes match."""
     try:
         header = read_header(line.removesuffix(b"\n"))
     except TapeError:
@@ -161,10 +160,10 @@ def _sound_header(line: bytes) -> Header | None:
 
 
 def _all_hold(lines: list[bytes], before: str) -> bool:
-    """Tell whether both hashes of each line hold, and each follows from the one before.
+    """Return whether both hashes of each line match, and each follows the one before.
 
-    The same as `read_header`, `data_holds` and the parents' ids say, for lines of today's format,
-    in half the time.
+    Gives the same answer as `read_header`, `data_holds` and the parents' ids, for lines of the
+    current format, in half the time.
     """
     last = before.encode()
     for line in lines:
@@ -184,7 +183,7 @@ def _all_hold(lines: list[bytes], before: str) -> bool:
 def check_lines(
     found: Iterator[tuple[int, bytes]], check: LineCheck
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and line of those among `found` that a check lets pass."""
+    """Yield offset and line of the lines in `found` that pass the check."""
     for offset, line in found:
         checked = check.read(offset, line)
         if checked is not None:
@@ -192,7 +191,7 @@ def check_lines(
 
 
 def check_runs(runs: Iterator[tuple[int, bytes]], check: LineCheck) -> Iterator[tuple[int, bytes]]:
-    """Yield the same of runs of lines with their newlines, faster; bytes behind the last one go."""
+    """Yield what `check_lines` yields, from runs of whole lines, faster."""
     for start, data in runs:
         lines = data[: data.rfind(b"\n") + 1]
         if not lines:

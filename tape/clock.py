@@ -1,4 +1,4 @@
-"""Time as it stands on a tape: UTC with microseconds, as text and as a number."""
+"""Time on a tape: UTC with microseconds, as text and as a number."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHAPE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 _LAST_YEAR = "9999"
-"""The first year of which no time is taken: entries that follow need a later one."""
+"""The first year that is refused, because later entries need a later time."""
 _END = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def now() -> int:
-    """Return microseconds since 1970: the clock every writer uses unless it is given another."""
+    """Return microseconds since 1970: the default clock of writers."""
     return time_ns() // 1000
 
 
 def after(parent: int, clock: int) -> int:
-    """Return when an entry is written whose parent is of this time: always later than that.
+    """Return the time of an entry: the clock's, but always later than its parent's.
 
-    All are microseconds since 1970. Raises Damaged behind the last microsecond of the year 9999.
+    All are microseconds since 1970. Raises Damaged after the last microsecond of 9999.
     """
     later = max(clock, parent + 1)
     if later > _END:
         from .errors import Damaged  # noqa: PLC0415 (a list of tapes needs none)
 
         raise Damaged(
-            f"nothing can follow the entry of {stamp(parent)}: no time is later; go on from an "
-            "earlier one, as `tape fork` does"
+            f"nothing can follow the entry of {stamp(parent)}: there is no later time; continue "
+            "from an earlier one, as `tape fork` does"
         )
     return later
 
 
 def stamp(micros: int) -> str:
-    """Return microseconds since 1970 as the text that stands on a tape."""
+    """Return microseconds since 1970 as a tape's time text."""
     seconds, rest = divmod(micros, 1_000_000)
     return f"{_second(seconds)}.{rest:06d}Z"
 
@@ -55,13 +55,13 @@ def _second(seconds: int) -> str:
 def micros(time: str) -> int:
     """Return a tape's time text as microseconds since 1970.
 
-    What other programs wrote may be no moment at all: hour 25 or the 31st of February is the
-    moment that many hours or days lead to, and text of another shape is 0. The moment is never
-    before the time as text, so that what is written after it stays in order.
+    Other programs may have written an invalid time: hour 25 or February 31 counts as that many
+    hours or days later, and text of another shape is 0. The result is never before the text's time,
+    so that later entries stay in order.
     """
     try:
         return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
-    except (ValueError, TypeError):  # TypeError: a time without its zone
+    except (ValueError, TypeError):  # TypeError: a time without a zone
         return _led_to(time)
 
 
@@ -78,7 +78,7 @@ def _led_to(time: str) -> int:
 
 
 def is_moment(time: str) -> bool:
-    """Tell whether a tape's time text is a moment of the calendar, before the year 9999."""
+    """Return whether a tape's time text is a valid date and time before the year 9999."""
     return _MOMENT.fullmatch(time) is not None and _is_day(time[:10])
 
 
@@ -92,5 +92,5 @@ def _is_day(day: str) -> bool:
 
 
 def moment(time: str) -> str:
-    """Return a time of a tape as people read it, in UTC, to the second."""
+    """Return a tape's time as `YYYY-MM-DD HH:MM:SS`, in UTC."""
     return f"{time[:10]} {time[11:19]}"

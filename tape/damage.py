@@ -1,7 +1,7 @@
-"""Damage that a reader passes over: said by a Python warning, unless somebody asks to be told.
+"""Damage that a reader skips, reported as a Python warning or to a callback.
 
-A reading of a path leaves out what changed on the disk after it was written, and never without a
-word: a function that is not told whom to tell says it as a DamageWarning.
+Readers leave out entries that changed on the disk after they were written, and always report it: a
+function without a `skipped` callback issues a DamageWarning.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class DamageWarning(UserWarning):
-    """Something on a path is left out because it changed on the disk after it was written."""
+    """An entry was left out because it changed on the disk after it was written."""
 
 
 def warn_of_damage(text: str) -> None:
-    """Say what is left out of a reading, as a Python warning: the default of a library."""
+    """Issue a DamageWarning: the default of the library."""
     import warnings  # noqa: PLC0415 (where nothing is damaged nobody needs it)
 
     warnings.warn(text, DamageWarning, stacklevel=3)
@@ -27,7 +27,7 @@ def warn_of_damage(text: str) -> None:
 
 @contextmanager
 def tell_damage(tell: Callable[[str], object]) -> Iterator[None]:
-    """Give the text of each different DamageWarning in the block to `tell` instead of Python."""
+    """Pass the text of each distinct DamageWarning in the block to `tell` instead."""
     import warnings  # noqa: PLC0415 (as above)
 
     seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""The system calls durability is made of: folders held open, whole writes, syncs.
+"""The system calls that durability is built on: open folders, whole writes, syncs.
 
-A `Folder` is a directory descriptor, so work goes on in the same place when people rename or move
-it. Symbolic links inside a tape are refused: nothing here follows one.
+A `Folder` is a directory descriptor, so work continues in the same folder when people rename or
+move it. Symbolic links inside a tape are refused: no function here follows one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_FULLSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone may lie
+_FULLSYNC: int | None = getattr(
+    fcntl, "F_FULLFSYNC", None
+)  # macOS: fsync alone does not flush the disk's cache
 _READ = 1 << 16
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _KINDS = {
@@ -33,7 +35,7 @@ _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, err
 
 
 def sync(fd: int) -> None:
-    """Return when the file's bytes are on the medium; raise SyncFailed when they are not."""
+    """Sync a file to the medium; raise SyncFailed if that fails."""
     try:
         if _FULLSYNC is not None:
             fcntl.fcntl(fd, _FULLSYNC)
@@ -46,7 +48,7 @@ def sync(fd: int) -> None:
 def append(fd: int, data: bytes, size: int) -> None:
     """Write `data` at the end of a file of `size` bytes in one write, whole or not at all.
 
-    Raises Overtaken, and writes nothing, when the file is not as long as that.
+    Raises Overtaken, and writes nothing, if the file has another size.
     """
     expect(fd, size)
     try:
@@ -60,23 +62,24 @@ def append(fd: int, data: bytes, size: int) -> None:
 
 
 def expect(fd: int, size: int) -> None:
-    """Raise Overtaken when a file is not as long as it was left."""
+    """Raise Overtaken if a file does not have this size."""
     now = os.lseek(fd, 0, os.SEEK_END)
     if now != size:
         raise Overtaken(
-            f"the file has {now} bytes, not {size}: somebody else wrote, so this writer stops"
+            f"the file has {now} bytes, not {size}: another process wrote to it, "
+            "so this writer stops"
         )
 
 
 def _cut(fd: int, size: int) -> None:
-    """Undo a failed append; if even that fails, the next append refuses and a reopening cuts it."""
+    """Truncate after a failed append; if that fails too, the next append refuses."""
     with suppress(OSError):
         os.ftruncate(fd, size)
 
 
 @contextmanager
 def _refusals(folder: str, name: str) -> Iterator[None]:
-    """Raise WriteFailed in the place of the errors by which a disk says no."""
+    """Raise WriteFailed for errors by which a disk refuses to write."""
     try:
         yield
     except OSError as error:
@@ -86,7 +89,7 @@ def _refusals(folder: str, name: str) -> Iterator[None]:
 
 
 class Folder:
-    """A directory held open; `durable` False skips every sync below it."""
+    """An open directory; `durable` False skips every sync below it."""
 
     __slots__ = ("durable", "fd", "name")
 
@@ -95,25 +98,25 @@ class Folder:
 
     @classmethod
     def open(cls, path: str | Path, *, durable: bool = True) -> Self:
-        """Hold the directory at `path`; raise FileNotFoundError where there is none."""
+        """Open the directory at `path`; raise FileNotFoundError if there is none."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return cls(fd, os.fspath(path), durable=durable)
 
     def sub(self, name: str) -> Folder:
-        """Hold the directory `name` in this one; links and paths are refused."""
+        """Open the directory `name` in this one; links and paths are refused."""
         fd = os.open(checked(name), os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=self.fd)
         return Folder(fd, name, durable=self.durable)
 
     def make(self, name: str) -> Folder:
-        """Make the directory `name` (0700) unless it is there, and hold it."""
+        """Create the directory `name` (0700) if it does not exist, and open it."""
         with suppress(FileExistsError), _refusals(self.name, name):
             os.mkdir(checked(name), 0o700, dir_fd=self.fd)
         return self.sub(name)
 
     def file(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Open the file `name` (0600 when made) and return its descriptor.
+        """Open the file `name` (0600 if created) and return its descriptor.
 
-        Links are refused, and what is no regular file: see `open_file`.
+        Links are refused, and so is anything but a regular file: see `open_file`.
         """
         with _refusals(self.name, name) if flags else nullcontext():
             return open_file(checked(name), flags | _FLAGS, dir_fd=self.fd)
@@ -123,7 +126,7 @@ class Folder:
         return _read_all(self.file(name))
 
     def create(self, name: str, data: bytes) -> None:
-        """Make the file `name` with `data`, synced; raise FileExistsError where it stands."""
+        """Create the file `name` with `data`, synced; raise FileExistsError if it exists."""
         fd = self.file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             write_all(fd, data)
@@ -137,7 +140,7 @@ class Folder:
         return sorted(os.listdir(self.fd))  # noqa: PTH208 (a descriptor has no Path)
 
     def has(self, name: str) -> bool:
-        """Tell whether something is called `name` here."""
+        """Return whether this directory has an entry `name`."""
         try:
             os.stat(checked(name), dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -145,16 +148,16 @@ class Folder:
         return True
 
     def tree(self, name: str) -> Iterator[os.stat_result]:
-        """Yield what stat says of a file, or of a folder and all in it; links are not followed."""
+        """Yield the stat results of a file, or of a folder and its content; follow no links."""
         top = os.stat(checked(name), dir_fd=self.fd, follow_symlinks=False)
         yield top
         for _, folders, files, fd in os.fwalk(name, dir_fd=self.fd) if S_ISDIR(top.st_mode) else ():
             for inner in (*folders, *files):
-                with suppress(FileNotFoundError):  # gone meanwhile
+                with suppress(FileNotFoundError):  # deleted meanwhile
                     yield os.stat(inner, dir_fd=fd, follow_symlinks=False)
 
     def weight(self, name: str) -> int:
-        """Return the bytes of a file, or of all files in a folder and below."""
+        """Return the size in bytes of a file, or of all files in a folder and below."""
         return sum(about.st_size for about in self.tree(name) if S_ISREG(about.st_mode))
 
     def move(self, name: str, to: Folder, new: str) -> None:
@@ -165,18 +168,18 @@ class Folder:
         self.sync()
 
     def sync(self) -> None:
-        """Return when the names in this directory are on the medium."""
+        """Sync the names in this directory to the medium."""
         if not self.durable:
             return
         try:
             os.fsync(self.fd)
         except OSError as error:
-            # Some file systems sync names by themselves and say so.
+            # Some file systems sync names by themselves and refuse this.
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise SyncFailed(f"{self.name}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Let go of the directory; doing so twice is fine."""
+        """Close the directory; closing twice is allowed."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -189,10 +192,10 @@ class Folder:
 
 
 def open_file(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> int:
-    """Open a regular file (0600 when made) and return its descriptor, without ever waiting.
+    """Open a regular file (0600 if created) and return its descriptor, without ever blocking.
 
-    Raises OSError, saying what is there instead, for a folder, a FIFO, a socket or a device: who
-    reads those may wait for ever, or read for ever.
+    Raises OSError for a folder, a FIFO, a socket or a device, and names it: reading those may block
+    for ever, or never end.
     """
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=dir_fd)
     mode = os.fstat(fd).st_mode
@@ -205,7 +208,7 @@ def open_file(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None 
 
 
 def read_file(path: str | Path) -> bytes:
-    """Return the bytes of a regular file, also of one that a link leads to; see `open_file`."""
+    """Return the bytes of a regular file; links are followed; see `open_file`."""
     return _read_all(open_file(path))
 
 
@@ -220,7 +223,7 @@ def _read_all(fd: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data`, in as many writes as it takes; raise WriteFailed when it cannot."""
+    """Write all of `data`, in as many writes as needed; raise WriteFailed if that fails."""
     rest = memoryview(data)
     try:
         while rest:
@@ -230,7 +233,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def overwrite(fd: int, data: bytes, offset: int) -> None:
-    """Put all of `data` in the place of what stands at `offset`; raise WriteFailed."""
+    """Overwrite the bytes at `offset` with `data`; raise WriteFailed."""
     rest = memoryview(data)
     try:
         while rest:
@@ -241,7 +244,7 @@ def overwrite(fd: int, data: bytes, offset: int) -> None:
 
 
 def checked(name: str) -> str:
-    """Return `name` if it is one plain name, fit to be part of a path."""
+    """Return `name` if it is one plain file name; raise InvalidName otherwise."""
     if not name or name in {".", ".."} or "/" in name or "\0" in name:
         raise InvalidName("name", name, "it must be one plain name")
     return name

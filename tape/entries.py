@@ -1,7 +1,7 @@
-"""Entry payloads: the durable vocabulary, one frozen Struct for each entry type (tape.md §3).
+"""Entry payloads: one frozen Struct for each entry type (tape.md §3).
 
-A field with a plain default is optional and left out when it holds it. A field with `written(…)`
-is always there when we write, but forgiven when another program left it out. A type that is not
+A field with a plain default is optional and is left out if it has that value. A field with
+`written(…)` is always written, but may be missing in what another program wrote. A type that is not
 in `PAYLOADS` is kept as raw JSON (`line.py`).
 """
 
@@ -15,12 +15,12 @@ from .blocks import NO_JSON, BlobRef, Content
 
 
 def written(value: Any) -> Any:
-    """Return a field default that stands in for a missing value but is never left out."""
+    """Return a field default that replaces a missing value on reading, but is always written."""
     return field(default_factory=lambda: value)
 
 
 class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Tokens of one model call: `input` without cached ones, `total` with everything."""
+    """Tokens of one model call: `input` without cached tokens, `total` of all."""
 
     input: int = written(0)
     output: int = written(0)
@@ -30,7 +30,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     total: int = written(0)
 
     def __add__(self, other: Usage) -> Usage:
-        """Add field by field; None + None stays None, a lone None counts as 0."""
+        """Add field by field; None + None is None, otherwise None counts as 0."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -46,16 +46,16 @@ def _plus(one: int | None, other: int | None) -> int | None:
 
 
 class Cost(Struct, frozen=True, gc=False):
-    """Money spent: `amount` in units of `currency`, which is always USD so far."""
+    """The cost of a call: `amount` in `currency`, which is always USD so far."""
 
     currency: str
     amount: float
 
 
 class Place(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
-    """Where an entry line stands: phase folder, byte offset of its first byte, its id.
+    """The place of an entry line: phase folder, byte offset of its first byte, its id.
 
-    `tape` (32 hex digits) only when it is another tape's.
+    `tape` (32 hex digits) only if it is in another tape.
     """
 
     tape: str | None = None
@@ -65,7 +65,7 @@ class Place(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
 
 
 class Git(Struct, frozen=True, gc=False):
-    """The working copy a session began in."""
+    """The git working copy a session started in."""
 
     branch: str | None
     commit: str | None
@@ -108,7 +108,7 @@ class Meta(Payload, frozen=True, gc=False):
 
 
 class Branch(Payload, frozen=True, gc=False):
-    """The first entry of a phase begun by a fork or by going on from an earlier entry."""
+    """The first entry of a phase started by a fork or by continuing from an earlier entry."""
 
     entry_type = "branch"
     phase: str
@@ -118,7 +118,7 @@ class Branch(Payload, frozen=True, gc=False):
 
 
 class Summary(Struct, frozen=True, gc=False):
-    """What an anchor says of the history it covers (tape.md §6)."""
+    """An anchor's summary of the history it covers (tape.md §6)."""
 
     goal: str = ""
     constraints: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class Kept(Struct, frozen=True, gc=False):
 
 
 class Covers(Struct, frozen=True, gc=False):
-    """The entries a summary stands for: ids of the first and the last, and how many."""
+    """The entries a summary replaces: ids of the first and the last, and how many."""
 
     first: str = field(name="from")
     last: str = field(name="to")
@@ -167,7 +167,7 @@ class By(Struct, frozen=True, gc=False):
 
 
 class State(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What held when an anchor was set, so that a session resumes from it alone."""
+    """The session state at an anchor, so that a session can resume from the anchor alone."""
 
     model: str | None = None
     effort: str | None = None
@@ -182,7 +182,7 @@ NOWHERE = Place(phase="", offset=0, entry="")
 
 
 class Anchor(Payload, frozen=True, kw_only=True, gc=False):
-    """The first entry of a phase begun by a compaction, a handoff or a merge.
+    """The first entry of a phase started by a compaction, a handoff or a merge.
 
     `phase`, `branch` and `base` are filled in by `Writer.anchor`.
     """
@@ -203,7 +203,7 @@ class Anchor(Payload, frozen=True, kw_only=True, gc=False):
 
 
 class User(Payload, frozen=True, gc=False):
-    """What a person asked."""
+    """A prompt of the user."""
 
     entry_type = "user"
     content: Content
@@ -229,7 +229,7 @@ class Assistant(Payload, frozen=True, gc=False):
 
 
 class ToolStart(Payload, frozen=True, gc=False):
-    """A tool body is about to run; `args` only when they differ from the call's."""
+    """A tool body is about to run; `args` only if they differ from the call's."""
 
     entry_type = "tool.start"
     call_id: str
@@ -239,7 +239,7 @@ class ToolStart(Payload, frozen=True, gc=False):
 
 
 class ToolResult(Payload, frozen=True, gc=False):
-    """What a tool answered: `content` is what the model sees, `details` what people see."""
+    """The result of a tool call: `content` is for the model, `details` for people."""
 
     entry_type = "tool.result"
     call_id: str
@@ -249,11 +249,11 @@ class ToolResult(Payload, frozen=True, gc=False):
     details: Raw = NO_JSON
     duration_ms: int = written(0)
     full: str | BlobRef | None = None
-    """A reference when written names a blob that is there already; when read, one too long."""
+    """Written, a reference names an existing blob; read, it is a text too long to load."""
 
     @property
     def whole(self) -> str | None:
-        """What the model did not see as text; of a blob that was not read, its beginning."""
+        """The full output as text; for a blob that was not loaded, its beginning."""
         full = self.full
         if not isinstance(full, BlobRef):
             return full
@@ -261,7 +261,7 @@ class ToolResult(Payload, frozen=True, gc=False):
 
 
 class Context(Payload, frozen=True, gc=False):
-    """Words put before the model that no person typed as a prompt, and where they came from."""
+    """Text for the model that is not a prompt of the user, and its origin."""
 
     entry_type = "context"
     role: str
@@ -270,7 +270,7 @@ class Context(Payload, frozen=True, gc=False):
 
 
 class Model(Payload, frozen=True, gc=False):
-    """From here on this model answers."""
+    """From here on this model is used."""
 
     entry_type = "model"
     provider: str
@@ -279,7 +279,7 @@ class Model(Payload, frozen=True, gc=False):
 
 
 class Mode(Payload, frozen=True, gc=False):
-    """From here on these permissions and tools hold; `schemas` is what the model was told."""
+    """From here on these permissions and tools apply; `schemas` is what the model was given."""
 
     entry_type = "mode"
     permission: str
@@ -288,7 +288,7 @@ class Mode(Payload, frozen=True, gc=False):
 
 
 class Approval(Payload, frozen=True, gc=False):
-    """Who decided about a call, and how."""
+    """A decision on a tool call, and who made it."""
 
     entry_type = "approval"
     call_id: str
@@ -299,14 +299,14 @@ class Approval(Payload, frozen=True, gc=False):
 
 
 class Injected(Struct, frozen=True, gc=False):
-    """A result that repair made up for a call that has none."""
+    """A placeholder result that repair injected for a call without one."""
 
     call_id: str
     text: str
 
 
 class Repair(Payload, frozen=True, gc=False):
-    """What was mended before a model call, or when a torn file was opened."""
+    """What was repaired before a model call, or when a torn file was opened."""
 
     entry_type = "repair"
     kind: Literal["torn", "results", "undo"]
@@ -317,7 +317,7 @@ class Repair(Payload, frozen=True, gc=False):
 
 
 class SideUsage(Payload, frozen=True, gc=False):
-    """Tokens spent beside the conversation, on a summary or a title."""
+    """Tokens of a model call outside the conversation, such as a summary or a title."""
 
     entry_type = "usage"
     purpose: str
@@ -328,7 +328,7 @@ class SideUsage(Payload, frozen=True, gc=False):
 
 
 class Error(Payload, frozen=True, gc=False):
-    """A failure people should know of; `kind` is the class of the error."""
+    """A failure to show to people; `kind` is the class of the error."""
 
     entry_type = "error"
     kind: str = field(name="class")
@@ -346,7 +346,7 @@ class FileState(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Checkpoint(Payload, frozen=True, gc=False):
-    """Files as they were, so that a step can be taken back."""
+    """Files as they were before a step, so that it can be undone."""
 
     entry_type = "checkpoint"
     files: tuple[FileState, ...]

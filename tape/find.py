@@ -1,6 +1,6 @@
 """REF to place: which entry of which tape a reference means (tape.md §8).
 
-All is looked up in the index where there is one, and else in the files, which say the same.
+Uses the index if there is one, else the files, which give the same answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _TAPE_ID = 32
-"""Hex digits of a tape's id: what is longer can be an entry's only."""
+"""Hex digits of a tape's id; a longer prefix can only be an entry's."""
 
 
 class _Found(NamedTuple):
-    """A tape's folder, and the id of an entry in it when one was found."""
+    """A tape's folder, and the id of an entry in it if one was found."""
 
     folder: str
     entry: str | None = None
@@ -40,9 +40,9 @@ class _Found(NamedTuple):
 def find(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
     """Return the entry a REF means, with its tape, which the caller closes.
 
-    A REF that names no tape means the one with the newest head among those that work in `cwd`,
-    which may be empty otherwise.
-    Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat of the tape that is meant.
+    A REF that names no tape means the one with the newest head among those whose cwd is `cwd`;
+    `cwd` may be "" for other REFs. Raises UsageError, NotFound, Ambiguous, and Damaged or
+    NewerFormat of the tape.
     """
     reference = parse(text)
     folder, entry = _meant(store, index, reference, cwd)
@@ -58,13 +58,13 @@ def find(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
 
 
 def _alone(store: Store, tape: Tape, hit: Hit) -> Hit:
-    """Return a hit in an origin with a tape of its own: that one closes with its child."""
+    """Return a hit in an origin with its own open tape; the origin closes with its child."""
     with tape:
         return Hit(store.open(hit.tape.id), hit.head)
 
 
 def _meant(store: Store, index: Index | None, reference: Reference, cwd: str) -> _Found:
-    """Return the tape a reference means, and of a bare word the entry."""
+    """Return the tape that a reference names, and for a bare word perhaps the entry."""
     if reference.tape is None:
         return _Found(_newest(store, index, cwd))
     tapes = _tapes(store, index, reference.tape)
@@ -80,9 +80,9 @@ def _meant(store: Store, index: Index | None, reference: Reference, cwd: str) ->
 
 
 def _is_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
-    """Tell whether a word names a branch of the newest tape that works in a folder."""
+    """Return whether a word names a branch of the newest tape of a folder."""
     here = rows(store, index, cwd=cwd, limit=1) if cwd else []
-    with suppress(OSError, TapeError):  # a damaged tape is not what was asked for
+    with suppress(OSError, TapeError):  # a damaged tape cannot be the one with this branch
         if here:
             with store.open_folder(here[0].folder) as tape:
                 return word in tape.refs().branches
@@ -92,17 +92,17 @@ def _is_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
 def _newest(store: Store, index: Index | None, cwd: str) -> str:
     here = rows(store, index, cwd=cwd, limit=1)
     if not here:
-        raise NotFound(f"no tape works in {cwd} yet; `tape ls --all` lists those elsewhere")
+        raise NotFound(f"no tape for {cwd} yet; `tape ls --all` lists those of other folders")
     return here[0].folder
 
 
 def _tapes(store: Store, index: Index | None, word: str) -> list[_Found]:
-    """Return the tapes a word names: by id, by folder, or by the id at the end of a folder's name.
+    """Return the tapes a word names: by id, by folder, or by the id in a folder's name.
 
-    The last are tried when nothing else fits: one that is damaged or newer then says so itself.
+    Ids in folder names are tried last: they find damaged or newer tapes, which then raise.
     """
     folders = set(_by_id(store, index, word)) if is_prefix(word) else set()
-    with suppress(OSError):  # a word too long for a folder's name
+    with suppress(OSError):  # the word is too long for a file name
         if not word.startswith(".") and (store.tapes / word).is_dir():
             folders.add(word)
     if not folders and is_prefix(word):
@@ -114,9 +114,11 @@ def _by_id(store: Store, index: Index | None, prefix: str) -> list[str]:
     if len(prefix) > _TAPE_ID:
         return []
     if index is not None:
-        with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
             return index.folders(prefix)
-    ids = {store.id_of(name): name for name in reversed(store.folders())}  # of copies the first
+    ids = {
+        store.id_of(name): name for name in reversed(store.folders())
+    }  # of several copies the first
     return [name for tape, name in ids.items() if tape.startswith(prefix)]
 
 
@@ -126,7 +128,7 @@ def _ends_like(name: str, prefix: str) -> bool:
 
 
 def _entries(store: Store, index: Index | None, word: str) -> list[_Found]:
-    """Return the entries whose id begins with `word`, once where copies of a tape hold them."""
+    """Return the entries whose id begins with `word`, once if copies of a tape have them."""
     if not is_prefix(word):
         return []
     if index is not None:
@@ -141,17 +143,17 @@ def _entries(store: Store, index: Index | None, word: str) -> list[_Found]:
 
 
 def _once(hits: Iterable[tuple[str, str, str]]) -> list[_Found]:
-    """Return each entry once, given by phase, folder and id: a copied past gives way."""
+    """Return each (phase, folder, id) entry once; one in a copied past only if alone."""
     found = sorted((phase != ORIGIN, _Found(folder, entry)) for phase, folder, entry in hits)
     return list({one.entry: one for _, one in found}.values())
 
 
 def _stands(store: Store, place: Place) -> bool:
-    """Tell whether an entry is where the index says, in a tape that can be read."""
+    """Return whether an entry is where the index says, in a readable tape."""
     try:
         with store.open_folder(place.folder) as tape:
             at(tape.phases, tape.branch_of(place.phase), place.phase, place.offset, place.entry)
-    except (OSError, TapeError):  # a damaged tape must not hide what the others hold
+    except (OSError, TapeError):  # a damaged tape must not hide entries of others
         return False
     return True
 
@@ -159,7 +161,7 @@ def _stands(store: Store, place: Place) -> bool:
 def _own_entries(tape: Tape, prefix: str) -> list[Hit]:
     try:
         return tape.own_entries(prefix)
-    except (OSError, TapeError):  # a damaged tape must not hide what the others hold
+    except (OSError, TapeError):  # a damaged tape must not hide entries of others
         return []
 
 
@@ -182,11 +184,11 @@ def _labelled(store: Store, index: Index | None, word: str) -> list[_Found]:
 
 
 def _readable(store: Store) -> Iterator[tuple[str, Tape]]:
-    """Yield every tape that can be opened, each open for its turn."""
+    """Yield every tape that can be opened, each open during its iteration."""
     for folder in store.folders():
         try:
             tape = store.open_folder(folder)
-        except (OSError, TapeError):  # named itself it says why
+        except (OSError, TapeError):  # naming the tape itself raises the reason
             continue
         with tape:
             yield folder, tape
@@ -201,7 +203,7 @@ def _only(store: Store, word: str, found: list[_Found], kinds: str) -> _Found:
 
 
 def _described(store: Store, found: _Found, digits: int) -> str:
-    """Return a hit as people can tell it from others: as much of its id as that takes, a title."""
+    """Return a description of a hit: enough of its id to be unique, and its title."""
     row = row_of(store, found.folder)
     tape = row.id[: max(digits, 8)] if row else found.folder
     title = f' "{row.title}"' if row and row.title else ""
@@ -209,7 +211,7 @@ def _described(store: Store, found: _Found, digits: int) -> str:
 
 
 def _within(tape: Tape, index: Index | None, reference: Reference) -> Hit:
-    """Return the place inside a tape that the rest of a reference means."""
+    """Return the entry inside a tape that the rest of a reference names."""
     if reference.entry is not None:
         hit = _entry(tape, index, reference)
     else:
@@ -218,9 +220,9 @@ def _within(tape: Tape, index: Index | None, reference: Reference) -> Hit:
 
 
 def _hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
-    """Return the entries whose id begins so, in the tape itself or else in its origin."""
+    """Return the entries with an id prefix, in the tape itself or else in its origin."""
     if index is not None:
-        with suppress(OSError, sqlite3.Error, TapeError):  # then every line is looked at
+        with suppress(OSError, sqlite3.Error, TapeError):  # then every line is read
             found = [
                 Hit(tape, at(tape.phases, tape.branch_of(p.phase), p.phase, p.offset, p.entry))
                 for p in index.places(prefix, tape.id)
@@ -231,7 +233,7 @@ def _hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
 
 
 def _entry(tape: Tape, index: Index | None, reference: Reference) -> Hit:
-    """Return the entry whose id begins so, or that has this label; on the branch if one is said."""
+    """Return the entry with an id prefix or label, on the reference's branch if it has one."""
     assert reference.entry is not None
     hits = _hits(tape, index, reference.entry) if is_prefix(reference.entry) else []
     if not hits and (entry := tape.refs().labels.get(reference.entry)):

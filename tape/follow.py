@@ -1,8 +1,8 @@
-"""Following a branch that somebody else writes: each entry it gains, once, in order, without locks.
+"""Following a branch that another process writes: each new entry, once, in order, without locks.
 
-Invariant: what is yielded depends on what was written, never on when somebody looked. Only whole
-lines that verify count, and such a line is never cut back. A phase is left when a line of the
-journal says where the branch went: by then it holds all it will ever get.
+Invariant: the yielded entries depend on what was written, never on the time of a poll. Only whole
+lines that verify count, and such a line is never removed. Reading leaves a phase when a line of the
+journal says where the branch went: by then the phase is complete.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     from .tape import Tape
 
 SHORTEST, LONGEST = 0.05, 0.25
-"""Seconds between two looks: right after something came, and when nothing has for a while."""
+"""Seconds between polls: right after a new entry, and after a while without one."""
 
 
 class Gained(NamedTuple):
-    """An entry the branch gained."""
+    """A new entry of the branch."""
 
     source: Source
     head: Head
-    """Where it stands; its `place` is what `follow` may go on after."""
+    """The entry's head; its `place` can be passed to `follow` as `after`."""
     line: bytes
-    """Its line as it stands, verified, without the newline."""
+    """Its line as stored, verified, without the newline."""
 
     def entry(self) -> Entry:
-        """Decode it, with the whole text of blobs; raise Damaged when it is not an entry's JSON."""
+        """Return the decoded entry, with the whole text of blobs; raise Damaged if invalid."""
         return decode(self.line, self.source.expand)
 
 
 class Moved(NamedTuple):
-    """The branch went to another entry: what it gains next comes after that one.
+    """The branch moved to another entry: its next entries come after that one.
 
-    Entries that were yielded before stay on the tape, as history beside the path.
+    Entries that were yielded before stay on the tape, but are no longer on the path.
     """
 
     head: Head
-    """The entry it went to."""
+    """The entry it moved to."""
     why: str
-    """What the journal says: undo, rewind, go-on, …"""
+    """The reason in the journal: undo, rewind, go-on, …"""
 
 
 def follow(
@@ -66,11 +66,11 @@ def follow(
     *,
     skipped: Callable[[str], None] = lambda _: None,
 ) -> Follower:
-    """Begin to follow a branch from where it stands now, or from right after an entry.
+    """Follow a branch from its head, or from the entry `after`.
 
-    None is the branch that is current now. `after` is the last entry you have: one that stands in a
-    phase of the branch, or that it was pinned at. A damaged line is told to `skipped` and left out.
-    Raises NotFound when there is no such branch, or when it never stood at `after`.
+    None is the current branch. `after` is the last entry the caller has: in a phase of the branch,
+    or one that it was pinned at. A damaged line is reported to `skipped` and left out. Raises
+    NotFound if there is no such branch, or if it never was at `after`.
     """
     refs = tape.refs()
     name = refs.current if branch is None else branch
@@ -83,18 +83,18 @@ def follow(
 
 
 def _moves_since(place: Place, branch: str, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """Return the move that first brought a branch to an entry or into its phase, and all later.
+    """Return the move that first brought a branch to an entry or its phase, and all later ones.
 
-    The first, because what came behind it is new to whoever has this entry and no later one.
+    The first, because everything after it is new to a caller whose last entry is this one.
     """
     for number, (phase, pin) in enumerate((move.phase, move.pin) for move in moves):
         if phase == place.phase and (pin is None or pin.entry == place.entry):
             return moves[number:]
-    raise NotFound(f"branch {branch!r} never stood at entry {place.entry[:12]}")
+    raise NotFound(f"branch {branch!r} was never at entry {place.entry[:12]}")
 
 
 class Follower:
-    """A branch being followed. A context manager; closing it lets go of the file it reads.
+    """A branch being followed. A context manager; closing it closes the file it reads.
 
     It works through descriptors, so the tape's folder may be renamed or moved meanwhile.
     """
@@ -108,7 +108,7 @@ class Follower:
         skipped: Callable[[str], None],
     ) -> None:
         self.head = head
-        """The entry it began after."""
+        """The entry it started after."""
         self._tape, self._source, self._skipped = tape, tape.source, skipped
         self._at, self._end = head, head.end
         self._file: PhaseFile | None = None
@@ -116,7 +116,7 @@ class Follower:
         self._left = {head.phase: (head, head.end)}
 
     def live(self, sleep: Callable[[float], object] = time.sleep) -> Iterator[Gained | Moved]:
-        """Yield what the branch gains as it comes, without end; `sleep` waits for seconds."""
+        """Yield new entries and moves as they come, without end; `sleep` waits for seconds."""
         pause = SHORTEST
         while True:
             pause = min(pause * 1.5, LONGEST)
@@ -126,10 +126,10 @@ class Follower:
             sleep(pause)
 
     def poll(self) -> Iterator[Gained | Moved]:
-        """Yield what came since the last poll; one that is dropped half way loses nothing.
+        """Yield entries and moves since the last poll; an abandoned iteration loses nothing.
 
-        Raises Damaged where the branch cannot be followed any further, NewerFormat where a later
-        version went on.
+        Raises Damaged if the branch cannot be followed any further, NewerFormat if a later version
+        continued it.
         """
         self._moves += self._new_moves()
         yield from self._drained()
@@ -141,9 +141,9 @@ class Follower:
             yield from self._drained()
 
     def _new_moves(self) -> tuple[Move, ...]:
-        """Return the moves of the branch that the journal gained.
+        """Return the new moves of the branch in the journal.
 
-        Its size alone tells whether it did: a whole line of it is never taken back.
+        Its size shows whether there are any: a whole line of it is never removed.
         """
         folder = self._tape.folder
         if os.stat(REFS, dir_fd=folder.fd, follow_symlinks=False).st_size == self._read:
@@ -155,9 +155,9 @@ class Follower:
         return refs.branches.get(self.head.branch, ())
 
     def _drained(self) -> Iterator[Gained]:
-        """Yield the entries of the phase the branch is in, from where reading stopped.
+        """Yield the new entries of the phase the branch is in.
 
-        A line that does not verify is torn, or not yet whole, until one behind it does.
+        A line that does not verify is torn, or incomplete, until one after it verifies.
         """
         file = self._file
         if file is None or self._is_read(file):
@@ -183,9 +183,9 @@ class Follower:
             yield Gained(self._source, self._at, line)
 
     def _follows(self, header: Header, left_out: int) -> bool:
-        """Tell whether nothing but so many lines is missing between the last entry and this one.
+        """Return whether only `left_out` lines are missing between the last entry and this one.
 
-        The first line of a phase follows from one in another file, which `_base` looks at.
+        The first line of a phase follows one in another file, which `_base` checks.
         """
         if self._end == 0:
             return True
@@ -196,15 +196,14 @@ class Follower:
         size = file.size()
         if size < self._end:
             raise Damaged(
-                f"{file.name}: it has {size} bytes, but {self._end} were there: "
-                "whole lines were taken away",
+                f"{file.name}: it has {size} bytes, but had {self._end}: whole lines were removed",
                 file=file.name,
                 offset=size,
             )
         return size == self._end
 
     def _went(self, move: Move) -> Moved | None:
-        """Go where a journal line says; return a notice unless the branch stood there."""
+        """Follow a move of the journal; return a notice unless the branch was there already."""
         self._leave()
         to, end = self._destination(move)
         if move.pin is None:
@@ -218,7 +217,7 @@ class Follower:
             self.close()
 
     def _destination(self, move: Move) -> tuple[Head, int]:
-        """Return the entry a move leads to, and the byte of its phase from which to read on."""
+        """Return the entry a move leads to, and the offset to continue reading at."""
         if move.pin is not None:
             pinned = self._found(move.phase, move.pin.offset, move.pin.entry)
             return pinned, pinned.end
@@ -240,7 +239,7 @@ class Follower:
         return at(self._tape.phases, self.head.branch, phase, offset, entry)
 
     def close(self) -> None:
-        """Let go of the file; doing so twice is fine."""
+        """Close the file; closing twice is allowed."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,7 +1,7 @@
-"""Garbage: what no entry and no journal line leads to, found and deleted for good.
+"""Garbage collection: find files unreachable from entries and journal lines, and delete them.
 
-Invariant: nothing goes on a guess. A tape with damage, or one that is being written, is left as it
-is, and so is what was touched within the hour: somebody may be making it.
+Invariant: nothing is deleted on a guess. A tape that is damaged or being written is skipped, and so
+is whatever was modified within the last hour: it may still be in use.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _CHUNK = 1 << 20
-_OVERLAP = 80  # bytes that a name of a blob may stretch over
+_OVERLAP = 80  # bytes that the name of a blob can cover
 
 
 class Garbage(Struct, frozen=True, gc=False):
-    """Something that nothing leads to."""
+    """An unreachable file or folder."""
 
     path: str
-    """Inside the store."""
+    """Path inside the store."""
     kind: Literal["blob", "phase", "leftover"]
     bytes: int
 
@@ -51,16 +51,16 @@ class Kept(Struct, frozen=True, gc=False):
 
 
 class Survey(NamedTuple):
-    """What there is of garbage in a store."""
+    """The garbage in a store."""
 
     garbage: tuple[Garbage, ...]
     kept: tuple[Kept, ...]
 
 
 def survey(store: Store, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Survey:
-    """Look for garbage in every tape and beside them; nothing is written.
+    """Return the garbage in every tape and beside them; writes nothing.
 
-    Tapes that hold some are verified whole. `tell` gets how many are done, and of how many.
+    A tape with garbage is verified completely. `tell` is called with done and total tapes.
     """
     garbage, kept = _beside(store), []
     folders = store.folders()
@@ -75,7 +75,7 @@ def survey(store: Store, tell: Callable[[int, int], None] = lambda _done, _total
 
 
 def _looked_at(store: Store, folder: str) -> list[Garbage] | Kept:
-    """Return the garbage of one tape, or why it is left alone."""
+    """Return the garbage of one tape, or why the tape is skipped."""
     try:
         with store.open_folder(folder) as tape:
             found = list(_of_tape(store, tape))
@@ -86,7 +86,7 @@ def _looked_at(store: Store, folder: str) -> list[Garbage] | Kept:
 
 
 def _obstacle(tape: Tape) -> str | None:
-    """Return why nothing may be deleted in a tape, None where nothing is against it."""
+    """Return why nothing may be deleted in a tape; None if it may."""
     with suppress(FileNotFoundError), tape.folder.sub("locks") as locks:
         for name in locks.names():
             if is_held(tape.folder, name):
@@ -98,10 +98,10 @@ def _obstacle(tape: Tape) -> str | None:
 
 
 def delete(store: Store, found: Survey) -> Survey:
-    """Delete for good what a survey found and what is garbage still; return what went.
+    """Delete what a survey found if it is still garbage; return what was deleted.
 
-    A tape that is being written by now is among the kept. Raises WriteFailed, or OSError where
-    something cannot be deleted; what went before is gone.
+    A tape that is being written by now is skipped. Raises WriteFailed, or OSError if something
+    cannot be deleted; deletions before that are final.
     """
     wanted = set(found.garbage)
     gone, kept = [one for one in _beside(store) if one in wanted], []
@@ -118,7 +118,7 @@ def delete(store: Store, found: Survey) -> Survey:
 
 
 def _delete_in(store: Store, folder: str, wanted: list[Garbage]) -> list[Garbage]:
-    """Delete what is garbage still, with nobody writing or opening a phase."""
+    """Delete what is still garbage, under all locks of the tape."""
     with (
         store.open_folder(folder) as tape,
         tape.alone(),
@@ -142,7 +142,7 @@ def _went(tape: Tape, one: Garbage, before: int) -> bool:
 
 
 def _remove_phase(tape: Tape, name: str) -> None:
-    """Remove the folder of a phase with its first entry; one with more in it stays."""
+    """Remove the folder of a phase with its first entry; one with more content stays."""
     phases = tape.phases.folder
     with phases.sub(name) as folder:
         for file in (ANCHOR_PAGE, ENTRIES):
@@ -177,9 +177,9 @@ def _of_tape(store: Store, tape: Tape) -> Iterator[Garbage]:
 
 
 def _phases(tape: Tape, place: str) -> Iterator[Garbage]:
-    """Yield the phases no journal line names that hold at most their first entry.
+    """Yield the phases that no journal line names and that hold at most their first entry.
 
-    The newest folder keeps its number from being given again, so it stays.
+    The newest folder stays, so that its number is not used again.
     """
     committed, names = tape.refs().phases(), tape.phases.names()
     newest = max(map(number, names), default=0)
@@ -200,7 +200,7 @@ def _is_begun_only(tape: Tape, name: str) -> bool:
 
 
 def _blobs(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
-    """Yield the blobs that no line and nothing in quarantine names, last stored before a time."""
+    """Yield the blobs that no line and no quarantined file names, last stored before a time."""
     found: dict[str, int] = {}
     for shelf in open_shelves(tape.folder):
         with shelf:
@@ -216,7 +216,7 @@ def _blobs(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
 
 
 def _named(tape: Tape) -> Iterator[str]:
-    """Yield the hashes of the blobs that lines name, and torn ones in quarantine."""
+    """Yield the hashes of the blobs that lines, or torn tails in quarantine, name."""
     for _, _, line in tape.own_lines():
         for digest in NAMED.findall(line):
             yield digest.decode()
@@ -237,7 +237,7 @@ def _named_in(folder: Folder, name: str) -> Iterator[str]:
 
 
 def _beside(store: Store) -> list[Garbage]:
-    """Return what was left half made in the store's own folders."""
+    """Return the leftovers in the store's own folders."""
     return [Garbage(one.path, "leftover", one.bytes) for one in find_beside(store)]
 
 

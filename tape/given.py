@@ -1,6 +1,6 @@
-"""Entries as other programs give them: a line of JSON → type and data, checked (tape.md §2).
+"""Entries from other programs: a line of JSON → type and data, checked (tape.md §2).
 
-Pure. Only blanks outside strings go; numbers, key order and escapes stay as they were written.
+Pure. Only blanks outside strings are removed; numbers, key order and escapes are unchanged.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .entries import RESERVED
 from .errors import InvalidEntry
 
 NESTING = 200
-"""Most levels of arrays and objects: deeper ones are more than some readers can follow."""
+"""Most levels of arrays and objects, because some readers cannot parse deeper ones."""
 
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])|[\]}]')
 _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 
 
 class Given(NamedTuple):
-    """An entry somebody wants written."""
+    """An entry to be written."""
 
     type: str
     data: bytes
@@ -31,7 +31,7 @@ class Given(NamedTuple):
 
 
 class _Object(list[tuple[str, Any]]):
-    """The members of a JSON object in order, doubles and all."""
+    """The members of a JSON object in order, with duplicates."""
 
     def names(self) -> list[str]:
         return [name for name, _ in self]
@@ -46,10 +46,10 @@ _LINE = msgspec.json.Decoder(_Line)
 
 
 def given(line: bytes) -> Given:
-    """Return the entry a line `{"type":…,"data":{…}}` asks for; raise InvalidEntry with the reason.
+    """Return the entry of a line `{"type":…,"data":{…}}`; raise InvalidEntry with the reason.
 
-    Refused are invalid UTF-8, lone surrogates, NaN and Infinity, a key `$blob` anywhere, a double
-    key at the top of the line or of its data, and the types that only the store itself writes.
+    Refuses invalid UTF-8, lone surrogates, NaN and Infinity, the key `$blob`, a duplicate key at
+    the top of the line or of its data, and the types that only the store itself writes.
     """
     members = _parsed(line)
     if not isinstance(members, _Object):
@@ -96,7 +96,7 @@ def _depth(line: bytes) -> int:
 def _object(members: list[tuple[str, Any]]) -> _Object:
     found = _Object(members)
     if "$blob" in found.names():
-        raise InvalidEntry("a key `$blob` is the store's own; name it otherwise")
+        raise InvalidEntry("the key `$blob` is reserved for the store; use another name")
     return found
 
 
@@ -104,7 +104,7 @@ def _refuse(constant: str) -> NoReturn:
     raise InvalidEntry(f"{constant} is not JSON; write null or a string")
 
 
-# Numbers stay text: they are not looked at, and a long one must cost nothing.
+# Numbers stay text: they are not evaluated, and a long one must not take time.
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_refuse, parse_int=str, parse_float=str
 )
@@ -121,7 +121,7 @@ def _check_doubles(members: _Object, where: str) -> None:
     keys = members.names()
     if len(set(keys)) < len(keys):
         double = next(key for at, key in enumerate(keys) if key in keys[:at])
-        raise InvalidEntry(f"key {double!r} stands twice in {where}")
+        raise InvalidEntry(f"key {double!r} is duplicated in {where}")
 
 
 def _check_type(kind: object) -> None:
@@ -135,4 +135,4 @@ def _check_surrogates(members: _Object) -> None:
     try:
         json.dumps(members, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InvalidEntry("a lone surrogate (\\ud800 to \\udfff) is no text") from error
+        raise InvalidEntry("a lone surrogate (\\ud800 to \\udfff) is not valid text") from error

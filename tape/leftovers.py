@@ -1,8 +1,8 @@
-"""What a program leaves that is killed while it makes something: one table of names, for all.
+"""Leftovers of killed programs: one table of their names, for all commands.
 
-`verify` notes it, `fsck --repair` moves it to the trash, `gc` deletes it. Nothing is called a
-leftover before it was not touched for an hour: somebody may be making it. What is in `trash/` is
-nobody's leftover, `gc --trash` empties it; the mark of a redaction is completed, not removed.
+`verify` notes it, `fsck --repair` moves it to the trash, `gc` deletes it. Nothing counts as a
+leftover until it was not modified for an hour: it may still be in use. Files in `trash/` are not
+leftovers, `gc --trash` deletes them; the mark of a redaction is completed, not removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .tape import Tape
 
 OLD = 3_600_000_000
-"""Microseconds after which what is half made, or led to by nothing, is no longer being made."""
+"""Age in microseconds after which an unfinished or unreachable file is no longer in use."""
 
 NAMES = {
     "store": re.compile(r"\.(store\..*|index)\Z"),
@@ -29,27 +29,27 @@ NAMES = {
     "tape": re.compile(r"\.((refs|tape)\.new|new-origin)\Z"),
     "shelf": re.compile(r"\.[0-9a-f]{64}\.[0-9a-f]+\Z"),
 }
-"""By the folder it is in: store.json and an index half made; tapes half created or imported;
-tape.json and refs.jsonl half repaired, the past that detaching copies; blobs half written."""
+"""By folder: unfinished store.json and index; tapes being created or imported; tape.json and
+refs.jsonl under repair, the past that detach copies; unfinished blobs."""
 
 
 class Leftover(NamedTuple):
-    """Something half made."""
+    """An unfinished file or folder."""
 
     path: str
-    """Inside the store for what is beside the tapes; else inside the tape's folder."""
+    """Path inside the store if it is beside the tapes, else inside the tape's folder."""
     bytes: int
 
 
 def find_beside(store: Store) -> Iterator[Leftover]:
-    """Yield what was left half made in the store's own folders."""
+    """Yield the leftovers in the store's own folders."""
     for place, names in (("", NAMES["store"]), ("tapes/", NAMES["tapes"])):
         with suppress(FileNotFoundError), Folder.open(store.path / place) as folder:
             yield from _aged(folder, place, names, store.clock)
 
 
 def find_inside(tape: Tape) -> Iterator[Leftover]:
-    """Yield what was left half made in a tape's folder."""
+    """Yield the leftovers in a tape's folder."""
     yield from _aged(tape.folder, "", NAMES["tape"], tape.clock)
     for shelf in open_shelves(tape.folder):
         with shelf:
@@ -67,7 +67,7 @@ def open_shelves(tape: Folder) -> Iterator[Folder]:
 def _aged(
     folder: Folder, place: str, names: re.Pattern[str], clock: Callable[[], int]
 ) -> Iterator[Leftover]:
-    """Yield what has such a name and was not touched for an hour."""
+    """Yield files and folders with a matching name that were not modified for an hour."""
     for name in filter(names.match, folder.names()):
         with suppress(FileNotFoundError):  # finished meanwhile
             about = list(folder.tree(name))

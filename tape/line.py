@@ -2,7 +2,7 @@
 
 Invariant: `encode` is the only place that writes an entry line, and what `read_header` accepts is
 what `encode` writes, or an earlier version's wrote. Data read from disk is never encoded again:
-`UPCASTS` lifts what an earlier version wrote as it is read.
+`UPCASTS` lifts older lines while they are read.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ FORMAT = 1
 
 
 class Upcast(NamedTuple):
-    """How the lines of one version are read as lines of the next."""
+    """How to read the lines of one version as lines of the next."""
 
     types: Mapping[str, str]
-    """Entry types that the next version calls otherwise: old name to new."""
+    """Entry types that are renamed in the next version: old name to new."""
     data: Callable[[str, dict[str, Raw]], dict[str, Raw]]
-    """Members of the data, given the old type; ValueError for data of an unexpected shape."""
+    """Converts the members of the data, given the old type; ValueError for an unexpected shape."""
 
 
 UPCASTS: dict[int, Upcast] = {}
-"""Every version before `FORMAT` that can still be read, and what lifts it to the next."""
+"""Every older version that can be read, and its conversion to the next version."""
 
 _ID_START, _ID_END = 7, 47
 _V = 49  # where `"v":` begins: after `{"id":"`, 40 digits and `",`
@@ -58,11 +58,11 @@ _TODAYS = re.compile(
     rb'"type":"([a-z][a-z0-9._-]{0,63})","dh":"(.{32})","data":' % FORMAT,
     re.DOTALL,
 )
-"""The same of a line of today's format; that hashes are hex digits is looked at apart, and faster.
+"""The same of a line of today's format; hex digits are checked separately, which is faster.
 """
 _HEX = b"0123456789abcdef"
 _KIND = re.compile(rb'Z","type":"([a-z][a-z0-9._-]{0,63})","dh":"')
-_HEAD = 400  # bytes in which the type of a line stands
+_HEAD = 400  # most bytes up to the end of a line's type
 _TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 _REDACTED = re.compile(rb"null *\Z")
 _GONE = b"null"
@@ -81,13 +81,13 @@ class Entry(Struct, frozen=True, gc=False, tag_field="type", tag="", rename="cam
 
     @property
     def type(self) -> str:
-        """The entry type, also of one this version does not know."""
+        """The entry type, also if this version does not know it."""
         data = self.data
         return data.type if isinstance(data, Unread) else data.entry_type
 
 
 class Header(Struct, frozen=True, gc=False):
-    """What a line says of itself before its data; `data` is the offset where that begins."""
+    """The fields of a line before its data; `data` is the offset of the data."""
 
     id: str
     parent_id: str | None
@@ -133,9 +133,9 @@ def encode(
 def read_header(line: bytes) -> Header:
     """Check the id of a line (without its newline) and return its header.
 
-    Of an older line the type is the one it has today. Raises NewerFormat or OlderFormat when it
-    verifies and this version cannot read it, Damaged in every other case. The data is not looked
-    at; `data_holds` checks it.
+    An older line gets its current type. Raises NewerFormat or OlderFormat if the line verifies but
+    this version cannot read it, Damaged in every other case. The data is not checked; `data_holds`
+    does that.
     """
     head = _TODAYS.match(line)
     if head is None or not line.endswith(b"}"):
@@ -151,7 +151,7 @@ def read_header(line: bytes) -> Header:
 
 
 def _any_header(line: bytes) -> Header:
-    """Return the header of a line of any format, or raise what is wrong with it."""
+    """Return the header of a line of any format; raise as `read_header` does."""
     begin, end = _ID.match(line), line.find(_DATA, _V)
     if begin is None or end < 0 or not line.endswith(b"}"):
         raise Damaged("not an entry line")
@@ -174,14 +174,14 @@ def _any_header(line: bytes) -> Header:
 
 
 def _upcasts(version: int) -> list[Upcast]:
-    """Return what lifts a line of this version to today's, step by step."""
+    """Return the conversions from this version to the current one, in order."""
     if version > FORMAT:
         raise NewerFormat(
             f"written in format {version}, this program reads up to {FORMAT}: update it"
         )
     steps = range(version, FORMAT)
     if not UPCASTS.keys() >= set(steps):
-        raise OlderFormat(f"written in format {version}, which this program cannot read any more")
+        raise OlderFormat(f"written in format {version}, which this program can no longer read")
     return [UPCASTS[step] for step in steps]
 
 
@@ -192,31 +192,31 @@ def _type_today(kind: str, upcasts: list[Upcast]) -> str:
 
 
 def kind_of(line: bytes) -> str:
-    """Return the type a line says it has, unchecked; empty where it says none."""
+    """Return the type in a line, unchecked; "" if there is none."""
     found = _KIND.search(line, 0, _HEAD)
     return found[1].decode() if found else ""
 
 
 def data_holds(line: bytes, header: Header) -> bool:
-    """Tell whether the data of a line is what its header vouches for."""
+    """Return whether the data of a line matches the hash in its header."""
     data = line[header.data : -1]
     return sha256(data).hexdigest()[:32] == header.dh
 
 
 def is_redacted(line: bytes, header: Header) -> bool:
-    """Tell whether the data of a line was overwritten by `null` and spaces."""
+    """Return whether the data of a line was overwritten by `null` and spaces."""
     return _REDACTED.match(line[header.data : -1]) is not None
 
 
 def is_going(line: bytes, header: Header) -> bool:
-    """Tell whether the data of a line was redacted, or began to be: no entry's data is `null`."""
+    """Return whether a line's data is redacted, also in part: no entry's data is `null`."""
     return line.startswith(_GONE, header.data)
 
 
 def blank_named(line: bytes, ids: Collection[str]) -> bytes:
-    """Return a line, with blank data if it is one of `ids`, which redact entries name.
+    """Return a line, with its data blanked if its id is in `ids`, which redact entries name.
 
-    Data as short as a redaction leaves it stays.
+    Data that is too short to be redacted stays.
     """
     if line[_ID_START:_ID_END].decode("latin-1") not in ids:
         return line
@@ -231,7 +231,7 @@ def blank_named(line: bytes, ids: Collection[str]) -> bytes:
 def verify(line: bytes) -> Header:
     """Check a whole line, id and data, and return its header; raise as `read_header` does.
 
-    A line whose redaction was cut short is whole: it may not be taken for a torn one.
+    A line whose redaction was interrupted verifies: it must not be mistaken for a torn one.
     """
     header = read_header(line)
     if not data_holds(line, header) and not is_going(line, header):
@@ -242,8 +242,8 @@ def verify(line: bytes) -> Header:
 def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entry:
     """Return the entry of a line; `expand` gives the text of a blob.
 
-    An older line is read as today's entry. Raises Damaged when it is not JSON of an entry,
-    NewerFormat or OlderFormat when this version cannot read it. Only shape is looked at, not
+    An older line is converted to a current entry. Raises Damaged if it is not the JSON of an entry,
+    NewerFormat or OlderFormat if this version cannot read it. Checks only the shape, not the
     hashes: `verify` does that.
     """
     try:
@@ -252,7 +252,7 @@ def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entr
         entry = _decode_loosely(line, expand)
     if entry.v == FORMAT:
         return entry
-    read_header(line)  # newer or older only if its id verifies
+    read_header(line)  # it counts as newer or older only if its id verifies
     return _lifted(line, entry.v, expand)
 
 
@@ -260,7 +260,7 @@ def _lifted(line: bytes, version: int, expand: Callable[[BlobRef], str]) -> Entr
     """Return the entry of an older line as this version would have written it."""
     bare, upcasts = _BARE.decode(line), _upcasts(version)
     kind, raw = bare.type, bare.data
-    with suppress(ValueError):  # redacted, or of an unexpected shape: kept as it stands
+    with suppress(ValueError):  # redacted, or of an unexpected shape: kept as it is
         members = msgspec.json.decode(raw, type=dict[str, Raw])
         for upcast in upcasts:
             members, kind = upcast.data(kind, members), upcast.types.get(kind, kind)
@@ -276,7 +276,7 @@ def decode_all(
 ) -> list[Entry]:
     """Return the entries of many whole lines at once.
 
-    A line that cannot be read is told to `skipped` with its offset, and left out.
+    A line that cannot be read is reported to `skipped` with its offset, and left out.
     """
     entries = _decode_strictly(data)
     if len(entries) == _newlines(data) and _stand_alone(entries):
@@ -294,17 +294,17 @@ def decode_all(
 
 
 def _newlines(data: bytes) -> int:
-    """Count them: what bytes lose is found three times as fast as bytes.count finds it."""
+    """Count newlines by removing them, which is three times as fast as bytes.count."""
     return len(data) - len(data.replace(b"\n", b""))
 
 
 def _stand_alone(entries: list[Entry]) -> bool:
-    """Give raw fields bytes of their own: raw JSON holds on to all it was decoded from.
+    """Copy raw fields, because raw JSON keeps alive all the bytes it was decoded from.
 
-    False when one of them names a blob, where only raw JSON or an anchor can hide it from a typed
-    decoder, or when an entry is an older version's.
+    Returns False if one of them names a blob, which a typed decoder does not see in raw JSON or an
+    anchor, or if an entry is of an older version.
     """
-    for entry in entries:  # asks for types: isinstance is slow with Structs
+    for entry in entries:  # compares types: isinstance is slow with Structs
         if entry.v != FORMAT:
             return False
         data = entry.data
@@ -321,12 +321,12 @@ def _stand_alone(entries: list[Entry]) -> bool:
 
 
 _RAWLESS = frozenset({User, Assistant, Context})
-"""Types of the most frequent payloads without a raw field of their own."""
+"""The most frequent payload types that have no raw field."""
 _SPOKEN = _RAWLESS | {ToolResult}
 
 
 def _own_content(content: Content) -> bool:
-    for block in content:  # nearly all are plain words, or a call and nothing beside it
+    for block in content:  # nearly all are plain text, or only one call
         if block.wire is NO_JSON and type(block) is Text:
             continue
         if block.wire is NO_JSON and type(block) is ToolCall:
@@ -341,7 +341,7 @@ def _own_content(content: Content) -> bool:
 
 
 def _own(part: Struct) -> bool:
-    """Copy what the raw fields of a payload or a block hold; False when that names a blob."""
+    """Copy the raw fields of a payload or a block; return False if one names a blob."""
     for name, absent in raw_fields(type(part)):
         raw = getattr(part, name)
         if raw is not absent:
@@ -353,7 +353,7 @@ def _own(part: Struct) -> bool:
 
 
 def _decode_strictly(lines: bytes) -> list[Entry]:
-    """Return the entries of lines that all hold known payloads, none where one does not."""
+    """Return the entries of lines if all payloads are known, else an empty list."""
     try:
         return _DECODER.decode_lines(lines)
     except UNREADABLE:

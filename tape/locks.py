@@ -1,7 +1,7 @@
 """Locks: one flock target for each branch and one for the journal, never deleted (tape.md §5).
 
 A lock lives as long as its descriptor, so a killed process leaves none behind, and a forked child
-lets go of what it inherited. The file's text is for people only.
+closes inherited locks. The file's text is for people only.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 PATIENT = 30.0
-"""Seconds to wait for the lock of the journal where nobody says how long: it is held for the time
-of one line, so whoever holds it that long was stopped."""
+"""Default seconds to wait for the lock of the journal: it is held only while one line is written,
+so a process that holds it for longer was stopped."""
 _LONG = 1.0
-"""Seconds after which it is told for whom."""
+"""Seconds of waiting after which the holder is reported."""
 _POLL = 0.02
-"""Seconds between two looks at a lock."""
+"""Seconds between attempts to take a lock."""
 _SAID = re.compile(r"process ([0-9]+) ")
 _WHAT = {"refs": "the journal"}
-_TEXT = 63  # always as long: cutting a file back makes the next sync wait for its blocks
+_TEXT = 63  # constant size: truncating a file makes the next sync wait for its blocks
 
 
 class Lock:
@@ -49,25 +49,25 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Tell whether it is held still, and by this process."""
+        """Return whether this process still holds it."""
         return self._fd >= 0
 
     @classmethod
     def take(cls, locks: Folder, name: str, *, wait: float = 0) -> Self:
-        """Take the lock `name`, waiting for it up to so many seconds; raise Busy behind them."""
+        """Take the lock `name`, waiting up to `wait` seconds; then raise Busy."""
         fd = locks.file(name, os.O_RDWR | os.O_CREAT)
         try:
             _wait(fd, name, wait)
         except BaseException:
             os.close(fd)
             raise
-        with suppress(OSError):  # a full disk keeps nobody out
+        with suppress(OSError):  # a full disk does not prevent locking
             text = f"process {os.getpid()} since {stamp(now())}"
             os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
         return cls(fd, name)
 
     def close(self) -> None:
-        """Let go; doing so twice is fine."""
+        """Release the lock; closing twice is allowed."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -75,13 +75,13 @@ class Lock:
 
 
 def _wait(fd: int, name: str, seconds: float) -> None:
-    """Return when the lock is ours; say who has it when that takes long."""
+    """Wait for the lock; report its holder if that takes long."""
     begin, pause, is_told = monotonic(), 0.001, False
     while not _is_taken(fd):
         passed = monotonic() - begin
         if passed >= seconds:
             holder = _holder(fd)
-            waited = f", {seconds:g} s were not enough" if seconds else ""
+            waited = f", {seconds:g} s of waiting were not enough" if seconds else ""
             raise Busy(
                 f"{_WHAT.get(name, name)} is being written by {holder}{waited}: wait until it ends"
             )
@@ -93,7 +93,7 @@ def _wait(fd: int, name: str, seconds: float) -> None:
 
 
 def holder_of(name: str, fd: int) -> str:
-    """Return what to say of a lock that somebody holds."""
+    """Return a text with the name of a lock and its holder."""
     return f"{_WHAT.get(name, f'branch {name}')}, held by {_holder(fd)}"
 
 
@@ -110,7 +110,7 @@ def _is_taken(fd: int) -> bool:
 
 
 def _holder(fd: int) -> str:
-    """Return who holds a lock, as well as the system or the file's text tells."""
+    """Return the process that holds a lock, by the kernel or by the file's text."""
     said = os.pread(fd, 200, 0).decode(errors="replace").strip()
     pid = _pid_of(fd) or (found[1] if (found := _SAID.match(said)) else None)
     if pid is None:
@@ -119,7 +119,7 @@ def _holder(fd: int) -> str:
         status = Path(f"/proc/{pid}/status").read_text(errors="replace")
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
         stopped = (
-            f", stopped: `kill -CONT {pid}` lets it go on"
+            f", stopped: `kill -CONT {pid}` resumes it"
             if fields.get("State", "").startswith(("T", "t"))
             else ""
         )
@@ -130,7 +130,7 @@ def _holder(fd: int) -> str:
 
 
 def _pid_of(fd: int) -> str | None:
-    """Return the process that holds a lock by what the kernel says; None where it says nothing."""
+    """Return the process id that the kernel gives for a lock; None if it gives none."""
     inode = str(os.fstat(fd).st_ino)
     with suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
@@ -148,15 +148,17 @@ def _let_go() -> None:
         lock.close()
 
 
-os.register_at_fork(after_in_child=_let_go)  # flock belongs to the descriptor, a copy keeps it
+os.register_at_fork(
+    after_in_child=_let_go
+)  # the lock belongs to the open file, so a copy of the descriptor keeps it
 
 
 def is_held(tape: Folder, name: str) -> bool:
-    """Tell whether somebody holds a lock of a tape, without a trace: no lock file is made."""
+    """Return whether a process holds a lock of a tape, without creating a lock file."""
     try:
         with tape.sub("locks") as locks:
             fd = locks.file(name)
-    except (OSError, InvalidName):  # no such lock, or a name that no lock has
+    except (OSError, InvalidName):  # no such lock file, or an invalid name
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -168,11 +170,11 @@ def is_held(tape: Folder, name: str) -> bool:
 
 
 class Patience(NamedTuple):
-    """How long commands wait for locks that are held for a moment only, and who is told."""
+    """How long to wait for locks that are held only briefly, and where to report waiting."""
 
     seconds: float = PATIENT
     told: Callable[[str], None] = lambda _: None
-    """Is given a sentence once a second went by."""
+    """Called with a message after a second of waiting."""
 
 
 _USUAL = Patience()
@@ -181,7 +183,7 @@ _PATIENCE: ContextVar[Patience] = ContextVar("patience", default=_USUAL)
 
 @contextmanager
 def patience(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
-    """Wait up to so many seconds for such locks while the block runs, and tell for whom."""
+    """Wait up to `seconds` for such locks while the block runs, and report the holder to `told`."""
     before = _PATIENCE.set(Patience(seconds, told))
     try:
         yield
@@ -191,9 +193,9 @@ def patience(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def hold(locks: Folder, name: str, *, wait: float | None = None) -> Iterator[None]:
-    """Hold the lock `name` while the block runs; see `patience` where no `wait` is given.
+    """Hold the lock `name` while the block runs; without `wait` as `patience` says.
 
-    Raises Busy where somebody else holds it for longer.
+    Raises Busy if another process holds it for longer.
     """
     wait = _PATIENCE.get().seconds if wait is None else wait
     lock = Lock.take(locks, name, wait=wait)

@@ -1,7 +1,7 @@
 """The path: from a head, parent by parent, to the newest anchor or to the root (tape.md §6).
 
-A path is a chain of segments, the part of one phase file that lies on it. Origin tapes are read
-through, unless the tape holds a copy of what it shares with them. Nothing here writes.
+A path is a chain of segments; a segment is the part of one phase file that is on the path. It
+continues in origin tapes, unless the tape has a copy of what it shares with them. Reads only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ANCHOR = b'"type":"anchor","dh":"'
 
 
 class Source(NamedTuple):
-    """Where the phases and blobs of one tape are read."""
+    """The phases and blobs of one tape."""
 
     tape: str
     phases: Phases
@@ -35,13 +35,13 @@ class Source(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The bytes of a phase file from `start` up to `end`: the part that lies on a path."""
+    """The bytes of a phase file from `start` up to `end`: the part that is on a path."""
 
     source: Source
     phase: str
     end: int
     start: int = 0
-    """0, but in a copied past that is read from its newest anchor on."""
+    """0, except in a copied past that is read from its newest anchor on."""
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) oldest first."""
@@ -49,12 +49,12 @@ class Segment(NamedTuple):
             yield from file.lines(self.start, self.end)
 
     def checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset, line) oldest first of what verifies; the rest is told to `skipped`."""
+        """Yield (offset, line) of lines that verify, oldest first; report others to `skipped`."""
         with self.source.phases.open(self.phase) as file:
             yield from check_runs(file.runs(self.start, self.end), self._check(skipped))
 
     def checked_back(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
-        """Yield the same newest first."""
+        """Yield the lines of `checked_lines` newest first."""
         with self.source.phases.open(self.phase) as file:
             back = takewhile(lambda found: found[0] >= self.start, file.lines_back(self.end))
             yield from check_lines(back, self._check(skipped, back=True))
@@ -63,7 +63,7 @@ class Segment(NamedTuple):
         return LineCheck(self.phase, self.source.phases.redacted_ids, skipped, back=back)
 
     def runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
-        """Yield its entries, many at a time; what does not verify is told to `skipped` instead."""
+        """Yield its entries, many at a time; report those that do not verify to `skipped`."""
         check = self._check(skipped)
         with self.source.phases.open(self.phase) as file:
             for start, lines in file.runs(self.start, self.end):
@@ -84,7 +84,7 @@ class Segment(NamedTuple):
                 self._skip(skipped, 0, offset, error)
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
-        """Return the same in one list."""
+        """Return the entries of `runs` in one list."""
         entries: list[Entry] = []
         for run in self.runs(skipped):
             entries += run
@@ -97,13 +97,13 @@ class Segment(NamedTuple):
 
 
 def base_of(entry: Entry) -> Place | None:
-    """Return where the parent of a phase's first entry stands, None at a root."""
+    """Return the place of the parent of a phase's first entry; None at a root."""
     match entry.data:
         case Branch(base=base) | Anchor(base=base):
             return base
         case Start(origin=origin):
             return origin
-    raise Damaged(f"a phase begins with {entry.type}, which says no base")
+    raise Damaged(f"a phase begins with {entry.type}, which has no base")
 
 
 def segments(
@@ -116,8 +116,8 @@ def segments(
 ) -> list[Segment]:
     """Return the segments of the path that ends at byte `end` of `phase`, oldest first.
 
-    `other` opens an origin tape. With `to_anchor` the newest anchor's phase is the first. Raises
-    Damaged when a base is not where it should be, NotFound when an origin is missing.
+    `other` opens an origin tape. With `to_anchor` the path starts at the newest anchor's phase.
+    Raises Damaged if a base is not where it should be, NotFound if an origin is missing.
     """
     found: list[Segment] = []
     seen: set[tuple[str, str]] = set()
@@ -145,16 +145,14 @@ def segments(
 
 
 def demand_root(source: Source) -> None:
-    """Raise Damaged where a copied past does not begin with the root of all."""
+    """Raise Damaged if a copied past does not begin with a root entry."""
     with source.phases.open(ORIGIN) as file:
         if read_header(file.line_at(0)).n != 0:
-            raise Damaged(
-                f"{ORIGIN}: its first entry is not there; {ADVICE}", file=ORIGIN, offset=0
-            )
+            raise Damaged(f"{ORIGIN}: its first entry is missing; {ADVICE}", file=ORIGIN, offset=0)
 
 
 def _newest_anchor(source: Source, end: int) -> int:
-    """Return where the newest anchor before byte `end` of a copied past begins, else 0."""
+    """Return the offset of the newest anchor before `end` in a copied past, else 0."""
     with source.phases.open(ORIGIN) as file:
         anchors = (offset for offset, line in file.lines_back(end) if _is_anchor(line))
         return next(anchors, 0)
@@ -165,7 +163,7 @@ def _is_anchor(line: bytes) -> bool:
 
 
 def origin_end(source: Source, base: Place) -> int:
-    """Return where a copied past ends; raise Damaged when that is not with the base's entry."""
+    """Return the end offset of a copied past; raise Damaged if it is not the base's entry."""
     with source.phases.open(ORIGIN) as file:
         tail = file.tail()
     if tail.header is None or tail.header.id != base.entry:
@@ -185,7 +183,7 @@ def _origin(other: Callable[[str], Source], base: Place) -> Source:
 
 
 def line_end(source: Source, place: Place) -> int:
-    """Return the offset behind an entry's line; raise Damaged when another entry stands there."""
+    """Return the offset after an entry's line; raise Damaged if another entry is there."""
     with source.phases.open(place.phase) as file:
         line = file.line_at(place.offset)
         if read_header(line).id != place.entry:

@@ -1,6 +1,6 @@
-"""A payload and its JSON: what an entry's data says, and what may stand there (tape.md §2, §3).
+"""A payload and its JSON: encoding and decoding of an entry's data (tape.md §2, §3).
 
-Raw JSON goes through as it came; a lone surrogate becomes U+FFFD, a key `$blob` is the store's own.
+Raw JSON is not changed; a lone surrogate becomes U+FFFD, the key `$blob` is reserved for the store.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BLOB = b'"$blob"'
-"""The key that says a payload stands in a blob."""
+"""The key of a reference to a payload in a blob."""
 READ_BYTES = 5 * 1024 * 1024
-"""What a tool said is read together with its entry when it is no longer."""
+"""Most bytes of a tool's full output that is loaded together with its entry."""
 UNREADABLE = (ValueError, RecursionError)
-"""Raised by what is not JSON, not UTF-8, of another shape, or nested too deep."""
+"""Errors for bytes that are not JSON, not UTF-8, of another shape, or nested too deep."""
 
 _BLOB_REF = re.compile(
     rb'\{"\$blob":"([0-9a-f]{64})","bytes":([0-9]{1,18}),"head":("(?:[^"\\]++|\\.)*+")\}', re.DOTALL
@@ -35,7 +35,7 @@ _ESCAPE = re.compile(
     rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
 )
 _MEDIA = frozenset({"image", "document", "audio"})
-_HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads name blobs in fields of their own
+_HOLD_BLOBS = frozenset({"mode", "checkpoint"})  # their payloads have typed blob fields
 _BLOCK: msgspec.json.Decoder[Block] = msgspec.json.Decoder(Block)
 
 
@@ -49,22 +49,22 @@ class Unread(Payload, frozen=True, gc=False):
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Return a payload as the compact JSON that stands in a line; lone surrogates become U+FFFD.
+    """Return a payload as the compact JSON of its line; lone surrogates become U+FFFD.
 
-    Raises InvalidEntry when a raw field is not JSON, or names a blob the way only the store may.
+    Raises InvalidEntry if a raw field is not JSON, or has the reserved key `$blob`.
     """
     return as_written(payload)[0]
 
 
 def as_written(payload: Payload) -> tuple[bytes, Payload]:
-    """Return a payload as compact JSON, and as that says it: see `encode_payload`."""
+    """Return a payload as compact JSON, and the payload decoded from that; see `encode_payload`."""
     try:
         data = msgspec.json.encode(payload)
     except UnicodeEncodeError:
         payload = _well_formed(payload)
         data = msgspec.json.encode(payload)
     raws = _raws(payload)
-    if all(map(_is_compact, raws)):  # what stands outside raw fields always is
+    if all(map(_is_compact, raws)):  # JSON outside raw fields always is compact
         return data, payload
     data = _compact(payload, data)
     if any(BLOB in raw for raw in map(bytes, raws)):
@@ -73,12 +73,12 @@ def as_written(payload: Payload) -> tuple[bytes, Payload]:
 
 
 def _raws(payload: Payload) -> list[Raw]:
-    """Return what raw fields hold, those of the content's blocks and of an anchor's state too."""
+    """Return the raw fields, including those of content blocks and of an anchor's state."""
     found = _raws_of(payload)
     for block in getattr(payload, "content", ()):
         if type(block) is not Text:
             found += _raws_of(block)
-        elif block.wire is not NO_JSON:  # nearly all blocks are plain words
+        elif block.wire is not NO_JSON:  # nearly all blocks are plain text
             found.append(block.wire)
     state = getattr(payload, "state", None)
     return found + _raws_of(state) if state is not None else found
@@ -97,7 +97,7 @@ def raw_fields(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
 
 
 def _is_compact(raw: Raw) -> bool:
-    """Tell whether raw JSON stands in a line as it is: no blanks, nothing to refuse or replace."""
+    """Return whether raw JSON can be written as it is: no blanks, nothing to refuse or replace."""
     data = bytes(raw)
     if b"\\u" in data or BLOB in data:
         return False
@@ -108,7 +108,7 @@ def _is_compact(raw: Raw) -> bool:
 
 
 def _compact(payload: Payload, data: bytes) -> bytes:
-    """Return JSON whose raw fields are anything without blanks and lone surrogates."""
+    """Return JSON without blanks and lone surrogates in its raw fields."""
     if b"\\ud" in data or b"\\uD" in data:
         data = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
     try:
@@ -120,11 +120,11 @@ def _compact(payload: Payload, data: bytes) -> bytes:
 
 
 def _refuse_blobs(data: dict[str, Any]) -> None:
-    """Raise InvalidEntry for a `$blob` key that is not a picture's or a file's."""
+    """Raise InvalidEntry for a `$blob` key outside a picture or a file."""
     for block in data.get("content", ()):
         if block["type"] in _MEDIA:
             del block["blob"]
-    if isinstance(data.get("full"), dict):  # typed: only a reference is written so
+    if isinstance(data.get("full"), dict):  # a typed field: only a reference is encoded like this
         del data["full"]
     if _names_blob(data):
         raise InvalidEntry("the key $blob is the store's own and may not be written")
@@ -150,12 +150,12 @@ def _well_formed(value: Any) -> Any:
 
 
 def missing_blob(ref: BlobRef) -> str:
-    """Return what stands for a payload whose blob is not there."""
+    """Return the placeholder for a payload whose blob is missing."""
     return f"{ref.head}\n[{ref.bytes} bytes in all; blob {ref.hash[:16]} is missing]"
 
 
 def read_data(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
-    """Read data as far as it can be understood; what cannot is kept raw, with the reason."""
+    """Return the payload of data; data that cannot be decoded is kept raw, with the reason."""
     payload = PAYLOADS.get(kind)
     if payload is None:
         return Unread(kind, raw, "unknown type")
@@ -169,7 +169,7 @@ def read_data(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
 
 
 def _whole(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str]) -> bytes:
-    """Return data with texts in the place of their blobs; all else stays as it was written."""
+    """Return data with blob references replaced by their texts; all else is unchanged."""
     content = members.pop("content", None)
     if kind not in _HOLD_BLOBS:
         members = {
@@ -182,7 +182,7 @@ def _whole(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str])
 
 
 def _is_huge(raw: Raw) -> bool:
-    """Tell whether this names a blob that is too long to be read with its entry."""
+    """Return whether this names a blob that is too long to be loaded with its entry."""
     found = _BLOB_REF.fullmatch(raw)
     return found is not None and int(found[2]) > READ_BYTES
 

@@ -1,4 +1,4 @@
-"""Phase folders: one plain log of entry lines each; read forward, backwards, and its torn tail.
+"""Phase folders: each is a plain log of entry lines, read forward or backwards; and torn tails.
 
 Invariant: each line's parent is the line before it, and only a file's end may be torn.
 """
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 ENTRIES = "entries.jsonl"
 ORIGIN = "0000-origin"
-"""What a detached tape copied of the path it was forked from: no phase of its own, but read as one.
+"""The copy of the shared path in a detached tape: not one of its own phases, but read like one.
 """
 _FIRST = 1 << 12
 _CHUNK = 1 << 16
-_RUN = 1 << 17  # stays in the processor's cache while it is decoded
+_RUN = 1 << 17  # small enough for the processor's cache while it is decoded
 _NAME = re.compile(
     r"([0-9]{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z"
 )
 
 
 class Tail(NamedTuple):
-    """Where the good part of a phase ends: after its last line that verifies."""
+    """The end of the good part of a phase: after its last line that verifies."""
 
     end: int
-    """Offset just behind that line's newline."""
+    """Offset after that line's newline."""
     offset: int
-    """Offset of its first byte; −1 when there is no such line."""
+    """Offset of its first byte; −1 if there is no such line."""
     header: Header | None
     size: int
     """Size of the file: the bytes from `end` on are torn."""
@@ -53,8 +53,8 @@ def _no_ids() -> AbstractSet[str]:
 class PhaseFile:
     """The entry file of one phase, open for reading.
 
-    `redacted` gives the ids that redact entries of the tape name; asked only about a last line
-    whose data does not match its hash.
+    `redacted` returns the ids that redact entries of the tape name; it is called only for a last
+    line whose data does not match its hash.
     """
 
     __slots__ = ("_redacted", "fd", "name")
@@ -65,7 +65,7 @@ class PhaseFile:
         self.fd, self.name, self._redacted = fd, name, redacted
 
     def size(self) -> int:
-        """Return the file's size in bytes now."""
+        """Return the file's current size in bytes."""
         return os.fstat(self.fd).st_size
 
     def read(self, start: int, end: int) -> bytes:
@@ -84,7 +84,7 @@ class PhaseFile:
             if not data:
                 return
             cut = len(data) if start + len(data) >= end else data.rfind(b"\n") + 1
-            if cut == 0 and len(data) < step:  # the file is shorter than it was
+            if cut == 0 and len(data) < step:  # the file was truncated
                 cut = len(data)
             if cut:
                 yield start, data[:cut]
@@ -106,7 +106,7 @@ class PhaseFile:
                 offset += len(line)
 
     def lines_back(self, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield (offset, line) backwards from `end`, which is 0 or stands behind a newline."""
+        """Yield (offset, line) backwards from `end`, which is 0 or follows a newline."""
         rest, start, step = b"", max(end - 1, 0), 0  # without the last newline
         while start > 0:
             step = _step(step, rest)
@@ -119,14 +119,14 @@ class PhaseFile:
             yield 0, rest
 
     def line_at(self, offset: int) -> bytes:
-        """Return the whole line that begins at `offset`; raise Damaged where none does."""
+        """Return the whole line that begins at `offset`; raise Damaged if there is none."""
         if 0 <= offset < self.size():
             for _, line in self.lines(offset):
                 return line
         raise Damaged(f"{self.name}: no whole line at byte {offset}", file=self.name, offset=offset)
 
     def tail(self) -> Tail:
-        """Find the last line that verifies; raise NewerFormat when a later version wrote it."""
+        """Return the end of the last line that verifies; raise NewerFormat for a later format."""
         size = self.size()
         for offset, line in self.lines_back(self._last_newline(size)):
             try:
@@ -145,7 +145,7 @@ class PhaseFile:
         return {target for data in found for target in data.targets}
 
     def _half_redacted(self, line: bytes) -> Header | None:
-        """Return the header of a line whose data a redaction was overwriting; else None."""
+        """Return the header of a line whose redaction was interrupted; else None."""
         try:
             header = read_header(line)
         except Damaged:
@@ -164,7 +164,7 @@ class PhaseFile:
         return 0
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -189,9 +189,9 @@ def _redact_of(line: bytes) -> Redact | None:
 
 
 def _step(last: int, rest: bytes) -> int:
-    """Return how much to read next: little at first, where one line may do, then more.
+    """Return how many bytes to read next: few at first, as one line may suffice, then more.
 
-    At least as much as what is left over, so that a long line is not copied again and again.
+    At least as many as are left over, so that a long line is not copied repeatedly.
     """
     return max(min(4 * last, _CHUNK), _FIRST, len(rest))
 
@@ -207,32 +207,32 @@ class Phases:
     def names(self, known: AbstractSet[str] = frozenset()) -> list[str]:
         """Return the phase folders in order of their numbers, without a copied past.
 
-        Those known already are left out.
+        Names in `known` are left out.
         """
         found = (name for name in self.folder.names() if name not in known and _NAME.match(name))
         return sorted((name for name in found if name != ORIGIN), key=number)
 
     @property
     def has_origin(self) -> bool:
-        """Tell whether the path this tape was forked from was copied here."""
+        """Return whether this tape has a copy of the path it was forked from."""
         return self.folder.has(ORIGIN)
 
     def with_origin(self) -> list[str]:
-        """Return a copied past and the phase folders, oldest first."""
+        """Return the phase folders, oldest first, with a copied past before them."""
         return [ORIGIN, *self.names()] if self.has_origin else self.names()
 
     def open(self, name: str) -> PhaseFile:
-        """Open the entries of a phase for reading; raise NotFound where it is missing."""
+        """Open the entries of a phase for reading; raise NotFound if it is missing."""
         if not _NAME.match(name):
             raise Damaged(f"{name!r} is not the name of a phase")
         try:
             with self.folder.sub(name) as folder:
                 return PhaseFile(folder.file(ENTRIES), name, self.redacted_ids)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotFound(f"phase {name} is not there") from error
+            raise NotFound(f"phase {name} does not exist") from error
 
     def all_lines(self) -> Iterator[tuple[str, int, bytes]]:
-        """Yield phase, offset and line of all that is stored here, committed or not."""
+        """Yield phase, offset and line of all stored entries, committed or not."""
         for name in self.with_origin():
             with suppress(NotFound), self.open(name) as file:  # a folder without its file
                 for offset, line in file.lines():
@@ -250,7 +250,7 @@ class Phases:
         return {target for _, data in self.redact_entries() for target in data.targets}
 
     def first(self, name: str, expand: Callable[[BlobRef], str]) -> Entry | None:
-        """Return the first entry of a phase, None when it has none yet; raise Damaged."""
+        """Return the first entry of a phase, None if it has none yet; raise Damaged."""
         with self.open(name) as file:
             for offset, line in file.lines():
                 try:
@@ -271,6 +271,6 @@ def number(name: str) -> int:
 
 
 def phase_name(names: list[str], branch: str, began: str = "") -> str:
-    """Return the name of a new phase: the highest number there plus one, and what began it."""
+    """Return the name of a new phase: the highest number plus one, branch, and cause."""
     highest = max((number(name) for name in names), default=0)
     return f"{highest + 1:04d}-{branch}{'-' + began if began else ''}"

@@ -1,9 +1,9 @@
-"""Redaction: data overwritten for good, recoverable wherever it is cut short (tape.md §2).
+"""Redaction: overwrite data permanently; an interrupted one can be completed (tape.md §2).
 
-State: a mark in the tape's folder, then the `redact` entry, both synced; then copies in quarantine,
-then blobs, then the data itself, then the index; then the mark goes. So whatever still has to be
-overwritten can be told by the redact entry that names it, and while any data is whole, what leads
-from it to its blobs and copies is. `complete` goes on from anywhere; doing it twice is harmless.
+Order of the steps: write a mark in the tape's folder and the `redact` entry, both synced; overwrite
+copies in quarantine; delete blobs; overwrite the data; erase it from the index; remove the mark. So
+a redact entry names everything that still has to be overwritten, and the data, which names its
+blobs, is overwritten after them. `complete` continues from any step; running it twice is harmless.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .phase import Phases
 
 MARK = ".redacting"
-"""Name of the file that is in the tape's folder while a redaction is not through."""
+"""Name of the file in the tape's folder while a redaction is unfinished."""
 BLANK = b"null"
 _DATA = b',"data":'
 _ID_START = len(b'{"id":"')
@@ -43,25 +43,25 @@ class Redactable(Protocol):
     blobs: Blobs
 
     def forget_overwritten(self) -> None:
-        """Have the index forget what was overwritten."""
+        """Remove what was overwritten from the index."""
 
 
 class Overwriting(NamedTuple):
-    """An entry whose data goes."""
+    """An entry whose data is to be overwritten."""
 
     entry: str
     type: str
     time: str
     phase: str
     offset: int
-    """Where its line begins in its phase file."""
+    """Offset of its line in its phase file."""
     start: int
-    """Where its data does."""
+    """Offset of its data."""
     data: bytes
 
 
 class Overwritten(NamedTuple):
-    """What went."""
+    """What was overwritten or deleted."""
 
     targets: tuple[str, ...]
     """Ids of the entries."""
@@ -72,7 +72,7 @@ class Overwritten(NamedTuple):
 
 
 class Mark:
-    """The mark of a redaction under way, locked by whoever is at work."""
+    """The mark of an unfinished redaction, locked by the process that works on it."""
 
     __slots__ = ("_fd", "_folder")
 
@@ -81,18 +81,18 @@ class Mark:
 
     @classmethod
     def put(cls, folder: Folder) -> Self:
-        """Put the mark there, synced, or take over the one a crash left; waits for another's."""
+        """Create the mark, synced, or take over that of a crash; wait if a process holds it."""
         while True:
             fd = folder.file(MARK, os.O_RDWR | os.O_CREAT)
             fcntl.flock(fd, fcntl.LOCK_EX)
             if os.fstat(fd).st_nlink:
                 folder.sync()
                 return cls(folder, fd)
-            os.close(fd)  # whoever held it was through
+            os.close(fd)  # the process that held it has finished
 
     @classmethod
     def take_over(cls, folder: Folder) -> Self | None:
-        """Return the mark that a crash left; None where there is none, or somebody is at work."""
+        """Return the mark that a crash left; None if there is none, or a process holds it."""
         try:
             fd = folder.file(MARK, os.O_RDWR)
         except FileNotFoundError:
@@ -105,13 +105,13 @@ class Mark:
         return cls(folder, fd)
 
     def remove(self) -> None:
-        """Take the mark away: nothing is left to do."""
+        """Remove the mark: the redaction is complete."""
         with suppress(FileNotFoundError):
             os.unlink(MARK, dir_fd=self._folder.fd)
         self._folder.sync()
 
     def close(self) -> None:
-        """Let go of the mark; unless it was removed, the next one to look goes on from here."""
+        """Unlock the mark; if it was not removed, the next process completes the redaction."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -124,7 +124,7 @@ class Mark:
 
 
 def has_stale_mark(folder: Folder) -> bool:
-    """Tell whether a redaction was cut short and nobody is completing it now."""
+    """Return whether a redaction was interrupted and no process is completing it now."""
     try:
         fd = folder.file(MARK)
     except (FileNotFoundError, OSError):
@@ -139,10 +139,10 @@ def has_stale_mark(folder: Folder) -> bool:
 
 
 def complete(tape: Redactable) -> Overwritten:
-    """Overwrite whatever redact entries name and is still there, with its blobs and copies.
+    """Overwrite all data that redact entries name and that still exists, with its blobs and copies.
 
-    What names it is synced first: a program may have been killed between its write and its sync.
-    Raises WriteFailed.
+    The redact entries are synced first: a program may have been killed between its write and its
+    sync. Raises WriteFailed.
     """
     said = list(tape.phases.redact_entries())
     if tape.phases.folder.durable:
@@ -162,11 +162,11 @@ def complete(tape: Redactable) -> Overwritten:
 
 
 def complete_interrupted(tape: Redactable) -> None:
-    """Complete a redaction that a crash cut short; one that somebody is at is left to them."""
+    """Complete a redaction that a crash interrupted, unless another process works on it."""
     mark = Mark.take_over(tape.folder)
     if mark is None and tape.folder.has(MARK):
         return
-    if mark is None:  # a tape whose newest entry is a redact entry, as an older program left it
+    if mark is None:  # an older program left no mark: the newest entry is a redact entry
         if next(find_unfinished(tape.phases, tape.phases.redacted_ids()), None):
             complete(tape)
         return
@@ -183,7 +183,7 @@ def find_unfinished(phases: Phases, ids: Collection[str]) -> Iterator[Overwritin
             continue
         try:
             header = read_header(line)
-        except Damaged:  # where its data begins cannot be told
+        except Damaged:  # the offset of its data is unknown
             continue
         data = line[header.data : -1]
         if len(data) >= len(BLANK) and not is_redacted(line, header):
@@ -192,7 +192,7 @@ def find_unfinished(phases: Phases, ids: Collection[str]) -> Iterator[Overwritin
 
 
 def find_doomed(phases: Phases, targets: Sequence[Overwriting]) -> list[str]:
-    """Return the hashes of the blobs that no entry but the targets names."""
+    """Return the hashes of the blobs that only the targets name."""
     found = {digest for target in targets for digest in NAMED.findall(target.data)}
     ids = {target.entry.encode() for target in targets}
     for _, _, line in phases.all_lines() if found else ():
@@ -215,7 +215,7 @@ def _hide_copies(
 ) -> tuple[str, ...]:
     """Overwrite the targets' data in quarantine, keeping all else; return the files' names.
 
-    A file that is one of the doomed blobs, put there because it was damaged, is deleted.
+    A file that is one of the `doomed` blobs, moved there because it was damaged, is deleted.
     """
     try:
         quarantine = tape.sub("quarantine")
@@ -240,7 +240,7 @@ def _hide_copies(
 def _copies(
     quarantine: Folder, name: str, targets: Sequence[Overwriting], ids: Collection[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield offset and length of the data in a file that is a target's, or begins like it."""
+    """Yield offset and length of data in a file that is a target's, or the beginning of it."""
     try:
         lines = quarantine.read(name).split(b"\n")
     except OSError:  # a folder, or a link that is not followed
@@ -261,14 +261,14 @@ def _copies(
 def _is_copy(
     line: bytes, rest: bytes, targets: Sequence[Overwriting], ids: Collection[str]
 ) -> bool:
-    """Tell whether a line is that of one of `ids`, or its end the beginning of a target's data."""
+    """Return whether a line is of one of `ids`, or ends with the beginning of a target's data."""
     if line[_ID_START:_ID_END].decode("latin-1") in ids:
         return True
     return any(_is_beginning(rest, target.data + b"}") for target in targets)
 
 
 def _is_beginning(rest: bytes, data: bytes) -> bool:
-    """Tell whether bytes are the beginning of `data`, or that as overwriting left it halfway."""
+    """Return whether bytes are the beginning of `data`, also if it is half overwritten."""
     if data.startswith(rest):
         return True
     if not rest.startswith(BLANK) or len(rest) > len(data):
@@ -277,7 +277,7 @@ def _is_beginning(rest: bytes, data: bytes) -> bool:
 
 
 def hide(folder: Folder, name: str, spans: Sequence[tuple[int, int]]) -> None:
-    """Overwrite (offset, length) of a file by `null` and spaces, the `null` synced before them."""
+    """Overwrite spans (offset, length) of a file by `null` and spaces; sync `null` first."""
     fd = folder.file(name, os.O_WRONLY)
     try:
         for first in (True, False):

@@ -23,26 +23,26 @@ class Reference(NamedTuple):
     """What a REF says; a part it leaves out is None."""
 
     tape: str | None = None
-    """Id prefix or folder name of a tape; of a bare word also an entry's id prefix or a label."""
+    """Id prefix or folder name of a tape; a bare word may also be an entry's id or a label."""
     branch: str | None = None
     entry: str | None = None
     """Id prefix or label of an entry."""
     moves_ago: int | None = None
-    """Where the branch stood this many ref moves ago."""
+    """The head of the branch this many ref moves ago."""
     back: int = 0
-    """This many entries before."""
+    """This many entries earlier."""
 
     @property
     def is_bare(self) -> bool:
-        """Tell whether it is one word, that may be a tape, an entry or a label."""
+        """Return whether it is a single word, which may be a tape, an entry or a label."""
         return self.tape is not None and self[1:4] == (None, None, None)
 
 
 def parse(text: str) -> Reference:
-    """Return the parts of a REF; raise UsageError with the grammar when it has none."""
+    """Return the parts of a REF; raise UsageError with the grammar if it is not a REF."""
     found = _REFERENCE.match(text)
     if found is None:
-        hint = "; a shell may read ~ as a folder: quote it, or write :main~N"
+        hint = "; the shell may expand ~ to a folder: quote it, or write :main~N"
         raise UsageError(
             f"{text!r} is not a reference: write {GRAMMAR}{hint if text.startswith('/') else ''}"
         )
@@ -68,5 +68,5 @@ def render(reference: Reference) -> str:
 
 
 def is_prefix(word: str) -> bool:
-    """Tell whether a word can be the beginning of an id: four hex digits or more."""
+    """Return whether a word can be the beginning of an id: four hex digits or more."""
     return _PREFIX.match(word) is not None

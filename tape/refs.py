@@ -1,4 +1,4 @@
-"""The journal of branches, titles and labels: refs.jsonl, one hashed line a move (tape.md §4).
+"""The journal of branches, titles and labels: refs.jsonl, one hashed line per move (tape.md §4).
 
 Invariant: a ref line is the commit point of what it names. Lines are appended only under the lock
 `locks/refs`; readers need none.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REFS = "refs.jsonl"
 MAIN = "main"
-_HASHED = 24  # where the hashed rest begins: after `{"h":"`, 16 digits and `",`
+_HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
 _BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
 _RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
 
@@ -53,7 +53,7 @@ class Move(Struct, frozen=True, gc=False):
 
 
 class Refs(Struct, gc=False):
-    """The journal, folded: the newest line of a name is its state, file order is order."""
+    """The state of the journal: the newest line of a name counts, in file order."""
 
     branches: dict[str, tuple[Move, ...]]
     """All moves of each branch, oldest first."""
@@ -62,32 +62,32 @@ class Refs(Struct, gc=False):
     current: str = MAIN
     title: str | None = None
     damage: tuple[Damaged, ...] = ()
-    """Lines whose hash is wrong: readers skip them with a warning, writers refuse."""
+    """Messages about lines with a wrong hash: readers skip them with a warning, writers refuse."""
     size: int = 0
-    """Bytes up to the end of the last whole good line; what follows is torn."""
+    """Size up to the end of the last good line; the rest is torn."""
 
     def copy(self) -> Refs:
-        """Return the same state apart from this one, for whoever changes it."""
+        """Return an independent copy that the caller may change."""
         return replace(self, branches=self.branches.copy(), labels=self.labels.copy())
 
     def phases(self) -> set[str]:
-        """Return the phases that some move names: the committed ones."""
+        """Return the phases that moves name: the committed ones."""
         return {move.phase for moves in self.branches.values() for move in moves}
 
 
 class Changes(Struct, gc=False):
-    """What a writer or a move has changed in a tape: all that an index has to look at again."""
+    """The changes by a writer or a move: what an index has to read again."""
 
     branches: set[str] = field(default_factory=set)
-    """Branches with a new line in the journal or new entries."""
+    """Branches with new journal lines or new entries."""
     phases: set[str] = field(default_factory=set)
-    """Phases with new entries, and those that begun ones start from."""
+    """Phases with new entries, and the base phases of new ones."""
     begun: set[str] = field(default_factory=set)
-    """The phases that were begun."""
+    """The new phases."""
     labels: set[str] = field(default_factory=set)
 
     def clear(self) -> None:
-        """Forget what has been looked at."""
+        """Remove all changes."""
         for names in (self.branches, self.phases, self.begun, self.labels):
             names.clear()
 
@@ -135,9 +135,9 @@ def _decode(line: bytes) -> _Line | None:
 
 
 def fold(data: bytes, onto: Refs | None = None) -> Refs:
-    """Return the state a journal's bytes describe; a torn last line is left out.
+    """Return the state that a journal's bytes describe; a torn last line is left out.
 
-    With `onto`, a state without damage that is used up, only what stands behind it is read.
+    With `onto`, a state without damage, only the bytes after it are read; `onto` is changed.
     """
     refs = Refs({}, {}) if onto is None else onto
     bad, offset = [], refs.size
@@ -150,7 +150,7 @@ def fold(data: bytes, onto: Refs | None = None) -> Refs:
             refs.size = offset + len(line) + 1
         offset += len(line) + 1
     behind = sum(1 for damage in bad if (damage.offset or 0) >= refs.size)
-    refs.damage = tuple(bad if behind > 1 else bad[: len(bad) - behind])  # one bad end is torn
+    refs.damage = tuple(bad if behind > 1 else bad[: len(bad) - behind])  # a bad last line is torn
     return refs
 
 
@@ -179,14 +179,14 @@ class Journal:
         self._known = (b"", Refs({}, {}))
 
     def read(self) -> Refs:
-        """Return the state now, not to be changed; raise Damaged where the journal is missing.
+        """Return the current state, not to be changed; raise Damaged if the journal is missing.
 
         Needs no lock.
         """
         return self._folded(self._bytes())
 
     def _folded(self, data: bytes) -> Refs:
-        """Fold a journal that mostly was read before: it only grows, so only its end is new."""
+        """Return the state of `data`; only the part that was not read before is parsed."""
         known, state = self._known
         if data == known:
             return state
@@ -196,7 +196,7 @@ class Journal:
         return refs
 
     def settle(self) -> None:
-        """Return when what stands in it is on the medium: who wrote it may have been killed."""
+        """Sync the journal: its last writer may have been killed before its sync."""
         if self.folder.durable:
             fd = self.folder.file(REFS)
             try:
@@ -214,8 +214,8 @@ class Journal:
     def moving(self, *, changes: Changes | None = None) -> Iterator[Moves]:
         """Hold the lock of the journal: read the state, then append moves.
 
-        What moves is added to `changes`, also where the append then fails. Raises Busy where
-        another process holds the lock for longer than `locks.patience` says.
+        Moves are added to `changes`, also if the append then fails. Raises Busy if another process
+        holds the lock for longer than `locks.patience` allows.
         """
         with self.folder.make("locks") as locks, hold(locks, "refs"):
             data = self._bytes()
@@ -242,7 +242,7 @@ class Journal:
 
 
 class Moves:
-    """The journal under its lock."""
+    """The journal while its lock is held."""
 
     __slots__ = ("_changes", "_fd", "_journal", "_size", "refs")
 
@@ -256,7 +256,7 @@ class Moves:
         self._append({"branch": name, "phase": phase, "pin": pin, "why": why})
 
     def current(self, name: str, why: str = "switch") -> None:
-        """Make a branch the one a bare tape name means."""
+        """Make a branch the current one."""
         self._append({"current": name, "why": why})
 
     def title(self, text: str, why: str = "title") -> None:
@@ -264,7 +264,7 @@ class Moves:
         self._append({"title": well_formed(text), "why": why})
 
     def label(self, name: str, entry: str | None) -> None:
-        """Name an entry, or take the name away."""
+        """Label an entry, or remove the label."""
         self._changes.labels.add(name)
         self._append({"label": name, "entry": entry, "why": "label"})
 
@@ -280,7 +280,7 @@ class Moves:
 
 
 def set_aside(folder: Folder, name: str, data: bytes) -> str:
-    """Keep torn bytes in `quarantine/`, synced, and return the name they got."""
+    """Store torn bytes in `quarantine/`, synced, and return the name of the file."""
     with folder.make("quarantine") as quarantine:
         taken = set(quarantine.names())
         free, k = name, 2

@@ -1,7 +1,7 @@
 """The store: many tapes in one folder; create, open, list, fork into a new one (tape.md §1).
 
-A tape is built beside the others under a name that begins with a dot and renamed when it is whole:
-it exists or it does not.
+A tape is built beside the others under a name that begins with a dot, and renamed when it is
+complete: it exists whole or not at all.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ _FOLDERS = ("phases", "blobs", "locks", "quarantine")
 
 
 def random_hex(count: int) -> str:
-    """Return so many random bytes, as twice as many hex digits."""
+    """Return `count` random bytes as 2 × `count` hex digits."""
     return os.urandom(count).hex()
 
 
 class Beginning(NamedTuple):
-    """What a new tape knows from the start."""
+    """The facts a new tape starts with."""
 
     cwd: str
     """Absolute path of the folder the session works in."""
     program: str
-    """Name and version of what records, such as gong/0.1.0."""
+    """Name and version of the recording program, such as gong/0.1.0."""
     title: str | None = None
     slug: str = ""
-    """Words for the folder's name: the title or the first prompt."""
+    """Text for the folder's name: the title or the first prompt."""
     project: str | None = None
     git: Git | None = None
 
 
 class Store:
-    """A folder of tapes; `path` need not exist yet, the first tape makes it."""
+    """A folder of tapes; `path` need not exist yet, the first tape creates it."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Store:
         return self.path / "tapes"
 
     def create(self, beginning: Beginning, origin: tuple[Tape, Head] | None = None) -> Tape:
-        """Make a tape with its `start` entry; with `origin` its past is that entry's path."""
+        """Create a tape with its `start` entry; with `origin` it continues that entry's path."""
         identity = self.random(16)
         with self.hold_tapes() as tapes:
             with tapes.make(f".new-{identity}") as folder:
@@ -92,7 +92,7 @@ class Store:
             try:
                 os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
             except OSError as error:
-                raise WriteFailed(f"{name} cannot be made: {error.strerror}") from error
+                raise WriteFailed(f"{name} cannot be created: {error.strerror}") from error
             tapes.sync()
         return self.open_folder(name)
 
@@ -142,12 +142,12 @@ class Store:
                 moves.title(beginning.title, "start")
 
     def hold_tapes(self) -> Folder:
-        """Hold `tapes/`, made with the store when it is not there yet."""
+        """Return the open folder `tapes/`; create it, with the store, if it does not exist."""
         if not self.tapes.is_dir():
             self._make()
         self.check()
         with Folder.open(self.path, durable=self.durable) as home:
-            home.sync()  # who made it may have been killed before
+            home.sync()  # its creator may have been killed before the sync
         return Folder.open(self.tapes, durable=self.durable)
 
     def _make(self) -> None:
@@ -160,21 +160,21 @@ class Store:
                 for path in (self.path, *new):
                     with Folder.open(path.parent, durable=self.durable) as parent:
                         parent.sync()
-                home.make("tapes").close()  # says that all above is on the medium
+                home.make("tapes").close()  # written last: everything above is synced
         except OSError as error:
             raise WriteFailed(
                 f"the store {self.path} cannot be written: {error.strerror}"
             ) from error
 
     def _stamp(self, home: Folder) -> None:
-        """Write store.json whole or not at all, also when two programs make the store at once."""
+        """Write store.json whole or not at all, also when two programs create the store at once."""
         text = msgspec.json.encode({"format": FORMAT, "created": stamp(self.clock())}) + b"\n"
         temporary = f".store.{self.random(4)}"
         home.create(temporary, text)
         os.rename(temporary, "store.json", src_dir_fd=home.fd, dst_dir_fd=home.fd)
 
     def check(self) -> None:
-        """Refuse a store of a later format."""
+        """Raise NewerFormat for a store of a later format, Damaged if store.json is unreadable."""
         try:
             data = read_file(self.path / "store.json")
         except FileNotFoundError:
@@ -198,7 +198,7 @@ class Store:
         return sorted(self.inodes())
 
     def inodes(self) -> dict[str, int]:
-        """Return folder name → inode of all tapes; what begins with a dot is not one yet."""
+        """Return folder name → inode of all tapes, without unfinished ones (`.new-…`)."""
         self.check()
         try:
             with os.scandir(self.tapes) as found:
@@ -208,7 +208,7 @@ class Store:
         return {name: inode for name, inode in inodes.items() if not name.startswith(".")}
 
     def links(self) -> list[str]:
-        """Return the names of symbolic links in `tapes/`: none is followed."""
+        """Return the names of symbolic links in `tapes/`; links are not followed."""
         try:
             with os.scandir(self.tapes) as found:
                 return sorted(e.name for e in found if e.is_symlink() and e.name[0] != ".")
@@ -216,7 +216,7 @@ class Store:
             return []
 
     def open_folder(self, name: str) -> Tape:
-        """Open the tape in this folder; raise NotFound where none is."""
+        """Open the tape in this folder; raise NotFound if there is none."""
         try:
             with Folder.open(self.tapes, durable=self.durable) as tapes:
                 folder = tapes.sub(name)
@@ -227,7 +227,7 @@ class Store:
         except OSError as error:
             folder.close()
             what = f"{error.filename or INFO}: {error.strerror}"
-            raise Damaged(f"{name} is not a whole tape: {what}") from error
+            raise Damaged(f"{name} is not a complete tape: {what}") from error
         except TapeError:
             folder.close()
             raise
@@ -238,13 +238,13 @@ class Store:
         return self.open_folder(only(prefix, "tape", hits))
 
     def id_of(self, name: str) -> str:
-        """Return the id of the tape in a folder, empty when it cannot be told."""
+        """Return the id of the tape in a folder, "" if it is unknown."""
         return trash.identity(self.tapes / name)
 
     def remove(self, tape: Tape) -> str:
         """Move a tape to the trash and return its folder's name there; `restore` undoes it.
 
-        Raises Busy while a branch is being written, UsageError while other tapes read on in it.
+        Raises Busy while a branch is being written, UsageError while other tapes have it as origin.
         """
         with tape.alone(), Folder.open(self.path, durable=self.durable) as home:
             self._refuse_children({tape.id}, self.tapes)
@@ -254,17 +254,19 @@ class Store:
                 return trash.move(name, tapes, to)
 
     def _folder_of(self, tape: Tape) -> str:
-        """Return the name of an open tape's folder now: people may have renamed it."""
+        """Return the current name of an open tape's folder, which may have been renamed."""
         inode = os.fstat(tape.folder.fd).st_ino
         for name, found in self.inodes().items():
             if found == inode:
                 return name
-        raise NotFound(f"tape {tape.id[:8]} is not in {self.tapes} any more")
+        raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
 
     def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
         children = trash.children(tapes, *folders)
         if children:
-            raise UsageError(f"detach what was forked from it first: {', '.join(children)}")
+            raise UsageError(
+                f"detach the tapes that were forked from it first: {', '.join(children)}"
+            )
 
     def trash(self) -> list[Trashed]:
         """Return the tapes in the trash, by folder name."""
@@ -272,13 +274,13 @@ class Store:
         return trash.listed(self.path / "trash")
 
     def restore(self, name: str) -> str:
-        """Take a tape, by folder name or id prefix, out of the trash; return its folder's name.
+        """Restore a tape, by folder name or id prefix, from the trash; return its folder's name.
 
-        Raises NotFound or Ambiguous; UsageError when a tape of that id is there already.
+        Raises NotFound or Ambiguous; UsageError if the store already has a tape of that id.
         """
         found = self._trashed(name)
         if any(self.id_of(folder) == found.id for folder in self.folders()):
-            raise UsageError(f"tape {found.id[:8]} is in the store: remove that one first")
+            raise UsageError(f"tape {found.id[:8]} is already in the store: remove that one first")
         with (
             Folder.open(self.path, durable=self.durable) as home,
             home.sub("trash") as source,
@@ -292,11 +294,11 @@ class Store:
         return found[name if name in found else only(name, "tape in the trash", hits)]
 
     def empty_trash(self, names: Sequence[str] | None = None) -> None:
-        """Delete tapes in the trash, by folder name or id prefix, for good: nothing undoes it.
+        """Delete tapes in the trash, by folder name or id prefix; this cannot be undone.
 
-        Without `names` all that stands there goes, tapes or not. Raises NotFound or Ambiguous, and
-        UsageError while other tapes, in the trash too, read on in one of them; nothing is deleted
-        then.
+        Without `names` everything in the trash is deleted, tapes or not. Raises NotFound or
+        Ambiguous, and UsageError while other tapes, also in the trash, have one of them as origin;
+        nothing is deleted then.
         """
         gone = self.trash() if names is None else [self._trashed(name) for name in names]
         self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
@@ -314,7 +316,7 @@ def only(what: str, kind: str, hits: list[str]) -> str:
 
 
 def slug(text: str) -> str:
-    """Return words for a folder name: letters and digits of any script, at most 60 bytes."""
+    """Return text for a folder name: letters and digits of any script, at most 60 bytes."""
     text = unicodedata.normalize("NFC", text.lower())
     words = "".join(c if _is_in_words(c) else " " for c in text).split()
     cut = "-".join(words).encode()[:60].decode(errors="ignore")
@@ -322,5 +324,5 @@ def slug(text: str) -> str:
 
 
 def _is_in_words(character: str) -> bool:
-    """Tell whether it is a letter, a digit, or a mark that many scripts write letters with."""
+    """Return whether it is a letter, a digit, or a combining mark that is part of a letter."""
     return character.isalnum() or unicodedata.category(character).startswith("M")

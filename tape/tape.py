@@ -1,4 +1,4 @@
-"""One tape: its folder held open, and what is done with it, put together from the rooms above."""
+"""One tape: its open folder, and the operations on it, composed of the modules above."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INFO = "tape.json"
 
 
 class Info(Struct, frozen=True, gc=False):
-    """tape.json: which tape this is. Made once and never changed."""
+    """tape.json: the identity of a tape. Written once and never changed."""
 
     format: int
     id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
@@ -66,14 +66,14 @@ def read_info(folder: Folder) -> Info:
 
 
 class Hit(NamedTuple):
-    """An entry that was looked for, and the tape it stands in."""
+    """An entry that was found, and the tape that holds it."""
 
     tape: Tape
     head: Head
 
 
 class Tape:
-    """One agent session. A context manager; closing it lets go of the folder."""
+    """One agent session. A context manager; closing it closes the folder."""
 
     def __init__(
         self,
@@ -95,15 +95,15 @@ class Tape:
 
     @property
     def source(self) -> Source:
-        """Where its phases and blobs are read."""
+        """The source of its phases and blobs."""
         return Source(self.id, self.phases, self.blobs.text)
 
     def refs(self) -> Refs:
-        """Return branches, labels and title as they are now."""
+        """Return the current branches, labels and title."""
         return self.journal.read()
 
     def head(self, branch: str | None = None, *, moves_ago: int = 0) -> Head:
-        """Return where a branch stands, or stood `moves_ago` moves ago; None is the current one."""
+        """Return the head of a branch, now or `moves_ago` moves ago; None is the current one."""
         refs = self.refs()
         return branches.head_of(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
 
@@ -114,20 +114,20 @@ class Tape:
     def lines(self, head: Head) -> Iterator[bytes]:
         """Yield the lines of the path to a head, oldest first, without their newlines.
 
-        As they are on the disk, unchecked.
+        As stored, unchecked.
         """
         for segment in self.path(head):
             for _, line in segment.lines():
                 yield line
 
     def tell_of_tail(self, head: Head, skipped: Callable[[str], None]) -> None:
-        """Tell of bytes behind a head that are no whole entry, unless its branch is written now."""
+        """Report incomplete bytes after a head, unless its branch is being written."""
         self.tell_of_bytes(head.phase, head.branch, head.torn, skipped)
 
     def tell_of_bytes(
         self, phase: str, branch: str, count: int, skipped: Callable[[str], None]
     ) -> None:
-        """Tell of so many bytes at the end of a phase that are no whole entry, as above."""
+        """Report `count` incomplete bytes at the end of a phase, as `tell_of_tail` does."""
         if count and not is_held(self.folder, branch):
             skipped(f"{phase}: the last {count} bytes skipped: incomplete or damaged; {ADVICE}")
 
@@ -140,7 +140,8 @@ class Tape:
     ) -> Iterator[list[Entry]]:
         """Yield the entries of the path to a head, oldest first, many at a time.
 
-        What does not verify is left out and told to `skipped`; else a DamageWarning says it.
+        Entries that do not verify are left out and reported to `skipped`, by default as a
+        DamageWarning.
         """
         self.tell_of_tail(head, skipped)
         for segment in self.path(head, to_anchor=to_anchor):
@@ -153,7 +154,7 @@ class Tape:
         to_anchor: bool = False,
         skipped: Callable[[str], None] = warn_of_damage,
     ) -> list[Entry]:
-        """Return the same in one list: memory grows with the path."""
+        """Return the entries of `runs` in one list: memory grows with the path."""
         entries: list[Entry] = []
         for run in self.runs(head, to_anchor=to_anchor, skipped=skipped):
             entries += run
@@ -162,7 +163,7 @@ class Tape:
     def newest(self, head: Head, count: int) -> tuple[Kept, ...]:
         """Return the newest `count` entries of a path as the ranges an anchor keeps, oldest first.
 
-        Fewer where the path is shorter.
+        Fewer if the path is shorter.
         """
         ranges: list[Kept] = []
         for segment in reversed(self.path(head)):
@@ -176,14 +177,14 @@ class Tape:
         return tuple(reversed(ranges))
 
     def kept(self, anchor: Anchor, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
-        """Return the entries an anchor keeps in view; raise Damaged when they are not there.
+        """Return the entries an anchor keeps in view; raise Damaged if the ranges do not exist.
 
-        What does not verify is left out and told to `skipped`.
+        Entries that do not verify are left out and reported to `skipped`.
         """
         return [entry for kept in anchor.kept for entry in self.kept_run(kept, skipped)]
 
     def kept_run(self, kept: Kept, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
-        """Read a range here or else in the origin, where a phase of the same name may stand."""
+        """Return the entries of a range, from this tape or else from the origin."""
         lines, tape = self.kept_lines(kept)
         check = LineCheck(kept.phase, tape.phases.redacted_ids, skipped)
         offset, entries = kept.offset, []
@@ -195,7 +196,7 @@ class Tape:
         return entries
 
     def kept_from(self, anchor: Anchor, first: str) -> tuple[Kept, ...]:
-        """Return what an anchor keeps from one of these entries on; nothing where it is none."""
+        """Return the ranges an anchor keeps, from entry `first` on; empty if it is not kept."""
         begin = _begins(first)
         for place, kept in enumerate(anchor.kept):
             lines, _ = self.kept_lines(kept)
@@ -207,7 +208,7 @@ class Tape:
         return ()
 
     def kept_lines(self, kept: Kept) -> tuple[list[bytes], Tape]:
-        """Return the lines of a range, and the tape they were found in; raises Damaged."""
+        """Return the lines of a range, and the tape they are in; raise Damaged if not found."""
         found = self._lines_at(kept.phase, kept.offset, kept) or self._copied_lines(kept)
         if found:
             return found, self
@@ -217,7 +218,7 @@ class Tape:
         return origin.kept_lines(kept)
 
     def _lines_at(self, phase: str, offset: int, kept: Kept) -> list[bytes]:
-        """Return the range if it begins at `offset` of a phase here and ends as it should."""
+        """Return the range's lines if it begins at `offset` of a phase and ends as it should."""
         if offset < 0 or kept.count < 1 or not self.phases.folder.has(phase):
             return []
         with self.phases.open(phase) as file:
@@ -226,7 +227,7 @@ class Tape:
         return lines if ends == [_begins(kept.first), _begins(kept.last)] else []
 
     def _copied_lines(self, kept: Kept) -> list[bytes]:
-        """Return a range of the copied past, where there is one and it holds the range."""
+        """Return a range's lines from the copied past, if there is one and it has the range."""
         if not self.phases.has_origin:
             return []
         with self.phases.open(ORIGIN) as file:
@@ -241,9 +242,9 @@ class Tape:
         return self._origins[tape].source
 
     def origin(self) -> Tape | None:
-        """Return the tape this one was forked from, None where a detached one lost it.
+        """Return the tape this one was forked from; None if it has none, or is detached without it.
 
-        Raises NotFound when it is gone, and its past with it.
+        Raises NotFound if it is missing and its history was not copied.
         """
         if self.info.origin is None or self.info.origin.tape is None:
             return None
@@ -255,7 +256,7 @@ class Tape:
             raise
 
     def load(self, blob: BlobRef) -> bytes:
-        """Return the bytes of a picture or file, from here or a tape this one grew from.
+        """Return the bytes of a picture or file, from here or from an origin.
 
         Raises NotFound.
         """
@@ -270,11 +271,11 @@ class Tape:
                 tape = origin
 
     def tape_of(self, source: Source) -> Tape:
-        """Return the tape that a segment of a path here stands in."""
+        """Return the tape that holds a segment of a path of this tape."""
         return self._origins.get(source.tape, self)
 
     def shared(self) -> list[Segment]:
-        """Return the segments that lead to the entry it was forked at, where they were written."""
+        """Return the segments of the path to the entry it was forked at, in the origin tapes."""
         place = self.info.origin
         if place is None:
             return []
@@ -299,7 +300,7 @@ class Tape:
             try:
                 with self.phases.open(phase) as file:
                     offsets = [offset for offset, line in file.lines() if line.startswith(start)]
-            except NotFound:  # named in the journal, and lost: no reason to hide the others
+            except NotFound:  # named in the journal, but missing: return the other entries
                 continue
             found += [
                 Hit(self, branches.at(self.phases, self.branch_of(phase), phase, at))
@@ -308,7 +309,7 @@ class Tape:
         return found
 
     def own_lines(self) -> Iterator[tuple[str, int, bytes]]:
-        """Return phase, offset and line of all that is in this tape itself, committed or not."""
+        """Return phase, offset and line of all entries in this tape itself, committed or not."""
         return self.phases.all_lines()
 
     def branch_of(self, phase: str) -> str:
@@ -320,11 +321,11 @@ class Tape:
         return branch
 
     def entry(self, head: Head) -> Entry:
-        """Return the entry a head stands at; raise Damaged where it does not verify."""
+        """Return the entry of a head; raise Damaged if it does not verify."""
         return decode(self.checked_line(head), self.blobs.text)
 
     def checked_line(self, head: Head) -> bytes:
-        """Return the line of the entry a head stands at; raise Damaged where it does not verify."""
+        """Return the line of a head's entry; raise Damaged if it does not verify."""
         with self.phases.open(head.phase) as file:
             line = file.line_at(head.offset)
         wrong: list[str] = []
@@ -336,7 +337,7 @@ class Tape:
         return checked
 
     def back(self, head: Head, steps: int) -> Hit:
-        """Return the entry `steps` before a head, in the origin where the path leads there."""
+        """Return the entry `steps` before a head, in the origin if the path leads there."""
         if steps == 0:
             return Hit(self, head)
         for segment in reversed(self.path(head)):
@@ -352,7 +353,7 @@ class Tape:
     def fork(
         self, base: Head, name: str | None = None, *, why: str = "fork", switch: bool = False
     ) -> str:
-        """Begin a branch at `base` and return its name; the history itself is not touched."""
+        """Start a branch at `base` and return its name; no entries are copied or changed."""
         with self._moving() as moves:
             name = branches.fork(moves, self.phases, base, name, why)
             if switch:
@@ -370,12 +371,12 @@ class Tape:
             moves.title(title)
 
     def title(self) -> str | None:
-        """Return its title, or else the beginning of its first prompt; None before the first."""
+        """Return its title, or else the beginning of its first prompt; None without a prompt."""
         given = self.refs().title
         return given or next(filter(None, map(self._prompt, self.own_lines())), None)
 
     def _prompt(self, found: tuple[str, int, bytes]) -> str:
-        """Return the beginning of the first words of a prompt; empty for any other line."""
+        """Return the beginning of a prompt's text; "" for any other line."""
         if kind_of(found[2]) != User.entry_type:
             return ""
         try:
@@ -387,7 +388,7 @@ class Tape:
         return title_of("\n".join(texts)) or ""
 
     def label(self, name: str, entry: str | None) -> None:
-        """Give an entry a name, or take the name away with None."""
+        """Label an entry, or remove the label with None."""
         checked_name("label", name)
         with self._moving() as moves:
             moves.label(name, entry)
@@ -401,10 +402,10 @@ class Tape:
 
     @contextmanager
     def followed(self, changes: Changes | None = None) -> Iterator[None]:
-        """Tell the projection before and after of what no writer does.
+        """Notify the projection before and after a change that is not made by a writer.
 
-        So it learns of that, and where to look when it is cut short. Without `changes` it looks at
-        the whole tape.
+        If the change is interrupted, the projection still knows which tape to read. Without
+        `changes` it reads the whole tape.
         """
         if self.projection is not None:
             self.projection.began(self.id)
@@ -415,15 +416,15 @@ class Tape:
                 self.projection.ended(self, changes)
 
     def forget_overwritten(self) -> None:
-        """Have the index forget data that was redacted."""
+        """Remove redacted data from the index."""
         if self.projection is not None:
             self.projection.overwrote(self.id)
 
     @contextmanager
     def alone(self, *, but: str | None = None) -> Iterator[None]:
-        """Hold the locks of all branches, claimed ones too; raise Busy when somebody holds one.
+        """Hold the locks of all branches, claimed ones too; raise Busy if one is taken.
 
-        Without that of `but`, which the caller writes.
+        The lock of branch `but` is left out: the caller holds it.
         """
         taken: set[str] = set()
         with ExitStack() as held, self.folder.make("locks") as locks:
@@ -444,7 +445,7 @@ class Tape:
         return Writer.open(self, branch, wait=wait, durability=durability)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         for tape in self._origins.values():
             tape.close()
         self.phases.folder.close()
@@ -458,5 +459,5 @@ class Tape:
 
 
 def _begins(entry: str) -> bytes:
-    """Return the bytes that the line of an entry begins with."""
+    """Return the first bytes of the line of an entry."""
     return b'{"id":"%b"' % entry.encode()

@@ -1,6 +1,6 @@
-"""The trash: where removed tapes stand until somebody empties it, and which tapes need which.
+"""The trash: removed tapes until it is emptied, and which tapes depend on which.
 
-Nothing is deleted but by `delete`, on somebody's word; never on a timer.
+Only `delete` deletes, on request; never on a timer.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Trashed(NamedTuple):
 
 
 class _Told(Struct):
-    """What tape.json says in every format; `origin` names a tape, if it is an object."""
+    """The fields of tape.json in every format; `origin` names a tape, if it is an object."""
 
     id: str
     origin: Any = None
 
 
 def identity(folder: Path) -> str:
-    """Return the id of the tape in a folder, empty when it cannot be told."""
+    """Return the id of the tape in a folder, "" if it is unknown."""
     return _told(folder).id
 
 
@@ -62,7 +62,7 @@ def listed(trash: Path) -> list[Trashed]:
 
 
 def children(tapes: Collection[str], *folders: Path) -> list[str]:
-    """Return the names of other tapes in these folders that read on in one of `tapes`."""
+    """Return the names of other tapes in these folders that were forked from one of `tapes`."""
     return sorted(
         name
         for folder in folders
@@ -85,7 +85,7 @@ def _all_told(folder: Path) -> Iterator[tuple[str, _Told]]:
 
 
 def move(name: str, source: Folder, to: Folder) -> str:
-    """Move a tape's folder into another, and return the name it got: `.2` behind a taken one."""
+    """Move a tape's folder into another, and return its name there, with `.2` if it is taken."""
     taken = set(to.names())
     free, k = name, 2
     while free in taken:
@@ -95,7 +95,7 @@ def move(name: str, source: Folder, to: Folder) -> str:
 
 
 def delete(trash: Folder, names: Sequence[str]) -> None:
-    """Delete tapes for good, each renamed first so that none is restored in part."""
+    """Delete tapes permanently, each renamed first so that none is restored in part."""
     for name in names:
         if not name.startswith(_DELETED):
             trash.move(name, trash, _DELETED + name)
@@ -106,7 +106,7 @@ def delete(trash: Folder, names: Sequence[str]) -> None:
 
 
 def _remove(trash: Folder, name: str) -> None:
-    """Remove a folder with all that is in it, or a file that mending put there."""
+    """Remove a folder with its content, or a file that a repair moved there."""
     try:
         import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
 

@@ -1,7 +1,7 @@
-"""Upkeep: redacting what should not have been recorded, detaching from an origin, moving.
+"""Upkeep: redact data, detach from an origin, record a moved project.
 
-Invariant: what is lost is lost last, after the entry that says so is on the medium and after all
-that only the lost bytes lead to. Cut short anywhere, the same call again completes it.
+Invariant: data is destroyed last, after the entry that records it is synced and after everything
+that only this data names. If a call is interrupted, the same call again completes it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Redacted(NamedTuple):
     """What a redaction did."""
 
     entry: str | None
-    """Id of the `redact` entry; None when earlier ones name every target."""
+    """Id of the `redact` entry; None if earlier ones name every target."""
     targets: tuple[str, ...]
-    """Ids of the entries without data now; those with nothing to hide are left out."""
+    """Ids of the entries that were overwritten; those without data to hide are left out."""
     blobs: tuple[str, ...]
     """Hashes of the blobs that were deleted."""
     quarantine: tuple[str, ...]
@@ -46,7 +46,7 @@ class Redacted(NamedTuple):
 
 
 def redactable(tape: Tape, targets: Sequence[str]) -> tuple[list[Overwriting], list[str]]:
-    """Return the entries that redacting ids or prefixes would overwrite, and blobs it would delete.
+    """Return the entries that redacting `targets` would overwrite, and blobs it would delete.
 
     Raises as `redact` does, and writes nothing.
     """
@@ -55,17 +55,16 @@ def redactable(tape: Tape, targets: Sequence[str]) -> tuple[list[Overwriting], l
 
 
 def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None = None) -> Redacted:
-    """Overwrite the data of entries, given by id prefix, for good; this cannot be undone.
+    """Overwrite the data of entries, given by id prefix; this cannot be undone.
 
-    A `redact` entry that names them comes first, on `branch` or the current one. Then their copies
-    in quarantine are overwritten, the blobs go that no other entry of the tape names, and the data
-    becomes `null` and spaces. Data shorter than that is left. What an earlier redaction left when
-    it was cut short goes too. Branches may be written meanwhile, but an entry that takes up a blob
-    in the moment it goes will miss it. The tape's title and the name of its folder are not data and
-    stay.
+    A `redact` entry that names them is written first, on `branch` or the current one. Then their
+    copies in quarantine are overwritten, blobs that no other entry of the tape names are deleted,
+    and the data becomes `null` and spaces. Data shorter than `null` is left. Interrupted redactions
+    are completed too. Branches may be written meanwhile, but an entry that refers to a blob while
+    it is deleted loses it. The tape's title and the name of its folder are not data and stay.
 
-    Raises NotFound or Ambiguous for a prefix, UsageError for an entry that holds the structure or
-    stands in an origin, and before anything is written; Busy when `branch` is being written.
+    Raises NotFound or Ambiguous for a prefix, UsageError for an entry that is part of the structure
+    or of an origin, all before anything is written; Busy if `branch` is being written.
     """
     hidden = _with_data(tape, targets)
     with Mark.put(tape.folder) as mark:
@@ -80,13 +79,13 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
 
 
 def _with_data(tape: Tape, targets: Sequence[str]) -> list[Overwriting]:
-    """Return the entries that have something to hide, each once."""
+    """Return the entries that have data to hide, each once."""
     found = {target.entry: target for target in (_target(tape, prefix) for prefix in targets)}
     return [target for target in found.values() if len(target.data) >= len(BLANK)]
 
 
 def _target(tape: Tape, prefix: str) -> Overwriting:
-    """Return the entry of this tape that a prefix means, if it may be redacted."""
+    """Return the entry of this tape that a prefix names, if it may be redacted."""
     if not is_prefix(prefix):
         raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
     hits = tape.own_entries(prefix)
@@ -97,7 +96,7 @@ def _target(tape: Tape, prefix: str) -> Overwriting:
     head = hits[0].head
     if head.header.type in _STRUCTURE:
         raise UsageError(
-            f"entry {head.entry[:12]} is a {head.header.type}: it holds the tape together and "
+            f"entry {head.entry[:12]} is a {head.header.type}: it is part of the structure and "
             "cannot be redacted"
         )
     start = head.offset + head.header.data
@@ -111,14 +110,14 @@ def _target(tape: Tape, prefix: str) -> Overwriting:
 def _missing(tape: Tape, prefix: str) -> NotFound | UsageError:
     for hit in tape.find_entry(prefix):
         return UsageError(
-            f"entry {hit.head.entry[:12]} stands in tape {hit.tape.id[:8]}, which this one was "
+            f"entry {hit.head.entry[:12]} is in tape {hit.tape.id[:8]}, which this one was "
             "forked from: redact it there"
         )
     return NotFound(f"no entry {prefix!r} in tape {tape.id[:8]}")
 
 
 def _record(tape: Tape, targets: list[str], why: str, branch: str | None) -> str | None:
-    """Name the targets in a `redact` entry on the medium, unless earlier ones name them all."""
+    """Write and sync a `redact` entry for the targets; None if earlier ones name them all."""
     named = tape.phases.redacted_ids()
     new = tuple(target for target in targets if target not in named)
     if not new:
@@ -128,12 +127,12 @@ def _record(tape: Tape, targets: list[str], why: str, branch: str | None) -> str
 
 
 def detach(tape: Tape) -> None:
-    """Copy the path this tape shares with its origin, so that it stands without it.
+    """Copy the path this tape shares with its origin, so that it no longer needs the origin.
 
-    The copy, `phases/0000-origin/`, with the blobs it names, is there whole or not at all; blobs
-    that are missing or damaged in the origin stay missing. What was redacted there is named by a
-    `redact` entry here first. Does nothing for a tape that has no origin or is detached. Raises
-    Busy while a branch is being written, NotFound when the origin is gone.
+    The copy, `phases/0000-origin/`, with the blobs it names, is created whole or not at all; blobs
+    that are missing or damaged in the origin stay missing. A `redact` entry here first names what
+    was redacted there. Does nothing for a tape that has no origin or is detached. Raises Busy while
+    a branch is being written, NotFound if the origin is missing.
     """
     while tape.info.origin is not None and not tape.phases.has_origin:
         with tape.alone():
@@ -147,13 +146,13 @@ def detach(tape: Tape) -> None:
 
 
 def _copy_past(tape: Tape) -> tuple[str, ...]:
-    """Build the copy beside the phases; return the redacted ids in it that nothing names yet.
+    """Build the copy beside the phases; return the redacted ids in it that no entry names yet.
 
-    What a redaction cut short left in the origin is not copied.
+    Data that an interrupted redaction left in the origin is not copied.
     """
     shared = tape.shared()
     with tape.folder.make(_NEW_ORIGIN) as new:
-        with suppress(FileNotFoundError):  # left by a copy that was cut short
+        with suppress(FileNotFoundError):  # left by an interrupted copy
             os.unlink(ENTRIES, dir_fd=new.fd)
         with PhaseFile(new.file(ENTRIES, os.O_RDWR | os.O_CREAT | os.O_EXCL), ORIGIN) as copy:
             gone = {id_ for source in _sources(shared) for id_ in source.phases.redacted_ids()}
@@ -172,7 +171,7 @@ def _sources(shared: Sequence[Segment]) -> list[Source]:
 
 
 def _copy(segment: Segment, fd: int, gone: Collection[str]) -> None:
-    """Append the lines of a segment as they are, but blank for data that should be gone."""
+    """Append the lines of a segment as they are, with redacted data blank."""
     with segment.source.phases.open(segment.phase) as file:
         for _, data in file.runs(0, segment.end):
             disk.write_all(fd, data if not gone else _blanked(data, gone))
@@ -201,7 +200,7 @@ def _unnamed(tape: Tape, copy: PhaseFile) -> tuple[str, ...]:
 
 
 def _redacted(line: bytes) -> str | None:
-    """Return the id of a line whose data is gone."""
+    """Return the id of a line whose data is redacted; else None."""
     try:
         header = read_header(line)
     except Damaged:
@@ -212,7 +211,7 @@ def _redacted(line: bytes) -> str | None:
 def move(tape: Tape, cwd: str) -> str:
     """Record that the project moved to the folder `cwd`, and return the entry's id.
 
-    It stands on the current branch, written while nobody else writes any: raises Busy.
+    It is written to the current branch under the locks of all branches; raises Busy.
     """
     branch = tape.refs().current
     with tape.writer(branch) as writer, tape.alone(but=branch):

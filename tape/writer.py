@@ -1,7 +1,7 @@
-"""The writer: the one who may append to a branch, from its lock to its last barrier (tape.md §5).
+"""The writer: appends to one branch, from taking its lock to its last barrier (tape.md §5).
 
 Invariant: an append is one write of one whole line; nothing is acknowledged before the barrier
-that covers it; a file that is not as long as we left it is never written again.
+that covers it; a file whose length is not as this writer left it is never written again.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ Durability = Literal["entry", "barrier", "none"]
 
 
 class Projection(Protocol):
-    """Whatever follows writers to keep a derived copy: the index."""
+    """An observer of writers that keeps a derived copy: the index."""
 
     def began(self, tape: str) -> None:
-        """Take note that a writer of this tape opened, or that its journal is about to move."""
+        """Record that a writer of this tape was opened, or that its journal will change."""
 
     def moved(self, tape: Opening, changes: Changes) -> None:
-        """Take note that its entries up to now are on the medium.
+        """Process the entries that are synced by now.
 
-        What could be taken in is removed from `changes`; the rest comes again.
+        Processed changes are removed from `changes`; the rest is passed again later.
         """
 
     def ended(self, tape: Opening, changes: Changes | None) -> None:
-        """Take note that it closed, or moved; without `changes` anything may have changed."""
+        """Process the end of a writer or move; without `changes` anything may have changed."""
 
     def overwrote(self, tape: str) -> None:
-        """Take note that data was redacted: what was kept of it has to go."""
+        """Delete derived copies of redacted data."""
 
 
 class Opening(Redactable, Protocol):
-    """The parts of a tape a writer is put together from."""
+    """The parts of a tape that a writer needs."""
 
     journal: Journal
     clock: Callable[[], int]
@@ -73,13 +73,13 @@ class Writer:
         self, tape: Opening, lock: Lock, branch: str, head: Head, durability: Durability
     ) -> None:
         self.branch = branch
-        """The branch it writes; its own when the wanted one was busy."""
+        """The branch it writes; a new one if the requested branch was busy."""
         self.head = head
-        """Where the branch stood when it was opened."""
+        """The head of the branch when it was opened."""
         self.instead_of: str | None = None
-        """The busy branch this one was begun beside."""
+        """The busy branch that was requested, if this is a new one."""
         self.torn: str | None = None
-        """Name in `quarantine/` of the torn tail that was cut off, when there was one."""
+        """Name in `quarantine/` of the torn tail that was cut off, if there was one."""
         self.parent = head.header.id
         """Id of the newest entry."""
         self.durability = durability
@@ -100,14 +100,14 @@ class Writer:
         wait: bool = False,
         durability: Durability = "barrier",
     ) -> Self:
-        """Open a branch for writing, cutting a torn tail off.
+        """Open a branch for writing, and move a torn tail to quarantine.
 
-        None means the current branch; when that is busy, a branch of its own is begun beside it,
-        made at the first append. A named branch that is busy raises Busy, unless `wait`.
+        None means the current branch; if that is busy, the writer gets a new branch beside it,
+        created at the first append. A named branch that is busy raises Busy, unless `wait`.
         """
         refs = tape.journal.read()
         wanted = refs.current if branch is None else branch
-        head_of(refs, tape.phases, wanted)  # so that an unknown name makes no lock file
+        head_of(refs, tape.phases, wanted)  # first, so that an unknown name creates no lock file
         instead_of = None
         with tape.folder.make("locks") as locks:
             try:
@@ -142,7 +142,7 @@ class Writer:
             raise
 
     def _attach(self) -> None:
-        """Go on in the branch's newest phase; a pinned or new branch opens its own later."""
+        """Continue in the branch's newest phase; a pinned or new branch opens its own later."""
         if self.head.pinned or self.instead_of is not None:
             return
         self._open_file(self.head.phase, self.head.end)
@@ -150,7 +150,7 @@ class Writer:
             self._cut_tail()
 
     def _complete_redaction(self) -> None:
-        """Overwrite what a redaction left that was cut short: its mark or its entry tells of it."""
+        """Complete an interrupted redaction, which its mark or its entry shows."""
         if self.head.header.type == Redact.entry_type or self._tape.folder.has(MARK):
             complete_interrupted(self._tape)
 
@@ -170,7 +170,7 @@ class Writer:
         self.torn = set_aside(self._tape.folder, f"{self._phase}.{self._size}", tail)
         os.ftruncate(self._fd, self._size)
         self._sync()
-        why = f"{len(tail)} bytes behind the last whole line were moved to quarantine"
+        why = f"{len(tail)} bytes after the last complete line were moved to quarantine"
         self.append(Repair("torn", quarantine=self.torn, why=why))
         self.barrier()
 
@@ -181,7 +181,7 @@ class Writer:
         return entry_of(header, payload)
 
     def append_data(self, kind: str, data: bytes) -> str:
-        """Write one entry whose data is compact JSON as given, and return its id."""
+        """Write one entry whose data is compact JSON, unchanged, and return its id."""
         return self._write(kind, self._tape.blobs.lift(data)).id
 
     def _write(self, kind: str, data: bytes) -> Header:
@@ -219,13 +219,13 @@ class Writer:
 
     @property
     def place(self) -> Place:
-        """Where the newest entry stands."""
+        """The place of the newest entry."""
         return Place(phase=self._phase, offset=self._offset, entry=self.parent)
 
     def anchor(self, anchor: Anchor) -> Entry:
-        """Begin a phase with this anchor and go on in it; durable when this returns.
+        """Start a phase with this anchor and continue in it; durable when this returns.
 
-        What came before stays where it is: `rewind` to the anchor's base takes it back.
+        Earlier entries stay where they are: `rewind` to the anchor's base undoes it.
         """
         self._demand_lock()
         self.barrier()
@@ -238,13 +238,13 @@ class Writer:
         return entry_of(self._open_phase(first, anchor.kind, anchor.kind), begun[-1])
 
     def _open_phase(self, first: Callable[[str], Payload], why: str, began: str = "") -> Header:
-        """Begin a phase with the entry that `first` makes, and commit it with a journal line."""
+        """Start a phase with the entry that `first` returns, and commit it with a journal line."""
         phases = self._tape.phases
         self._changes.phases.add(self._phase)
         with self._moving() as moves:
             self._settle_name(moves)
             name = phase_name(phases.names(), self.branch, began)
-            if self._fd >= 0 or not self.head.pinned:  # what is pinned was synced before its pin
+            if self._fd >= 0 or not self.head.pinned:  # a pinned entry was synced before its pin
                 sync_base(phases, self._phase)
             payload = first(name)
             data = self._tape.blobs.lift(encode_payload(payload))
@@ -263,13 +263,13 @@ class Writer:
         return header
 
     def rewind(self, to: Head, why: str = "rewind") -> None:
-        """Go back to an earlier entry of this tape with one journal line; nothing is taken away.
+        """Move the branch back to an earlier entry with one journal line; nothing is deleted.
 
-        `why` is undo, rewind or go-on. What is appended next begins a phase of its own.
+        `why` is undo, rewind or go-on. The next append starts a new phase.
         """
         self._demand_lock()
         self.barrier()
-        if self.instead_of is None or self._fd >= 0:  # else the branch is not made yet
+        if self.instead_of is None or self._fd >= 0:  # else the branch does not exist yet
             with self._moving() as moves:
                 repin(moves, self._tape.phases, self.branch, to, why)
         self._close_file()
@@ -280,7 +280,7 @@ class Writer:
     def _moving(self) -> Iterator[Moves]:
         """Hold the journal's lock; a sync that fails under it closes the writer.
 
-        The journal line may stand or not then, and nothing must be written on either guess.
+        It is then unknown whether the journal line was written, so nothing more may be written.
         """
         try:
             with self._tape.journal.moving(changes=self._changes) as moves:
@@ -290,7 +290,7 @@ class Writer:
             raise
 
     def _settle_name(self, moves: Moves) -> None:
-        """Take the next free name when somebody made a branch of the claimed one meanwhile."""
+        """Take the next free name if a branch with the claimed name was created meanwhile."""
         if self.instead_of is None or self.branch not in moves.refs.branches:
             return
         old = self._lock
@@ -300,10 +300,10 @@ class Writer:
         self.branch = self._lock.name
 
     def barrier(self) -> None:
-        """Return when everything appended so far is on the medium.
+        """Sync everything appended so far.
 
-        Raises Overtaken when the file is gone or not as long as it was left, WriteFailed when the
-        disk fails; both close the writer.
+        Raises Overtaken if the file is missing or its length changed, WriteFailed if the disk
+        fails; both close the writer.
         """
         if not self._dirty or not self._lock.held:
             return
@@ -324,7 +324,7 @@ class Writer:
             disk.sync(self._fd)
 
     def close(self) -> None:
-        """End with a barrier and let go of the branch; doing so twice is fine."""
+        """Sync and release the branch; closing twice is allowed."""
         try:
             self.barrier()
         finally:
@@ -346,7 +346,7 @@ class Writer:
 
 
 def _claim(locks: Folder, refs: Refs, busy: str) -> Lock:
-    """Take the lock of the first name beside `busy` that no branch ever had and nobody claims."""
+    """Take the lock of the first name after `busy` that is neither used nor claimed."""
     k = 2
     while True:
         name = unused(refs, busy, ".", k)
@@ -357,7 +357,7 @@ def _claim(locks: Folder, refs: Refs, busy: str) -> Lock:
 
 
 def _refuse_damage(tape: Opening, refs: Refs, branch: str) -> None:
-    """Refuse to write a branch with a phase that holds entries but that no journal line names."""
+    """Raise Damaged for a branch with a phase that has entries but that no journal line names."""
     for name in tape.phases.names(refs.phases()):
         lines = _beginning(tape.phases, name)
         if len(lines) > 1 and getattr(decode(lines[0]).data, "branch", None) == branch:
@@ -369,7 +369,7 @@ def _refuse_damage(tape: Opening, refs: Refs, branch: str) -> None:
 
 
 def _beginning(phases: Phases, name: str) -> list[bytes]:
-    """Return at most two lines of a phase; none where its making was cut short."""
+    """Return at most two lines of a phase; none if its creation was interrupted."""
     try:
         with phases.open(name) as file:
             return [line for _, line in islice(file.lines(), 2)]

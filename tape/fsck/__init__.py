@@ -1,7 +1,7 @@
-"""fsck: what each finding of verify means for people, and the mending of what can be mended.
+"""fsck: what each finding of verify means for people, and the repair of what can be repaired.
 
-Invariant: nothing is dropped. What mending takes from its place stands in `quarantine/` or in the
-store's trash before, and damaged lines with good ones behind them are never touched.
+Invariant: no data is lost. What a repair removes is first stored in `quarantine/` or in the store's
+trash, and damaged lines with good lines after them are never touched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What mending can do, one frozen Struct each, and how each is told before it is done."""
+"""The repair actions, one frozen Struct each, and the sentence that describes each one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class WriteInfo(Struct, frozen=True, tag="tape.json", gc=False):
 
 
 class WriteJournal(Struct, frozen=True, tag="journal", gc=False):
-    """Put a journal in place that has the good lines, and new ones for these phases."""
+    """Replace the journal by one with its good lines, and new lines for these phases."""
 
     phases: tuple[str, ...]
 
 
 class CutJournal(Struct, frozen=True, tag="journal-tail", gc=False):
-    """Move what stands behind the journal's last good line to quarantine."""
+    """Move the bytes after the journal's last good line to quarantine."""
 
     end: int
     size: int
@@ -37,13 +37,13 @@ class NamePhase(Struct, frozen=True, tag="name-phase", gc=False):
 
 
 class SetCurrent(Struct, frozen=True, tag="current", gc=False):
-    """Make a branch that is there the current one."""
+    """Make an existing branch the current one."""
 
     branch: str
 
 
 class CutTail(Struct, frozen=True, tag="tail", gc=False):
-    """Move what stands behind a phase's last good line to quarantine."""
+    """Move the bytes after a phase's last good line to quarantine."""
 
     phase: str
     branch: str
@@ -52,7 +52,7 @@ class CutTail(Struct, frozen=True, tag="tail", gc=False):
 
 
 class RecordTail(Struct, frozen=True, tag="record", gc=False):
-    """Append the repair entry that should have told of a tail in quarantine."""
+    """Append the missing repair entry for a tail in quarantine."""
 
     phase: str
     branch: str
@@ -61,40 +61,40 @@ class RecordTail(Struct, frozen=True, tag="record", gc=False):
 
 
 class SetBlobAside(Struct, frozen=True, tag="blob", gc=False):
-    """Move a blob whose bytes are not those of its name to quarantine."""
+    """Move a blob whose bytes do not match its name to quarantine."""
 
     file: str
 
 
 class CompleteRedaction(Struct, frozen=True, tag="redaction", gc=False):
-    """Overwrite what a redaction left that was cut short: for good."""
+    """Complete an interrupted redaction; this cannot be undone."""
 
     entries: tuple[str, ...]
     """Ids of the entries it still has to overwrite."""
 
 
 class Discard(Struct, frozen=True, tag="leftover", gc=False):
-    """Move to the trash what a program left that ended while it wrote."""
+    """Move a leftover of an interrupted write to the trash."""
 
     path: str
-    """Inside the store."""
+    """Path inside the store."""
 
 
 StructureAction = WriteInfo | WriteJournal | CutJournal | NamePhase | SetCurrent
-"""What is done to tape.json and to the journal."""
+"""Actions on tape.json and on the journal."""
 Action = StructureAction | CutTail | RecordTail | SetBlobAside | CompleteRedaction | Discard
 
 
 def described(action: Action) -> str:
-    """Return what an action will do, as a sentence."""
+    """Return a sentence that says what an action will do."""
     match action:
         case CutTail(phase, _, end, size):
             return (
                 f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
-                f"to quarantine/{phase}.{end}, and record that in a repair entry"
+                f"to quarantine/{phase}.{end}, and record this in a repair entry"
             )
         case RecordTail(_, branch, kept):
-            return f"append a repair entry to {branch} that says what quarantine/{kept} is"
+            return f"append a repair entry to {branch} that describes quarantine/{kept}"
         case SetBlobAside(file):
             return f"move {file} to quarantine; readers then show a placeholder"
         case CompleteRedaction(entries):
@@ -113,7 +113,7 @@ def _structure_described(action: StructureAction) -> str:
             return "copy tape.json to quarantine and write it again from the start entry"
         case WriteJournal(phases):
             new = f", and one for each of {', '.join(phases)}" if phases else ""
-            return f"copy {REFS} to quarantine and put one in its place with its good lines{new}"
+            return f"copy {REFS} to quarantine and replace it by one with its good lines{new}"
         case CutJournal(end, size):
             return f"move the last {size - end} bytes of {REFS} to quarantine/refs.{end}"
         case NamePhase(phase, branch):

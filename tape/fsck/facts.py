@@ -1,6 +1,6 @@
-"""What mending has to know of a tape beside the findings of verify; reads only.
+"""What a repair has to know of a tape besides the findings of verify; reads only.
 
-Only the first and the last line of each phase are looked at.
+Only the first and the last line of each phase are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Phase(Struct, frozen=True, gc=False):
     time: str
     """When it began."""
     several: bool
-    """It holds more than its first entry."""
+    """Whether it has more than its first entry."""
     tail: Tail
     base: Place | None
 
@@ -53,7 +53,7 @@ class Phase(Struct, frozen=True, gc=False):
 
     @property
     def why(self) -> str:
-        """The word its journal line gives for what began it."""
+        """The `why` of its journal line: what started the phase."""
         match self.begin:
             case Start():
                 return "start"
@@ -69,33 +69,33 @@ class Phase(Struct, frozen=True, gc=False):
 
 
 class Child(Struct, frozen=True, gc=False):
-    """A tape that begins at an entry of this one, or of a child of it."""
+    """A tape forked from this one, or from a child of it."""
 
     id: str
     folder: str
     base: Place
-    """Where its past leaves this tape."""
+    """The last entry of this tape on the child's path."""
 
 
 class Facts(Struct, frozen=True, gc=False):
-    """A tape as mending sees it."""
+    """What a repair knows of a tape."""
 
     info: Info
     refs: Refs
     journal: bytes | None
     """The bytes of refs.jsonl; None where there is none."""
     phases: dict[str, Phase]
-    """Those whose first entry verifies."""
+    """The phases whose first entry verifies."""
     children: tuple[Child, ...]
     leftovers: tuple[str, ...]
-    """Paths in the store of what was left half made."""
+    """Paths in the store of leftovers of interrupted writes."""
     unfinished: tuple[str, ...]
-    """Ids of the entries that a redaction was to overwrite when it was cut short."""
+    """Ids of the entries that an interrupted redaction has still to overwrite."""
     good: dict[str, str]
     """Phase → id of the last entry before its first damage, where there is one."""
 
     def over(self, place: Place, phase: str, offset: int) -> bool:
-        """Tell whether the path that ends at an entry leads over a line."""
+        """Return whether the path that ends at an entry includes the line at `offset`."""
         return offset < self._ends(place.phase, place.offset + 1).get(phase, 0)
 
     def _ends(self, phase: str, end: float) -> dict[str, float]:
@@ -109,20 +109,20 @@ class Facts(Struct, frozen=True, gc=False):
         return ends
 
     def tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
-        """Return the ids of the tapes whose past leads over a line, or over any line of a phase."""
+        """Return the ids of the tapes whose history includes a line, or any line of a phase."""
         return tuple(
             child.id for child in self.children if self.over(child.base, phase, offset or 0)
         )
 
 
 def phase_of(finding: Finding) -> str:
-    """Return the phase a finding is about; empty for one about something else."""
+    """Return the phase that a finding is about; "" if it is about something else."""
     found = _FILE.match(f"{finding.file}/")
     return found[1] if found else ""
 
 
 def facts(store: Store, tape: Tape, findings: Iterable[Finding]) -> Facts:
-    """Look at the journal, the ends of each phase, the tapes that begin here, and leftovers."""
+    """Return the facts from the journal, the ends of each phase, forked tapes, and leftovers."""
     names = tape.phases.names()
     found = {name: phase for name in names if (phase := _phase(tape, name))}
     return Facts(
@@ -140,14 +140,14 @@ def facts(store: Store, tape: Tape, findings: Iterable[Finding]) -> Facts:
 def _refs(tape: Tape) -> Refs:
     try:
         return tape.refs()
-    except (TapeError, OSError):  # told by verify
+    except (TapeError, OSError):  # verify reports it
         return Refs({}, {})
 
 
 def _journal(tape: Tape) -> bytes | None:
     try:
         return tape.folder.read(REFS)
-    except OSError:  # told by verify
+    except OSError:  # verify reports it
         return None
 
 
@@ -198,7 +198,7 @@ def _origins(store: Store) -> Iterator[tuple[str, tuple[str, Place]]]:
 
 
 def _has_copy(folder: Folder) -> bool:
-    """Tell whether a detached tape holds what it was forked from itself."""
+    """Return whether a tape has its own copy of the history it was forked from."""
     with folder.sub("phases") as phases:
         return phases.has(ORIGIN)
 
@@ -212,7 +212,7 @@ def _unfinished(tape: Tape) -> tuple[str, ...]:
     try:
         found = find_unfinished(tape.phases, tape.phases.redacted_ids())
         return tuple(one.entry for one in found)
-    except (TapeError, OSError):  # told by verify
+    except (TapeError, OSError):  # verify reports it
         return ()
 
 

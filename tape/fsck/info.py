@@ -1,4 +1,4 @@
-"""tape.json written again."""
+"""Rewriting tape.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def mend_info(folder: Folder, info: Info) -> str:
-    """Write tape.json anew and return the name the old one got in quarantine."""
+    """Rewrite tape.json and return the name of the old one in quarantine."""
     old = folder.read(INFO) if folder.has(INFO) else b""
     kept = set_aside(folder, INFO, old)
     put_in_place(folder, INFO, msgspec.json.encode(info) + b"\n")

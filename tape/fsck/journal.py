@@ -1,7 +1,6 @@
-"""The journal put together again: its good lines, and lines told by phases that it lost; pure.
+"""Rebuilding the journal from its good lines and from the phases that lost their line; pure.
 
-What only a lost line said, a pin, a title, a label, cannot be told by anything else: it stays
-readable in quarantine.
+A lost pin, title or label cannot be rebuilt: the old line stays readable in quarantine.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class _Time(Struct, gc=False):
 
 
 def lost_phases(facts: Facts) -> list[Phase]:
-    """Return the phases no good journal line names although one did.
+    """Return the phases that lost their journal line.
 
-    One that holds a single entry may never have been committed. It counts only as the start of
-    the tape, or where journal lines are damaged and naming it takes no later entry off its branch.
+    A phase with a single entry may never have been committed. It counts only as the start of the
+    tape, or where journal lines are damaged and naming it removes no later entry from its branch.
     """
     named = facts.refs.phases()
     damaged = facts.journal is None or bool(facts.refs.damage)
@@ -51,9 +50,9 @@ def _hides_nothing(facts: Facts, phase: Phase) -> bool:
 
 
 def rebuilt(journal: bytes, lost: Sequence[Phase]) -> bytes:
-    """Return a journal of the good lines in order, with lines for phases that none names.
+    """Return a journal of the good lines in order, with new lines for the lost phases.
 
-    A new line takes the place of a damaged one: of the first with nothing older behind it.
+    A new line replaces a damaged one: the first that has no older good line after it.
     """
     lines = journal.split(b"\n")[:-1]
     places = [at for at, line in enumerate(lines) if not _holds(line)] or [len(lines)]
@@ -73,19 +72,19 @@ def _holds(line: bytes) -> bool:
 
 
 def _is_before(phase: Phase, behind: Iterable[bytes]) -> bool:
-    """Tell whether a phase began before the next good line was written."""
+    """Return whether a phase began before the next good line was written."""
     later = next((line for line in behind if _holds(line)), None)
     return later is not None and phase.time < msgspec.json.decode(later, type=_Time).time
 
 
 def line_of(phase: Phase) -> bytes:
-    """Return the journal line that a phase's first entry tells."""
+    """Return the journal line of a phase, built from its first entry."""
     fields = {"branch": phase.branch, "phase": phase.name, "pin": None}
     return encode({**fields, "why": phase.why, "time": phase.time})
 
 
 def _with_current(journal: bytes, lost: Sequence[Phase]) -> bytes:
-    """Return a journal that says a current branch which is there."""
+    """Return the journal with a current branch that exists."""
     refs = fold(journal)
     branch = stand_in(journal, refs)
     if branch is None:
@@ -95,7 +94,7 @@ def _with_current(journal: bytes, lost: Sequence[Phase]) -> bytes:
 
 
 def stand_in(journal: bytes, refs: Refs) -> str | None:
-    """Return the branch to make current where the journal says none that is there; else None."""
+    """Return the branch to make current if the journal's one does not exist; else None."""
     says = any(b'","current":"' in line for line in journal.split(b"\n")[:-1] if _holds(line))
     if not refs.branches or (says and refs.current in refs.branches):
         return None

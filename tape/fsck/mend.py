@@ -1,4 +1,4 @@
-"""The doing of actions, under the locks of whoever else may write, each undoable afterwards."""
+"""Executing repair actions, under the locks of writers; each can be undone afterwards."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Mended(NamedTuple):
 
     action: Action
     undo: str
-    """The shell command that takes it back, run in the tape's folder; empty where none does."""
+    """The shell command that undoes it, run in the tape's folder; empty where none does."""
 
 
 def repair(store: Store, tape: Tape, actions: Iterable[Action]) -> Iterator[Mended]:
-    """Do actions in order and yield each with the way back.
+    """Execute actions in order, and yield each with its undo command.
 
-    Raises Busy when somebody is writing what has to be mended; what was yielded before stands.
+    Raises Busy when the file to repair is being written; the actions yielded before stay done.
     """
     with tape.followed():
         for action in actions:
@@ -65,7 +65,7 @@ def repair(store: Store, tape: Tape, actions: Iterable[Action]) -> Iterator[Mend
 
 
 def _done(store: Store, tape: Tape, action: Action) -> str:
-    """Do an action and return the shell command that takes it back."""
+    """Execute an action and return the shell command that undoes it."""
     match action:
         case CutTail():
             return _cut_tail(tape, action)
@@ -99,7 +99,7 @@ def _structure_done(store: Store, tape: Tape, action: StructureAction) -> str:
 
 @contextmanager
 def _branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
-    """Hold the locks of branches; raise Busy when one is being written."""
+    """Hold the locks of branches; raise Busy if one is being written."""
     with ExitStack() as stack:
         locks = stack.enter_context(tape.folder.make("locks"))
         for name in sorted(set(names)):
@@ -109,7 +109,7 @@ def _branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
 
 def _write_info(tape: Tape) -> str:
     info = told_by_start(tape.folder)
-    fd = os.dup(tape.folder.fd)  # the folder itself: the tape's may tell another tape.json
+    fd = os.dup(tape.folder.fd)  # the real folder: that of `tape` may return another tape.json
     with disk.Folder(fd, tape.folder.name, durable=tape.folder.durable) as folder:
         return f"cp quarantine/{mend_info(folder, info)} {INFO}"
 
@@ -126,7 +126,7 @@ def _write_journal(store: Store, tape: Tape) -> str:
 
 
 def _cut_journal(tape: Tape, end: int) -> str:
-    """Open the journal as a writer does: that moves its tail to quarantine."""
+    """Open the journal as a writer does, which moves its tail to quarantine."""
     before = _quarantine(tape)
     with tape.journal.moving():
         kept = sorted(_quarantine(tape) - before)
@@ -180,13 +180,13 @@ def _goes_on(tape: Tape, action: CutTail | RecordTail) -> bool:
 
 
 def _opened(tape: Tape, action: CutTail) -> str:
-    """Open the branch for writing: that cuts the tail and says so."""
+    """Open the branch for writing, which cuts the tail and records it."""
     with tape.writer(action.branch) as writer:
         return writer.torn or ""
 
 
 def _cut(tape: Tape, action: CutTail) -> str:
-    """Cut the tail of a phase that its branch has left: no writer will ever open it."""
+    """Cut the tail of a phase that its branch no longer uses, so that no writer will open it."""
     with (
         _branches(tape, [action.branch]),
         tape.phases.folder.sub(action.phase) as folder,
@@ -209,7 +209,7 @@ def _record_tail(tape: Tape, action: RecordTail) -> str:
         raise _changed(action.phase)
     with tape.writer(action.branch) as writer:
         size = writer.head.end
-        why = "a tail that was torn off; the program that did it ended before it could say so"
+        why = "a torn tail was moved to quarantine; the program ended before it recorded that"
         writer.append(Repair("torn", quarantine=action.kept, why=why))
     return f"truncate -s {size} phases/{action.phase}/{ENTRIES}"
 
@@ -219,8 +219,8 @@ def _changed(phase: str) -> Damaged:
 
 
 def _told(tape: Tape, last: Header, kept: str, size: int) -> bytes:
-    """Return the line that says what was cut off behind the last one."""
-    why = f"{size} bytes behind the last whole line were moved to quarantine"
+    """Return the line of the repair entry that records a cut tail."""
+    why = f"{size} bytes after the last complete line were moved to quarantine"
     time = after(micros(last.time), tape.clock())
     data = encode_payload(Repair("torn", quarantine=kept, why=why))
     return encode("repair", last.id, last.n + 1, stamp(time), data)[1]

@@ -1,4 +1,4 @@
-"""Putting a whole file in the place of another: written beside, synced, renamed, synced."""
+"""Replacing a file atomically: write a temporary file, sync, rename, sync."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def put_in_place(folder: Folder, name: str, data: bytes) -> None:
-    """Give the file `name` these bytes, whole or not at all."""
+    """Write the file `name` with these bytes, whole or not at all."""
     temporary = f".{name.partition('.')[0]}.new"
-    with suppress(FileNotFoundError):  # of one who was killed here before
+    with suppress(FileNotFoundError):  # left by a process killed here
         os.unlink(temporary, dir_fd=folder.fd)
     folder.create(temporary, data)
     os.rename(temporary, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)

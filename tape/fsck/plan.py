@@ -1,6 +1,6 @@
-"""From findings to actions: what can be mended without a guess; pure.
+"""From findings to actions: what can be repaired without guessing; pure.
 
-The order is that of their doing: the journal first, for no writer opens under a damaged one.
+Actions are in the order of execution: the journal first, because no writer opens a damaged one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def plan(findings: Sequence[Finding], facts: Facts) -> tuple[Action, ...]:
-    """Return what mending will do, in order."""
+    """Return the actions of a repair, in order."""
     bad = [finding for finding in findings if finding.level != "note"]
     return (
         *_info(bad, facts),
@@ -69,7 +69,7 @@ def _journal(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
 
 
 def _tails(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
-    """Yield the tails that nothing needs; damage with good lines behind it is no tail."""
+    """Yield the cuts of unneeded tails; damage with good lines after it is not a tail."""
     committed = facts.refs.phases() | {phase.name for phase in lost_phases(facts)}
     ends: dict[str, int] = {}
     for finding in bad:
@@ -82,7 +82,7 @@ def _tails(bad: Iterable[Finding], facts: Facts) -> Iterator[Action]:
 
 
 def _tail(bad: Iterable[Finding], facts: Facts, phase: Phase) -> Iterator[Action]:
-    """Yield the cut of a tail, unless a branch or a tape goes on from an entry in it."""
+    """Yield the cut of a tail, unless a branch or a tape continues from an entry in it."""
     end, size = phase.tail.end, phase.tail.size
     needed = {*facts.tapes_over(phase.name, end), *_begun_in(facts, phase)}
     for finding in bad:
@@ -95,7 +95,7 @@ def _tail(bad: Iterable[Finding], facts: Facts, phase: Phase) -> Iterator[Action
 
 
 def _begun_in(facts: Facts, phase: Phase) -> Iterator[str]:
-    """Yield the phases whose base stood in a phase's tail."""
+    """Yield the phases whose base is in a phase's tail."""
     for other in facts.phases.values():
         base = other.base
         if base is not None and base.phase == phase.name and base.offset >= phase.tail.end:
@@ -103,7 +103,7 @@ def _begun_in(facts: Facts, phase: Phase) -> Iterator[str]:
 
 
 def _records(findings: Iterable[Finding], facts: Facts) -> Iterator[Action]:
-    """Yield the entries that are missing beside torn tails, where the branch still stands there."""
+    """Yield the missing repair entries of torn tails, where the branch is still in that phase."""
     for finding in findings:
         action = record(finding, facts)
         if action is not None:
@@ -111,7 +111,7 @@ def _records(findings: Iterable[Finding], facts: Facts) -> Iterator[Action]:
 
 
 def record(finding: Finding, facts: Facts) -> RecordTail | None:
-    """Return what tells of a tail that no entry tells of; None where no writer gets there."""
+    """Return the missing repair entry of a tail; None where no writer can append it."""
     kept = finding.file.rpartition("/")[2]
     phase = facts.phases.get(kept_phase(kept))
     if finding.kind is not Kind.UNRECORDED or phase is None or not _goes_on(facts, phase):
@@ -120,7 +120,7 @@ def record(finding: Finding, facts: Facts) -> RecordTail | None:
 
 
 def _goes_on(facts: Facts, phase: Phase) -> bool:
-    """Tell whether the branch stands at the end of this phase: opening it cuts the tail."""
+    """Return whether the branch ends in this phase, so that opening it cuts the tail."""
     moves = facts.refs.branches.get(phase.branch, ())
     return not moves or (moves[-1].phase == phase.name and moves[-1].pin is None)
 

@@ -1,7 +1,7 @@
-"""Verify: compute everything of one tape anew and name what does not hold (tape.md §2, §4, §5).
+"""Verify: recompute everything of one tape and report damage (tape.md §2, §4, §5).
 
-Reads only. Memory does not grow with the history: lines are hashed, and parsed only where a phase
-begins, where a blob is named and where something was redacted.
+Reads only, in constant memory: lines are hashed, and parsed only where a phase begins, where a blob
+is named and where something was redacted.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def verify(
     jobs: int = 1,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Iterator[Finding]:
-    """Yield what does not hold in a tape, and count in `counts` what was looked at.
+    """Yield the findings of a tape, and count in `counts` what was checked.
 
-    With `jobs` above 1 the entries of a large tape are read by so many processes, forked from this
-    one: fork them where no other thread runs. `progress` is told how many lines were read, and 0:
-    nobody knows how many there are. Raises NewerFormat at the first line that a later
+    With `jobs` above 1 the entries of a large tape are read by that many processes, forked from
+    this one: call it where no other thread runs. `progress` is called with the number of lines
+    read, and 0 because the total is unknown. Raises NewerFormat at the first line that a later
     version wrote.
     """
-    # Phases before the journal: one that is begun meanwhile is then named in it.
+    # List phases before reading the journal: one that is started meanwhile is then named in it.
     names = tape.phases.names()
     blobs, journal = BlobCheck(tape), JournalCheck(tape, names)
     yield from _links(tape.folder, "")
@@ -76,14 +76,14 @@ def verify(
     yield from journal.moves(phases.branches)
     yield from journal.uncommitted(phases.sizes)
     for one in find_inside(tape):
-        yield note(Kind.LEFTOVER, one.path, "left half made: `tape gc` deletes it")
+        yield note(Kind.LEFTOVER, one.path, "left by an interrupted write: `tape gc` deletes it")
     counts.entries += sum(phases.sizes.values())
     counts.phases += len(names)
     counts.blobs += blobs.count
 
 
 def _telling(scan: Scan, progress: Callable[[int, int], None]) -> Scan:
-    """Return a scan that tells how far it is."""
+    """Return a scan that reports its progress."""
     lines = 0
 
     def parts(name: str) -> Iterator[Part]:
@@ -97,7 +97,7 @@ def _telling(scan: Scan, progress: Callable[[int, int], None]) -> Scan:
 
 
 def _links(folder: Folder, prefix: str) -> Iterator[Finding]:
-    """Name every symbolic link: none may stand in a tape."""
+    """Yield a finding for every symbolic link: none is allowed in a tape."""
     with os.scandir(folder.fd) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:

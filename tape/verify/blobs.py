@@ -1,4 +1,4 @@
-"""Blobs: every one hashed, and those that entries name looked for."""
+"""Blobs: hash every one, and look for those that entries name."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .finding import Finding, Wrong
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_LONGEST = 19  # digits of a number that is read as one
+_LONGEST = 19  # most digits of a size that is parsed as a number
 
 
 class BlobCheck:
-    """The blobs of one tape."""
+    """Checks the blobs of one tape."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
@@ -30,7 +30,7 @@ class BlobCheck:
         self._rotten: set[str] = set()
 
     def findings(self) -> Iterator[Finding]:
-        """Hash every blob; names that are no hash are temporary, or somebody else's."""
+        """Hash every blob; files whose name is not a hash are temporary, or foreign."""
         for shelf in self._shelves():
             with shelf:
                 for name in filter(_DIGEST.match, shelf.names()):
@@ -46,7 +46,7 @@ class BlobCheck:
                 try:
                     yield blobs.sub(name)
                 except (FileNotFoundError, NotADirectoryError):
-                    continue  # a file that people put there, or a link, told elsewhere
+                    continue  # a foreign file, or a link, which is reported elsewhere
 
     def _blob(self, shelf: Folder, digest: str) -> Iterator[Finding]:
         file = f"blobs/{shelf.name}/{digest}"
@@ -62,7 +62,7 @@ class BlobCheck:
             yield damage(Kind.BLOB, file, "its bytes do not match its name")
 
     def wrong(self, data: bytes) -> list[Wrong]:
-        """Return what is wrong with the blobs that an entry's data names."""
+        """Return the faults of the blobs that an entry's data names."""
         named: list[dict[str, Any]] = []
 
         def collect(value: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class BlobCheck:
     def _wrong(self, named: dict[str, Any]) -> Iterator[Wrong]:
         digest = named["$blob"]
         if not isinstance(digest, str) or not _DIGEST.match(digest):
-            yield Kind.DATA, "it names a blob by something that is no hash"
+            yield Kind.DATA, "it names a blob by a value that is not a hash"
         elif digest in self._rotten:
             yield Kind.BLOB_NAMED, f"it names the blob {digest}, which is damaged"
         elif (size := self._size(digest)) is None:
@@ -96,5 +96,5 @@ class BlobCheck:
 
 
 def _number(digits: str) -> int | str:
-    """Read a number, but for one so long that Python refuses it."""
+    """Return the number, or the digits themselves if they are too many to parse."""
     return int(digits) if len(digits) <= _LONGEST else digits

@@ -1,4 +1,4 @@
-"""What verify says of a tape, one finding each."""
+"""The findings of verify."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Level = Literal["note", "torn", "damage"]
-"""Worth knowing; the end of a file that a crash left incomplete; what does not hold."""
+"""note: harmless information; torn: an incomplete end of a file, left by a crash; damage."""
 
 
 _TIME = 40
-"""Characters of a time that are shown: what is none may be of any length."""
+"""Most characters shown of an invalid time, which may be of any length."""
 
 
 class Kind(StrEnum):
     """What a finding is about: a closed set, for programs; its message is for people."""
 
     LINK = "link"
-    """A symbolic link stands in the tape."""
+    """The tape contains a symbolic link."""
     UNREADABLE = "unreadable"
     """A file, or the whole tape, cannot be opened or read."""
     INFO = "info"
-    """tape.json and the start entry say different things, or there is not one start entry."""
+    """tape.json and the start entry differ, or there is not exactly one start entry."""
     INFO_UNREADABLE = "info-unreadable"
     """tape.json is missing or cannot be read."""
     JOURNAL = "journal"
@@ -36,27 +36,27 @@ class Kind(StrEnum):
     JOURNAL_LINE = "journal-line"
     """A line of refs.jsonl does not match its hash."""
     CURRENT = "current"
-    """The current branch is not there."""
+    """The current branch does not exist."""
     HEAD = "head"
-    """A branch stands, or stood, where no entry is."""
+    """A branch points, or pointed, at an entry that does not exist."""
     LABEL = "label"
-    """A label names an entry that is not there."""
+    """A label names an entry that does not exist."""
     LINE = "line"
-    """A line's bytes are not those its hashes vouch for."""
+    """A line's bytes do not match its hashes."""
     DATA = "data"
-    """A line's hashes hold, and its data is not what its type asks for."""
+    """A line's hashes match, but its data is invalid for its type."""
     TIME = "time"
-    """A time that is no moment of the calendar, or so late that no entry can follow."""
+    """A time that is not a valid date, or so late that no entry can follow."""
     PLACE = "place"
-    """A line's hashes hold, and it does not belong where it stands."""
+    """A line's hashes match, but it is in the wrong place."""
     BASE = "base"
-    """The entry a phase goes on from is not where it says."""
+    """The entry that a phase continues from is not where the phase says."""
     EMPTY = "empty"
     """A phase that the journal names has no first entry."""
     OVERWRITTEN = "overwritten"
-    """An entry's data is gone, and no redact entry names it."""
+    """An entry's data was overwritten, but no redact entry names it."""
     REDACTION = "redaction"
-    """A redaction was cut short."""
+    """A redaction was interrupted."""
     BLOB = "blob"
     """A blob's bytes do not match its name."""
     BLOB_NAMED = "blob-named"
@@ -64,39 +64,39 @@ class Kind(StrEnum):
     UNNAMED = "unnamed"
     """A phase in use that the journal does not name."""
     UNCOMMITTED = "uncommitted"
-    """A phase that was begun and never committed."""
+    """A phase that was started but never committed."""
     LEFTOVER = "leftover"
-    """Something that a program left half made."""
+    """A leftover of an interrupted write."""
     WRITING = "writing"
     """The end of a file is being written."""
     TORN = "torn"
     """The end of a file is incomplete."""
     UNRECORDED = "unrecorded"
-    """A torn tail stands in quarantine, and no repair entry names it."""
+    """A torn tail is in quarantine, but no repair entry names it."""
 
 
 Wrong = tuple[Kind, str]
-"""What is wrong with a line, and the words for it."""
+"""A fault of a line: its kind and its message."""
 
 
 class Finding(Struct, frozen=True, gc=False):
-    """One thing that does not hold, and where."""
+    """One fault or note, and its place."""
 
     level: Level
     kind: Kind
     file: str
     """Path inside the tape."""
     line: int | None
-    """Number of the line, from 1."""
+    """Line number, from 1."""
     offset: int | None
     """Byte offset of the line."""
     message: str
     depends: tuple[str, ...]
-    """Branches whose path leads over it."""
+    """Branches whose path includes it."""
 
 
 class Counts(Struct, gc=False):
-    """How much was looked at."""
+    """How much was checked."""
 
     entries: int = 0
     phases: int = 0
@@ -112,16 +112,16 @@ def damage(
     offset: int | None = None,
     on: tuple[str, ...] = (),
 ) -> Finding:
-    """Return a finding of damage that the branches `on` depend on."""
+    """Return a finding of damage; the branches `on` depend on it."""
     return Finding("damage", kind, file, line, offset, message, on)
 
 
 def odd_time(time: str) -> Iterator[Wrong]:
-    """Yield what is wrong with a tape's time text, if anything is."""
+    """Yield the fault of a tape's time text, if it has one."""
     if not is_moment(time):
-        yield Kind.TIME, f"its time {time[:_TIME]!r} is no moment before the year 9999"
+        yield Kind.TIME, f"its time {time[:_TIME]!r} is not a valid date before the year 9999"
 
 
 def note(kind: Kind, file: str, message: str, *, offset: int | None = None) -> Finding:
-    """Return a finding of what is worth knowing and harms nothing."""
+    """Return a finding that is harmless information."""
     return Finding("note", kind, file, None, offset, message, ())

@@ -1,4 +1,4 @@
-"""The journal: every line of refs.jsonl, the head of every move, and what depends on a line."""
+"""Checking the journal: every line, the head of every move, and which branches depend on a line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class JournalCheck:
-    """refs.jsonl of one tape, and the phases it leads to."""
+    """Checks refs.jsonl of one tape, and the phases it names."""
 
     def __init__(self, tape: Tape, names: Sequence[str]) -> None:
         self._tape, self._names = tape, names
@@ -52,7 +52,7 @@ class JournalCheck:
         yield from _times(data)
         yield from self._tail(data)
         if self.refs.current not in self.refs.branches:
-            message = f"the current branch {self.refs.current!r} is not there"
+            message = f"the current branch {self.refs.current!r} does not exist"
             yield damage(Kind.CURRENT, REFS, message)
 
     def _tail(self, data: bytes) -> Iterator[Finding]:
@@ -68,12 +68,12 @@ class JournalCheck:
                 first = self._tape.phases.first(name, missing_blob)
                 base = base_of(first) if first else None
             except (TapeError, OSError, ValueError):
-                continue  # told when the phase's lines are read
+                continue  # reported when the phase's lines are read
             if base is not None:
                 yield name, base
 
     def moves(self, branches: Mapping[str, str]) -> Iterator[Finding]:
-        """Check that every move leads to an entry; `branches` is the branch of each phase."""
+        """Check that every move points at an entry; `branches` maps each phase to its branch."""
         for branch, moves in self.refs.branches.items():
             for ago, move in enumerate(reversed(moves)):
                 wrong = self._wrong_move(move, ago, branches)
@@ -90,7 +90,7 @@ class JournalCheck:
             elif ago == 0:
                 head_of(self.refs, self._tape.phases, move.branch)
             elif not self._tape.phases.folder.has(move.phase):
-                return f"its phase {move.phase!r} is not there"
+                return f"its phase {move.phase!r} does not exist"
         except (TapeError, OSError) as error:
             return f"it has no head: {error}"
         if move.pin is None and branches.get(move.phase, move.branch) != move.branch:
@@ -98,29 +98,29 @@ class JournalCheck:
         return ""
 
     def uncommitted(self, sizes: Mapping[str, int]) -> Iterator[Finding]:
-        """Name the phases that no ref names; `sizes` is how many whole lines each holds."""
+        """Yield findings for phases that no ref names; `sizes` is the number of lines in each."""
         for name in self._unnamed():
             if sizes[name] > 1:
                 message = f"{sizes[name]} entries that {REFS} does not name; readers ignore them"
                 yield damage(Kind.UNNAMED, f"phases/{name}/{ENTRIES}", message)
             else:
-                message = "begun and never committed: readers ignore it"
+                message = "started but never committed: readers ignore it"
                 yield note(Kind.UNCOMMITTED, f"phases/{name}", message)
 
     def _unnamed(self) -> list[str]:
-        """Return phases no ref names, by the journal as it is now: a writer may have gone on."""
+        """Return phases without a ref, by the journal read again: a writer may have appended."""
         if not self.named().issuperset(self._names):
-            with suppress(TapeError, OSError):  # told before
+            with suppress(TapeError, OSError):  # reported already
                 self.refs = self._tape.refs()
         named = self.named()
         return [name for name in self._names if name not in named]
 
     def named(self) -> set[str]:
-        """Return the phases that some ref names."""
+        """Return the phases that refs name."""
         return {move.phase for moves in self.refs.branches.values() for move in moves}
 
     def over(self, phase: str, offset: int = 0) -> tuple[str, ...]:
-        """Return the branches whose path leads over the line at `offset` of a phase."""
+        """Return the branches whose path includes the line at `offset` of a phase."""
         heads = {branch: moves[-1] for branch, moves in self.refs.branches.items()}
         return tuple(
             branch
@@ -129,7 +129,7 @@ class JournalCheck:
         )
 
     def _ends(self, phase: str, pin: Pin | None) -> dict[str, float]:
-        """Return the phases of a path, and the offset behind which it leaves each."""
+        """Return the phases of a path, each with the offset after which the path leaves it."""
         ends: dict[str, float] = {}
         end = math.inf if pin is None else pin.offset + 1
         while phase not in ends:
@@ -147,7 +147,7 @@ class _Timed(Struct):
 
 
 def _times(data: bytes) -> Iterator[Finding]:
-    """Name the lines of a journal whose time is none; one that cannot be read is told elsewhere."""
+    """Yield a finding for each journal line with an invalid time; unreadable lines are skipped."""
     start = 0
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         with suppress(*UNREADABLE):

@@ -1,7 +1,7 @@
-"""Opening what can be opened: a tape whose tape.json is lost is told by its start entry.
+"""Opening a damaged tape: if tape.json is lost, its start entry gives the same facts.
 
-All that stands in tape.json stands in that entry too, vouched for by its hash; so nothing else of
-such a tape has to stay in the dark.
+That entry has all the content of tape.json, protected by its hash, so the rest of such a tape can
+still be checked.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .finding import Finding
 
 NOBODY = "0" * 32
-"""Id of a tape of which neither tape.json nor the start entry can be read."""
+"""Id used for a tape if neither tape.json nor the start entry can be read."""
 
 
 class Opened(NamedTuple):
-    """A tape, and what was wrong with its tape.json."""
+    """A tape, and the findings about its tape.json."""
 
     tape: Tape
     found: tuple[Finding, ...]
@@ -38,9 +38,9 @@ class Opened(NamedTuple):
 def opened(store: Store, name: str) -> Opened:
     """Open the tape of a folder of a store.
 
-    Where its tape.json cannot be read that is found, and the tape's id and origin are those its
-    start entry tells; where none can be read either, the id is `NOBODY`. Raises NewerFormat,
-    NotFound, and Damaged where there is no folder `phases`.
+    If its tape.json cannot be read, that is a finding, and the tape's id and origin come from its
+    start entry; if that cannot be read either, the id is `NOBODY`. Raises NewerFormat, NotFound,
+    and Damaged if there is no folder `phases`.
     """
     try:
         return Opened(store.open_folder(name), ())
@@ -54,7 +54,7 @@ def opened(store: Store, name: str) -> Opened:
 
 
 def _unreadable(folder: Folder) -> str:
-    """Return why the tape.json of a folder cannot be read; empty where it can."""
+    """Return why the tape.json of a folder cannot be read; "" if it can."""
     try:
         read_info(folder)
     except Damaged as error:
@@ -65,7 +65,7 @@ def _unreadable(folder: Folder) -> str:
 
 
 class _Told(Folder):
-    """The folder of a tape, in whose tape.json can be read what the start entry tells."""
+    """The folder of a tape; its tape.json reads as the start entry says."""
 
     __slots__ = ("_info",)
 
@@ -74,13 +74,13 @@ class _Told(Folder):
         self._info: Info | None = None
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of the file `name`, or what was told in its place."""
+        """Return the bytes of the file `name`; for tape.json those built from the start entry."""
         if name == INFO and self._info is not None:
             return msgspec.json.encode(self._info)
         return super().read(name)
 
     def tape(self, store: Store) -> Tape:
-        """Return the tape in this folder; raise Damaged where it has no phases."""
+        """Return the tape in this folder; raise Damaged if it has no phases."""
         try:
             self._info = told_by_start(self)
         except Damaged:
@@ -90,25 +90,25 @@ class _Told(Folder):
         except OSError as error:
             self.close()
             what = f"{error.filename}: {error.strerror}"
-            raise Damaged(f"{self.name} is not a whole tape: {what}") from error
+            raise Damaged(f"{self.name} is not a complete tape: {what}") from error
 
 
 def told_by_start(folder: Folder) -> Info:
-    """Return what tape.json should say; raise Damaged where no start entry verifies."""
+    """Return the content of tape.json by the start entry; raise Damaged if none verifies."""
     with suppress(OSError), folder.sub("phases") as inner:
         phases = Phases(inner)
         for name in phases.names():
             with suppress(TapeError, OSError):
                 return _info(phases, name)
     raise Damaged(
-        f"{folder.name}: neither {INFO} nor a start entry can be read: nothing "
-        "tells which tape it is; bring the folder back from a copy",
+        f"{folder.name}: neither {INFO} nor a start entry can be read: "
+        "its id is unknown; restore the folder from a copy",
         file=INFO,
     )
 
 
 def _info(phases: Phases, name: str) -> Info:
-    """Return what the start entry of a phase says; raise Damaged where another begins it."""
+    """Return the facts of a phase's start entry; raise Damaged if it begins with another type."""
     with phases.open(name) as file:
         line = file.line_at(0)
     verify(line)

@@ -1,4 +1,4 @@
-"""Phases: every line hashed, each one after its parent, and the first one where it says."""
+"""Phases: check the hashes of every line, its parent, and the base of the first one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     _Check = Callable[["_Spot", Header, bytes, Header | None], Iterator[Wrong]]
 
 _CHANGED = Kind.LINE, "its data does not match its hash"
-_OVERWRITTEN = Kind.OVERWRITTEN, "its data is gone, and no redact entry names it"
+_OVERWRITTEN = Kind.OVERWRITTEN, "its data was overwritten, but no redact entry names it"
 _REPAIRS = "`tape fsck --repair` completes it"
 
 
@@ -44,19 +44,19 @@ class _Spot(NamedTuple):
 
 
 class PhaseCheck:
-    """The phases of one tape."""
+    """Checks the phases of one tape."""
 
     def __init__(
         self, tape: Tape, journal: JournalCheck, blobs: BlobCheck, labels: set[str], scan: Scan
     ) -> None:
         self._tape, self._journal, self._blobs, self._scan = tape, journal, blobs, scan
         self.sizes: dict[str, int] = {}
-        """How many whole lines each phase holds."""
+        """The number of whole lines in each phase."""
         self.branches: dict[str, str] = {}
         """The branch each phase was written on."""
         self._starts: list[Start] = []
         self._redacted: list[tuple[str, _Spot, Wrong]] = []
-        """Entries whose data is gone, and what is wrong where no redact entry names them."""
+        """Entries with overwritten data, and the fault to report if no redact entry names them."""
         self._named = cache(tape.phases.redacted_ids)
         self._redactions: set[str] = set()
         self._blobless: list[tuple[str, _Spot, Wrong]] = []
@@ -70,7 +70,7 @@ class PhaseCheck:
             with self._tape.phases.open(name) as file:
                 yield from self._lines(file)
         except NotFound:
-            pass  # only one that a ref names is missed, and told with it
+            pass  # a missing phase matters only if a ref names it, and is reported there
         except OSError as error:
             on = self._journal.over(name)
             message = f"cannot be read: {error.strerror}"
@@ -89,7 +89,7 @@ class PhaseCheck:
         yield from self._tail(file, count, end)
 
     def _line(self, spot: _Spot, line: bytes, before: Header | None) -> list[Wrong]:
-        """Return what is wrong with a line."""
+        """Return the faults of a line."""
         try:
             header = lines.read_header(line)
         except (NewerFormat, OlderFormat) as error:
@@ -112,7 +112,7 @@ class PhaseCheck:
             return [(Kind.DATA, f"its data cannot be read: {error}")]
 
     def _data(self, spot: _Spot, header: Header, line: bytes) -> list[Wrong]:
-        """Look at data that is no object, that redacts, or that names a blob."""
+        """Return the faults of a line's data: not an object, a redaction, or wrong blobs."""
         if lines.is_redacted(line, header):
             self._redacted.append((header.id, spot, _OVERWRITTEN))
         elif line[header.data] != OBJECT:
@@ -128,7 +128,7 @@ class PhaseCheck:
         return []
 
     def _first(self, spot: _Spot, header: Header, line: bytes, _: Header | None) -> Iterator[Wrong]:
-        """Yield what is wrong with the first entry of a phase."""
+        """Yield the faults of the first entry of a phase."""
         entry = lines.decode(line)
         data = entry.data
         if not isinstance(data, Start | Branch | Anchor):
@@ -148,7 +148,7 @@ class PhaseCheck:
         try:
             before = self._header_at(base)
         except (TapeError, OSError) as error:
-            yield Kind.BASE, f"its base is not there: {error}"
+            yield Kind.BASE, f"its base does not exist: {error}"
             return
         if before.id != base.entry:
             message = f"{base.phase} holds another entry at byte {base.offset} than its base"
@@ -165,7 +165,7 @@ class PhaseCheck:
         while tape is not None and base.tape not in (None, tape.id):
             tape = tape.origin()
         if tape is None:
-            raise NotFound(f"tape {base.tape} is no origin of this one")
+            raise NotFound(f"tape {base.tape} is not an origin of this one")
         with tape.phases.open(base.phase) as file:
             return lines.read_header(file.line_at(base.offset))
 
@@ -173,21 +173,23 @@ class PhaseCheck:
         size = file.size()
         rest = file.read(end, size)
         if count == 0 and file.name not in self._journal.named():
-            return  # a phase whose making was cut short: noted, and nobody's
+            return  # an interrupted start of a phase: it has a note of its own
         if count == 0:
             on = self._journal.over(file.name)
             message = "it has no first entry"
             yield damage(Kind.EMPTY, _file(file.name), message, line=1, offset=0, on=on)
-        if not rest or b"\n" in rest:  # whole lines that came meanwhile can wait
+        if not rest or b"\n" in rest:  # lines that were appended meanwhile are not checked
             return
         lock = self.branches.get(file.name, "")
         on = self._journal.over(file.name, end)
         found = tail(self._tape.folder, _file(file.name), lock, end, size, count + 1, on)
-        if file.size() == size:  # else its writer went on and let go before the lock was seen
+        if (
+            file.size() == size
+        ):  # else its writer appended and released the lock before it was checked
             yield found
 
     def info(self) -> Iterator[Finding]:
-        """Name what tape.json says that cannot be, or not beside the start entry."""
+        """Yield findings where tape.json contradicts the start entry."""
         for kind, message in odd_time(self._tape.info.created):
             yield damage(kind, INFO, message)
         if len(self._starts) != 1:
@@ -198,41 +200,43 @@ class PhaseCheck:
                 yield damage(Kind.INFO, INFO, "its id and origin are not those of the start entry")
 
     def leftovers(self) -> Iterator[Finding]:
-        """Name what no line accounts for: redactions, blobs, labels."""
+        """Yield findings about overwritten data, blobs and labels."""
         for entry, spot, wrong in (*self._redacted, *self._blobless):
             if entry not in self._redactions:
                 yield self._damage(spot, wrong)
         for entry in sorted(self._labels):
             if not self._is_in_origin(entry):
-                message = f"a label names the entry {entry[:12]}, which is not there"
+                message = f"a label names the entry {entry[:12]}, which does not exist"
                 yield damage(Kind.LABEL, REFS, message)
 
     def _is_in_origin(self, entry: str) -> bool:
         try:
             origin = self._tape.origin()
             if origin is None:
-                return self._tape.info.origin is not None  # it may be what detaching left behind
+                return (
+                    self._tape.info.origin is not None
+                )  # it may be the rest of an interrupted detach
             return bool(origin.find_entry(entry))
         except (TapeError, OSError):
-            return True  # a broken origin is told with the start entry
+            return True  # a broken origin is reported with the start entry
 
     def unrecorded(self) -> Iterator[Finding]:
-        """Name the torn tails in quarantine that no repair entry names: it was cut short."""
+        """Yield findings for torn tails in quarantine that no repair entry names."""
         yield from unrecorded(self._tape.folder, self.branches, self._recorded)
 
     def unfinished(self) -> Iterator[Finding]:
-        """Name what redact entries name and is not all overwritten: a redaction was cut short."""
+        """Yield findings for redactions that were interrupted before all was overwritten."""
         pending = self._redactions - {entry for entry, _, _ in self._redacted}
         is_stale = has_stale_mark(self._tape.folder)
         by_whom = f"the next append, or {_REPAIRS}" if is_stale else _REPAIRS
         for found in find_unfinished(self._tape.phases, pending):
-            message = f"a redaction of entry {found.entry[:12]} was cut short: {by_whom}"
+            message = f"a redaction of entry {found.entry[:12]} was interrupted: {by_whom}"
             yield note(Kind.REDACTION, _file(found.phase), message, offset=found.offset)
         for name in find_copies(self._tape.folder, self._redactions):
             message = f"it holds data of a redacted entry: {by_whom}"
             yield note(Kind.REDACTION, f"quarantine/{name}", message)
         if is_stale:
-            message = f"a redaction was cut short: {by_whom}"
+            message = f"a redaction was interrupted: {by_whom}"
             yield note(Kind.REDACTION, MARK, message)
 
     def _damage(self, spot: _Spot, wrong: Wrong) -> Finding:
@@ -242,15 +246,15 @@ class PhaseCheck:
 
 
 def _later(_: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[Wrong]:
-    """Yield what is wrong with an entry that another one stands before."""
+    """Yield the faults of an entry that is not the first of its phase."""
     if header.type in FIRST:
         yield Kind.PLACE, f"an entry of type {header.type} stands inside a phase"
-    if before is not None:  # nothing follows from a damaged line
+    if before is not None:  # the line before is damaged, so nothing can be compared
         yield from _chain(header, before)
 
 
 def _copied(spot: _Spot, header: Header, __: bytes, before: Header | None) -> Iterator[Wrong]:
-    """Yield what is wrong with an entry of a copied past: one chain from its root on."""
+    """Yield the faults of an entry in a copied past, which is one chain from the root."""
     if before is not None:
         yield from _chain(header, before)
     elif spot.line == 1 and (header.parent_id is not None or header.n != 0):
@@ -267,12 +271,12 @@ def _chain(header: Header, before: Header) -> Iterator[Wrong]:
 
 
 def _names(phase: str, data: Start | Branch | Anchor) -> Iterator[Wrong]:
-    """Yield what the first entry of a phase says of the phase that is not so."""
+    """Yield the contradictions between a phase and its first entry."""
     if data.phase != phase:
         yield Kind.PLACE, f"it is the first entry of phase {data.phase!r}"
     began = data.kind if isinstance(data, Anchor) else "start" if isinstance(data, Start) else ""
     if data.phase.partition("-")[2] != "-".join(filter(None, (data.branch, began))):
-        message = f"its phase is not called after branch {data.branch!r} and what began it"
+        message = f"its phase is not named after branch {data.branch!r} and what started it"
         yield Kind.PLACE, message
 
 

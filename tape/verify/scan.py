@@ -1,8 +1,8 @@
-"""Scanning: the lines in which nothing is wrong or to be noted, passed over fast.
+"""Scanning: skip lines without faults fast.
 
-Nearly all lines are such. What a scan leaves over, with the header of the line before, is looked at
-closely by `phases`. Parts of a phase do not depend on each other, so that several processes can
-scan at once; a large tape is worth their making, a small one is not.
+Nearly all lines are such. `phases` checks the other lines in detail, each with the header of the
+line before it. Parts of a phase do not depend on each other, so several processes can scan at once;
+that pays only for a large tape.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST = frozenset({Start.entry_type, Branch.entry_type, Anchor.entry_type})
 BLOB = b'"$blob"'
 OBJECT = ord("{")
 LARGE = 64 << 20
-"""Bytes of entries from which on several processes take less time than one."""
+"""Bytes of entries above which several processes are faster than one."""
 
 _NOTED = FIRST | {Redact.entry_type, Repair.entry_type}
 _PART = 8 << 20
@@ -36,29 +36,29 @@ _LOOK = 1 << 16
 
 
 class Odd(NamedTuple):
-    """A line that has to be looked at."""
+    """A line that has to be checked in detail."""
 
     number: int
-    """From 1, in its part."""
+    """Line number in its part, from 1."""
     offset: int
     before: Header | None
-    """The line before it, where that verifies."""
+    """Header of the line before it, if that verifies."""
 
 
 class Part(NamedTuple):
-    """What a scan says of a run of whole lines."""
+    """The result of scanning a run of whole lines."""
 
     lines: int
     end: int
-    """Offset behind the last one; −1 when there is none."""
+    """Offset after the last one; −1 if there is none."""
     odd: list[Odd]
     seen: set[str]
-    """Which of the ids that were asked for are here."""
+    """Those of the wanted ids that were found."""
 
 
 if TYPE_CHECKING:
     Scan = Callable[[str], Iterator[Part]]
-    """Given the name of a phase, its parts in order; raises NotFound and OSError."""
+    """Maps the name of a phase to its parts in order; raises NotFound and OSError."""
 
 
 def scanned(file: PhaseFile, start: int, end: int | None, wanted: Collection[str]) -> Part:
@@ -89,8 +89,8 @@ def _header(line: bytes) -> Header | None:
 
 
 def _sound(line: bytes, before: Header | None) -> Header | None:
-    """Return the header of a line where nothing is wrong or to be noted, as in nearly all."""
-    if before is None or (b"$" in line and BLOB in line):  # one byte is found far faster
+    """Return the header of a line without faults; None if the line has to be checked in detail."""
+    if before is None or (b"$" in line and BLOB in line):  # searching for one byte is far faster
         return None
     header = _header(line)
     if header is None or header.type in _NOTED or line[header.data] != OBJECT:
@@ -100,7 +100,7 @@ def _sound(line: bytes, before: Header | None) -> Header | None:
 
 
 def _cuts(file: PhaseFile) -> Iterator[tuple[int, int | None]]:
-    """Yield the bounds of parts; the last one ends where the file does, also when it grows."""
+    """Yield the bounds of parts; the last one ends at the end of the file, even if that grows."""
     start, size = 0, file.size()
     while size - start > 2 * _PART and (end := _line_start(file, start + _PART, size)):
         yield start, end
@@ -109,7 +109,7 @@ def _cuts(file: PhaseFile) -> Iterator[tuple[int, int | None]]:
 
 
 def _line_start(file: PhaseFile, offset: int, size: int) -> int:
-    """Return where a line begins behind `offset`; 0 where none does."""
+    """Return the offset of the first line after `offset`; 0 if there is none."""
     for at in range(offset, size, _LOOK):
         cut = file.read(at, min(at + _LOOK, size)).find(b"\n")
         if cut >= 0:
@@ -121,7 +121,7 @@ def _line_start(file: PhaseFile, offset: int, size: int) -> int:
 def scanning(
     phases: Phases, names: Sequence[str], wanted: Collection[str], jobs: int
 ) -> Iterator[Scan]:
-    """Hold what gives the parts of each phase, scanned by up to `jobs` processes."""
+    """Yield a function that returns the parts of a phase, scanned by up to `jobs` processes."""
 
     def alone(name: str) -> Iterator[Part]:
         with phases.open(name) as file:
@@ -137,7 +137,7 @@ def scanning(
 
 
 def _bounds(phases: Phases, names: Sequence[str]) -> dict[str, list[tuple[int, int | None]]]:
-    """Return the bounds of the parts of each phase; nothing where they are not worth a process."""
+    """Return the bounds of the parts of each phase; empty if processes do not pay."""
     bounds, size = {}, 0
     for name in names:
         try:
@@ -145,7 +145,7 @@ def _bounds(phases: Phases, names: Sequence[str]) -> dict[str, list[tuple[int, i
                 bounds[name] = list(_cuts(file))
                 size += file.size()
         except (TapeError, OSError):
-            bounds[name] = [(0, None)]  # told when it is scanned
+            bounds[name] = [(0, None)]  # reported when it is scanned
     return bounds if size > LARGE else {}
 
 
@@ -179,7 +179,7 @@ def _processes(
 
 
 _MINE: tuple[Phases, Collection[str]] | None = None
-"""In a process that scans: what it was forked with."""
+"""The state of a scanning process: what it was forked with."""
 
 
 def _begin(phases: Phases, wanted: Collection[str]) -> None:
@@ -187,7 +187,7 @@ def _begin(phases: Phases, wanted: Collection[str]) -> None:
 
     global _MINE  # noqa: PLW0603 (a process of a pool has no other way)
     _MINE = phases, wanted
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
 
 
 def _in_process(name: str, start: int, end: int | None) -> Part:
@@ -198,7 +198,7 @@ def _in_process(name: str, start: int, end: int | None) -> Part:
 
 
 def processors() -> int:
-    """Return how many processes are worth it here: one for each processor, four at most."""
+    """Return the default number of processes: one per processor, at most four."""
     import multiprocessing  # noqa: PLC0415 (asked for by the command line alone)
 
     if "fork" not in multiprocessing.get_all_start_methods():

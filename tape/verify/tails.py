@@ -1,4 +1,4 @@
-"""Torn tails: what stands behind the last whole line, and whether somebody is writing it now."""
+"""Torn tails: bytes after the last whole line, and whether they are being written now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT = re.compile(r"(.+?)\.[0-9]+(?:\.[0-9]+)*\Z")
 def tail(
     tape: Folder, file: str, lock: str, start: int, end: int, line: int, on: tuple[str, ...]
 ) -> Finding:
-    """Return what is to be said of the bytes `start` to `end`: torn, unless `lock` is held."""
+    """Return the finding about the bytes `start` to `end`: torn, unless `lock` is held."""
     if is_held(tape, lock):
         message = f"{end - start} bytes of a line that is being written"
         return Finding("note", Kind.WRITING, file, line, start, message, ())
@@ -30,7 +30,7 @@ def tail(
 def unrecorded(
     tape: Folder, branches: Mapping[str, str], recorded: Collection[str | None]
 ) -> Iterator[Finding]:
-    """Name the tails in quarantine that no entry tells of; `branches` is that of each phase."""
+    """Yield findings for tails in quarantine without an entry; `branches` maps phase to branch."""
     for name in kept(tape):
         branch = branches.get(kept_phase(name))
         if branch is None or name in recorded or is_held(tape, branch):
@@ -39,7 +39,7 @@ def unrecorded(
 
 
 def kept(tape: Folder) -> list[str]:
-    """Return the names in quarantine."""
+    """Return the file names in quarantine."""
     try:
         with tape.sub("quarantine") as quarantine:
             return quarantine.names()
@@ -48,6 +48,6 @@ def kept(tape: Folder) -> list[str]:
 
 
 def kept_phase(kept: str) -> str:
-    """Return the phase whose tail stands in quarantine under this name; empty for other things."""
+    """Return the phase whose tail has this name in quarantine; "" for other files."""
     named = _KEPT.match(kept)
     return named[1] if named else ""

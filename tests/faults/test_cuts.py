@@ -65,7 +65,7 @@ def test_of_a_branchs_first_line_is_damage_to_that_branch_alone(tape, folder):
     making.write(tape, "there", branch="b")
     file = folder / "phases/0002-b/entries.jsonl"
     file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(Damaged, match="0002-b: it has no entry that verifies"):
+    with pytest.raises(Damaged, match="0002-b: it has no valid entry"):
         tape.writer("b")
     making.write(tape, "fine")
     assert making.texts(tape) == ["one", "zwei €", "fine"]

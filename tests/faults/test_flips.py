@@ -74,7 +74,7 @@ def test_what_stands_on_a_damaged_line_is_named_children_too(made):
     assert (finding.line, finding.depends, means.tapes) == (2, ("main", "side"), (made.child,))
     start = whole[7:19].decode()
     assert means.todo.endswith(
-        f"go on from before it: `tape fork {made.tape[:8]}@{start} --switch`"
+        f"continue from before it: `tape fork {made.tape[:8]}@{start} --switch`"
     )
     assert actions == []
 

@@ -108,7 +108,7 @@ def unnamed(shop):
     [
         (link, "a symbolic link in the place of a tape", 4),
         (copy, "the same tape as ", 0),
-        (empty, "not a whole tape: tape.json: No such file", 4),
+        (empty, "not a complete tape: tape.json: No such file", 4),
         (later, "a tape of format 2", 1),
         (deep, "cannot be read: ", 4),
         (unnamed, "refs.jsonl is missing", 4),

@@ -61,7 +61,7 @@ class TestAHead:
 
     def test_is_damage_when_its_phase_holds_no_good_line(self, tape, folder):
         (folder / "phases/0001-main-start/entries.jsonl").write_bytes(b"")
-        with pytest.raises(Damaged, match="no entry that verifies"):
+        with pytest.raises(Damaged, match="no valid entry"):
             tape.head()
 
 
@@ -116,7 +116,7 @@ class TestAFork:
 
     def test_with_a_name_that_is_taken_is_refused(self, tape, folder):
         before = reader.files(folder)
-        with pytest.raises(UsageError, match="'main' is already there"):
+        with pytest.raises(UsageError, match="'main' already exists"):
             tape.fork(tape.head(), "main")
         assert reader.files(folder) == before
 

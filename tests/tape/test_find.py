@@ -130,7 +130,7 @@ def test_nothing_means_the_tape_that_worked_here_last(library, said, place):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no tape works in /three yet; `tape ls --all` lists those elsewhere"),
+        ("", "no tape for /three yet; `tape ls --all` lists those of other folders"),
         ("ffff", "no tape, entry or label 'ffff'; `tape ls --all` lists the tapes"),
         ("f" * 40, f"no tape, entry or label '{'f' * 40}'; `tape ls --all` lists the tapes"),
         ("f" * 35, f"no tape, entry or label '{'f' * 35}'; `tape ls --all` lists the tapes"),
@@ -254,7 +254,7 @@ def test_a_tape_with_damaged_entries_says_so_when_it_is_meant(library, said, pla
     entries = library.store.tapes / "2026-11-22-tape-1a2c0000/phases/0001-main-start/entries.jsonl"
     entries.write_bytes(entries.read_bytes().replace(b"test/1", b"test/2"))
     assert place(said[2])[0] == ONE
-    with pytest.raises(Damaged, match="no entry that verifies"):
+    with pytest.raises(Damaged, match="no valid entry"):
         find(*library, "1a2c", "/one")
 
 

@@ -120,7 +120,7 @@ def test_an_entry_the_branch_never_stood_at_is_refused(tape):
     start = tape.head().place
     making.write(tape, "one")
     tape.fork(tape.head(), "b")
-    with pytest.raises(NotFound, match="branch 'b' never stood at entry"):
+    with pytest.raises(NotFound, match="branch 'b' was never at entry"):
         follow(tape, "b", start)
     with pytest.raises(Damaged):
         follow(tape, "main", Place(phase=start.phase, offset=0, entry="0" * 40))
@@ -208,7 +208,7 @@ def test_a_file_that_lost_whole_lines_is_damage(tape, folder, follower):
     making.write(tape, "one")
     assert told(follower) == ["one"]
     os.truncate(entries_file(folder), 100)
-    with pytest.raises(Damaged, match="whole lines were taken away"):
+    with pytest.raises(Damaged, match="whole lines were removed"):
         told(follower)
 
 

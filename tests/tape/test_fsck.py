@@ -143,7 +143,7 @@ def test_a_tail_that_no_entry_tells_of_is_recorded(made, folder, tape, planned, 
         (folder / "quarantine" / name).chmod(0o600)
     findings = list(verify(tape, Counts()))
     todo = [explanation(one, facts(made.store, tape, findings)).todo for one in findings]
-    assert todo == ["nothing", f"say so now: `tape fsck {made.tape[:8]} --repair` does it"]
+    assert todo == ["nothing", f"record it now: `tape fsck {made.tape[:8]} --repair` does it"]
     assert planned() == (RecordTail("0003-main-compaction", "main", "0003-main-compaction.9"),)
     assert mended() == [f"truncate -s {size} {LAST}"]
     last = making.entries(tape)[-1].data
@@ -310,13 +310,13 @@ def test_a_phase_without_its_first_entry_points_to_where_its_branch_stood(made, 
 
 TOLD = {
     WriteInfo(): "copy tape.json to quarantine and write it again from the start entry",
-    WriteJournal(()): "copy refs.jsonl to quarantine and put one in its place with its good lines",
+    WriteJournal(()): "copy refs.jsonl to quarantine and replace it by one with its good lines",
     WriteJournal(("0001-a", "0002-b")): "good lines, and one for each of 0001-a, 0002-b",
     CutJournal(3, 5): "move the last 2 bytes of refs.jsonl to quarantine/refs.3",
     NamePhase("0002-b", "b"): "write the line of 0002-b into refs.jsonl again, which makes it b's",
     SetCurrent("main"): "make main the current branch",
-    CutTail("0002-b", "b", 3, 5): "quarantine/0002-b.3, and record that in a repair entry",
-    RecordTail("0002-b", "b", "0002-b.3"): "a repair entry to b that says what quarantine/0002-b.3",
+    CutTail("0002-b", "b", 3, 5): "quarantine/0002-b.3, and record this in a repair entry",
+    RecordTail("0002-b", "b", "0002-b.3"): "a repair entry to b that describes quarantine/0002-b.3",
     SetBlobAside("blobs/ab/abc"): "move blobs/ab/abc to quarantine; readers then show",
     Discard("tapes/.new-x"): "move tapes/.new-x to the store's trash",
 }

@@ -300,7 +300,7 @@ def test_an_entry_of_a_time_that_never_was_is_refused(there, made, time):
     last = read_header(lines[-1].rstrip(b"\n"))
     _, odd = encode_line("note", last.id, last.n + 1, time, b'{"text":"x"}')
     said = refused(there, b"".join([*lines, odd]))
-    assert said.startswith(f"line {len(lines) + 1}: its time '{time}' is no moment")
+    assert said.startswith(f"line {len(lines) + 1}: its time '{time}' is not a valid date")
 
 
 # Bare lines

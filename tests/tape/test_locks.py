@@ -134,7 +134,7 @@ def test_who_waits_is_told_for_whom_and_gives_up_in_time(locks, stopped):
     assert said.startswith(f"waiting for the journal, held by {who}")
     assert str(raised.value).startswith(f"the journal is being written by {who}")
     for text in (said, str(raised.value)):
-        assert f"stopped: `kill -CONT {stopped.pid}` lets it go on)" in text
+        assert f"stopped: `kill -CONT {stopped.pid}` resumes it)" in text
 
 
 def test_the_holder_is_known_where_the_file_does_not_tell_it(locks, stopped):

@@ -81,7 +81,7 @@ class TestCreating:
         with store.create(making.beginning()) as tape:
             making.write(tape, "one")
             before = files(tmp_path)
-            with pytest.raises(WriteFailed, match="cannot be made"):
+            with pytest.raises(WriteFailed, match="cannot be created"):
                 store.create(making.beginning())
             assert {k: v for k, v in files(tmp_path).items() if "/.new-" not in k} == before
 

@@ -53,7 +53,7 @@ class TestWhatIsMissing:
     @pytest.mark.parametrize("name", ["tape.json", "phases"])
     def test_makes_a_tape_less_than_whole(self, store, tape, folder, name):
         (folder / name).rename(folder.parent.parent / "away")
-        with pytest.raises(Damaged, match=f"is not a whole tape: {name}: No such file"):
+        with pytest.raises(Damaged, match=f"is not a complete tape: {name}: No such file"):
             store.open_folder(folder.name)
 
     @pytest.mark.parametrize("name", ["tape.json", "phases"])
@@ -61,7 +61,7 @@ class TestWhatIsMissing:
         away = folder.parent.parent / "away"
         (folder / name).rename(away)
         (folder / name).symlink_to(away)
-        with pytest.raises(Damaged, match="is not a whole tape"):
+        with pytest.raises(Damaged, match="is not a complete tape"):
             store.open_folder(folder.name)
 
     def test_a_link_in_the_place_of_the_journal_is_not_followed(self, tape, folder):

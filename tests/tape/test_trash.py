@@ -60,7 +60,7 @@ class TestRemoving:
 
     def test_of_a_tape_that_is_gone_says_so(self, store, tape):
         store.remove(tape)
-        with pytest.raises(NotFound, match="any more"):
+        with pytest.raises(NotFound, match="no longer in"):
             store.remove(tape)
 
 
@@ -89,7 +89,7 @@ class TestRestoring:
         copy.mkdir()
         data = (store.path / "trash" / name / "tape.json").read_bytes()
         (copy / "tape.json").write_bytes(data)
-        with pytest.raises(UsageError, match="is in the store"):
+        with pytest.raises(UsageError, match="is already in the store"):
             store.restore(name)
 
 

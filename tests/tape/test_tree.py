@@ -334,7 +334,7 @@ class TestAParting:
         making.write(tape, "four", branch="c")
         (folder / "phases/0001-main-start/entries.jsonl").unlink()
         b, c = (way(tape, tape.head(name)) for name in "bc")
-        assert b.broken == c.broken == "phase 0001-main-start is not there"
+        assert b.broken == c.broken == "phase 0001-main-start does not exist"
         parted = parting(b, c)
         assert parted.base == base._replace(branch="b")
         assert (len(ids(parted.a)), len(ids(parted.b))) == (0, 2)
@@ -347,7 +347,7 @@ class TestAParting:
         (folder / "phases/0001-main-start/entries.jsonl").unlink()
         parted = parting(*(way(tape, tape.head(name)) for name in "bc"))
         assert parted.base is None
-        assert parted.broken == ("phase 0001-main-start is not there",) * 2
+        assert parted.broken == ("phase 0001-main-start does not exist",) * 2
 
 
 def call(identity, name, path):

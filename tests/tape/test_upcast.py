@@ -117,7 +117,7 @@ def test_of_a_version_nobody_can_lift_any_more_it_is_refused_and_not_cut(tape, f
         tape.writer,
         lambda: list(verify(tape, Counts())),
     ):
-        with pytest.raises(OlderFormat, match="format 0, which this program cannot read any more"):
+        with pytest.raises(OlderFormat, match="format 0, which this program can no longer read"):
             read()
     assert (folder / MAIN).read_bytes() == before
 

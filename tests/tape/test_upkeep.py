@@ -190,7 +190,7 @@ class TestRedacting:
         (blob,) = (folder / "blobs").glob("*/*")
         blob.unlink()
         message = (
-            f"a redaction of entry {one.id[:12]} was cut short: `tape fsck --repair` completes it"
+            f"a redaction of entry {one.id[:12]} was interrupted: `tape fsck --repair` completes it"
         )
         assert told(tape) == [("note", MAIN, message)]
         assert redact(tape, [one.id], "why").entry is None
@@ -214,14 +214,14 @@ class TestRedactingIsRefused:
             if one.entry["type"] == kind
         ]
         before = reader.files(folder)
-        with pytest.raises(UsageError, match=f"is a {kind}: it holds the tape together"):
+        with pytest.raises(UsageError, match=f"is a {kind}: it is part of the structure"):
             redact(tape, [one.id, entry], "why")
         assert reader.files(folder) == before
 
     def test_for_an_entry_of_the_origin(self, store, tape):
         (one,) = making.write(tape, "one")
         with store.create(making.beginning(), origin=(tape, tape.head())) as child:
-            with pytest.raises(UsageError, match=f"stands in tape {tape.id[:8]}.*redact it there"):
+            with pytest.raises(UsageError, match=f"is in tape {tape.id[:8]}.*redact it there"):
                 redact(child, [one.id], "why")
             redact(tape, [one.id], "why")
             assert making.texts(child) == []

@@ -172,8 +172,11 @@ def forged(folder, name, at, **changes):
         ({"time": "2001-01-01T00:00:00.000000Z"}, "its time is not after its parent's"),
         ({"kind": "branch"}, "an entry of type branch stands inside a phase"),
         ({"data": b"[]"}, "its data is not an object"),
-        ({"data": b"null"}, "its data is gone, and no redact entry names it"),
-        ({"data": b'{"content":{"$blob":"../x"}}'}, "it names a blob by something that is no hash"),
+        ({"data": b"null"}, "its data was overwritten, but no redact entry names it"),
+        (
+            {"data": b'{"content":{"$blob":"../x"}}'},
+            "it names a blob by a value that is not a hash",
+        ),
         ({"data": b'{"content":{"$blob":"' + b"0" * 64 + b'"}}'}, "which is missing"),
     ],
 )
@@ -231,7 +234,7 @@ def test_data_may_be_gone_where_a_later_redact_entry_says_so(store, folder, foun
     head = read_header(lines[1])
     blank = b"null".ljust(len(lines[1]) - head.data - 1)
     path.write_bytes(b"\n".join([lines[0], lines[1][: head.data] + blank + b"}", *lines[2:]]))
-    assert messages(found()) == ["its data is gone, and no redact entry names it"]
+    assert messages(found()) == ["its data was overwritten, but no redact entry names it"]
     with store.open_folder(folder.name) as tape, tape.writer() as writer:
         writer.append(Redact(targets=(head.id,), why="a secret"))
     assert found() == []
@@ -309,7 +312,7 @@ def ref(folder, **fields):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"current": "gone"}, "the current branch 'gone' is not there"),
+        ({"current": "gone"}, "the current branch 'gone' does not exist"),
         (
             {"branch": "x", "phase": "0001-main-start", "pin": Pin(0, "ab" * 20)},
             "branch 'x': it has no head",
@@ -362,7 +365,7 @@ def test_a_missing_origin_is_named(store, folder, found, child):
     shutil.rmtree(folder)
     (finding,) = found(child)
     assert (finding.level, finding.file, finding.line) == ("damage", MAIN, 1)
-    assert finding.message.startswith("its base is not there: no tape")
+    assert finding.message.startswith("its base does not exist: no tape")
 
 
 def test_memory_does_not_grow_with_the_history(store, folder):

@@ -273,7 +273,7 @@ class TestATornTail:
             with tape.writer() as writer:
                 assert writer.torn == name
             assert (folder / "quarantine" / name).read_bytes() == tail
-            why = f"{len(tail)} bytes behind the last whole line were moved to quarantine"
+            why = f"{len(tail)} bytes after the last complete line were moved to quarantine"
             assert making.entries(tape)[-1].data == Repair("torn", quarantine=name, why=why)
             assert (folder / MAIN).read_bytes().startswith(good)
             assert reader.faults(folder) == []
