@@ -19,10 +19,10 @@ from measure import MIB, Pair, Row, Scale, by_turns, peak, seconds
 from reading import TYPED
 
 from tape.blocks import Text
-from tape.clock import micros, stamp
+from tape.clock import format_timestamp, parse_timestamp
 from tape.entries import User
-from tape.index import Library, open_store, rebuild, rows, search
-from tape.line import encode
+from tape.index import Library, list_tapes, open_store, rebuild_index, search_entries
+from tape.line import encode_line
 from tape.payload import encode_payload
 from tape.store import Beginning, Store
 
@@ -67,12 +67,12 @@ def _fill(store: Store, tapes: int, each: int) -> int:
 
 def _written(store: Store, tape: Tape, data: list[tuple[str, bytes]]) -> int:
     head = tape.head()
-    parent, n, at = head.entry, head.header.n, micros(head.header.time)
+    parent, n, at = head.entry, head.header.n, parse_timestamp(head.header.time)
     file = store.tapes / tape.folder.name / "phases" / head.phase / "entries.jsonl"
     with file.open("ab") as out:
         for kind, payload in data:
             n, at = n + 1, at + 1
-            header, line = encode(kind, parent, n, stamp(at), payload)
+            header, line = encode_line(kind, parent, n, format_timestamp(at), payload)
             parent = header.id
             out.write(line)
     return sum(len(payload) for _, payload in data)
@@ -118,7 +118,7 @@ def _made(store: Store) -> Pair:
         decoded += time.perf_counter() - ready
         aside += time.perf_counter() - began
 
-    whole = seconds(lambda: rebuild(store, decode))
+    whole = seconds(lambda: rebuild_index(store, decode))
     return Pair(whole - aside, decoded)
 
 
@@ -143,18 +143,18 @@ def _opened(store: Store) -> Library:
     then = time.time_ns() - 10_000_000_000
     os.utime(store.tapes, ns=(then, then))
     library = open_store(store.path)
-    rows(*library, limit=1)
+    list_tapes(*library, limit=1)
     return library
 
 
 def _list_rows(store: Store, scale: Scale, tapes: int) -> Iterator[Row]:
     with _opened(store) as library:
         rounds = range(scale.rounds)
-        newest = median(seconds(lambda: rows(*library, limit=50)) for _ in rounds) * 1_000
+        newest = median(seconds(lambda: list_tapes(*library, limit=50)) for _ in rounds) * 1_000
         yield Row(f"newest 50 of {tapes:,} tapes", "none", newest, "ms", 2)
         pair = by_turns(
             SLOW * 2,
-            lambda: seconds(lambda: rows(*library)),
+            lambda: seconds(lambda: list_tapes(*library)),
             lambda: seconds(lambda: _looked_at(store.tapes)),
         )
         yield Row(f"all {tapes:,} tapes", "scandir + stat", pair.ratio, "×", 1.5)
@@ -198,7 +198,7 @@ def _search_rows(store: Store, scale: Scale, entries: int) -> Iterator[Row]:
         pair = by_turns(
             SLOW,
             lambda: _process([*grep, NEEDLE, str(store.tapes)]),
-            lambda: median(seconds(lambda: search(*library, NEEDLE)) for _ in range(SLOW)),
+            lambda: median(seconds(lambda: search_entries(*library, NEEDLE)) for _ in range(SLOW)),
         )
     yield Row(name, f"{grep[0]} over the files", pair.ratio, "× faster", 100, at_least=True)
     whole = by_turns(

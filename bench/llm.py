@@ -21,8 +21,8 @@ from measure import Pair, Row, Scale, by_turns
 from msgspec import Raw
 from msgspec.structs import replace
 
-from gong.llm.maker import make
-from gong.llm.presets import merged
+from gong.llm.maker import create_provider
+from gong.llm.presets import load_presets
 from gong.llm.types import Request, TextDelta, ToolSpec
 from tape.blocks import Text, ToolCall
 from tape.formats.arrays import FORMATS
@@ -93,8 +93,8 @@ class Ours:
     """An adapter, called as a session calls it."""
 
     def __init__(self, wire: str, url: str) -> None:
-        preset = replace(merged({})[wire], base_url=url)
-        self.provider: Provider = make(preset, {}, lambda *_: "sk-bench")
+        preset = replace(load_presets({})[wire], base_url=url)
+        self.provider: Provider = create_provider(preset, {}, lambda *_: "sk-bench")
 
     async def seconds(self, messages: Sequence[Message]) -> float:
         """Return how long it takes from a request to the first event of its answer."""

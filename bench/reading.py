@@ -13,18 +13,18 @@ from measure import MIB, Row, Scale, by_turns, peak, seconds
 from store import BEGINNING, built, compacted
 
 from tape.blocks import Text
-from tape.checked import forget_runs
+from tape.checked import forget_checked_runs
 from tape.entries import User
 from tape.line import Entry
 from tape.repair import Target
-from tape.sendable import sendable
+from tape.sendable import build_messages
 from tape.store import Store
 from tape.verify import Counts, verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tape.sendable import Sendable
+    from tape.sendable import ModelInput
     from tape.tape import Tape
 
 TARGET = Target(sample.ENDPOINT, sample.API, sample.MODEL)
@@ -49,9 +49,9 @@ def verified(tape: Tape, jobs: int = 1) -> Counts:
     return counts
 
 
-def _viewed(store: Store, folder: str) -> Sendable:
+def _viewed(store: Store, folder: str) -> ModelInput:
     with store.open_folder(folder) as tape:
-        return sendable(tape, tape.head(), TARGET)
+        return build_messages(tape, tape.head(), TARGET)
 
 
 def _file(store: Store, folder: str) -> Path:
@@ -76,7 +76,7 @@ def _view_row(store: Store, folder: str, name: str, target: float, *, first: boo
 
     def viewed() -> float:
         if first:
-            forget_runs()
+            forget_checked_runs()
         return seconds(lambda: _viewed(store, folder))
 
     data = b"".join(

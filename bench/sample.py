@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tape.blocks import Text, ToolCall
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.entries import Assistant, ToolResult, ToolStart, Usage, User
-from tape.line import encode
+from tape.line import encode_line
 from tape.payload import encode_payload
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def lines(payloads: list[Payload], parent: str | None = None, n: int = 0) -> lis
     made = []
     for payload in payloads:
         data = encode_payload(payload)
-        header, line = encode(payload.entry_type, parent, n, stamp(DAY + n), data)
+        header, line = encode_line(payload.entry_type, parent, n, format_timestamp(DAY + n), data)
         parent, n = header.id, n + 1
         made.append(line)
     return made

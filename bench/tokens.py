@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gong.llm.tokens import count, estimate
+from gong.llm.tokens import count_tokens, estimate_tokens
 
 ROOT = Path(__file__).parent.parent
 TARGET = 20.0
@@ -55,7 +55,11 @@ def main() -> int:
     )
     missed = False
     for name, text in texts().items():
-        exact, about, older = count(text, "gpt-5"), estimate(text), count(text, "gpt-4")
+        exact, about, older = (
+            count_tokens(text, "gpt-5"),
+            estimate_tokens(text),
+            count_tokens(text, "gpt-4"),
+        )
         if not (exact.exact and older.exact):
             print("no tokenizer here: pip install 'gong[tokens]'")
             return 1

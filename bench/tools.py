@@ -17,8 +17,8 @@ from measure import Row, Scale, by_turns, seconds
 from msgspec import Raw
 
 from gong.env.local import LocalEnvironment
-from gong.tools.builtin import builtin
-from gong.tools.registry import Prepared
+from gong.tools.builtin import build_registry
+from gong.tools.registry import PreparedCall
 from gong.tools.tool import ToolContext
 from tape.blocks import ToolCall
 
@@ -37,13 +37,13 @@ class Hand:
     def __init__(self, folder: Path, runner: asyncio.Runner, path: str | None = None) -> None:
         environ = os.environ if path is None else {**os.environ, "PATH": path}
         self._env = LocalEnvironment(str(folder), environ)
-        self._tools, self._runner = builtin(), runner
+        self._tools, self._runner = build_registry(), runner
 
     def use(self, name: str, **arguments: object) -> None:
         """Run one call; an error stops the benchmark."""
         call = ToolCall(id="c1", name=name, args=Raw(json.dumps(arguments).encode()))
         prepared = self._tools.prepare(call)
-        assert isinstance(prepared, Prepared), prepared
+        assert isinstance(prepared, PreparedCall), prepared
         context = ToolContext(self._env, "c1", lambda _text: None)
         result = self._runner.run(self._tools.run(prepared, context))
         assert not result.is_error, result

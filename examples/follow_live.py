@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tape import Beginning, open_store
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.follow import Moved, follow
 
 AGENT = """
@@ -33,7 +33,7 @@ with (
         if isinstance(found, Moved):
             print(f"back to {found.head.entry[:8]}")
             continue
-        text = text_of(found.entry().data.content)
+        text = join_texts(found.entry().data.content)
         print(f"{found.head.header.n}: {text}", flush=True)
         if text == "bye":
             break

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tape import Assistant, Beginning, Text, User, open_store
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 
 def say(tape, branch, prompt, answer):
@@ -26,5 +26,7 @@ with store.create(Beginning(cwd=str(Path.cwd()), program="example/1", slug="name
 
     for branch in ("main", "serious"):
         entries = tape.entries(tape.head(branch))
-        words = [text_of(e.data.content) for e in entries if isinstance(e.data, User | Assistant)]
+        words = [
+            join_texts(e.data.content) for e in entries if isinstance(e.data, User | Assistant)
+        ]
         print(f"{branch}: {' / '.join(words)}")

@@ -15,13 +15,13 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError
-from .tools.settings import MAX_TIMEOUT_MS, Count, Truncation, Tuning
+from .tools.settings import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
+class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The table [compaction]: when older messages become a summary. All numbers are tokens."""
 
     auto: bool = True
@@ -51,21 +51,21 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum model calls for one prompt; 0 is no limit."""
     max_cost: float = 0.0
     """Maximum cost of one session in USD; 0 is no limit."""
-    compaction: Compaction = Compaction()
+    compaction: CompactionSettings = CompactionSettings()
     """When and how older messages are compacted."""
     title_model: str | None = None
     """A cheap model that titles new sessions; None uses the first words of the first prompt."""
     command_prefix: str = ""
     """Lines that bash runs before every command."""
-    default_command_timeout_ms: Count | None = None
+    default_command_timeout_ms: PositiveCount | None = None
     """Timeout of a command that sets none; None is the tool's own default."""
     max_command_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = MAX_TIMEOUT_MS
     """Maximum timeout of a command, whatever it asks for."""
-    tool_output_limits: dict[str, Count] = field(default_factory=dict)
+    tool_output_limits: dict[str, PositiveCount] = field(default_factory=dict)
     """Maximum characters of a result, by tool; bytes for read, bash, grep, find and ls."""
-    tool_line_limits: dict[str, Count] = field(default_factory=dict)
+    tool_line_limits: dict[str, PositiveCount] = field(default_factory=dict)
     """Maximum lines of a result, by tool."""
-    truncation: Truncation = Truncation()
+    truncation: TruncationSettings = TruncationSettings()
     """Limits for results that their tool does not cut; [truncation.tools.NAME] for one tool."""
     tools: tuple[str, ...] | None = None
     """Tool names, or the name of one preset; None is all tools."""
@@ -79,9 +79,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Short names for models: alias to provider/id."""
 
     @property
-    def tuning(self) -> Tuning:
+    def tuning(self) -> ToolSettings:
         """Return the settings of the built-in tools."""
-        return Tuning(
+        return ToolSettings(
             command_prefix=self.command_prefix,
             default_timeout_ms=self.default_command_timeout_ms,
             max_timeout_ms=self.max_command_timeout_ms,
@@ -91,28 +91,28 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def config_file(environ: Mapping[str, str]) -> Path:
+def locate_config_file(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's config.toml, which need not exist."""
     if folder := environ.get("GONG_CONFIG_DIR"):
         return Path(folder) / "config.toml"
-    base = environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config"
+    base = environ.get("XDG_CONFIG_HOME") or _locate_home(environ) / ".config"
     return Path(base) / "gong" / "config.toml"
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def _locate_home(environ: Mapping[str, str]) -> Path:
     return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
 
 
-def load(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
     """Return the settings; a flag that is None is not set. Raises ConfigurationError."""
-    settings = _from_file(config_file(environ))
+    settings = _load_settings_file(locate_config_file(environ))
     if model := environ.get("GONG_MODEL"):
         settings = replace(settings, model=model)
     given = {name: value for name, value in flags.items() if value is not None}
     return replace(settings, **given)
 
 
-def _from_file(file: Path) -> Settings:
+def _load_settings_file(file: Path) -> Settings:
     try:
         text = file.read_bytes()
     except FileNotFoundError:
@@ -120,62 +120,68 @@ def _from_file(file: Path) -> Settings:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     try:
-        return _checked(msgspec.convert(tomllib.loads(text.decode()), Settings))
+        return _check_tables(msgspec.convert(tomllib.loads(text.decode()), Settings))
     except ConfigurationError as error:
         raise ConfigurationError(f"{file}: {error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is not TOML: {error}") from error
     except msgspec.ValidationError as error:
-        raise ConfigurationError(_explained(file, text.decode(), str(error))) from error
+        raise ConfigurationError(_explain_error(file, text.decode(), str(error))) from error
 
 
-_ANY = "*"
+_ANY_NAME = "*"
 """Used where an error gives no name."""
-_AT = re.compile(r" - at `\$\.?(.*)`$")
-_UNKNOWN = re.compile(r"unknown field `(.*?)`")
-_TABLE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
-_KEY = re.compile(r"""\s*([\w.\-"']+)\s*=""")
+_ERROR_PATH = re.compile(r" - at `\$\.?(.*)`$")
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
+_TABLE_LINE = re.compile(r"\s*\[\[?([^\[\]]+)\]")
+_KEY_LINE = re.compile(r"""\s*([\w.\-"']+)\s*=""")
 
 
-def _explained(file: Path, text: str, error: str) -> str:
+def _explain_error(file: Path, text: str, error: str) -> str:
     """Return the message for a wrong setting: file, line, key, and the nearest valid key."""
     from difflib import get_close_matches  # noqa: PLC0415 (only needed for an error)
 
-    found = _AT.search(error)
-    table = tuple(found[1].replace("[...]", f".{_ANY}").split(".")) if found and found[1] else ()
-    unknown = _UNKNOWN.search(error)
+    found = _ERROR_PATH.search(error)
+    table = (
+        tuple(found[1].replace("[...]", f".{_ANY_NAME}").split(".")) if found and found[1] else ()
+    )
+    unknown = _UNKNOWN_FIELD.search(error)
     key = (*table, unknown[1]) if unknown else table
-    line, key = _place_of(text, key)
+    line, key = _find_setting(text, key)
     where = f"{file}:{line}" if line else f"{file}"
     if not unknown:
-        return f"{where}: {_AT.sub('', error)} for {'.'.join(key)}" if key else f"{where}: {error}"
-    near = get_close_matches(unknown[1], _names_in(table), n=1)
+        return (
+            f"{where}: {_ERROR_PATH.sub('', error)} for {'.'.join(key)}"
+            if key
+            else f"{where}: {error}"
+        )
+    near = get_close_matches(unknown[1], _list_settings(table), n=1)
     meant = f": did you mean {near[0]}?" if near else ""
     return f"{where}: unknown setting {'.'.join(key)}{meant}"
 
 
-def _place_of(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
+def _find_setting(text: str, key: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
     """Return the number of the line that sets a key, or starts its table, and the full key."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
-        if begins := _TABLE.match(line):
-            table = _parts(begins[1])
+        if begins := _TABLE_LINE.match(line):
+            table = _split_key(begins[1])
             at = table
-        elif sets := _KEY.match(line):
-            at = (*table, *_parts(sets[1]))
+        elif sets := _KEY_LINE.match(line):
+            at = (*table, *_split_key(sets[1]))
         else:
             continue
-        fits = all(one in {_ANY, name} for one, name in zip(key, at, strict=False))
+        fits = all(one in {_ANY_NAME, name} for one, name in zip(key, at, strict=False))
         if key and fits and len(at) >= len(key):
             return number, at[: len(key)]
     return None, key
 
 
-def _parts(dotted: str) -> tuple[str, ...]:
+def _split_key(dotted: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in dotted.split("."))
 
 
-def _names_in(table: tuple[str, ...]) -> list[str]:
+def _list_settings(table: tuple[str, ...]) -> list[str]:
     """Return the names of the settings that a table may contain."""
     from msgspec import inspect  # noqa: PLC0415 (only needed for an error)
 
@@ -191,24 +197,24 @@ def _names_in(table: tuple[str, ...]) -> list[str]:
     return [one.encode_name for one in getattr(at, "fields", ())]
 
 
-def _checked(settings: Settings) -> Settings:
+def _check_tables(settings: Settings) -> Settings:
     """Return the settings if their provider and model tables are valid.
 
     Raises ConfigurationError.
     """
     if settings.providers:
-        from .llm.presets import merged  # noqa: PLC0415 (only if providers are configured)
+        from .llm.presets import load_presets  # noqa: PLC0415 (only if providers are configured)
 
-        merged(settings.providers)
+        load_presets(settings.providers)
     if settings.models:
         from .llm.catalogue import Catalogue  # noqa: PLC0415 (only if models are configured)
 
-        Catalogue.merged(settings.models)
+        Catalogue.from_rows(settings.models)
     return settings
 
 
-def store_path(settings: Settings, environ: Mapping[str, str]) -> Path:
+def locate_store(settings: Settings, environ: Mapping[str, str]) -> Path:
     """Return the folder of the tapes."""
     if settings.store:
         return Path(settings.store).expanduser()
-    return Path(environ.get("TAPE_HOME") or _home(environ) / ".tape")
+    return Path(environ.get("TAPE_HOME") or _locate_home(environ) / ".tape")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 SERVICE = "gong"
 """The service name of our keys in the keyring."""
-_SHOWN = 4
-_LEAST_SHOWN = 12
+_SHOWN_CHARS = 4
+_MIN_SHOWN_LENGTH = 12
 
 
 class Credential(Struct, frozen=True, omit_defaults=True):
@@ -43,7 +43,7 @@ class Credential(Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ProviderKey:
     """A key and where it was found: a variable's name, "keyring" or "credentials.json"."""
 
     value: str = field(repr=False)
@@ -52,7 +52,7 @@ class Key:
     @property
     def ending(self) -> str:
         """The part that may be shown: the last four characters of a long key, else ""."""
-        return f"…{self.value[-_SHOWN:]}" if len(self.value) >= _LEAST_SHOWN else "…"
+        return f"…{self.value[-_SHOWN_CHARS:]}" if len(self.value) >= _MIN_SHOWN_LENGTH else "…"
 
 
 class Credentials:
@@ -62,52 +62,52 @@ class Credentials:
         self.file = folder / "credentials.json"
         self._environ = environ
 
-    def find(self, provider: str, variables: Sequence[str]) -> Key | None:
+    def find(self, provider: str, variables: Sequence[str]) -> ProviderKey | None:
         """Return the key of a provider; an empty variable counts as not set."""
         for name in variables:
             if value := self._environ.get(name, "").strip():
-                return Key(value, name)
-        kept = self._read().get(provider)
+                return ProviderKey(value, name)
+        kept = self._read_saved().get(provider)
         if kept is None:
             return None
         if kept.api_key:
-            return Key(kept.api_key, self.file.name)
-        value = _from_keyring(provider)
-        return Key(value, "keyring") if value else None
+            return ProviderKey(kept.api_key, self.file.name)
+        value = _read_keyring(provider)
+        return ProviderKey(value, "keyring") if value else None
 
     def key(self, provider: str, variables: Sequence[str]) -> str:
         """Return the key, "" if there is none."""
         found = self.find(provider, variables)
         return found.value if found else ""
 
-    def knows(self, provider: str, variables: Sequence[str]) -> bool:
+    def has_key(self, provider: str, variables: Sequence[str]) -> bool:
         """Return whether there is a key, without a query to the keyring."""
         set_ = any(self._environ.get(name, "").strip() for name in variables)
-        return set_ or provider in self._read()
+        return set_ or provider in self._read_saved()
 
-    def kept(self) -> tuple[str, ...]:
+    def list_saved(self) -> tuple[str, ...]:
         """Return the providers whose key is saved."""
-        return tuple(self._read())
+        return tuple(self._read_saved())
 
     def save(self, provider: str, key: str, now: str) -> str:
         """Save a key and return where: "keyring" or the file's path. `now` is RFC 3339."""
-        in_keyring = _to_keyring(provider, key)
+        in_keyring = _save_to_keyring(provider, key)
         entry = Credential(provider, api_key="" if in_keyring else key, updated_at=now)
-        self._write(self._read() | {provider: entry})
+        self._write_saved(self._read_saved() | {provider: entry})
         return "keyring" if in_keyring else str(self.file)
 
     def remove(self, provider: str) -> bool:
         """Remove a saved key; return False if there was none."""
-        kept = self._read()
+        kept = self._read_saved()
         entry = kept.pop(provider, None)
         if entry is None:
             return False
         if not entry.api_key:
-            _off_keyring(provider)
-        self._write(kept)
+            _remove_from_keyring(provider)
+        self._write_saved(kept)
         return True
 
-    def _read(self) -> dict[str, Credential]:
+    def _read_saved(self) -> dict[str, Credential]:
         try:
             data = self.file.read_bytes()
         except FileNotFoundError:
@@ -122,7 +122,7 @@ class Credentials:
                 f"{self.file} is damaged: remove it and log in again with gong auth login"
             ) from None
 
-    def _write(self, kept: Mapping[str, Credential]) -> None:
+    def _write_saved(self, kept: Mapping[str, Credential]) -> None:
         """Write a temporary file, sync it, rename it; both files are 0600 from the start."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         beside = self.file.with_name(f".{self.file.name}.{token_hex(4)}")
@@ -138,7 +138,7 @@ class Credentials:
             beside.unlink(missing_ok=True)
 
 
-def _keyring() -> Any:
+def _load_keyring() -> Any:
     """Return the keyring package if it is installed and has a usable backend, else None."""
     if find_spec("keyring") is None:
         return None
@@ -146,8 +146,8 @@ def _keyring() -> Any:
     return ring if ring.get_keyring().priority > 0 else None
 
 
-def _from_keyring(provider: str) -> str:
-    ring = _keyring()
+def _read_keyring(provider: str) -> str:
+    ring = _load_keyring()
     if ring is None:
         return ""
     with suppress(ring.errors.KeyringError):
@@ -155,8 +155,8 @@ def _from_keyring(provider: str) -> str:
     return ""
 
 
-def _to_keyring(provider: str, key: str) -> bool:
-    ring = _keyring()
+def _save_to_keyring(provider: str, key: str) -> bool:
+    ring = _load_keyring()
     if ring is None:
         return False
     try:
@@ -166,8 +166,8 @@ def _to_keyring(provider: str, key: str) -> bool:
     return True
 
 
-def _off_keyring(provider: str) -> None:
-    ring = _keyring()
+def _remove_from_keyring(provider: str) -> None:
+    ring = _load_keyring()
     if ring is not None:
         with suppress(ring.errors.KeyringError):
             ring.delete_password(SERVICE, provider)

@@ -17,18 +17,20 @@ HANG_UPS = (signal.SIGHUP, signal.SIGTERM)
 """Signals besides SIGINT whose default action ends the program."""
 
 
-def end_like_an_interrupt() -> None:
+def install_interrupt_handlers() -> None:
     """Make SIGTERM and SIGHUP call the current handler of SIGINT.
 
     A SIGHUP that is ignored stays ignored, as nohup needs.
     """
     for number in HANG_UPS:
         if not _is_ignored_on_purpose(number):
-            signal.signal(number, lambda *_: _interrupt())
+            signal.signal(number, lambda *_: _raise_interrupt())
 
 
 @contextmanager
-def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[], None]) -> Iterator[None]:
+def handle_signals(
+    numbers: tuple[signal.Signals, ...], handle: Callable[[], None]
+) -> Iterator[None]:
     """Call `handle` in the running event loop for these signals; restore them afterwards."""
     from asyncio import get_running_loop  # noqa: PLC0415 (slow to load: not every command needs it)
 
@@ -44,7 +46,7 @@ def handled(numbers: tuple[signal.Signals, ...], handle: Callable[[], None]) -> 
             signal.signal(number, handler)
 
 
-def _interrupt() -> None:
+def _raise_interrupt() -> None:
     # A shell without job control starts background jobs with SIGINT ignored.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,22 +16,22 @@ import msgspec
 
 from .blocks import BlobRef
 from .damage import warn_of_damage
-from .disk import sync, write_all
+from .disk import sync_file, write_bytes
 from .errors import NotFound
-from .payload import missing_blob
+from .payload import describe_missing_blob
 
 if TYPE_CHECKING:
     from .disk import Folder
 
-LIMIT = 65_536
+MAX_INLINE_BYTES = 65_536
 """Most UTF-8 bytes of a string that is stored in its entry."""
-HEAD = 2_000
+HEAD_CHARACTERS = 2_000
 """Characters of a blob's beginning that are stored in the entry."""
 
 _ADVICE = "`tape fsck` explains it"
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
-NAMED = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
+BLOB_REFERENCE = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
 """Matches the name of a blob in a line, or in the rest of one."""
 
 
@@ -51,20 +51,22 @@ class Blobs:
         digest = sha256(data).hexdigest()
         with self.tape.make("blobs") as blobs:
             with blobs.make(digest[:2]) as shelf:
-                if _wanted(shelf, digest) and _holds(shelf, digest, len(data)):
+                if _touch_stored_blob(shelf, digest) and _has_matching_bytes(
+                    shelf, digest, len(data)
+                ):
                     shelf.sync()  # its writer may have been killed before the sync
                 else:
-                    self._write(shelf, digest, data)
+                    self._write_blob(shelf, digest, data)
             blobs.sync()
         return BlobRef(digest, len(data), head)
 
-    def _write(self, shelf: Folder, digest: str, data: bytes) -> None:
+    def _write_blob(self, shelf: Folder, digest: str, data: bytes) -> None:
         temporary = f".{digest}.{os.urandom(4).hex()}"
         fd = shelf.file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            write_all(fd, data)
+            write_bytes(fd, data)
             if shelf.durable:
-                sync(fd)
+                sync_file(fd)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=shelf.fd)
@@ -79,14 +81,14 @@ class Blobs:
 
         A blob whose bytes do not match its name is treated as missing, with a DamageWarning.
         """
-        data = self._stored(digest)
+        data = self._read_unchecked(digest)
         if sha256(data).hexdigest() != digest:
             text = f"blob {digest[:16]} skipped: its bytes do not match its name; {_ADVICE}"
             warn_of_damage(text)
             raise NotFound(text)
         return data
 
-    def _stored(self, digest: str) -> bytes:
+    def _read_unchecked(self, digest: str) -> bytes:
         if not _HASH.match(digest):
             raise NotFound(f"{digest!r} is not the name of a blob")
         try:
@@ -109,7 +111,7 @@ class Blobs:
             return False
         return bool(copies)
 
-    def retire(self, digest: str, before: int) -> bool:
+    def remove_if_older(self, digest: str, before: int) -> bool:
         """Delete a blob that was last stored before `before`, in ns; return whether it was deleted.
 
         It is renamed before its time is checked: a process that stores it meanwhile finds it
@@ -134,26 +136,26 @@ class Blobs:
         try:
             return self.read(ref.hash).decode("utf-8", "replace")
         except NotFound:
-            return missing_blob(ref)
+            return describe_missing_blob(ref)
 
-    def lift(self, data: bytes) -> bytes:
+    def extract_long_strings(self, data: bytes) -> bytes:
         """Return compact JSON with every string over the limit replaced by a blob reference."""
-        if len(data) <= LIMIT:
+        if len(data) <= MAX_INLINE_BYTES:
             return data
-        return _STRING.sub(self._lifted, data)
+        return _STRING.sub(self._store_long_string, data)
 
-    def _lifted(self, found: re.Match[bytes]) -> bytes:
+    def _store_long_string(self, found: re.Match[bytes]) -> bytes:
         token = found[0]
-        if found[1] or len(token) <= LIMIT:  # keys are never replaced
+        if found[1] or len(token) <= MAX_INLINE_BYTES:  # keys are never replaced
             return token
         text: str = msgspec.json.decode(token)
         raw = text.encode()
-        if len(raw) <= LIMIT:
+        if len(raw) <= MAX_INLINE_BYTES:
             return token
-        return msgspec.json.encode(self.put(raw, text[:HEAD]))
+        return msgspec.json.encode(self.put(raw, text[:HEAD_CHARACTERS]))
 
 
-def _wanted(shelf: Folder, digest: str) -> bool:
+def _touch_stored_blob(shelf: Folder, digest: str) -> bool:
     """Return whether a blob exists, and set its time to now, so that it is not retired."""
     try:
         os.utime(digest, dir_fd=shelf.fd, follow_symlinks=False)
@@ -162,7 +164,7 @@ def _wanted(shelf: Folder, digest: str) -> bool:
     return True
 
 
-def _holds(shelf: Folder, digest: str, size: int) -> bool:
+def _has_matching_bytes(shelf: Folder, digest: str, size: int) -> bool:
     """Return whether the bytes of an existing blob match its name."""
     try:
         with os.fdopen(shelf.file(digest), "rb") as file:

@@ -25,33 +25,33 @@ class BlobRef(Struct, frozen=True, gc=False):
     head: str = ""
 
 
-class _Block(Struct, frozen=True, tag_field="type", omit_defaults=True, gc=False, kw_only=True):
+class _BlockBase(Struct, frozen=True, tag_field="type", omit_defaults=True, gc=False, kw_only=True):
     """The optional fields of every block."""
 
     wire: Raw = NO_JSON
 
 
-class Text(_Block, frozen=True, tag="text", gc=False):
+class Text(_BlockBase, frozen=True, tag="text", gc=False):
     """Plain text."""
 
     text: str
 
 
-class Thinking(_Block, frozen=True, tag="thinking", gc=False):
+class Thinking(_BlockBase, frozen=True, tag="thinking", gc=False):
     """A model's reasoning; `redacted` if only its encrypted form is known (in `wire`)."""
 
     text: str
     redacted: bool = False
 
 
-class Image(_Block, frozen=True, tag="image", gc=False):
+class Image(_BlockBase, frozen=True, tag="image", gc=False):
     """A picture; `mime` such as image/png."""
 
     blob: BlobRef
     mime: str
 
 
-class Document(_Block, frozen=True, tag="document", gc=False):
+class Document(_BlockBase, frozen=True, tag="document", gc=False):
     """A file given to the model as a file, for example a PDF."""
 
     blob: BlobRef
@@ -59,14 +59,14 @@ class Document(_Block, frozen=True, tag="document", gc=False):
     name: str | None = None
 
 
-class Audio(_Block, frozen=True, tag="audio", gc=False):
+class Audio(_BlockBase, frozen=True, tag="audio", gc=False):
     """An audio recording."""
 
     blob: BlobRef
     mime: str
 
 
-class ToolCall(_Block, frozen=True, tag="tool_call", gc=False):
+class ToolCall(_BlockBase, frozen=True, tag="tool_call", gc=False):
     """A model's request to run a tool: `args` is the JSON object exactly as the model wrote it.
 
     `args_text` is used instead if that text is not valid JSON or the tool is freeform.
@@ -78,13 +78,13 @@ class ToolCall(_Block, frozen=True, tag="tool_call", gc=False):
     args_text: str | None = None
 
 
-class Opaque(_Block, frozen=True, tag="opaque", gc=False):
+class Opaque(_BlockBase, frozen=True, tag="opaque", gc=False):
     """A provider's own block, stored unchanged."""
 
     raw: Raw
 
 
-class Unknown(_Block, frozen=True, tag="unknown", gc=False):
+class Unknown(_BlockBase, frozen=True, tag="unknown", gc=False):
     """A block of a type that this version does not know, created on reading: shown, never sent."""
 
     raw: Raw
@@ -97,11 +97,11 @@ Content = tuple[Block, ...]
 """The content of one message, in order."""
 
 
-def text_of(content: Iterable[Block]) -> str:
+def join_texts(content: Iterable[Block]) -> str:
     """Return the text blocks, concatenated; "" if there are none."""
     return "".join(block.text for block in content if isinstance(block, Text))
 
 
-def tool_calls(content: Iterable[Block]) -> tuple[ToolCall, ...]:
+def select_tool_calls(content: Iterable[Block]) -> tuple[ToolCall, ...]:
     """Return the tool calls in order."""
     return tuple([block for block in content if type(block) is ToolCall])  # isinstance is slow

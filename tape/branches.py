@@ -12,7 +12,7 @@ from . import disk
 from .entries import Place
 from .errors import Damaged, NotFound, UsageError
 from .line import Header, read_header
-from .refs import Move, Moves, Pin, Refs, checked_name
+from .refs import Move, Moves, Pin, Refs, check_ref_name
 
 if TYPE_CHECKING:
     from .phase import Phases
@@ -44,7 +44,7 @@ class Head(NamedTuple):
         return Place(phase=self.phase, offset=self.offset, entry=self.header.id)
 
 
-def head_of(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> Head:
+def find_head(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> Head:
     """Return the head of a branch, or its head `moves_ago` ref lines ago."""
     moves = refs.branches.get(branch)
     if not moves:
@@ -52,12 +52,12 @@ def head_of(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> H
     if moves_ago >= len(moves):
         times = "once" if len(moves) == 1 else f"{len(moves)} times"
         raise NotFound(f"branch {branch!r} has moved {times}, not {moves_ago + 1} times")
-    return _head(phases, moves[-1 - moves_ago])
+    return _find_moved_head(phases, moves[-1 - moves_ago])
 
 
-def _head(phases: Phases, move: Move) -> Head:
+def _find_moved_head(phases: Phases, move: Move) -> Head:
     if move.pin is not None:
-        return at(phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
+        return read_head_at(phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
     with phases.open(move.phase) as file:
         tail = file.tail()
     if tail.header is None:
@@ -67,7 +67,9 @@ def _head(phases: Phases, move: Move) -> Head:
     )
 
 
-def at(phases: Phases, branch: str, phase: str, offset: int, entry: str | None = None) -> Head:
+def read_head_at(
+    phases: Phases, branch: str, phase: str, offset: int, entry: str | None = None
+) -> Head:
     """Return a head at the entry line at `offset`; raise Damaged if `entry` is not there."""
     with phases.open(phase) as file:
         line = file.line_at(offset)
@@ -79,23 +81,27 @@ def at(phases: Phases, branch: str, phase: str, offset: int, entry: str | None =
     return Head(branch, phase, offset, offset + len(line) + 1, header, pinned=True)
 
 
-def fork(moves: Moves, phases: Phases, base: Head, name: str | None, why: str = "fork") -> str:
+def fork_branch(
+    moves: Moves, phases: Phases, base: Head, name: str | None, why: str = "fork"
+) -> str:
     """Start a branch at `base` with one journal line and return its name."""
-    name = unused(moves.refs, "fork") if name is None else checked_name("branch", name)
+    name = (
+        choose_branch_name(moves.refs, "fork") if name is None else check_ref_name("branch", name)
+    )
     if name in moves.refs.branches:
         raise UsageError(f"branch {name!r} already exists; choose another --name")
-    repin(moves, phases, name, base, why)
+    pin_branch(moves, phases, name, base, why)
     return name
 
 
-def repin(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> None:
+def pin_branch(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> None:
     """Point a branch at an entry of its tape; the lock of an existing branch must be held."""
-    at(phases, name, to.phase, to.offset, to.entry)  # the entry must be in this tape
-    sync_base(phases, to.phase)
+    read_head_at(phases, name, to.phase, to.offset, to.entry)  # the entry must be in this tape
+    sync_base_phase(phases, to.phase)
     moves.branch(name, to.phase, Pin(to.offset, to.entry), why)
 
 
-def switch(moves: Moves, name: str) -> None:
+def switch_branch(moves: Moves, name: str) -> None:
     """Make `name` the current branch."""
     if name not in moves.refs.branches:
         raise NotFound(f"no branch {name!r}; there are: {', '.join(moves.refs.branches)}")
@@ -103,7 +109,7 @@ def switch(moves: Moves, name: str) -> None:
         moves.current(name)
 
 
-def unused(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
+def choose_branch_name(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
     """Return `stem`, separator and the lowest number no branch ever had."""
     stem, k = stem[:40].rstrip("."), first  # a name may not have two dots in a row
     while f"{stem}{separator}{k}" in refs.branches:
@@ -111,8 +117,8 @@ def unused(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
     return f"{stem}{separator}{k}"
 
 
-def sync_base(phases: Phases, phase: str) -> None:
+def sync_base_phase(phases: Phases, phase: str) -> None:
     """Sync the file of a phase that a new phase is based on."""
     if phases.folder.durable:
         with phases.open(phase) as file:
-            disk.sync(file.fd)
+            disk.sync_file(file.fd)

@@ -12,13 +12,13 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from .errors import Damaged, NewerFormat, TapeError
-from .line import FORMAT, Header, blank_named, data_holds, is_redacted, read_header
+from .line import FORMAT, Header, blank_redacted_data, has_valid_data, is_data_redacted, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
 
-ADVICE = "`tape fsck` explains it"
+FSCK_ADVICE = "`tape fsck` explains it"
 _DATA = b',"data":'
 _V = b'","v":%d,"parentId":' % FORMAT
 _V_START = len(b'{"id":"') + 40
@@ -30,12 +30,12 @@ _MOST_HELD = 1 << 15
 """How many runs are remembered: 4 GB of entries in 3 MB."""
 
 
-def forget_runs() -> None:
+def forget_checked_runs() -> None:
     """Forget the verified runs, so that everything is checked again; used by benchmarks."""
     _held.clear()
 
 
-class LineCheck:
+class LineChecker:
     """Checks the lines of one phase file, read in one direction.
 
     `redacted` returns the ids that redact entries of the tape name; it is called only where data
@@ -64,12 +64,12 @@ class LineCheck:
         The iterator is None if all lines verify, as nearly always. Else it checks each line when it
         is requested, so that its report comes between those of the lines around it.
         """
-        if not self._damaged and self._goes_on(data) and _run_holds(data):
+        if not self._damaged and self._is_next_run(data) and _is_valid_run(data):
             self._last = read_header(data[data.rfind(b"\n", 0, -1) + 1 :].removesuffix(b"\n"))
             return data, None
-        return b"", self._read_each(start, data)
+        return b"", self._check_each_line(start, data)
 
-    def _read_each(self, start: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    def _check_each_line(self, start: int, data: bytes) -> Iterator[tuple[int, bytes]]:
         for line in BytesIO(data).readlines():
             checked = self.read(start, line.removesuffix(b"\n"))
             if checked is not None:
@@ -87,29 +87,29 @@ class LineCheck:
             raise NewerFormat(f"{self._phase}: {error}") from error
         except Damaged as error:
             self._damaged += 1
-            self._leave_out(offset, line, str(error))
+            self._report_line(offset, line, str(error))
             return None
         if self._last is not None and (header.n - self._last.n) * self._way <= 0:
-            self._leave_out(offset, line, "it is repeated or out of order")
+            self._report_line(offset, line, "it is repeated or out of order")
             return None
-        if not self._follows(header):
+        if not self._is_next_line(header):
             later = line if self._way > 0 else None
-            self._tell_gap(offset, header if later else self._last or header)
+            self._report_gap(offset, header if later else self._last or header)
         self._last, self._damaged = header, 0
-        if data_holds(line, header):
+        if has_valid_data(line, header):
             return line
         if self._ids is None:
             self._ids = self._redacted()
         if header.id not in self._ids:
-            self._leave_out(offset, line, "its data does not match its hash")
+            self._report_line(offset, line, "its data does not match its hash")
             return None
-        return line if is_redacted(line, header) else blank_named(line, self._ids)
+        return line if is_data_redacted(line, header) else blank_redacted_data(line, self._ids)
 
-    def _goes_on(self, data: bytes) -> bool:
+    def _is_next_run(self, data: bytes) -> bool:
         """Return whether a run of lines follows the last good one, or is the first one read."""
         return self._last is None or data[_PARENT : _PARENT + 40] == self._last.id.encode()
 
-    def _follows(self, header: Header) -> bool:
+    def _is_next_line(self, header: Header) -> bool:
         """Return whether no line is missing between the last good line and this one."""
         last = self._last
         if last is None:
@@ -119,19 +119,19 @@ class LineCheck:
         earlier, later = (last, header) if self._way > 0 else (header, last)
         return later.parent_id == earlier.id
 
-    def _leave_out(self, offset: int, line: bytes, why: str) -> None:
+    def _report_line(self, offset: int, line: bytes, why: str) -> None:
         entry = line[_ID].decode("ascii", "replace")[:12]
         place = f"{self._phase}: line at byte {offset} skipped"
-        self._skipped(f"{place}: entry {entry}: {why}; {ADVICE}")
+        self._skipped(f"{place}: entry {entry}: {why}; {FSCK_ADVICE}")
 
-    def _tell_gap(self, offset: int, later: Header) -> None:
+    def _report_gap(self, offset: int, later: Header) -> None:
         self._skipped(
             f"{self._phase}: near byte {offset}: entry {later.id[:12]} does not follow from the "
-            f"one before it: lines are missing or were inserted; {ADVICE}"
+            f"one before it: lines are missing or were inserted; {FSCK_ADVICE}"
         )
 
 
-def _run_holds(data: bytes) -> bool:
+def _is_valid_run(data: bytes) -> bool:
     """Return whether both hashes of each line of a run match, and each follows the one before.
 
     The result is remembered by the bytes, not by their place: a file that changed in any way, also
@@ -141,8 +141,8 @@ def _run_holds(data: bytes) -> bool:
     if key in _held:
         return True
     lines = BytesIO(data).readlines()
-    first = _sound_header(lines[0])
-    holds = first is not None and _all_hold(lines[1:], first.id)
+    first = _read_valid_header(lines[0])
+    holds = first is not None and _has_valid_lines(lines[1:], first.id)
     if holds:
         if len(_held) >= _MOST_HELD:
             _held.clear()
@@ -150,16 +150,16 @@ def _run_holds(data: bytes) -> bool:
     return holds
 
 
-def _sound_header(line: bytes) -> Header | None:
+def _read_valid_header(line: bytes) -> Header | None:
     """Return the header of a line with its newline; None unless both hashes match."""
     try:
         header = read_header(line.removesuffix(b"\n"))
     except TapeError:
         return None
-    return header if data_holds(line.removesuffix(b"\n"), header) else None
+    return header if has_valid_data(line.removesuffix(b"\n"), header) else None
 
 
-def _all_hold(lines: list[bytes], before: str) -> bool:
+def _has_valid_lines(lines: list[bytes], before: str) -> bool:
     """Return whether both hashes of each line match, and each follows the one before.
 
     Gives the same answer as `read_header`, `data_holds` and the parents' ids, for lines of the
@@ -180,8 +180,8 @@ def _all_hold(lines: list[bytes], before: str) -> bool:
     return True
 
 
-def check_lines(
-    found: Iterator[tuple[int, bytes]], check: LineCheck
+def select_checked_lines(
+    found: Iterator[tuple[int, bytes]], check: LineChecker
 ) -> Iterator[tuple[int, bytes]]:
     """Yield offset and line of the lines in `found` that pass the check."""
     for offset, line in found:
@@ -190,7 +190,9 @@ def check_lines(
             yield offset, checked
 
 
-def check_runs(runs: Iterator[tuple[int, bytes]], check: LineCheck) -> Iterator[tuple[int, bytes]]:
+def select_checked_runs(
+    runs: Iterator[tuple[int, bytes]], check: LineChecker
+) -> Iterator[tuple[int, bytes]]:
     """Yield what `check_lines` yields, from runs of whole lines, faster."""
     for start, data in runs:
         lines = data[: data.rfind(b"\n") + 1]

@@ -19,12 +19,12 @@ _LAST_YEAR = "9999"
 _END = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-def now() -> int:
+def read_clock() -> int:
     """Return microseconds since 1970: the default clock of writers."""
     return time_ns() // 1000
 
 
-def after(parent: int, clock: int) -> int:
+def choose_entry_time(parent: int, clock: int) -> int:
     """Return the time of an entry: the clock's, but always later than its parent's.
 
     All are microseconds since 1970. Raises Damaged after the last microsecond of 9999.
@@ -34,25 +34,25 @@ def after(parent: int, clock: int) -> int:
         from .errors import Damaged  # noqa: PLC0415 (a list of tapes needs none)
 
         raise Damaged(
-            f"nothing can follow the entry of {stamp(parent)}: there is no later time; continue "
+            f"nothing can follow the entry of {format_timestamp(parent)}: there is no later time; continue "
             "from an earlier one, as `tape fork` does"
         )
     return later
 
 
-def stamp(micros: int) -> str:
+def format_timestamp(micros: int) -> str:
     """Return microseconds since 1970 as a tape's time text."""
     seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)}.{rest:06d}Z"
+    return f"{_format_second(seconds)}.{rest:06d}Z"
 
 
 @lru_cache(maxsize=8)
-def _second(seconds: int) -> str:
+def _format_second(seconds: int) -> str:
     time = _EPOCH + timedelta(seconds=seconds)
     return time.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def micros(time: str) -> int:
+def parse_timestamp(time: str) -> int:
     """Return a tape's time text as microseconds since 1970.
 
     Other programs may have written an invalid time: hour 25 or February 31 counts as that many
@@ -62,10 +62,10 @@ def micros(time: str) -> int:
     try:
         return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, TypeError):  # TypeError: a time without a zone
-        return _led_to(time)
+        return _resolve_invalid_timestamp(time)
 
 
-def _led_to(time: str) -> int:
+def _resolve_invalid_timestamp(time: str) -> int:
     if not _SHAPE.fullmatch(time):
         return 0
     year, month, day, hour, minute, second = map(int, re.split("[-T:.]", time)[:6])
@@ -77,13 +77,13 @@ def _led_to(time: str) -> int:
     return _END
 
 
-def is_moment(time: str) -> bool:
+def is_valid_timestamp(time: str) -> bool:
     """Return whether a tape's time text is a valid date and time before the year 9999."""
-    return _MOMENT.fullmatch(time) is not None and _is_day(time[:10])
+    return _MOMENT.fullmatch(time) is not None and _is_calendar_day(time[:10])
 
 
 @lru_cache(maxsize=8)
-def _is_day(day: str) -> bool:
+def _is_calendar_day(day: str) -> bool:
     try:
         date.fromisoformat(day)
     except ValueError:
@@ -91,6 +91,6 @@ def _is_day(day: str) -> bool:
     return day < _LAST_YEAR
 
 
-def moment(time: str) -> str:
+def shorten_timestamp(time: str) -> str:
     """Return a tape's time as `YYYY-MM-DD HH:MM:SS`, in UTC."""
     return f"{time[:10]} {time[11:19]}"

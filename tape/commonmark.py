@@ -34,14 +34,14 @@ _TOKEN = re.compile(r"\\?`+|\\[!-/:-@\[-_{-~]|<|\]\(|\]:|!\[")
 _SAFE = re.compile(r"[ \t]{0,3}(?:https?://|mailto:|[^\s:&\\)<]{0,300}[/?#) \t])", re.IGNORECASE)
 
 
-def fenced(lines: Sequence[str], about: str = "") -> list[str]:
+def fence_code(lines: Sequence[str], about: str = "") -> list[str]:
     """Return lines as a block of code, in a fence longer than any of theirs."""
     longest = max((len(found[1]) for line in lines if (found := _FENCE.match(line))), default=2)
     fence = "`" * max(3, longest + 1)
     return [fence + about, *lines, fence]
 
 
-def code(text: str) -> str:
+def quote_code(text: str) -> str:
     """Return one line of text as a piece of code."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     ticks = "`" * (longest + 1)
@@ -49,66 +49,70 @@ def code(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return one line of text as Markdown that shows it as it is."""
     return re.sub(r"([\\`*_<>\[\]#&~|!])", r"\\\1", text)
 
 
-def contained(lines: Sequence[str], depth: int = 0, *, tables: bool | None = None) -> list[str]:
+def contain_markdown(
+    lines: Sequence[str], depth: int = 0, *, tables: bool | None = None
+) -> list[str]:
     """Return the lines of somebody's Markdown as Markdown for a page of ours."""
     if tables is None:
         tables = any(map(_DIVIDES.match, lines))
-    return list(_contained(lines, depth, tables))
+    return list(_contain_lines(lines, depth, tables))
 
 
-def _contained(lines: Sequence[str], depth: int, tables: bool) -> Iterator[str]:
+def _contain_lines(lines: Sequence[str], depth: int, tables: bool) -> Iterator[str]:
     at, listing, blank = 0, False, True
     while at < len(lines):
         line = lines[at]
         if opens := _OPENS.match(line):
-            end = _closed_at(lines, at, opens)
-            yield from _fence(lines[at + 1 : end], opens)
+            end = _find_fence_end(lines, at, opens)
+            yield from _contain_fence(lines[at + 1 : end], opens)
             at, blank = end + 1, True
         elif depth < _DEEPEST and _QUOTE.match(line):
-            end = _run(lines, at, lambda line: bool(_QUOTE.match(line)))
+            end = _find_run_end(lines, at, lambda line: bool(_QUOTE.match(line)))
             inner = [re.sub(r"^ {0,3}> ?", "", line) for line in lines[at:end]]
-            yield from (f"> {line}".rstrip() for line in _contained(inner, depth + 1, tables))
+            yield from (f"> {line}".rstrip() for line in _contain_lines(inner, depth + 1, tables))
             at, blank = end, False
         elif blank and not listing and _INDENTED.match(line) and line.strip():
-            end = _run(lines, at, lambda line: bool(_INDENTED.match(line)) or not line.strip())
-            yield from fenced([_INDENTED.sub("", line, count=1) for line in lines[at:end]])
+            end = _find_run_end(
+                lines, at, lambda line: bool(_INDENTED.match(line)) or not line.strip()
+            )
+            yield from fence_code([_INDENTED.sub("", line, count=1) for line in lines[at:end]])
             at, blank = end, True
         else:
-            yield _line(line, tables)
+            yield _contain_line(line, tables)
             blank = not line.strip()
             listing = bool(_LISTED.match(line)) or (listing and (blank or line[:1] in {" ", "\t"}))
             at += 1
 
 
-def _run(lines: Sequence[str], start: int, holds: Callable[[str], bool]) -> int:
+def _find_run_end(lines: Sequence[str], start: int, holds: Callable[[str], bool]) -> int:
     """Return the number of the first line behind `start` of which something does not hold."""
     return next((at for at in range(start, len(lines)) if not holds(lines[at])), len(lines))
 
 
-def _closed_at(lines: Sequence[str], start: int, opens: re.Match[str]) -> int:
+def _find_fence_end(lines: Sequence[str], start: int, opens: re.Match[str]) -> int:
     """Return the number of the line that closes a fence; behind the last where none does."""
     fence = opens[3] or opens[5]
     closes = re.compile(rf"[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*\Z")
     return next((at for at in range(start + 1, len(lines)) if closes.match(lines[at])), len(lines))
 
 
-def _fence(lines: Sequence[str], opens: re.Match[str]) -> Iterator[str]:
+def _contain_fence(lines: Sequence[str], opens: re.Match[str]) -> Iterator[str]:
     """Yield a block of code at the margin; of a list's item, its mark before it."""
     if opens[2]:
-        yield _line(opens[1] + opens[2].rstrip(), tables=False)
+        yield _contain_line(opens[1] + opens[2].rstrip(), tables=False)
     room = len((opens[1] + opens[2]).expandtabs(4))
     about = re.sub(r"[^\w.+#-].*", "", (opens[4] or opens[6] or "").strip())
-    yield from fenced(
+    yield from fence_code(
         [re.sub(rf"^[ \t]{{1,{room}}}", "", line) if room else line for line in lines], about
     )
 
 
-def _line(line: str, tables: bool) -> str:
+def _contain_line(line: str, tables: bool) -> str:
     """Return a line outside of blocks of code."""
     if underline := _UNDERLINE.match(line):
         before, drawn = underline.groups()
@@ -117,12 +121,12 @@ def _line(line: str, tables: bool) -> str:
     if heading := _HEADING.match(line):
         before, marks, text = heading.groups()
         if _OURS.match(text):
-            return f"{before}\\{marks}{_inline(text, tables)}"
-        return f"{before}{'#' * min(len(marks) + 2, 6)}{_inline(text, tables)}"
-    return _inline(line, tables)
+            return f"{before}\\{marks}{_contain_inline(text, tables)}"
+        return f"{before}{'#' * min(len(marks) + 2, 6)}{_contain_inline(text, tables)}"
+    return _contain_inline(line, tables)
 
 
-def _inline(line: str, tables: bool) -> str:
+def _contain_inline(line: str, tables: bool) -> str:
     """Return words with what stands outside of code made harmless."""
     made: list[str] = []
     at = 0
@@ -130,7 +134,7 @@ def _inline(line: str, tables: bool) -> str:
         made.append(line[at : found.start()])
         mark, at = found[0], found.end()
         if mark[-1] == "`":
-            end = _code_end(line, mark, at)
+            end = _find_code_end(line, mark, at)
             if end is None:
                 made.append("\\`" * mark.count("`"))
             else:
@@ -147,7 +151,7 @@ def _inline(line: str, tables: bool) -> str:
 _HARMLESS = {"<": "&lt;", "]:": "]\\:", "![": "\\!["}
 
 
-def _code_end(line: str, ticks: str, at: int) -> int | None:
+def _find_code_end(line: str, ticks: str, at: int) -> int | None:
     """Return where the code ends that backticks begin; None where they begin none."""
     if ticks[0] == "\\":
         return None

@@ -26,7 +26,7 @@ def warn_of_damage(text: str) -> None:
 
 
 @contextmanager
-def tell_damage(tell: Callable[[str], object]) -> Iterator[None]:
+def catch_damage_warnings(tell: Callable[[str], object]) -> Iterator[None]:
     """Pass the text of each distinct DamageWarning in the block to `tell` instead."""
     import warnings  # noqa: PLC0415 (as above)
 

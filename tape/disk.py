@@ -34,7 +34,7 @@ _KINDS = {
 _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
 
 
-def sync(fd: int) -> None:
+def sync_file(fd: int) -> None:
     """Sync a file to the medium; raise SyncFailed if that fails."""
     try:
         if _FULLSYNC is not None:
@@ -45,23 +45,23 @@ def sync(fd: int) -> None:
         raise SyncFailed(f"the disk did not keep what was written: {error.strerror}") from error
 
 
-def append(fd: int, data: bytes, size: int) -> None:
+def append_bytes(fd: int, data: bytes, size: int) -> None:
     """Write `data` at the end of a file of `size` bytes in one write, whole or not at all.
 
     Raises Overtaken, and writes nothing, if the file has another size.
     """
-    expect(fd, size)
+    require_size(fd, size)
     try:
         done = os.write(fd, data)
     except OSError as error:
-        _cut(fd, size)
+        _cut_back_file(fd, size)
         raise WriteFailed(f"nothing was written: {error.strerror}") from error
     if done != len(data):
-        _cut(fd, size)
+        _cut_back_file(fd, size)
         raise WriteFailed("nothing was written: the disk is full")
 
 
-def expect(fd: int, size: int) -> None:
+def require_size(fd: int, size: int) -> None:
     """Raise Overtaken if a file does not have this size."""
     now = os.lseek(fd, 0, os.SEEK_END)
     if now != size:
@@ -71,14 +71,14 @@ def expect(fd: int, size: int) -> None:
         )
 
 
-def _cut(fd: int, size: int) -> None:
+def _cut_back_file(fd: int, size: int) -> None:
     """Truncate after a failed append; if that fails too, the next append refuses."""
     with suppress(OSError):
         os.ftruncate(fd, size)
 
 
 @contextmanager
-def _refusals(folder: str, name: str) -> Iterator[None]:
+def _raise_write_failed(folder: str, name: str) -> Iterator[None]:
     """Raise WriteFailed for errors by which a disk refuses to write."""
     try:
         yield
@@ -104,13 +104,13 @@ class Folder:
 
     def sub(self, name: str) -> Folder:
         """Open the directory `name` in this one; links and paths are refused."""
-        fd = os.open(checked(name), os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=self.fd)
+        fd = os.open(check_plain_name(name), os.O_RDONLY | os.O_DIRECTORY | _FLAGS, dir_fd=self.fd)
         return Folder(fd, name, durable=self.durable)
 
     def make(self, name: str) -> Folder:
         """Create the directory `name` (0700) if it does not exist, and open it."""
-        with suppress(FileExistsError), _refusals(self.name, name):
-            os.mkdir(checked(name), 0o700, dir_fd=self.fd)
+        with suppress(FileExistsError), _raise_write_failed(self.name, name):
+            os.mkdir(check_plain_name(name), 0o700, dir_fd=self.fd)
         return self.sub(name)
 
     def file(self, name: str, flags: int = os.O_RDONLY) -> int:
@@ -118,20 +118,20 @@ class Folder:
 
         Links are refused, and so is anything but a regular file: see `open_file`.
         """
-        with _refusals(self.name, name) if flags else nullcontext():
-            return open_file(checked(name), flags | _FLAGS, dir_fd=self.fd)
+        with _raise_write_failed(self.name, name) if flags else nullcontext():
+            return open_file(check_plain_name(name), flags | _FLAGS, dir_fd=self.fd)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the file `name`."""
-        return _read_all(self.file(name))
+        return _read_descriptor(self.file(name))
 
     def create(self, name: str, data: bytes) -> None:
         """Create the file `name` with `data`, synced; raise FileExistsError if it exists."""
         fd = self.file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            write_all(fd, data)
+            write_bytes(fd, data)
             if self.durable:
-                sync(fd)
+                sync_file(fd)
         finally:
             os.close(fd)
 
@@ -142,28 +142,30 @@ class Folder:
     def has(self, name: str) -> bool:
         """Return whether this directory has an entry `name`."""
         try:
-            os.stat(checked(name), dir_fd=self.fd, follow_symlinks=False)
+            os.stat(check_plain_name(name), dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
         return True
 
-    def tree(self, name: str) -> Iterator[os.stat_result]:
+    def walk_stats(self, name: str) -> Iterator[os.stat_result]:
         """Yield the stat results of a file, or of a folder and its content; follow no links."""
-        top = os.stat(checked(name), dir_fd=self.fd, follow_symlinks=False)
+        top = os.stat(check_plain_name(name), dir_fd=self.fd, follow_symlinks=False)
         yield top
         for _, folders, files, fd in os.fwalk(name, dir_fd=self.fd) if S_ISDIR(top.st_mode) else ():
             for inner in (*folders, *files):
                 with suppress(FileNotFoundError):  # deleted meanwhile
                     yield os.stat(inner, dir_fd=fd, follow_symlinks=False)
 
-    def weight(self, name: str) -> int:
+    def measure_bytes(self, name: str) -> int:
         """Return the size in bytes of a file, or of all files in a folder and below."""
-        return sum(about.st_size for about in self.tree(name) if S_ISREG(about.st_mode))
+        return sum(about.st_size for about in self.walk_stats(name) if S_ISREG(about.st_mode))
 
     def move(self, name: str, to: Folder, new: str) -> None:
         """Rename `name` into another folder, and sync both."""
-        with _refusals(to.name, new):
-            os.rename(checked(name), checked(new), src_dir_fd=self.fd, dst_dir_fd=to.fd)
+        with _raise_write_failed(to.name, new):
+            os.rename(
+                check_plain_name(name), check_plain_name(new), src_dir_fd=self.fd, dst_dir_fd=to.fd
+            )
         to.sync()
         self.sync()
 
@@ -209,10 +211,10 @@ def open_file(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None 
 
 def read_file(path: str | Path) -> bytes:
     """Return the bytes of a regular file; links are followed; see `open_file`."""
-    return _read_all(open_file(path))
+    return _read_descriptor(open_file(path))
 
 
-def _read_all(fd: int) -> bytes:
+def _read_descriptor(fd: int) -> bytes:
     parts = []
     try:
         while part := os.read(fd, _READ):
@@ -222,7 +224,7 @@ def _read_all(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_bytes(fd: int, data: bytes) -> None:
     """Write all of `data`, in as many writes as needed; raise WriteFailed if that fails."""
     rest = memoryview(data)
     try:
@@ -232,7 +234,7 @@ def write_all(fd: int, data: bytes) -> None:
         raise WriteFailed(f"could not write: {error.strerror}") from error
 
 
-def overwrite(fd: int, data: bytes, offset: int) -> None:
+def overwrite_bytes(fd: int, data: bytes, offset: int) -> None:
     """Overwrite the bytes at `offset` with `data`; raise WriteFailed."""
     rest = memoryview(data)
     try:
@@ -243,7 +245,7 @@ def overwrite(fd: int, data: bytes, offset: int) -> None:
         raise WriteFailed(f"could not write: {error.strerror}") from error
 
 
-def checked(name: str) -> str:
+def check_plain_name(name: str) -> str:
     """Return `name` if it is one plain file name; raise InvalidName otherwise."""
     if not name or name in {".", ".."} or "/" in name or "\0" in name:
         raise InvalidName("name", name, "it must be one plain name")

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct, field
 from .blocks import NO_JSON, BlobRef, Content
 
 
-def written(value: Any) -> Any:
+def keep_default(value: Any) -> Any:
     """Return a field default that replaces a missing value on reading, but is always written."""
     return field(default_factory=lambda: value)
 
@@ -22,26 +22,26 @@ def written(value: Any) -> Any:
 class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens of one model call: `input` without cached tokens, `total` of all."""
 
-    input: int = written(0)
-    output: int = written(0)
+    input: int = keep_default(0)
+    output: int = keep_default(0)
     reasoning: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
-    total: int = written(0)
+    total: int = keep_default(0)
 
     def __add__(self, other: Usage) -> Usage:
         """Add field by field; None + None is None, otherwise None counts as 0."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
-            _plus(self.reasoning, other.reasoning),
-            _plus(self.cache_read, other.cache_read),
-            _plus(self.cache_write, other.cache_write),
+            _add_counts(self.reasoning, other.reasoning),
+            _add_counts(self.cache_read, other.cache_read),
+            _add_counts(self.cache_write, other.cache_write),
             self.total + other.total,
         )
 
 
-def _plus(one: int | None, other: int | None) -> int | None:
+def _add_counts(one: int | None, other: int | None) -> int | None:
     return None if one is None and other is None else (one or 0) + (other or 0)
 
 
@@ -133,7 +133,7 @@ class Summary(Struct, frozen=True, gc=False):
     requests: tuple[str, ...] = ()
 
 
-class Kept(Struct, frozen=True, gc=False):
+class KeptRange(Struct, frozen=True, gc=False):
     """A run of entries that stays in view after an anchor: ids of its first and last."""
 
     phase: str
@@ -143,7 +143,7 @@ class Kept(Struct, frozen=True, gc=False):
     last: str
 
 
-class Covers(Struct, frozen=True, gc=False):
+class CoveredRange(Struct, frozen=True, gc=False):
     """The entries a summary replaces: ids of the first and the last, and how many."""
 
     first: str = field(name="from")
@@ -158,7 +158,7 @@ class Tokens(Struct, frozen=True, gc=False):
     after: int
 
 
-class By(Struct, frozen=True, gc=False):
+class SummaryAuthor(Struct, frozen=True, gc=False):
     """Who wrote a summary."""
 
     provider: str
@@ -188,16 +188,16 @@ class Anchor(Payload, frozen=True, kw_only=True, gc=False):
     """
 
     entry_type = "anchor"
-    phase: str = written("")
-    branch: str = written("")
-    base: Place = written(NOWHERE)
+    phase: str = keep_default("")
+    branch: str = keep_default("")
+    base: Place = keep_default(NOWHERE)
     kind: Literal["compaction", "handoff", "merge"]
     summary: Summary | str
-    kept: tuple[Kept, ...] = written(())
-    covers: Covers | None = written(None)
-    tokens: Tokens | None = written(None)
-    by: By | None = written(None)
-    reason: str = written("")
+    kept: tuple[KeptRange, ...] = keep_default(())
+    covers: CoveredRange | None = keep_default(None)
+    tokens: Tokens | None = keep_default(None)
+    by: SummaryAuthor | None = keep_default(None)
+    reason: str = keep_default("")
     state: State = field(default_factory=State)
     other: Raw = NO_JSON
 
@@ -214,16 +214,16 @@ class Assistant(Payload, frozen=True, gc=False):
 
     entry_type = "assistant"
     content: Content
-    provider: str = written("")
-    api: str = written("")
-    endpoint: str = written("")
-    model: str = written("")
-    stop_reason: str = written("stop")
+    provider: str = keep_default("")
+    api: str = keep_default("")
+    endpoint: str = keep_default("")
+    model: str = keep_default("")
+    stop_reason: str = keep_default("stop")
     raw_stop: str | None = None
     usage: Usage = field(default_factory=Usage)
     cost: Cost | None = None
     response_id: str | None = None
-    duration_ms: int = written(0)
+    duration_ms: int = keep_default(0)
     partial: bool = False
     error: Failure | None = None
 
@@ -235,7 +235,7 @@ class ToolStart(Payload, frozen=True, gc=False):
     call_id: str
     name: str
     args: Raw = NO_JSON
-    replay: str = written("unsafe")
+    replay: str = keep_default("unsafe")
 
 
 class ToolResult(Payload, frozen=True, gc=False):
@@ -245,9 +245,9 @@ class ToolResult(Payload, frozen=True, gc=False):
     call_id: str
     name: str
     content: Content
-    is_error: bool = written(False)
+    is_error: bool = keep_default(False)
     details: Raw = NO_JSON
-    duration_ms: int = written(0)
+    duration_ms: int = keep_default(0)
     full: str | BlobRef | None = None
     """Written, a reference names an existing blob; read, it is a text too long to load."""
 
@@ -298,7 +298,7 @@ class Approval(Payload, frozen=True, gc=False):
     reason: str | None = None
 
 
-class Injected(Struct, frozen=True, gc=False):
+class InjectedResult(Struct, frozen=True, gc=False):
     """A placeholder result that repair injected for a call without one."""
 
     call_id: str
@@ -310,10 +310,10 @@ class Repair(Payload, frozen=True, gc=False):
 
     entry_type = "repair"
     kind: Literal["torn", "results", "undo"]
-    injected: tuple[Injected, ...] = written(())
-    dropped: tuple[str, ...] = written(())
+    injected: tuple[InjectedResult, ...] = keep_default(())
+    dropped: tuple[str, ...] = keep_default(())
     quarantine: str | None = None
-    why: str = written("")
+    why: str = keep_default("")
 
 
 class SideUsage(Payload, frozen=True, gc=False):
@@ -333,7 +333,7 @@ class Error(Payload, frozen=True, gc=False):
     entry_type = "error"
     kind: str = field(name="class")
     message: str
-    retryable: bool = written(False)
+    retryable: bool = keep_default(False)
     status: int | None = None
 
 

@@ -9,19 +9,19 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from .branches import at
+from .branches import read_head_at
 from .errors import Ambiguous, InvalidName, NotFound, TapeError
-from .index import row_of, rows
+from .index import list_tapes, read_tape_row
 from .phase import ORIGIN
-from .reference import Reference, is_prefix, parse
-from .refs import checked_name
+from .reference import Reference, is_id_prefix, parse_reference
+from .refs import check_ref_name
 from .tape import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .index import Index
-    from .index.tables import Place
+    from .index.tables import EntryLocation
     from .store import Store
     from .tape import Tape
 
@@ -30,58 +30,60 @@ _TAPE_ID = 32
 """Hex digits of a tape's id; a longer prefix can only be an entry's."""
 
 
-class _Found(NamedTuple):
+class _FoundPlace(NamedTuple):
     """A tape's folder, and the id of an entry in it if one was found."""
 
     folder: str
     entry: str | None = None
 
 
-def find(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
+def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) -> Hit:
     """Return the entry a REF means, with its tape, which the caller closes.
 
     A REF that names no tape means the one with the newest head among those whose cwd is `cwd`;
     `cwd` may be "" for other REFs. Raises UsageError, NotFound, Ambiguous, and Damaged or
     NewerFormat of the tape.
     """
-    reference = parse(text)
-    folder, entry = _meant(store, index, reference, cwd)
+    reference = parse_reference(text)
+    folder, entry = _find_meant_tape(store, index, reference, cwd)
     if entry is not None:
         reference = Reference(entry=entry, back=reference.back)
     tape = store.open_folder(folder)
     try:
-        hit = _within(tape, index, reference)
+        hit = _find_hit_within(tape, index, reference)
     except BaseException:
         tape.close()
         raise
-    return hit if hit.tape is tape else _alone(store, tape, hit)
+    return hit if hit.tape is tape else _reopen_hit(store, tape, hit)
 
 
-def _alone(store: Store, tape: Tape, hit: Hit) -> Hit:
+def _reopen_hit(store: Store, tape: Tape, hit: Hit) -> Hit:
     """Return a hit in an origin with its own open tape; the origin closes with its child."""
     with tape:
         return Hit(store.open(hit.tape.id), hit.head)
 
 
-def _meant(store: Store, index: Index | None, reference: Reference, cwd: str) -> _Found:
+def _find_meant_tape(
+    store: Store, index: Index | None, reference: Reference, cwd: str
+) -> _FoundPlace:
     """Return the tape that a reference names, and for a bare word perhaps the entry."""
     if reference.tape is None:
-        return _Found(_newest(store, index, cwd))
-    tapes = _tapes(store, index, reference.tape)
+        return _FoundPlace(_find_newest_tape(store, index, cwd))
+    tapes = _find_tapes(store, index, reference.tape)
     if tapes or not reference.is_bare:
-        return _only(store, reference.tape, tapes, "tape")
-    entries = _entries(store, index, reference.tape)
-    labels = [] if entries else _labels(store, index, reference.tape)
-    if not (entries or labels) and _is_branch(store, index, reference.tape, cwd):
+        return _require_single_place(store, reference.tape, tapes, "tape")
+    entries = _find_entries(store, index, reference.tape)
+    labels = [] if entries else _find_labels(store, index, reference.tape)
+    if not (entries or labels) and _is_local_branch(store, index, reference.tape, cwd):
         raise NotFound(
             f"no tape, entry or label {reference.tape!r}; a branch is written :{reference.tape}"
         )
-    return _only(store, reference.tape, entries or labels, "tape, entry or label")
+    return _require_single_place(store, reference.tape, entries or labels, "tape, entry or label")
 
 
-def _is_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
+def _is_local_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
     """Return whether a word names a branch of the newest tape of a folder."""
-    here = rows(store, index, cwd=cwd, limit=1) if cwd else []
+    here = list_tapes(store, index, cwd=cwd, limit=1) if cwd else []
     with suppress(OSError, TapeError):  # a damaged tape cannot be the one with this branch
         if here:
             with store.open_folder(here[0].folder) as tape:
@@ -89,101 +91,103 @@ def _is_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
     return False
 
 
-def _newest(store: Store, index: Index | None, cwd: str) -> str:
-    here = rows(store, index, cwd=cwd, limit=1)
+def _find_newest_tape(store: Store, index: Index | None, cwd: str) -> str:
+    here = list_tapes(store, index, cwd=cwd, limit=1)
     if not here:
         raise NotFound(f"no tape for {cwd} yet; `tape ls --all` lists those of other folders")
     return here[0].folder
 
 
-def _tapes(store: Store, index: Index | None, word: str) -> list[_Found]:
+def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     """Return the tapes a word names: by id, by folder, or by the id in a folder's name.
 
     Ids in folder names are tried last: they find damaged or newer tapes, which then raise.
     """
-    folders = set(_by_id(store, index, word)) if is_prefix(word) else set()
+    folders = set(_find_tapes_by_id(store, index, word)) if is_id_prefix(word) else set()
     with suppress(OSError):  # the word is too long for a file name
         if not word.startswith(".") and (store.tapes / word).is_dir():
             folders.add(word)
-    if not folders and is_prefix(word):
-        folders = {name for name in store.folders() if _ends_like(name, word)}
-    return [_Found(folder) for folder in sorted(folders)]
+    if not folders and is_id_prefix(word):
+        folders = {name for name in store.folders() if _has_id_suffix(name, word)}
+    return [_FoundPlace(folder) for folder in sorted(folders)]
 
 
-def _by_id(store: Store, index: Index | None, prefix: str) -> list[str]:
+def _find_tapes_by_id(store: Store, index: Index | None, prefix: str) -> list[str]:
     if len(prefix) > _TAPE_ID:
         return []
     if index is not None:
         with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
             return index.folders(prefix)
     ids = {
-        store.id_of(name): name for name in reversed(store.folders())
+        store.read_tape_id(name): name for name in reversed(store.folders())
     }  # of several copies the first
     return [name for tape, name in ids.items() if tape.startswith(prefix)]
 
 
-def _ends_like(name: str, prefix: str) -> bool:
+def _has_id_suffix(name: str, prefix: str) -> bool:
     end = name.rpartition("-")[2]
-    return is_prefix(end) and (end.startswith(prefix) or prefix.startswith(end))
+    return is_id_prefix(end) and (end.startswith(prefix) or prefix.startswith(end))
 
 
-def _entries(store: Store, index: Index | None, word: str) -> list[_Found]:
+def _find_entries(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     """Return the entries whose id begins with `word`, once if copies of a tape have them."""
-    if not is_prefix(word):
+    if not is_id_prefix(word):
         return []
     if index is not None:
         with suppress(OSError, sqlite3.Error):
-            places = [place for place in index.places(word) if _stands(store, place)]
-            return _once((place.phase, place.folder, place.entry) for place in places)
-    return _once(
+            places = [place for place in index.places(word) if _is_entry_in_place(store, place)]
+            return _list_entries_once((place.phase, place.folder, place.entry) for place in places)
+    return _list_entries_once(
         (hit.head.phase, folder, hit.head.entry)
-        for folder, tape in _readable(store)
-        for hit in _own_entries(tape, word)
+        for folder, tape in _open_readable_tapes(store)
+        for hit in _list_own_entries(tape, word)
     )
 
 
-def _once(hits: Iterable[tuple[str, str, str]]) -> list[_Found]:
+def _list_entries_once(hits: Iterable[tuple[str, str, str]]) -> list[_FoundPlace]:
     """Return each (phase, folder, id) entry once; one in a copied past only if alone."""
-    found = sorted((phase != ORIGIN, _Found(folder, entry)) for phase, folder, entry in hits)
+    found = sorted((phase != ORIGIN, _FoundPlace(folder, entry)) for phase, folder, entry in hits)
     return list({one.entry: one for _, one in found}.values())
 
 
-def _stands(store: Store, place: Place) -> bool:
+def _is_entry_in_place(store: Store, place: EntryLocation) -> bool:
     """Return whether an entry is where the index says, in a readable tape."""
     try:
         with store.open_folder(place.folder) as tape:
-            at(tape.phases, tape.branch_of(place.phase), place.phase, place.offset, place.entry)
+            read_head_at(
+                tape.phases, tape.find_branch(place.phase), place.phase, place.offset, place.entry
+            )
     except (OSError, TapeError):  # a damaged tape must not hide entries of others
         return False
     return True
 
 
-def _own_entries(tape: Tape, prefix: str) -> list[Hit]:
+def _list_own_entries(tape: Tape, prefix: str) -> list[Hit]:
     try:
-        return tape.own_entries(prefix)
+        return tape.find_own_entries(prefix)
     except (OSError, TapeError):  # a damaged tape must not hide entries of others
         return []
 
 
-def _labels(store: Store, index: Index | None, word: str) -> list[_Found]:
+def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     with suppress(InvalidName):
-        return _labelled(store, index, checked_name("label", word))
+        return _find_labelled_entries(store, index, check_ref_name("label", word))
     return []
 
 
-def _labelled(store: Store, index: Index | None, word: str) -> list[_Found]:
+def _find_labelled_entries(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     if index is not None:
         with suppress(OSError, sqlite3.Error):
-            return [_Found(folder, entry) for folder, entry in index.labelled(word)]
+            return [_FoundPlace(folder, entry) for folder, entry in index.find_labelled(word)]
     found = []
-    for folder, tape in _readable(store):
+    for folder, tape in _open_readable_tapes(store):
         with suppress(OSError, TapeError):  # as above
             entry = tape.refs().labels.get(word)
-            found += [_Found(folder, entry)] if entry else []
+            found += [_FoundPlace(folder, entry)] if entry else []
     return found
 
 
-def _readable(store: Store) -> Iterator[tuple[str, Tape]]:
+def _open_readable_tapes(store: Store) -> Iterator[tuple[str, Tape]]:
     """Yield every tape that can be opened, each open during its iteration."""
     for folder in store.folders():
         try:
@@ -194,37 +198,44 @@ def _readable(store: Store) -> Iterator[tuple[str, Tape]]:
             yield folder, tape
 
 
-def _only(store: Store, word: str, found: list[_Found], kinds: str) -> _Found:
+def _require_single_place(
+    store: Store, word: str, found: list[_FoundPlace], kinds: str
+) -> _FoundPlace:
     if not found:
         raise NotFound(f"no {kinds} {word!r}; `tape ls --all` lists the tapes")
     if len(found) > 1:
-        raise Ambiguous(word, tuple(_described(store, one, len(word) + 4) for one in found))
+        raise Ambiguous(word, tuple(_describe_place(store, one, len(word) + 4) for one in found))
     return found[0]
 
 
-def _described(store: Store, found: _Found, digits: int) -> str:
+def _describe_place(store: Store, found: _FoundPlace, digits: int) -> str:
     """Return a description of a hit: enough of its id to be unique, and its title."""
-    row = row_of(store, found.folder)
+    row = read_tape_row(store, found.folder)
     tape = row.id[: max(digits, 8)] if row else found.folder
     title = f' "{row.title}"' if row and row.title else ""
     return f"{found.entry[: max(digits, 8)]} in {tape}{title}" if found.entry else f"{tape}{title}"
 
 
-def _within(tape: Tape, index: Index | None, reference: Reference) -> Hit:
+def _find_hit_within(tape: Tape, index: Index | None, reference: Reference) -> Hit:
     """Return the entry inside a tape that the rest of a reference names."""
     if reference.entry is not None:
-        hit = _entry(tape, index, reference)
+        hit = _find_entry_or_label(tape, index, reference)
     else:
         hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
-    return hit.tape.back(hit.head, reference.back)
+    return hit.tape.find_ancestor(hit.head, reference.back)
 
 
-def _hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
+def _find_entry_hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
     """Return the entries with an id prefix, in the tape itself or else in its origin."""
     if index is not None:
         with suppress(OSError, sqlite3.Error, TapeError):  # then every line is read
             found = [
-                Hit(tape, at(tape.phases, tape.branch_of(p.phase), p.phase, p.offset, p.entry))
+                Hit(
+                    tape,
+                    read_head_at(
+                        tape.phases, tape.find_branch(p.phase), p.phase, p.offset, p.entry
+                    ),
+                )
                 for p in index.places(prefix, tape.id)
             ]
             if found:
@@ -232,12 +243,12 @@ def _hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
     return tape.find_entry(prefix)
 
 
-def _entry(tape: Tape, index: Index | None, reference: Reference) -> Hit:
+def _find_entry_or_label(tape: Tape, index: Index | None, reference: Reference) -> Hit:
     """Return the entry with an id prefix or label, on the reference's branch if it has one."""
     assert reference.entry is not None
-    hits = _hits(tape, index, reference.entry) if is_prefix(reference.entry) else []
+    hits = _find_entry_hits(tape, index, reference.entry) if is_id_prefix(reference.entry) else []
     if not hits and (entry := tape.refs().labels.get(reference.entry)):
-        hits = _hits(tape, index, entry)
+        hits = _find_entry_hits(tape, index, entry)
     if not hits:
         raise NotFound(f"no entry or label {reference.entry!r} in tape {tape.id[:8]}")
     if len(hits) > 1:

@@ -12,12 +12,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from .branches import Head, at, head_of
+from .branches import Head, find_head, read_head_at
 from .errors import Damaged, NewerFormat, NotFound
-from .line import decode, verify
-from .path import base_of
-from .payload import missing_blob
-from .refs import REFS, fold
+from .line import decode_line, verify_line
+from .path import read_base
+from .payload import describe_missing_blob
+from .refs import JOURNAL_NAME, replay_journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ class Gained(NamedTuple):
 
     def entry(self) -> Entry:
         """Return the decoded entry, with the whole text of blobs; raise Damaged if invalid."""
-        return decode(self.line, self.source.expand)
+        return decode_line(self.line, self.source.expand)
 
 
 class Moved(NamedTuple):
@@ -75,14 +75,14 @@ def follow(
     refs = tape.refs()
     name = refs.current if branch is None else branch
     if after is None:
-        head, since = head_of(refs, tape.phases, name), refs.branches[name][-1:]
+        head, since = find_head(refs, tape.phases, name), refs.branches[name][-1:]
     else:
-        since = _moves_since(after, name, refs.branches.get(name, ()))
-        head = at(tape.phases, name, after.phase, after.offset, after.entry)
+        since = _select_moves_since(after, name, refs.branches.get(name, ()))
+        head = read_head_at(tape.phases, name, after.phase, after.offset, after.entry)
     return Follower(tape, head, since, refs.size, skipped)
 
 
-def _moves_since(place: Place, branch: str, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+def _select_moves_since(place: Place, branch: str, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     """Return the move that first brought a branch to an entry or its phase, and all later ones.
 
     The first, because everything after it is new to a caller whose last entry is this one.
@@ -131,49 +131,49 @@ class Follower:
         Raises Damaged if the branch cannot be followed any further, NewerFormat if a later version
         continued it.
         """
-        self._moves += self._new_moves()
-        yield from self._drained()
+        self._moves += self._read_new_moves()
+        yield from self._read_gained()
         while self._moves:
-            moved = self._went(self._moves[0])
+            moved = self._apply_move(self._moves[0])
             self._moves.popleft()
             if moved is not None:
                 yield moved
-            yield from self._drained()
+            yield from self._read_gained()
 
-    def _new_moves(self) -> tuple[Move, ...]:
+    def _read_new_moves(self) -> tuple[Move, ...]:
         """Return the new moves of the branch in the journal.
 
         Its size shows whether there are any: a whole line of it is never removed.
         """
         folder = self._tape.folder
-        if os.stat(REFS, dir_fd=folder.fd, follow_symlinks=False).st_size == self._read:
+        if os.stat(JOURNAL_NAME, dir_fd=folder.fd, follow_symlinks=False).st_size == self._read:
             return ()
-        with os.fdopen(folder.file(REFS), "rb") as file:
+        with os.fdopen(folder.file(JOURNAL_NAME), "rb") as file:
             file.seek(self._read)
-            refs = fold(file.read())
+            refs = replay_journal(file.read())
         self._read += refs.size
         return refs.branches.get(self.head.branch, ())
 
-    def _drained(self) -> Iterator[Gained]:
+    def _read_gained(self) -> Iterator[Gained]:
         """Yield the new entries of the phase the branch is in.
 
         A line that does not verify is torn, or incomplete, until one after it verifies.
         """
         file = self._file
-        if file is None or self._is_read(file):
+        if file is None or self._is_at_end(file):
             return
         bad: list[str] = []
         for offset, line in file.lines(self._end):
             place = f"{file.name}: line at byte {offset}"
             try:
-                header = _verified(file, line)
+                header = _verify_phase_line(file, line)
             except Damaged as error:
                 bad.append(f"{place} skipped: {error}")
                 continue
             if self._end > 0 and header.n <= self._at.header.n:
                 bad.append(f"{place} skipped: it is repeated or out of order")
                 continue
-            if not self._follows(header, len(bad)):
+            if not self._is_next_entry(header, len(bad)):
                 bad.append(f"{place} does not follow from the one before it: lines are missing")
             for text in bad:
                 self._skipped(text)
@@ -182,7 +182,7 @@ class Follower:
             self._at = Head(self.head.branch, file.name, offset, self._end, header)
             yield Gained(self._source, self._at, line)
 
-    def _follows(self, header: Header, left_out: int) -> bool:
+    def _is_next_entry(self, header: Header, left_out: int) -> bool:
         """Return whether only `left_out` lines are missing between the last entry and this one.
 
         The first line of a phase follows one in another file, which `_base` checks.
@@ -192,7 +192,7 @@ class Follower:
         last = self._at.header
         return header.n == last.n + left_out + 1 if left_out else header.parent_id == last.id
 
-    def _is_read(self, file: PhaseFile) -> bool:
+    def _is_at_end(self, file: PhaseFile) -> bool:
         size = file.size()
         if size < self._end:
             raise Damaged(
@@ -202,41 +202,41 @@ class Follower:
             )
         return size == self._end
 
-    def _went(self, move: Move) -> Moved | None:
+    def _apply_move(self, move: Move) -> Moved | None:
         """Follow a move of the journal; return a notice unless the branch was there already."""
-        self._leave()
-        to, end = self._destination(move)
+        self._leave_phase()
+        to, end = self._find_destination(move)
         if move.pin is None:
             self._file = self._tape.phases.open(move.phase)
         stood, self._at, self._end = self._at, to, end
         return None if to.entry == stood.entry else Moved(to, move.why)
 
-    def _leave(self) -> None:
+    def _leave_phase(self) -> None:
         if self._file is not None:
             self._left[self._file.name] = self._at, self._end
             self.close()
 
-    def _destination(self, move: Move) -> tuple[Head, int]:
+    def _find_destination(self, move: Move) -> tuple[Head, int]:
         """Return the entry a move leads to, and the offset to continue reading at."""
         if move.pin is not None:
-            pinned = self._found(move.phase, move.pin.offset, move.pin.entry)
+            pinned = self._read_head(move.phase, move.pin.offset, move.pin.entry)
             return pinned, pinned.end
         if move.phase in self._left:
             return self._left[move.phase]
-        return self._base(move.phase), 0
+        return self._read_phase_base(move.phase), 0
 
-    def _base(self, phase: str) -> Head:
+    def _read_phase_base(self, phase: str) -> Head:
         """Return the entry a phase begins after."""
-        first = self._tape.phases.first(phase, missing_blob)
+        first = self._tape.phases.first(phase, describe_missing_blob)
         if first is None:
             raise Damaged(f"{phase}: it has no first entry", file=phase, offset=0)
-        base = base_of(first)
+        base = read_base(first)
         if base is None or base.tape not in (None, self._tape.id):
             return self._at
-        return self._found(base.phase, base.offset, base.entry)
+        return self._read_head(base.phase, base.offset, base.entry)
 
-    def _found(self, phase: str, offset: int, entry: str) -> Head:
-        return at(self._tape.phases, self.head.branch, phase, offset, entry)
+    def _read_head(self, phase: str, offset: int, entry: str) -> Head:
+        return read_head_at(self._tape.phases, self.head.branch, phase, offset, entry)
 
     def close(self) -> None:
         """Close the file; closing twice is allowed."""
@@ -251,8 +251,8 @@ class Follower:
         self.close()
 
 
-def _verified(file: PhaseFile, line: bytes) -> Header:
+def _verify_phase_line(file: PhaseFile, line: bytes) -> Header:
     try:
-        return verify(line)
+        return verify_line(line)
     except NewerFormat as error:
         raise NewerFormat(f"{file.name}: {error}") from error

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
-from .blobs import NAMED
+from .blobs import BLOB_REFERENCE
 from .disk import Folder
 from .errors import Busy, NotFound, TapeError
-from .leftovers import OLD, find_beside, find_inside, open_shelves
-from .locks import hold, is_held
-from .phase import ENTRIES, number
-from .summaries import FILE as ANCHOR_PAGE
+from .leftovers import LEFTOVER_AGE, find_store_leftovers, find_tape_leftovers, open_blob_shelves
+from .locks import hold_lock, is_lock_held
+from .phase import ENTRIES, parse_phase_number
+from .summaries import ANCHOR_PAGE as ANCHOR_PAGE
 from .verify import Counts, verify
 
 if TYPE_CHECKING:
@@ -43,53 +43,55 @@ class Garbage(Struct, frozen=True, gc=False):
     bytes: int
 
 
-class Kept(Struct, frozen=True, gc=False):
+class SkippedTape(Struct, frozen=True, gc=False):
     """A tape in which nothing is deleted."""
 
     folder: str
     why: str
 
 
-class Survey(NamedTuple):
+class GarbageSurvey(NamedTuple):
     """The garbage in a store."""
 
     garbage: tuple[Garbage, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[SkippedTape, ...]
 
 
-def survey(store: Store, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Survey:
+def find_garbage(
+    store: Store, tell: Callable[[int, int], None] = lambda _done, _total: None
+) -> GarbageSurvey:
     """Return the garbage in every tape and beside them; writes nothing.
 
     A tape with garbage is verified completely. `tell` is called with done and total tapes.
     """
-    garbage, kept = _beside(store), []
+    garbage, kept = _find_store_garbage(store), []
     folders = store.folders()
     for done, folder in enumerate(folders):
         tell(done, len(folders))
-        found = _looked_at(store, folder)
-        if isinstance(found, Kept):
+        found = _survey_tape(store, folder)
+        if isinstance(found, SkippedTape):
             kept.append(found)
         else:
             garbage += found
-    return Survey(tuple(garbage), tuple(kept))
+    return GarbageSurvey(tuple(garbage), tuple(kept))
 
 
-def _looked_at(store: Store, folder: str) -> list[Garbage] | Kept:
+def _survey_tape(store: Store, folder: str) -> list[Garbage] | SkippedTape:
     """Return the garbage of one tape, or why the tape is skipped."""
     try:
         with store.open_folder(folder) as tape:
-            found = list(_of_tape(store, tape))
-            why = _obstacle(tape) if found else None
+            found = list(_find_tape_garbage(store, tape))
+            why = _find_obstacle(tape) if found else None
     except (TapeError, OSError) as error:
-        return Kept(folder, f"cannot be read: {error}")
-    return found if why is None else Kept(folder, why)
+        return SkippedTape(folder, f"cannot be read: {error}")
+    return found if why is None else SkippedTape(folder, why)
 
 
-def _obstacle(tape: Tape) -> str | None:
+def _find_obstacle(tape: Tape) -> str | None:
     """Return why nothing may be deleted in a tape; None if it may."""
     with suppress(FileNotFoundError), tape.folder.sub("locks") as locks:
         for name in locks.names():
-            if is_held(tape.folder, name):
+            if is_lock_held(tape.folder, name):
                 return f"{name} is being written"
     for finding in verify(tape, Counts()):
         if finding.level != "note":
@@ -97,51 +99,51 @@ def _obstacle(tape: Tape) -> str | None:
     return None
 
 
-def delete(store: Store, found: Survey) -> Survey:
+def delete_garbage(store: Store, found: GarbageSurvey) -> GarbageSurvey:
     """Delete what a survey found if it is still garbage; return what was deleted.
 
     A tape that is being written by now is skipped. Raises WriteFailed, or OSError if something
     cannot be deleted; deletions before that are final.
     """
     wanted = set(found.garbage)
-    gone, kept = [one for one in _beside(store) if one in wanted], []
-    _delete_beside(store, gone)
+    gone, kept = [one for one in _find_store_garbage(store) if one in wanted], []
+    _delete_store_garbage(store, gone)
     for folder in store.folders():
         inside = f"tapes/{folder}/"
         here = [one for one in found.garbage if one.path.startswith(inside)]
         if here:
             try:
-                gone += _delete_in(store, folder, here)
+                gone += _delete_tape_garbage(store, folder, here)
             except (Busy, NotFound) as error:
-                kept.append(Kept(folder, str(error)))
-    return Survey(tuple(gone), tuple(kept))
+                kept.append(SkippedTape(folder, str(error)))
+    return GarbageSurvey(tuple(gone), tuple(kept))
 
 
-def _delete_in(store: Store, folder: str, wanted: list[Garbage]) -> list[Garbage]:
+def _delete_tape_garbage(store: Store, folder: str, wanted: list[Garbage]) -> list[Garbage]:
     """Delete what is still garbage, under all locks of the tape."""
     with (
         store.open_folder(folder) as tape,
-        tape.alone(),
+        tape.hold_all_locks(),
         tape.folder.sub("locks") as locks,
-        hold(locks, "refs"),
+        hold_lock(locks, "refs"),
     ):
-        still = [one for one in _of_tape(store, tape) if one in wanted]
-        before = (store.clock() - OLD) * 1000
-        return [one for one in still if _went(tape, one, before)]
+        still = [one for one in _find_tape_garbage(store, tape) if one in wanted]
+        before = (store.clock() - LEFTOVER_AGE) * 1000
+        return [one for one in still if _delete_item(tape, one, before)]
 
 
-def _went(tape: Tape, one: Garbage, before: int) -> bool:
+def _delete_item(tape: Tape, one: Garbage, before: int) -> bool:
     parts = one.path.split("/")[2:]
     if one.kind == "blob":
-        return tape.blobs.retire(parts[-1], before)
+        return tape.blobs.remove_if_older(parts[-1], before)
     if one.kind == "phase":
-        _remove_phase(tape, parts[-1])
+        _remove_phase_folder(tape, parts[-1])
     else:
-        _remove(tape.folder, parts)
+        _remove_path(tape.folder, parts)
     return True
 
 
-def _remove_phase(tape: Tape, name: str) -> None:
+def _remove_phase_folder(tape: Tape, name: str) -> None:
     """Remove the folder of a phase with its first entry; one with more content stays."""
     phases = tape.phases.folder
     with phases.sub(name) as folder:
@@ -152,12 +154,12 @@ def _remove_phase(tape: Tape, name: str) -> None:
     phases.sync()
 
 
-def _remove(folder: Folder, parts: list[str]) -> None:
+def _remove_path(folder: Folder, parts: list[str]) -> None:
     """Remove a file or a folder at a path inside another."""
     name, *rest = parts
     if rest:
         with folder.sub(name) as inner:
-            _remove(inner, rest)
+            _remove_path(inner, rest)
         return
     import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
 
@@ -168,27 +170,31 @@ def _remove(folder: Folder, parts: list[str]) -> None:
     folder.sync()
 
 
-def _of_tape(store: Store, tape: Tape) -> Iterator[Garbage]:
+def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
     place = f"tapes/{tape.folder.name}/"
-    yield from _phases(tape, place)
-    yield from _blobs(tape, place, (store.clock() - OLD) * 1000)
-    for one in find_inside(tape):
+    yield from _find_phase_garbage(tape, place)
+    yield from _find_blob_garbage(tape, place, (store.clock() - LEFTOVER_AGE) * 1000)
+    for one in find_tape_leftovers(tape):
         yield Garbage(f"{place}{one.path}", "leftover", one.bytes)
 
 
-def _phases(tape: Tape, place: str) -> Iterator[Garbage]:
+def _find_phase_garbage(tape: Tape, place: str) -> Iterator[Garbage]:
     """Yield the phases that no journal line names and that hold at most their first entry.
 
     The newest folder stays, so that its number is not used again.
     """
     committed, names = tape.refs().phases(), tape.phases.names()
-    newest = max(map(number, names), default=0)
+    newest = max(map(parse_phase_number, names), default=0)
     for name in names:
-        if name not in committed and number(name) != newest and _is_begun_only(tape, name):
-            yield Garbage(f"{place}phases/{name}", "phase", tape.phases.folder.weight(name))
+        if (
+            name not in committed
+            and parse_phase_number(name) != newest
+            and _is_single_entry_phase(tape, name)
+        ):
+            yield Garbage(f"{place}phases/{name}", "phase", tape.phases.folder.measure_bytes(name))
 
 
-def _is_begun_only(tape: Tape, name: str) -> bool:
+def _is_single_entry_phase(tape: Tape, name: str) -> bool:
     with tape.phases.folder.sub(name) as folder:
         if not {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names()):
             return False
@@ -199,50 +205,50 @@ def _is_begun_only(tape: Tape, name: str) -> bool:
         return True
 
 
-def _blobs(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
+def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
     """Yield the blobs that no line and no quarantined file names, last stored before a time."""
     found: dict[str, int] = {}
-    for shelf in open_shelves(tape.folder):
+    for shelf in open_blob_shelves(tape.folder):
         with shelf:
             for digest in filter(_DIGEST.match, shelf.names()):
                 about = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False)
                 if about.st_mtime_ns < before and shelf.name == digest[:2]:
                     found[digest] = about.st_size
     if found:
-        for digest in _named(tape):
+        for digest in _find_named_blobs(tape):
             found.pop(digest, None)
     for digest, size in found.items():
         yield Garbage(f"{place}blobs/{digest[:2]}/{digest}", "blob", size)
 
 
-def _named(tape: Tape) -> Iterator[str]:
+def _find_named_blobs(tape: Tape) -> Iterator[str]:
     """Yield the hashes of the blobs that lines, or torn tails in quarantine, name."""
-    for _, _, line in tape.own_lines():
-        for digest in NAMED.findall(line):
+    for _, _, line in tape.iter_own_lines():
+        for digest in BLOB_REFERENCE.findall(line):
             yield digest.decode()
     with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
         for name in quarantine.names():
             with suppress(IsADirectoryError):
-                yield from _named_in(quarantine, name)
+                yield from _scan_blob_names(quarantine, name)
 
 
-def _named_in(folder: Folder, name: str) -> Iterator[str]:
+def _scan_blob_names(folder: Folder, name: str) -> Iterator[str]:
     with os.fdopen(folder.file(name), "rb") as file:
         rest = b""
         while part := file.read(_CHUNK):
             rest += part
-            for digest in NAMED.findall(rest):
+            for digest in BLOB_REFERENCE.findall(rest):
                 yield digest.decode()
             rest = rest[-_OVERLAP:]
 
 
-def _beside(store: Store) -> list[Garbage]:
+def _find_store_garbage(store: Store) -> list[Garbage]:
     """Return the leftovers in the store's own folders."""
-    return [Garbage(one.path, "leftover", one.bytes) for one in find_beside(store)]
+    return [Garbage(one.path, "leftover", one.bytes) for one in find_store_leftovers(store)]
 
 
-def _delete_beside(store: Store, gone: list[Garbage]) -> None:
+def _delete_store_garbage(store: Store, gone: list[Garbage]) -> None:
     if gone:
         with Folder.open(store.path, durable=store.durable) as home:
             for one in gone:
-                _remove(home, one.path.split("/"))
+                _remove_path(home, one.path.split("/"))

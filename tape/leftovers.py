@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .store import Store
     from .tape import Tape
 
-OLD = 3_600_000_000
+LEFTOVER_AGE = 3_600_000_000
 """Age in microseconds after which an unfinished or unreachable file is no longer in use."""
 
-NAMES = {
+LEFTOVER_NAMES = {
     "store": re.compile(r"\.(store\..*|index)\Z"),
     "tapes": re.compile(r"\.new-.*\Z"),
     "tape": re.compile(r"\.((refs|tape)\.new|new-origin)\Z"),
@@ -41,22 +41,24 @@ class Leftover(NamedTuple):
     bytes: int
 
 
-def find_beside(store: Store) -> Iterator[Leftover]:
+def find_store_leftovers(store: Store) -> Iterator[Leftover]:
     """Yield the leftovers in the store's own folders."""
-    for place, names in (("", NAMES["store"]), ("tapes/", NAMES["tapes"])):
+    for place, names in (("", LEFTOVER_NAMES["store"]), ("tapes/", LEFTOVER_NAMES["tapes"])):
         with suppress(FileNotFoundError), Folder.open(store.path / place) as folder:
-            yield from _aged(folder, place, names, store.clock)
+            yield from _find_aged_leftovers(folder, place, names, store.clock)
 
 
-def find_inside(tape: Tape) -> Iterator[Leftover]:
+def find_tape_leftovers(tape: Tape) -> Iterator[Leftover]:
     """Yield the leftovers in a tape's folder."""
-    yield from _aged(tape.folder, "", NAMES["tape"], tape.clock)
-    for shelf in open_shelves(tape.folder):
+    yield from _find_aged_leftovers(tape.folder, "", LEFTOVER_NAMES["tape"], tape.clock)
+    for shelf in open_blob_shelves(tape.folder):
         with shelf:
-            yield from _aged(shelf, f"blobs/{shelf.name}/", NAMES["shelf"], tape.clock)
+            yield from _find_aged_leftovers(
+                shelf, f"blobs/{shelf.name}/", LEFTOVER_NAMES["shelf"], tape.clock
+            )
 
 
-def open_shelves(tape: Folder) -> Iterator[Folder]:
+def open_blob_shelves(tape: Folder) -> Iterator[Folder]:
     """Yield the folders of a tape's blobs, each open."""
     with suppress(FileNotFoundError, NotADirectoryError), tape.sub("blobs") as blobs:
         for name in blobs.names():
@@ -64,13 +66,13 @@ def open_shelves(tape: Folder) -> Iterator[Folder]:
                 yield blobs.sub(name)
 
 
-def _aged(
+def _find_aged_leftovers(
     folder: Folder, place: str, names: re.Pattern[str], clock: Callable[[], int]
 ) -> Iterator[Leftover]:
     """Yield files and folders with a matching name that were not modified for an hour."""
     for name in filter(names.match, folder.names()):
         with suppress(FileNotFoundError):  # finished meanwhile
-            about = list(folder.tree(name))
+            about = list(folder.walk_stats(name))
             touched = max(one.st_mtime_ns for one in about) // 1000
-            if clock() - touched > OLD and not stat.S_ISLNK(about[0].st_mode):
-                yield Leftover(f"{place}{name}", folder.weight(name))
+            if clock() - touched > LEFTOVER_AGE and not stat.S_ISLNK(about[0].st_mode):
+                yield Leftover(f"{place}{name}", folder.measure_bytes(name))

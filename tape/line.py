@@ -20,7 +20,14 @@ from msgspec.structs import force_setattr
 from .blocks import NO_JSON, BlobRef, Text, ToolCall
 from .entries import PAYLOADS, Anchor, Assistant, Context, Payload, ToolResult, ToolStart, User
 from .errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
-from .payload import BLOB, UNREADABLE, Unread, missing_blob, raw_fields, read_data
+from .payload import (
+    BLOB_KEY,
+    JSON_ERRORS,
+    Unread,
+    decode_payload,
+    describe_missing_blob,
+    list_raw_fields,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -112,7 +119,7 @@ _KINDS: tuple[type[Entry], ...] = tuple(
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
 
 
-def encode(
+def encode_line(
     kind: str, parent_id: str | None, n: int, time: str, data: bytes
 ) -> tuple[Header, bytes]:
     """Return the header and the whole line, with its newline, of an entry with compact `data`."""
@@ -139,25 +146,25 @@ def read_header(line: bytes) -> Header:
     """
     head = _TODAYS.match(line)
     if head is None or not line.endswith(b"}"):
-        return _any_header(line)
+        return _read_any_header(line)
     identity, parent, n, time, kind, dh = head.groups(b"")
     data = head.end()
     name = sha256(line[_V : data - len(_DATA)]).hexdigest()[:40]
     if name.encode() != identity or (parent + dh).translate(None, _HEX):
-        return _any_header(line)
+        return _read_any_header(line)
     return Header(
         name, parent.decode() or None, int(n), time.decode(), kind.decode(), dh.decode(), data
     )
 
 
-def _any_header(line: bytes) -> Header:
+def _read_any_header(line: bytes) -> Header:
     """Return the header of a line of any format; raise as `read_header` does."""
     begin, end = _ID.match(line), line.find(_DATA, _V)
     if begin is None or end < 0 or not line.endswith(b"}"):
         raise Damaged("not an entry line")
     if sha256(line[_V:end]).hexdigest()[:40].encode() != begin[1]:
         raise Damaged("its id does not match its bytes")
-    upcasts = _upcasts(int(begin[2]))
+    upcasts = _find_upcasts(int(begin[2]))
     head = _LINE.match(line)
     if head is None:
         raise Damaged(f"not an entry line of format {FORMAT}")
@@ -167,13 +174,13 @@ def _any_header(line: bytes) -> Header:
         parent.decode() if parent else None,
         int(n),
         time.decode(),
-        _type_today(kind.decode(), upcasts),
+        _upcast_type(kind.decode(), upcasts),
         dh.decode(),
         head.end(),
     )
 
 
-def _upcasts(version: int) -> list[Upcast]:
+def _find_upcasts(version: int) -> list[Upcast]:
     """Return the conversions from this version to the current one, in order."""
     if version > FORMAT:
         raise NewerFormat(
@@ -185,35 +192,35 @@ def _upcasts(version: int) -> list[Upcast]:
     return [UPCASTS[step] for step in steps]
 
 
-def _type_today(kind: str, upcasts: list[Upcast]) -> str:
+def _upcast_type(kind: str, upcasts: list[Upcast]) -> str:
     for upcast in upcasts:
         kind = upcast.types.get(kind, kind)
     return kind
 
 
-def kind_of(line: bytes) -> str:
+def read_type(line: bytes) -> str:
     """Return the type in a line, unchecked; "" if there is none."""
     found = _KIND.search(line, 0, _HEAD)
     return found[1].decode() if found else ""
 
 
-def data_holds(line: bytes, header: Header) -> bool:
+def has_valid_data(line: bytes, header: Header) -> bool:
     """Return whether the data of a line matches the hash in its header."""
     data = line[header.data : -1]
     return sha256(data).hexdigest()[:32] == header.dh
 
 
-def is_redacted(line: bytes, header: Header) -> bool:
+def is_data_redacted(line: bytes, header: Header) -> bool:
     """Return whether the data of a line was overwritten by `null` and spaces."""
     return _REDACTED.match(line[header.data : -1]) is not None
 
 
-def is_going(line: bytes, header: Header) -> bool:
+def is_redaction_begun(line: bytes, header: Header) -> bool:
     """Return whether a line's data is redacted, also in part: no entry's data is `null`."""
     return line.startswith(_GONE, header.data)
 
 
-def blank_named(line: bytes, ids: Collection[str]) -> bytes:
+def blank_redacted_data(line: bytes, ids: Collection[str]) -> bytes:
     """Return a line, with its data blanked if its id is in `ids`, which redact entries name.
 
     Data that is too short to be redacted stays.
@@ -228,18 +235,18 @@ def blank_named(line: bytes, ids: Collection[str]) -> bytes:
     return line[: header.data] + _GONE.ljust(length) + b"}" if length >= len(_GONE) else line
 
 
-def verify(line: bytes) -> Header:
+def verify_line(line: bytes) -> Header:
     """Check a whole line, id and data, and return its header; raise as `read_header` does.
 
     A line whose redaction was interrupted verifies: it must not be mistaken for a torn one.
     """
     header = read_header(line)
-    if not data_holds(line, header) and not is_going(line, header):
+    if not has_valid_data(line, header) and not is_redaction_begun(line, header):
         raise Damaged("its data does not match its hash")
     return header
 
 
-def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entry:
+def decode_line(line: bytes, expand: Callable[[BlobRef], str] = describe_missing_blob) -> Entry:
     """Return the entry of a line; `expand` gives the text of a blob.
 
     An older line is converted to a current entry. Raises Damaged if it is not the JSON of an entry,
@@ -247,18 +254,18 @@ def decode(line: bytes, expand: Callable[[BlobRef], str] = missing_blob) -> Entr
     hashes: `verify` does that.
     """
     try:
-        entry = _decode_loosely(line, expand) if BLOB in line else _DECODER.decode(line)
-    except UNREADABLE:
+        entry = _decode_loosely(line, expand) if BLOB_KEY in line else _DECODER.decode(line)
+    except JSON_ERRORS:
         entry = _decode_loosely(line, expand)
     if entry.v == FORMAT:
         return entry
     read_header(line)  # it counts as newer or older only if its id verifies
-    return _lifted(line, entry.v, expand)
+    return _upcast_entry(line, entry.v, expand)
 
 
-def _lifted(line: bytes, version: int, expand: Callable[[BlobRef], str]) -> Entry:
+def _upcast_entry(line: bytes, version: int, expand: Callable[[BlobRef], str]) -> Entry:
     """Return the entry of an older line as this version would have written it."""
-    bare, upcasts = _BARE.decode(line), _upcasts(version)
+    bare, upcasts = _BARE.decode(line), _find_upcasts(version)
     kind, raw = bare.type, bare.data
     with suppress(ValueError):  # redacted, or of an unexpected shape: kept as it is
         members = msgspec.json.decode(raw, type=dict[str, Raw])
@@ -266,12 +273,12 @@ def _lifted(line: bytes, version: int, expand: Callable[[BlobRef], str]) -> Entr
             members, kind = upcast.data(kind, members), upcast.types.get(kind, kind)
         raw = Raw(msgspec.json.encode(members))
     try:
-        return _entry(bare, _type_today(bare.type, upcasts), raw, expand)
-    except UNREADABLE as error:
+        return _build_bare_entry(bare, _upcast_type(bare.type, upcasts), raw, expand)
+    except JSON_ERRORS as error:
         raise Damaged(f"not an entry line: {error}") from error
 
 
-def decode_all(
+def decode_lines(
     data: bytes, expand: Callable[[BlobRef], str], skipped: Callable[[int, Damaged], None]
 ) -> list[Entry]:
     """Return the entries of many whole lines at once.
@@ -279,26 +286,26 @@ def decode_all(
     A line that cannot be read is reported to `skipped` with its offset, and left out.
     """
     entries = _decode_strictly(data)
-    if len(entries) == _newlines(data) and _stand_alone(entries):
+    if len(entries) == _count_newlines(data) and _detach_entries(entries):
         return entries
     entries = []
     offset = 0
     for line in BytesIO(data).readlines():
         if line != b"\n":
             try:
-                entries.append(decode(line.removesuffix(b"\n"), expand))
+                entries.append(decode_line(line.removesuffix(b"\n"), expand))
             except Damaged as error:
                 skipped(offset, error)
         offset += len(line)
     return entries
 
 
-def _newlines(data: bytes) -> int:
+def _count_newlines(data: bytes) -> int:
     """Count newlines by removing them, which is three times as fast as bytes.count."""
     return len(data) - len(data.replace(b"\n", b""))
 
 
-def _stand_alone(entries: list[Entry]) -> bool:
+def _detach_entries(entries: list[Entry]) -> bool:
     """Copy raw fields, because raw JSON keeps alive all the bytes it was decoded from.
 
     Returns False if one of them names a blob, which a typed decoder does not see in raw JSON or an
@@ -309,13 +316,13 @@ def _stand_alone(entries: list[Entry]) -> bool:
             return False
         data = entry.data
         kind = type(data)
-        if kind in _SPOKEN and not _own_content(data.content):  # type: ignore[attr-defined]
+        if kind in _SPOKEN and not _detach_content(data.content):  # type: ignore[attr-defined]
             return False
         if kind is ToolResult and type(data.full) is BlobRef:  # type: ignore[attr-defined]
             return False
         if kind in _RAWLESS or (kind is ToolStart and data.args is NO_JSON):  # type: ignore[attr-defined]
             continue
-        if kind is Anchor or not _own(data):
+        if kind is Anchor or not _detach_raw_fields(data):
             return False
     return True
 
@@ -325,28 +332,28 @@ _RAWLESS = frozenset({User, Assistant, Context})
 _SPOKEN = _RAWLESS | {ToolResult}
 
 
-def _own_content(content: Content) -> bool:
+def _detach_content(content: Content) -> bool:
     for block in content:  # nearly all are plain text, or only one call
         if block.wire is NO_JSON and type(block) is Text:
             continue
         if block.wire is NO_JSON and type(block) is ToolCall:
             args = bytes(block.args)
-            if BLOB in args:
+            if BLOB_KEY in args:
                 return False
             if args:
                 force_setattr(block, "args", Raw(args))
-        elif not _own(block):
+        elif not _detach_raw_fields(block):
             return False
     return True
 
 
-def _own(part: Struct) -> bool:
+def _detach_raw_fields(part: Struct) -> bool:
     """Copy the raw fields of a payload or a block; return False if one names a blob."""
-    for name, absent in raw_fields(type(part)):
+    for name, absent in list_raw_fields(type(part)):
         raw = getattr(part, name)
         if raw is not absent:
             data = bytes(raw)
-            if BLOB in data:
+            if BLOB_KEY in data:
                 return False
             force_setattr(part, name, Raw(data))
     return True
@@ -356,11 +363,11 @@ def _decode_strictly(lines: bytes) -> list[Entry]:
     """Return the entries of lines if all payloads are known, else an empty list."""
     try:
         return _DECODER.decode_lines(lines)
-    except UNREADABLE:
+    except JSON_ERRORS:
         return []
 
 
-class _Bare(Struct, gc=False, rename="camel"):
+class _BareEntry(Struct, gc=False, rename="camel"):
     id: str
     v: int
     parent_id: str | None
@@ -371,19 +378,21 @@ class _Bare(Struct, gc=False, rename="camel"):
     data: Raw
 
 
-_BARE = msgspec.json.Decoder(_Bare)
+_BARE = msgspec.json.Decoder(_BareEntry)
 
 
 def _decode_loosely(line: bytes, expand: Callable[[BlobRef], str]) -> Entry:
     try:
         bare = _BARE.decode(line)
-        return _entry(bare, bare.type, bare.data, expand)
-    except UNREADABLE as error:
+        return _build_bare_entry(bare, bare.type, bare.data, expand)
+    except JSON_ERRORS as error:
         raise Damaged(f"not an entry line: {error}") from error
 
 
-def _entry(bare: _Bare, kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Entry:
-    data = read_data(kind, raw, expand)
+def _build_bare_entry(
+    bare: _BareEntry, kind: str, raw: Raw, expand: Callable[[BlobRef], str]
+) -> Entry:
+    data = decode_payload(kind, raw, expand)
     whole = Entry if isinstance(data, Unread) else _BY_TYPE[kind]
     return whole(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
 
@@ -391,7 +400,7 @@ def _entry(bare: _Bare, kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -
 _BY_TYPE = dict(zip(PAYLOADS, _KINDS, strict=True))
 
 
-def entry_of(header: Header, payload: Payload) -> Entry:
+def build_entry(header: Header, payload: Payload) -> Entry:
     """Return the entry that was just written, without reading it back."""
     kind = _BY_TYPE[payload.entry_type]
     return kind(header.id, FORMAT, header.parent_id, header.n, header.time, header.dh, payload)

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import WeakSet
 
-from .clock import now, stamp
+from .clock import format_timestamp, read_clock
 from .errors import Busy, InvalidName, WriteFailed
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .disk import Folder
 
 
-PATIENT = 30.0
+DEFAULT_LOCK_WAIT = 30.0
 """Default seconds to wait for the lock of the journal: it is held only while one line is written,
 so a process that holds it for longer was stopped."""
 _LONG = 1.0
@@ -48,7 +48,7 @@ class Lock:
         _HELD.add(self)
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Return whether this process still holds it."""
         return self._fd >= 0
 
@@ -57,12 +57,12 @@ class Lock:
         """Take the lock `name`, waiting up to `wait` seconds; then raise Busy."""
         fd = locks.file(name, os.O_RDWR | os.O_CREAT)
         try:
-            _wait(fd, name, wait)
+            _wait_for_lock(fd, name, wait)
         except BaseException:
             os.close(fd)
             raise
         with suppress(OSError):  # a full disk does not prevent locking
-            text = f"process {os.getpid()} since {stamp(now())}"
+            text = f"process {os.getpid()} since {format_timestamp(read_clock())}"
             os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
         return cls(fd, name)
 
@@ -74,30 +74,30 @@ class Lock:
             _HELD.discard(self)
 
 
-def _wait(fd: int, name: str, seconds: float) -> None:
+def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
     """Wait for the lock; report its holder if that takes long."""
     begin, pause, is_told = monotonic(), 0.001, False
-    while not _is_taken(fd):
+    while not _try_flock(fd):
         passed = monotonic() - begin
         if passed >= seconds:
-            holder = _holder(fd)
+            holder = _describe_holder(fd)
             waited = f", {seconds:g} s of waiting were not enough" if seconds else ""
             raise Busy(
                 f"{_WHAT.get(name, name)} is being written by {holder}{waited}: wait until it ends"
             )
         if passed >= _LONG and not is_told:
-            _PATIENCE.get().told(f"waiting for {holder_of(name, fd)}")
+            _PATIENCE.get().told(f"waiting for {describe_lock_holder(name, fd)}")
             is_told = True
         sleep(min(pause, seconds - passed))
         pause = min(2 * pause, _POLL)
 
 
-def holder_of(name: str, fd: int) -> str:
+def describe_lock_holder(name: str, fd: int) -> str:
     """Return a text with the name of a lock and its holder."""
-    return f"{_WHAT.get(name, f'branch {name}')}, held by {_holder(fd)}"
+    return f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
 
 
-def _is_taken(fd: int) -> bool:
+def _try_flock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -109,10 +109,10 @@ def _is_taken(fd: int) -> bool:
     return True
 
 
-def _holder(fd: int) -> str:
+def _describe_holder(fd: int) -> str:
     """Return the process that holds a lock, by the kernel or by the file's text."""
     said = os.pread(fd, 200, 0).decode(errors="replace").strip()
-    pid = _pid_of(fd) or (found[1] if (found := _SAID.match(said)) else None)
+    pid = _find_holder_pid(fd) or (found[1] if (found := _SAID.match(said)) else None)
     if pid is None:
         return said or "another process"
     with suppress(OSError):
@@ -129,7 +129,7 @@ def _holder(fd: int) -> str:
     return said or f"process {pid}"
 
 
-def _pid_of(fd: int) -> str | None:
+def _find_holder_pid(fd: int) -> str | None:
     """Return the process id that the kernel gives for a lock; None if it gives none."""
     inode = str(os.fstat(fd).st_ino)
     with suppress(OSError):
@@ -143,17 +143,17 @@ def _pid_of(fd: int) -> str | None:
 _HELD: WeakSet[Lock] = WeakSet()
 
 
-def _let_go() -> None:
+def _release_inherited_locks() -> None:
     for lock in list(_HELD):
         lock.close()
 
 
 os.register_at_fork(
-    after_in_child=_let_go
+    after_in_child=_release_inherited_locks
 )  # the lock belongs to the open file, so a copy of the descriptor keeps it
 
 
-def is_held(tape: Folder, name: str) -> bool:
+def is_lock_held(tape: Folder, name: str) -> bool:
     """Return whether a process holds a lock of a tape, without creating a lock file."""
     try:
         with tape.sub("locks") as locks:
@@ -169,22 +169,22 @@ def is_held(tape: Folder, name: str) -> bool:
     return False
 
 
-class Patience(NamedTuple):
+class LockWait(NamedTuple):
     """How long to wait for locks that are held only briefly, and where to report waiting."""
 
-    seconds: float = PATIENT
+    seconds: float = DEFAULT_LOCK_WAIT
     told: Callable[[str], None] = lambda _: None
     """Called with a message after a second of waiting."""
 
 
-_USUAL = Patience()
-_PATIENCE: ContextVar[Patience] = ContextVar("patience", default=_USUAL)
+_USUAL = LockWait()
+_PATIENCE: ContextVar[LockWait] = ContextVar("patience", default=_USUAL)
 
 
 @contextmanager
-def patience(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
+def limit_lock_wait(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
     """Wait up to `seconds` for such locks while the block runs, and report the holder to `told`."""
-    before = _PATIENCE.set(Patience(seconds, told))
+    before = _PATIENCE.set(LockWait(seconds, told))
     try:
         yield
     finally:
@@ -192,7 +192,7 @@ def patience(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def hold(locks: Folder, name: str, *, wait: float | None = None) -> Iterator[None]:
+def hold_lock(locks: Folder, name: str, *, wait: float | None = None) -> Iterator[None]:
     """Hold the lock `name` while the block runs; without `wait` as `patience` says.
 
     Raises Busy if another process holds it for longer.

@@ -5,7 +5,7 @@ One table for whatever compares texts as they look: the tool edit, patches, blam
 
 from __future__ import annotations
 
-_PLAIN = {
+_ASCII_LOOKALIKES = {
     **dict.fromkeys((*range(0x2010, 0x2016), 0x2212), "-"),
     **dict.fromkeys(range(0x2018, 0x201C), "'"),
     **dict.fromkeys(range(0x201C, 0x2020), '"'),
@@ -17,4 +17,4 @@ _PLAIN = {
 
 def replace_lookalikes(text: str) -> str:
     """Return a text of the same length with ASCII dashes, quotation marks and blanks."""
-    return text if text.isascii() else text.translate(_PLAIN)
+    return text if text.isascii() else text.translate(_ASCII_LOOKALIKES)

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from .checked import ADVICE, LineCheck, check_lines, check_runs
+from .checked import FSCK_ADVICE, LineChecker, select_checked_lines, select_checked_runs
 from .entries import Anchor, Branch, Place, Start
 from .errors import Damaged, NotFound
-from .line import Entry, decode, decode_all, read_header
-from .payload import missing_blob
+from .line import Entry, decode_line, decode_lines, read_header
+from .payload import describe_missing_blob
 from .phase import ORIGIN
 
 if TYPE_CHECKING:
@@ -51,52 +51,54 @@ class Segment(NamedTuple):
     def checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) of lines that verify, oldest first; report others to `skipped`."""
         with self.source.phases.open(self.phase) as file:
-            yield from check_runs(file.runs(self.start, self.end), self._check(skipped))
+            yield from select_checked_runs(
+                file.read_runs(self.start, self.end), self._build_checker(skipped)
+            )
 
-    def checked_back(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
+    def checked_lines_back(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
         """Yield the lines of `checked_lines` newest first."""
         with self.source.phases.open(self.phase) as file:
             back = takewhile(lambda found: found[0] >= self.start, file.lines_back(self.end))
-            yield from check_lines(back, self._check(skipped, back=True))
+            yield from select_checked_lines(back, self._build_checker(skipped, back=True))
 
-    def _check(self, skipped: Callable[[str], None], *, back: bool = False) -> LineCheck:
-        return LineCheck(self.phase, self.source.phases.redacted_ids, skipped, back=back)
+    def _build_checker(self, skipped: Callable[[str], None], *, back: bool = False) -> LineChecker:
+        return LineChecker(self.phase, self.source.phases.redacted_ids, skipped, back=back)
 
-    def runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
+    def read_runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
         """Yield its entries, many at a time; report those that do not verify to `skipped`."""
-        check = self._check(skipped)
+        check = self._build_checker(skipped)
         with self.source.phases.open(self.phase) as file:
-            for start, lines in file.runs(self.start, self.end):
+            for start, lines in file.read_runs(self.start, self.end):
                 whole, single = check.read_run(start, lines)
-                tell = partial(self._skip, skipped, start)
+                tell = partial(self._report_undecodable, skipped, start)
                 if single is None:
-                    yield decode_all(whole, self.source.expand, tell)
+                    yield decode_lines(whole, self.source.expand, tell)
                 else:
-                    yield list(self._decode(single, skipped))
+                    yield list(self._decode_checked(single, skipped))
 
-    def _decode(
+    def _decode_checked(
         self, lines: Iterator[tuple[int, bytes]], skipped: Callable[[str], None]
     ) -> Iterator[Entry]:
         for offset, line in lines:
             try:
-                yield decode(line, self.source.expand)
+                yield decode_line(line, self.source.expand)
             except Damaged as error:
-                self._skip(skipped, 0, offset, error)
+                self._report_undecodable(skipped, 0, offset, error)
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
         """Return the entries of `runs` in one list."""
         entries: list[Entry] = []
-        for run in self.runs(skipped):
+        for run in self.read_runs(skipped):
             entries += run
         return entries
 
-    def _skip(
+    def _report_undecodable(
         self, skipped: Callable[[str], None], start: int, offset: int, error: Damaged
     ) -> None:
         skipped(f"{self.phase}: line at byte {start + offset} skipped: {error}")
 
 
-def base_of(entry: Entry) -> Place | None:
+def read_base(entry: Entry) -> Place | None:
     """Return the place of the parent of a phase's first entry; None at a root."""
     match entry.data:
         case Branch(base=base) | Anchor(base=base):
@@ -106,7 +108,7 @@ def base_of(entry: Entry) -> Place | None:
     raise Damaged(f"a phase begins with {entry.type}, which has no base")
 
 
-def segments(
+def collect_segments(
     source: Source,
     phase: str,
     end: int,
@@ -126,43 +128,45 @@ def segments(
             raise Damaged(f"{phase}: its base leads back to itself", file=phase)
         seen.add((source.tape, phase))
         if phase == ORIGIN:
-            demand_root(source)
-            start = _newest_anchor(source, end) if to_anchor else 0
+            require_root(source)
+            start = _find_newest_anchor(source, end) if to_anchor else 0
             return [Segment(source, phase, end, start), *found[::-1]]
         found.append(Segment(source, phase, end))
-        first = source.phases.first(phase, missing_blob)
+        first = source.phases.first(phase, describe_missing_blob)
         if first is None:
             raise Damaged(f"{phase}: it has no first entry", file=phase)
-        base = base_of(first)
+        base = read_base(first)
         if base is None or (to_anchor and isinstance(first.data, Anchor)):
             return found[::-1]
         if base.tape not in (None, source.tape):
             if source.phases.has_origin:
-                phase, end = ORIGIN, origin_end(source, base)
+                phase, end = ORIGIN, find_origin_end(source, base)
                 continue
-            source = _origin(other, base)
-        phase, end = base.phase, line_end(source, base)
+            source = _open_origin(other, base)
+        phase, end = base.phase, find_line_end(source, base)
 
 
-def demand_root(source: Source) -> None:
+def require_root(source: Source) -> None:
     """Raise Damaged if a copied past does not begin with a root entry."""
     with source.phases.open(ORIGIN) as file:
         if read_header(file.line_at(0)).n != 0:
-            raise Damaged(f"{ORIGIN}: its first entry is missing; {ADVICE}", file=ORIGIN, offset=0)
+            raise Damaged(
+                f"{ORIGIN}: its first entry is missing; {FSCK_ADVICE}", file=ORIGIN, offset=0
+            )
 
 
-def _newest_anchor(source: Source, end: int) -> int:
+def _find_newest_anchor(source: Source, end: int) -> int:
     """Return the offset of the newest anchor before `end` in a copied past, else 0."""
     with source.phases.open(ORIGIN) as file:
-        anchors = (offset for offset, line in file.lines_back(end) if _is_anchor(line))
+        anchors = (offset for offset, line in file.lines_back(end) if _is_anchor_line(line))
         return next(anchors, 0)
 
 
-def _is_anchor(line: bytes) -> bool:
+def _is_anchor_line(line: bytes) -> bool:
     return _ANCHOR in line and read_header(line).type == Anchor.entry_type
 
 
-def origin_end(source: Source, base: Place) -> int:
+def find_origin_end(source: Source, base: Place) -> int:
     """Return the end offset of a copied past; raise Damaged if it is not the base's entry."""
     with source.phases.open(ORIGIN) as file:
         tail = file.tail()
@@ -173,7 +177,7 @@ def origin_end(source: Source, base: Place) -> int:
     return tail.end
 
 
-def _origin(other: Callable[[str], Source], base: Place) -> Source:
+def _open_origin(other: Callable[[str], Source], base: Place) -> Source:
     try:
         return other(base.tape or "")
     except NotFound as error:
@@ -182,7 +186,7 @@ def _origin(other: Callable[[str], Source], base: Place) -> Source:
         ) from error
 
 
-def line_end(source: Source, place: Place) -> int:
+def find_line_end(source: Source, place: Place) -> int:
     """Return the offset after an entry's line; raise Damaged if another entry is there."""
     with source.phases.open(place.phase) as file:
         line = file.line_at(place.offset)

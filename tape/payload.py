@@ -16,16 +16,16 @@ from msgspec.structs import fields
 from .blocks import NO_JSON, Audio, BlobRef, Block, Document, Image, Text, Unknown
 from .entries import PAYLOADS, Payload
 from .errors import InvalidEntry
-from .text import well_formed
+from .text import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BLOB = b'"$blob"'
+BLOB_KEY = b'"$blob"'
 """The key of a reference to a payload in a blob."""
 READ_BYTES = 5 * 1024 * 1024
 """Most bytes of a tool's full output that is loaded together with its entry."""
-UNREADABLE = (ValueError, RecursionError)
+JSON_ERRORS = (ValueError, RecursionError)
 """Errors for bytes that are not JSON, not UTF-8, of another shape, or nested too deep."""
 
 _BLOB_REF = re.compile(
@@ -53,108 +53,112 @@ def encode_payload(payload: Payload) -> bytes:
 
     Raises InvalidEntry if a raw field is not JSON, or has the reserved key `$blob`.
     """
-    return as_written(payload)[0]
+    return normalize_payload(payload)[0]
 
 
-def as_written(payload: Payload) -> tuple[bytes, Payload]:
+def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     """Return a payload as compact JSON, and the payload decoded from that; see `encode_payload`."""
     try:
         data = msgspec.json.encode(payload)
     except UnicodeEncodeError:
-        payload = _well_formed(payload)
+        payload = _normalize_strings(payload)
         data = msgspec.json.encode(payload)
-    raws = _raws(payload)
-    if all(map(_is_compact, raws)):  # JSON outside raw fields always is compact
+    raws = _collect_raw_fields(payload)
+    if all(map(_is_compact_json, raws)):  # JSON outside raw fields always is compact
         return data, payload
-    data = _compact(payload, data)
-    if any(BLOB in raw for raw in map(bytes, raws)):
-        _refuse_blobs(msgspec.json.decode(data))
+    data = _compact_json(payload, data)
+    if any(BLOB_KEY in raw for raw in map(bytes, raws)):
+        _refuse_blob_keys(msgspec.json.decode(data))
     return data, msgspec.json.decode(data, type=type(payload))
 
 
-def _raws(payload: Payload) -> list[Raw]:
+def _collect_raw_fields(payload: Payload) -> list[Raw]:
     """Return the raw fields, including those of content blocks and of an anchor's state."""
-    found = _raws_of(payload)
+    found = _collect_struct_raws(payload)
     for block in getattr(payload, "content", ()):
         if type(block) is not Text:
-            found += _raws_of(block)
+            found += _collect_struct_raws(block)
         elif block.wire is not NO_JSON:  # nearly all blocks are plain text
             found.append(block.wire)
     state = getattr(payload, "state", None)
-    return found + _raws_of(state) if state is not None else found
+    return found + _collect_struct_raws(state) if state is not None else found
 
 
-def _raws_of(part: Struct) -> list[Raw]:
+def _collect_struct_raws(part: Struct) -> list[Raw]:
     return [
-        raw for name, absent in raw_fields(type(part)) if (raw := getattr(part, name)) is not absent
+        raw
+        for name, absent in list_raw_fields(type(part))
+        if (raw := getattr(part, name)) is not absent
     ]
 
 
 @cache
-def raw_fields(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
+def list_raw_fields(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
     """Return the name and the default of each field that holds raw JSON."""
     return tuple((field.name, field.default) for field in fields(kind) if field.type is Raw)
 
 
-def _is_compact(raw: Raw) -> bool:
+def _is_compact_json(raw: Raw) -> bool:
     """Return whether raw JSON can be written as it is: no blanks, nothing to refuse or replace."""
     data = bytes(raw)
-    if b"\\u" in data or BLOB in data:
+    if b"\\u" in data or BLOB_KEY in data:
         return False
     try:
         return msgspec.json.format(data, indent=-1) == data and bool(data.decode())
-    except UNREADABLE:
+    except JSON_ERRORS:
         return False
 
 
-def _compact(payload: Payload, data: bytes) -> bytes:
+def _compact_json(payload: Payload, data: bytes) -> bytes:
     """Return JSON without blanks and lone surrogates in its raw fields."""
     if b"\\ud" in data or b"\\uD" in data:
         data = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
     try:
         data = msgspec.json.format(data, indent=-1)
         data.decode()
-    except UNREADABLE as error:
+    except JSON_ERRORS as error:
         raise InvalidEntry(f"a raw field of {payload.entry_type} is not JSON: {error}") from error
     return data
 
 
-def _refuse_blobs(data: dict[str, Any]) -> None:
+def _refuse_blob_keys(data: dict[str, Any]) -> None:
     """Raise InvalidEntry for a `$blob` key outside a picture or a file."""
     for block in data.get("content", ()):
         if block["type"] in _MEDIA:
             del block["blob"]
     if isinstance(data.get("full"), dict):  # a typed field: only a reference is encoded like this
         del data["full"]
-    if _names_blob(data):
+    if _has_blob_key(data):
         raise InvalidEntry("the key $blob is the store's own and may not be written")
 
 
-def _names_blob(value: Any) -> bool:
+def _has_blob_key(value: Any) -> bool:
     if isinstance(value, dict):
-        return "$blob" in value or any(map(_names_blob, value.values()))
-    return isinstance(value, list) and any(map(_names_blob, value))
+        return "$blob" in value or any(map(_has_blob_key, value.values()))
+    return isinstance(value, list) and any(map(_has_blob_key, value))
 
 
-def _well_formed(value: Any) -> Any:
+def _normalize_strings(value: Any) -> Any:
     match value:
         case str():
-            return well_formed(value)
+            return replace_surrogates(value)
         case Struct():
-            parts = {name: _well_formed(getattr(value, name)) for name in value.__struct_fields__}
+            parts = {
+                name: _normalize_strings(getattr(value, name)) for name in value.__struct_fields__
+            }
             return type(value)(**parts)
         case tuple():
-            return tuple(map(_well_formed, value))
+            return tuple(map(_normalize_strings, value))
         case _:
             return value
 
 
-def missing_blob(ref: BlobRef) -> str:
+def describe_missing_blob(ref: BlobRef) -> str:
     """Return the placeholder for a payload whose blob is missing."""
     return f"{ref.head}\n[{ref.bytes} bytes in all; blob {ref.hash[:16]} is missing]"
 
 
-def read_data(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
+def decode_payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
     """Return the payload of data; data that cannot be decoded is kept raw, with the reason."""
     payload = PAYLOADS.get(kind)
     if payload is None:
@@ -163,33 +167,33 @@ def read_data(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Payload:
         members = msgspec.json.decode(raw, type=dict[str, Raw] | None)
         if members is None:
             return Unread(kind, raw, "redacted")
-        return msgspec.json.decode(_whole(kind, members, expand), type=payload)
+        return msgspec.json.decode(_inline_blobs(kind, members, expand), type=payload)
     except msgspec.ValidationError as error:
         return Unread(kind, raw, f"unexpected shape: {error}")
 
 
-def _whole(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str]) -> bytes:
+def _inline_blobs(kind: str, members: dict[str, Raw], expand: Callable[[BlobRef], str]) -> bytes:
     """Return data with blob references replaced by their texts; all else is unchanged."""
     content = members.pop("content", None)
     if kind not in _HOLD_BLOBS:
         members = {
-            key: value if key == "full" and _is_huge(value) else _expanded(value, expand)
+            key: value if key == "full" and _is_long_blob(value) else _expand_blobs(value, expand)
             for key, value in members.items()
         }
     if content is not None:
-        members["content"] = Raw(msgspec.json.encode(_blocks(content, expand)))
+        members["content"] = Raw(msgspec.json.encode(_expand_content(content, expand)))
     return msgspec.json.encode(members)
 
 
-def _is_huge(raw: Raw) -> bool:
+def _is_long_blob(raw: Raw) -> bool:
     """Return whether this names a blob that is too long to be loaded with its entry."""
     found = _BLOB_REF.fullmatch(raw)
     return found is not None and int(found[2]) > READ_BYTES
 
 
-def _expanded(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
+def _expand_blobs(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
     data = bytes(raw)
-    if BLOB not in data:
+    if BLOB_KEY not in data:
         return raw
 
     def text(found: re.Match[bytes]) -> bytes:
@@ -199,26 +203,26 @@ def _expanded(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
     return Raw(_BLOB_REF.sub(text, data))
 
 
-def _blocks(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]:
+def _expand_content(content: Raw, expand: Callable[[BlobRef], str]) -> list[Raw]:
     """Return content as a list of known blocks: a bare string is text, null is nothing."""
     if bytes(content).startswith(b"{"):
-        content = _expanded(content, expand)
+        content = _expand_blobs(content, expand)
     found = msgspec.json.decode(content, type=list[Raw] | str | None)
     if isinstance(found, str):
         return [Raw(msgspec.json.encode(Text(text=found)))]
-    return [_block(raw, expand) for raw in found or ()]
+    return [_expand_block(raw, expand) for raw in found or ()]
 
 
-def _block(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
-    if isinstance(_known(raw), Image | Document | Audio):
+def _expand_block(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:
+    if isinstance(_decode_known_block(raw), Image | Document | Audio):
         return raw
-    whole = _expanded(raw, expand)
-    if _known(whole) is None:
+    whole = _expand_blobs(raw, expand)
+    if _decode_known_block(whole) is None:
         return Raw(msgspec.json.encode(Unknown(raw=raw)))
     return whole
 
 
-def _known(raw: Raw) -> Block | None:
+def _decode_known_block(raw: Raw) -> Block | None:
     try:
         return _BLOCK.decode(raw)
     except msgspec.ValidationError:

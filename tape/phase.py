@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from .entries import Redact
 from .errors import Damaged, NewerFormat, NotFound
-from .line import Entry, Header, decode, kind_of, read_header, verify
+from .line import Entry, Header, decode_line, read_header, read_type, verify_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ class Tail(NamedTuple):
     """Size of the file: the bytes from `end` on are torn."""
 
 
-def _no_ids() -> AbstractSet[str]:
+def _get_no_ids() -> AbstractSet[str]:
     return frozenset()
 
 
@@ -60,7 +60,7 @@ class PhaseFile:
     __slots__ = ("_redacted", "fd", "name")
 
     def __init__(
-        self, fd: int, name: str, redacted: Callable[[], AbstractSet[str]] = _no_ids
+        self, fd: int, name: str, redacted: Callable[[], AbstractSet[str]] = _get_no_ids
     ) -> None:
         self.fd, self.name, self._redacted = fd, name, redacted
 
@@ -76,7 +76,7 @@ class PhaseFile:
             start += len(part)
         return b"".join(parts)
 
-    def runs(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    def read_runs(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, bytes) of the lines between two offsets, many whole ones at a time."""
         step = _RUN
         while start < end:
@@ -94,7 +94,7 @@ class PhaseFile:
         """Yield (offset, line without newline) of the whole lines between two offsets."""
         rest, offset, step = b"", start, 0
         while end is None or start < end:
-            step = _step(step, rest)
+            step = _choose_read_size(step, rest)
             part = os.pread(self.fd, step if end is None else min(step, end - start), start)
             if not part:
                 return
@@ -109,7 +109,7 @@ class PhaseFile:
         """Yield (offset, line) backwards from `end`, which is 0 or follows a newline."""
         rest, start, step = b"", max(end - 1, 0), 0  # without the last newline
         while start > 0:
-            step = _step(step, rest)
+            step = _choose_read_size(step, rest)
             begin = max(start - step, 0)
             rest, start = self.read(begin, start) + rest, begin
             while (cut := rest.rfind(b"\n")) >= 0:
@@ -128,23 +128,23 @@ class PhaseFile:
     def tail(self) -> Tail:
         """Return the end of the last line that verifies; raise NewerFormat for a later format."""
         size = self.size()
-        for offset, line in self.lines_back(self._last_newline(size)):
+        for offset, line in self.lines_back(self._find_last_newline(size)):
             try:
-                return Tail(offset + len(line) + 1, offset, verify(line), size)
+                return Tail(offset + len(line) + 1, offset, verify_line(line), size)
             except NewerFormat as error:
                 raise NewerFormat(f"{self.name}: {error}") from error
             except Damaged:
-                header = self._half_redacted(line)
+                header = self._find_half_redacted(line)
                 if header is not None:
                     return Tail(offset + len(line) + 1, offset, header, size)
         return Tail(0, -1, None, size)
 
     def redacted_ids(self) -> AbstractSet[str]:
         """Return the ids that the redact entries in this file name."""
-        found = filter(None, (_redact_of(line) for _, line in self.lines()))
+        found = filter(None, (_decode_redact_line(line) for _, line in self.lines()))
         return {target for data in found for target in data.targets}
 
-    def _half_redacted(self, line: bytes) -> Header | None:
+    def _find_half_redacted(self, line: bytes) -> Header | None:
         """Return the header of a line whose redaction was interrupted; else None."""
         try:
             header = read_header(line)
@@ -152,10 +152,10 @@ class PhaseFile:
             return None
         return header if header.id in self._redacted() else None
 
-    def _last_newline(self, size: int) -> int:
+    def _find_last_newline(self, size: int) -> int:
         end, step = size, 0
         while end > 0:
-            step = _step(step, b"")
+            step = _choose_read_size(step, b"")
             start = max(end - step, 0)
             cut = self.read(start, end).rfind(b"\n")
             if cut >= 0:
@@ -176,19 +176,19 @@ class PhaseFile:
         self.close()
 
 
-def _redact_of(line: bytes) -> Redact | None:
+def _decode_redact_line(line: bytes) -> Redact | None:
     """Return the payload of a redact entry whose hashes hold; None for all others."""
-    if kind_of(line) != Redact.entry_type:
+    if read_type(line) != Redact.entry_type:
         return None
     try:
-        verify(line)
-        data = decode(line).data
+        verify_line(line)
+        data = decode_line(line).data
     except Damaged:
         return None
     return data if isinstance(data, Redact) else None
 
 
-def _step(last: int, rest: bytes) -> int:
+def _choose_read_size(last: int, rest: bytes) -> int:
     """Return how many bytes to read next: few at first, as one line may suffice, then more.
 
     At least as many as are left over, so that a long line is not copied repeatedly.
@@ -210,14 +210,14 @@ class Phases:
         Names in `known` are left out.
         """
         found = (name for name in self.folder.names() if name not in known and _NAME.match(name))
-        return sorted((name for name in found if name != ORIGIN), key=number)
+        return sorted((name for name in found if name != ORIGIN), key=parse_phase_number)
 
     @property
     def has_origin(self) -> bool:
         """Return whether this tape has a copy of the path it was forked from."""
         return self.folder.has(ORIGIN)
 
-    def with_origin(self) -> list[str]:
+    def list_with_origin(self) -> list[str]:
         """Return the phase folders, oldest first, with a copied past before them."""
         return [ORIGIN, *self.names()] if self.has_origin else self.names()
 
@@ -233,44 +233,44 @@ class Phases:
 
     def all_lines(self) -> Iterator[tuple[str, int, bytes]]:
         """Yield phase, offset and line of all stored entries, committed or not."""
-        for name in self.with_origin():
+        for name in self.list_with_origin():
             with suppress(NotFound), self.open(name) as file:  # a folder without its file
                 for offset, line in file.lines():
                     yield name, offset, line
 
-    def redact_entries(self) -> Iterator[tuple[str, Redact]]:
+    def iter_redact_payloads(self) -> Iterator[tuple[str, Redact]]:
         """Yield every redact entry whose hashes hold, and the phase it is in; reads every line."""
         for name, _, line in self.all_lines():
-            data = _redact_of(line)
+            data = _decode_redact_line(line)
             if data is not None:
                 yield name, data
 
     def redacted_ids(self) -> AbstractSet[str]:
         """Return the ids that the redact entries of this tape name; reads every line."""
-        return {target for _, data in self.redact_entries() for target in data.targets}
+        return {target for _, data in self.iter_redact_payloads() for target in data.targets}
 
     def first(self, name: str, expand: Callable[[BlobRef], str]) -> Entry | None:
         """Return the first entry of a phase, None if it has none yet; raise Damaged."""
         with self.open(name) as file:
             for offset, line in file.lines():
                 try:
-                    verify(line)
+                    verify_line(line)
                 except Damaged as error:
                     raise Damaged(
                         f"{name}: the first entry is damaged: {error}; `tape fsck` explains it",
                         file=name,
                         offset=offset,
                     ) from error
-                return decode(line, expand)
+                return decode_line(line, expand)
         return None
 
 
-def number(name: str) -> int:
+def parse_phase_number(name: str) -> int:
     """Return the number a phase folder's name begins with."""
     return int(name.partition("-")[0])
 
 
-def phase_name(names: list[str], branch: str, began: str = "") -> str:
+def choose_phase_name(names: list[str], branch: str, began: str = "") -> str:
     """Return the name of a new phase: the highest number plus one, branch, and cause."""
-    highest = max((number(name) for name in names), default=0)
+    highest = max((parse_phase_number(name) for name in names), default=0)
     return f"{highest + 1:04d}-{branch}{'-' + began if began else ''}"

@@ -38,7 +38,7 @@ class Reference(NamedTuple):
         return self.tape is not None and self[1:4] == (None, None, None)
 
 
-def parse(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """Return the parts of a REF; raise UsageError with the grammar if it is not a REF."""
     found = _REFERENCE.match(text)
     if found is None:
@@ -53,7 +53,7 @@ def parse(text: str) -> Reference:
     )
 
 
-def render(reference: Reference) -> str:
+def render_reference(reference: Reference) -> str:
     """Return the text that `parse` reads as this reference."""
     tape, branch, entry, moves_ago, back = reference
     return "".join(
@@ -67,6 +67,6 @@ def render(reference: Reference) -> str:
     )
 
 
-def is_prefix(word: str) -> bool:
+def is_id_prefix(word: str) -> bool:
     """Return whether a word can be the beginning of an id: four hex digits or more."""
     return _PREFIX.match(word) is not None

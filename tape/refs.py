@@ -17,19 +17,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from . import disk
-from .clock import now, stamp
+from .clock import format_timestamp, read_clock
 from .errors import Damaged, InvalidName
-from .locks import hold
-from .payload import UNREADABLE
-from .text import well_formed
+from .locks import hold_lock
+from .payload import JSON_ERRORS
+from .text import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .disk import Folder
 
-REFS = "refs.jsonl"
-MAIN = "main"
+JOURNAL_NAME = "refs.jsonl"
+MAIN_BRANCH = "main"
 _HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
 _BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
 _RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
@@ -59,7 +59,7 @@ class Refs(Struct, gc=False):
     """All moves of each branch, oldest first."""
     labels: dict[str, str]
     """Entry id of each label."""
-    current: str = MAIN
+    current: str = MAIN_BRANCH
     title: str | None = None
     damage: tuple[Damaged, ...] = ()
     """Messages about lines with a wrong hash: readers skip them with a warning, writers refuse."""
@@ -92,7 +92,7 @@ class Changes(Struct, gc=False):
             names.clear()
 
 
-class _Line(Struct, gc=False):
+class _RefLine(Struct, gc=False):
     h: str
     why: str
     time: str
@@ -105,36 +105,36 @@ class _Line(Struct, gc=False):
     entry: str | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(_RefLine)
 
 
-def checked_name(kind: str, name: str) -> str:
+def check_ref_name(kind: str, name: str) -> str:
     """Return a branch or label name that may become part of a path; raise InvalidName."""
     if not _BRANCH.match(name) or ".." in name or name == "refs":
         raise InvalidName(kind, name, _RULE)
     return name
 
 
-def encode(fields: dict[str, Any]) -> bytes:
+def encode_ref_line(fields: dict[str, Any]) -> bytes:
     """Return one journal line, with its hash and newline."""
     rest = msgspec.json.encode(fields)[1:]
     return b'{"h":"%b",%b\n' % (sha256(rest).hexdigest()[:16].encode(), rest)
 
 
-def _decode(line: bytes) -> _Line | None:
+def _decode_ref_line(line: bytes) -> _RefLine | None:
     if sha256(line[_HASHED:]).hexdigest()[:16].encode() != line[6:22]:
         return None
     try:
         parsed = _DECODER.decode(line)
         for name in (parsed.branch, parsed.current, parsed.label):
             if name is not None:
-                checked_name("name", name)
-    except (InvalidName, *UNREADABLE):
+                check_ref_name("name", name)
+    except (InvalidName, *JSON_ERRORS):
         return None
     return parsed
 
 
-def fold(data: bytes, onto: Refs | None = None) -> Refs:
+def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
     """Return the state that a journal's bytes describe; a torn last line is left out.
 
     With `onto`, a state without damage, only the bytes after it are read; `onto` is changed.
@@ -142,11 +142,17 @@ def fold(data: bytes, onto: Refs | None = None) -> Refs:
     refs = Refs({}, {}) if onto is None else onto
     bad, offset = [], refs.size
     for line in data[refs.size :].split(b"\n")[:-1]:
-        parsed = _decode(line)
+        parsed = _decode_ref_line(line)
         if parsed is None:
-            bad.append(Damaged(f"{REFS}: damaged line at byte {offset}", file=REFS, offset=offset))
+            bad.append(
+                Damaged(
+                    f"{JOURNAL_NAME}: damaged line at byte {offset}",
+                    file=JOURNAL_NAME,
+                    offset=offset,
+                )
+            )
         else:
-            _apply(refs, parsed)
+            _apply_ref_line(refs, parsed)
             refs.size = offset + len(line) + 1
         offset += len(line) + 1
     behind = sum(1 for damage in bad if (damage.offset or 0) >= refs.size)
@@ -154,7 +160,7 @@ def fold(data: bytes, onto: Refs | None = None) -> Refs:
     return refs
 
 
-def _apply(refs: Refs, line: _Line) -> None:
+def _apply_ref_line(refs: Refs, line: _RefLine) -> None:
     if line.branch is not None and line.phase is not None:
         move = Move(line.branch, line.phase, line.pin, line.why, line.time)
         refs.branches[line.branch] = (*refs.branches.get(line.branch, ()), move)
@@ -174,7 +180,7 @@ class Journal:
 
     __slots__ = ("_known", "clock", "folder")
 
-    def __init__(self, folder: Folder, clock: Callable[[], int] = now) -> None:
+    def __init__(self, folder: Folder, clock: Callable[[], int] = read_clock) -> None:
         self.folder, self.clock = folder, clock
         self._known = (b"", Refs({}, {}))
 
@@ -183,61 +189,63 @@ class Journal:
 
         Needs no lock.
         """
-        return self._folded(self._bytes())
+        return self._replay_new_lines(self._read_bytes())
 
-    def _folded(self, data: bytes) -> Refs:
+    def _replay_new_lines(self, data: bytes) -> Refs:
         """Return the state of `data`; only the part that was not read before is parsed."""
         known, state = self._known
         if data == known:
             return state
-        refs = fold(data, state.copy() if data.startswith(known) else None)
+        refs = replay_journal(data, state.copy() if data.startswith(known) else None)
         if refs.size == len(data) and not refs.damage:
             self._known = data, refs
         return refs
 
-    def settle(self) -> None:
+    def sync_journal(self) -> None:
         """Sync the journal: its last writer may have been killed before its sync."""
         if self.folder.durable:
-            fd = self.folder.file(REFS)
+            fd = self.folder.file(JOURNAL_NAME)
             try:
-                disk.sync(fd)
+                disk.sync_file(fd)
             finally:
                 os.close(fd)
 
-    def _bytes(self) -> bytes:
+    def _read_bytes(self) -> bytes:
         try:
-            return self.folder.read(REFS)
+            return self.folder.read(JOURNAL_NAME)
         except FileNotFoundError as error:
-            raise Damaged(f"{self.folder.name}: {REFS} is missing", file=REFS) from error
+            raise Damaged(
+                f"{self.folder.name}: {JOURNAL_NAME} is missing", file=JOURNAL_NAME
+            ) from error
 
     @contextmanager
-    def moving(self, *, changes: Changes | None = None) -> Iterator[Moves]:
+    def open_moves(self, *, changes: Changes | None = None) -> Iterator[Moves]:
         """Hold the lock of the journal: read the state, then append moves.
 
         Moves are added to `changes`, also if the append then fails. Raises Busy if another process
         holds the lock for longer than `locks.patience` allows.
         """
-        with self.folder.make("locks") as locks, hold(locks, "refs"):
-            data = self._bytes()
-            fd = self.folder.file(REFS, os.O_RDWR | os.O_APPEND)
+        with self.folder.make("locks") as locks, hold_lock(locks, "refs"):
+            data = self._read_bytes()
+            fd = self.folder.file(JOURNAL_NAME, os.O_RDWR | os.O_APPEND)
             try:
-                yield self._opened(fd, data, Changes() if changes is None else changes)
+                yield self._prepare_moves(fd, data, Changes() if changes is None else changes)
             finally:
                 os.close(fd)
 
-    def _opened(self, fd: int, data: bytes, changes: Changes) -> Moves:
-        refs = self._folded(data)
+    def _prepare_moves(self, fd: int, data: bytes, changes: Changes) -> Moves:
+        refs = self._replay_new_lines(data)
         if refs.damage:
             raise Damaged(
                 f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",
-                file=REFS,
+                file=JOURNAL_NAME,
                 offset=refs.damage[0].offset,
             )
         if refs.size < len(data):
-            set_aside(self.folder, f"refs.{refs.size}", data[refs.size :])
+            quarantine_bytes(self.folder, f"refs.{refs.size}", data[refs.size :])
             os.ftruncate(fd, refs.size)
             if self.folder.durable:
-                disk.sync(fd)
+                disk.sync_file(fd)
         return Moves(self, fd, refs.copy(), changes)
 
 
@@ -253,33 +261,33 @@ class Moves:
     def branch(self, name: str, phase: str, pin: Pin | None, why: str) -> None:
         """Point a branch at a phase, or at a pinned entry."""
         self._changes.branches.add(name)
-        self._append({"branch": name, "phase": phase, "pin": pin, "why": why})
+        self._append_line({"branch": name, "phase": phase, "pin": pin, "why": why})
 
     def current(self, name: str, why: str = "switch") -> None:
         """Make a branch the current one."""
-        self._append({"current": name, "why": why})
+        self._append_line({"current": name, "why": why})
 
     def title(self, text: str, why: str = "title") -> None:
         """Give the tape a title."""
-        self._append({"title": well_formed(text), "why": why})
+        self._append_line({"title": replace_surrogates(text), "why": why})
 
     def label(self, name: str, entry: str | None) -> None:
         """Label an entry, or remove the label."""
         self._changes.labels.add(name)
-        self._append({"label": name, "entry": entry, "why": "label"})
+        self._append_line({"label": name, "entry": entry, "why": "label"})
 
-    def _append(self, fields: dict[str, Any]) -> None:
-        line = encode({**fields, "time": stamp(self._journal.clock())})
-        disk.append(self._fd, line, self._size)
+    def _append_line(self, fields: dict[str, Any]) -> None:
+        line = encode_ref_line({**fields, "time": format_timestamp(self._journal.clock())})
+        disk.append_bytes(self._fd, line, self._size)
         if self._journal.folder.durable:
-            disk.sync(self._fd)
+            disk.sync_file(self._fd)
         self._size += len(line)
-        parsed = _decode(line[:-1])
+        parsed = _decode_ref_line(line[:-1])
         assert parsed is not None
-        _apply(self.refs, parsed)
+        _apply_ref_line(self.refs, parsed)
 
 
-def set_aside(folder: Folder, name: str, data: bytes) -> str:
+def quarantine_bytes(folder: Folder, name: str, data: bytes) -> str:
     """Store torn bytes in `quarantine/`, synced, and return the name of the file."""
     with folder.make("quarantine") as quarantine:
         taken = set(quarantine.names())

@@ -19,10 +19,10 @@ from .blocks import (
     Thinking,
     ToolCall,
     Unknown,
-    text_of,
-    tool_calls,
+    join_texts,
+    select_tool_calls,
 )
-from .commonmark import contained, escaped, fenced
+from .commonmark import contain_markdown, escape_markdown, fence_code
 from .entries import (
     Anchor,
     Approval,
@@ -39,8 +39,8 @@ from .entries import (
     User,
 )
 from .payload import Unread
-from .summaries import summary_text
-from .text import SHORT, fitted, single, visible, width
+from .summaries import render_summary
+from .text import SHORT, measure_width, shorten_to_width, show_controls, to_single_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,45 +51,47 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHORT",
-    "beginning",
-    "content_lines",
-    "conversation",
-    "fitted",
-    "oneline",
-    "readable",
-    "single",
-    "visible",
-    "width",
+    "measure_width",
+    "render_blob_head",
+    "render_content",
+    "render_conversation",
+    "render_entry",
+    "render_entry_line",
+    "shorten_to_width",
+    "show_controls",
+    "to_single_line",
 ]
 
 
-def beginning(ref: BlobRef) -> str:
+def render_blob_head(ref: BlobRef) -> str:
     """Return what stands for a long text where its beginning is enough."""
     return f"{ref.head}… ({ref.bytes} bytes)"
 
 
-def oneline(entry: Entry, columns: int = 100) -> str:
+def render_entry_line(entry: Entry, columns: int = 100) -> str:
     """Return an entry on one line: short id, type, and the beginning of what it says."""
-    start = visible(f"{entry.id[:SHORT]}  {entry.type:<11}  ")
-    return start + fitted(_gist(entry.data), max(columns - width(start), 20))
+    start = show_controls(f"{entry.id[:SHORT]}  {entry.type:<11}  ")
+    return start + shorten_to_width(
+        _summarize_entry(entry.data), max(columns - measure_width(start), 20)
+    )
 
 
-def _gist(data: Payload) -> str:
+def _summarize_entry(data: Payload) -> str:
     match data:
         case User(content=content):
-            return _words(content)
+            return _join_content(content)
         case Assistant():
-            calls = "  ".join(_call_text(call) for call in tool_calls(data.content))
-            return "  ".join(filter(None, (_stopped(data), text_of(data.content), calls)))
+            calls = "  ".join(_render_call(call) for call in select_tool_calls(data.content))
+            return "  ".join(filter(None, (_describe_stop(data), join_texts(data.content), calls)))
         case ToolResult():
-            return f"{data.name}: {'error: ' * data.is_error}{_words(data.content)}"
+            return f"{data.name}: {'error: ' * data.is_error}{_join_content(data.content)}"
         case Context():
-            return f"{data.origin}: {_words(data.content)}"
+            return f"{data.origin}: {_join_content(data.content)}"
         case _:
-            return _facts(data)
+            return _describe_payload(data)
 
 
-def _facts(data: Payload) -> str:
+def _describe_payload(data: Payload) -> str:
     """Return what the entries around a conversation say, in a few words."""
     match data:
         case Start():
@@ -97,19 +99,19 @@ def _facts(data: Payload) -> str:
         case Branch():
             return f"{data.branch} from {data.base.entry[:SHORT]} ({data.why or 'fork'})"
         case Anchor():
-            return f"{data.kind} on {data.branch}: {summary_text(data.summary)}"
+            return f"{data.kind} on {data.branch}: {render_summary(data.summary)}"
         case Model():
             return f"{data.provider}/{data.model} {data.effort or ''}".rstrip()
         case Unread():
-            return f"({data.why}) {_raw(data.raw)}"
+            return f"({data.why}) {_decode_raw_json(data.raw)}"
         case _:
-            return _remark(data)
+            return _describe_minor_payload(data)
 
 
-def _remark(data: Payload) -> str:
+def _describe_minor_payload(data: Payload) -> str:
     match data:
         case ToolStart():
-            return f"{data.name} {_raw(data.args)}".rstrip()
+            return f"{data.name} {_decode_raw_json(data.args)}".rstrip()
         case Repair():
             return f"{data.kind}: {data.why}"
         case Error():
@@ -122,60 +124,60 @@ def _remark(data: Payload) -> str:
             return msgspec.json.encode(data).decode("utf-8", "replace")
 
 
-def _raw(raw: msgspec.Raw) -> str:
+def _decode_raw_json(raw: msgspec.Raw) -> str:
     return bytes(raw).decode("utf-8", "replace")
 
 
-def _words(content: Content) -> str:
-    return " ".join(line for block in content for line in _block(block))
+def _join_content(content: Content) -> str:
+    return " ".join(line for block in content for line in _render_block(block))
 
 
-def _stopped(answer: Assistant) -> str:
+def _describe_stop(answer: Assistant) -> str:
     """Return how an answer ended, where that is worth a word."""
     if answer.error is not None:
         return f"({answer.stop_reason}: {answer.error.message})"
     return "" if answer.stop_reason in {"stop", "tool_calls"} else f"({answer.stop_reason})"
 
 
-def readable(entry: Entry, most: int | None = None) -> list[str]:
+def render_entry(entry: Entry, most: int | None = None) -> list[str]:
     """Return an entry as lines: a heading, then what it says, cut behind `most` lines if given."""
-    body = list(_body(entry.data))
+    body = list(_render_entry_body(entry.data))
     if most is not None and len(body) > most:
         body = [*body[:most], f"… {len(body) - most} more lines"]
-    heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_time(entry)}{_by(entry.data)}"
-    return [single(heading), *(f"  {line}".rstrip() for line in body)]
+    heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}{_describe_author(entry.data)}"
+    return [to_single_line(heading), *(f"  {line}".rstrip() for line in body)]
 
 
-def _body(data: Payload) -> Iterator[str]:
+def _render_entry_body(data: Payload) -> Iterator[str]:
     """Yield the lines of what an entry says, visible."""
     match data:
         case User(content=content) | Context(content=content):
-            yield from content_lines(content)
+            yield from render_content(content)
         case Assistant():
-            yield from content_lines(data.content)
-            yield from _lines(_stopped(data))
+            yield from render_content(data.content)
+            yield from _split_visible_lines(_describe_stop(data))
         case ToolResult():
-            yield from content_lines(data.content)
+            yield from render_content(data.content)
             if data.whole is not None:
                 yield "in full:"
-                yield from _lines(data.whole)
+                yield from _split_visible_lines(data.whole)
         case Anchor():
-            yield from _lines(summary_text(data.summary))
+            yield from _split_visible_lines(render_summary(data.summary))
         case _:
-            yield from _lines(_facts(data))
+            yield from _split_visible_lines(_describe_payload(data))
 
 
-def content_lines(content: Content) -> Iterator[str]:
+def render_content(content: Content) -> Iterator[str]:
     """Yield the lines of a message's blocks, visible."""
     for block in content:
-        yield from (part for line in _block(block) for part in _lines(line))
+        yield from (part for line in _render_block(block) for part in _split_visible_lines(line))
 
 
-def _lines(text: str) -> list[str]:
-    return visible(text).rstrip("\n").split("\n") if text else []
+def _split_visible_lines(text: str) -> list[str]:
+    return show_controls(text).rstrip("\n").split("\n") if text else []
 
 
-def _block(block: Block) -> Iterator[str]:
+def _render_block(block: Block) -> Iterator[str]:
     """Yield a block as text: words as they are, everything else named."""
     match block:
         case Text(text=text):
@@ -183,29 +185,29 @@ def _block(block: Block) -> Iterator[str]:
         case Thinking(text=text):
             yield f"(thinking) {text}" if text else "(thinking, not shown by its provider)"
         case ToolCall():
-            yield _call_text(block)
+            yield _render_call(block)
         case Image(blob=blob, mime=mime) | Audio(blob=blob, mime=mime):
             yield f"[{mime}, {blob.bytes} bytes, blob {blob.hash[:12]}]"
         case Document(blob=blob, mime=mime, name=name):
             yield f"[{name or mime}, {blob.bytes} bytes, blob {blob.hash[:12]}]"
         case Opaque(raw=raw):
-            yield f"[provider's own block] {_raw(raw)}"
+            yield f"[provider's own block] {_decode_raw_json(raw)}"
         case Unknown(raw=raw):
-            yield f"[unknown block] {_raw(raw)}"
+            yield f"[unknown block] {_decode_raw_json(raw)}"
         case _:
             assert_never(block)
 
 
-def _call_text(call: ToolCall) -> str:
-    arguments = call.args_text if call.args_text is not None else _raw(call.args)
+def _render_call(call: ToolCall) -> str:
+    arguments = call.args_text if call.args_text is not None else _decode_raw_json(call.args)
     return f"→ {call.name} {arguments}".rstrip()
 
 
-def _time(entry: Entry) -> str:
+def _format_entry_time(entry: Entry) -> str:
     return f"{entry.time[:10]} {entry.time[11:19]}"
 
 
-def _by(data: Payload) -> str:
+def _describe_author(data: Payload) -> str:
     """Return who or what an entry is from, where its type does not say."""
     match data:
         case Assistant():
@@ -224,56 +226,58 @@ _SPOKEN = (User, Assistant, ToolResult, Context, Anchor)
 _SILENT = (ToolStart,)  # its call has been shown
 
 
-def conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
+def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
     """Yield the lines of a whole conversation; nothing is cut."""
     for entry in entries:
         if isinstance(entry.data, _SPOKEN):
-            yield from _spoken_markdown(entry) if markdown else [*_spoken(entry), ""]
+            yield from _render_spoken_markdown(entry) if markdown else [*_render_spoken(entry), ""]
         elif not isinstance(entry.data, _SILENT):
-            first, *more = _lines(f"{entry.type}: {_facts(entry.data)}")
-            note = escaped(single(" ".join([first, *more])))
-            rest = map(_unlike_heading, more)
+            first, *more = _split_visible_lines(f"{entry.type}: {_describe_payload(entry.data)}")
+            note = escape_markdown(to_single_line(" ".join([first, *more])))
+            rest = map(_indent_heading_like, more)
             yield from [f"*{note}*", ""] if markdown else [f"· {first}", *rest, ""]
 
 
-def _spoken(entry: Entry) -> Iterator[str]:
-    yield single(f"── {entry.type}{_by(entry.data)} · {_time(entry)}")
-    yield from map(_unlike_heading, _body(entry.data))
+def _render_spoken(entry: Entry) -> Iterator[str]:
+    yield to_single_line(
+        f"── {entry.type}{_describe_author(entry.data)} · {_format_entry_time(entry)}"
+    )
+    yield from map(_indent_heading_like, _render_entry_body(entry.data))
 
 
-def _unlike_heading(line: str) -> str:
+def _indent_heading_like(line: str) -> str:
     """Return a line of somebody's words set in where it would pass for a line of ours."""
     return f" {line}" if line.startswith(("── ", "· ")) else line
 
 
-def _spoken_markdown(entry: Entry) -> Iterator[str]:
-    heading = f"{entry.type}{_by(entry.data)} · {_time(entry)}"
-    yield from (f"## {escaped(single(heading))}", "")
-    for part in _parts_markdown(entry.data):
+def _render_spoken_markdown(entry: Entry) -> Iterator[str]:
+    heading = f"{entry.type}{_describe_author(entry.data)} · {_format_entry_time(entry)}"
+    yield from (f"## {escape_markdown(to_single_line(heading))}", "")
+    for part in _render_parts_markdown(entry.data):
         yield from (*part, "")
 
 
-def _parts_markdown(data: Payload) -> Iterator[list[str]]:
+def _render_parts_markdown(data: Payload) -> Iterator[list[str]]:
     """Yield what an entry says, part by part, as lines of Markdown."""
     match data:
         case ToolResult():
-            yield fenced(list(_body(data)))
+            yield fence_code(list(_render_entry_body(data)))
         case Assistant(content=content):
-            yield from map(_block_markdown, content)
-            if _stopped(data):
-                yield [f"*{escaped(single(_stopped(data)))}*"]
+            yield from map(_render_block_markdown, content)
+            if _describe_stop(data):
+                yield [f"*{escape_markdown(to_single_line(_describe_stop(data)))}*"]
         case User(content=content) | Context(content=content):
-            yield from map(_block_markdown, content)
+            yield from map(_render_block_markdown, content)
         case _:
-            yield contained(list(_body(data)))
+            yield contain_markdown(list(_render_entry_body(data)))
 
 
-def _block_markdown(block: Block) -> list[str]:
+def _render_block_markdown(block: Block) -> list[str]:
     match block:
         case Text(text=text):
-            return contained(_lines(text))
+            return contain_markdown(_split_visible_lines(text))
         case ToolCall():
-            return fenced(_lines(_call_text(block)))
+            return fence_code(_split_visible_lines(_render_call(block)))
         case _:
-            shown = (part for line in _block(block) for part in _lines(line))
-            return [f"> {line}".rstrip() for line in contained(list(shown))]
+            shown = (part for line in _render_block(block) for part in _split_visible_lines(line))
+            return [f"> {line}".rstrip() for line in contain_markdown(list(shown))]

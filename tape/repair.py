@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from .blocks import Text, ToolCall, tool_calls
-from .entries import Assistant, Context, Error, Injected, Repair, ToolResult, ToolStart, User
-from .target import Target, answered, calls_beside_words, is_foreign, is_words, sendable
+from .blocks import Text, ToolCall, select_tool_calls
+from .entries import Assistant, Context, Error, InjectedResult, Repair, ToolResult, ToolStart, User
+from .target import (
+    Target,
+    is_foreign_answer,
+    is_plain_text,
+    list_plain_call_ids,
+    select_visible_blocks,
+    select_visible_result,
+)
 from .view import Message, Role, View
 
 if TYPE_CHECKING:
@@ -27,12 +34,12 @@ __all__ = [
     "NO_RESULT",
     "STOPPED",
     "UNKNOWN_OUTCOME",
+    "IncrementalRepair",
     "Repaired",
-    "Repairing",
     "Target",
-    "is_recorded",
+    "is_repair_recorded",
     "repair",
-    "sendable",
+    "select_visible_blocks",
 ]
 
 NO_RESULT = "No result provided"
@@ -57,7 +64,7 @@ class Repaired(Struct, frozen=True):
     repair: Repair | None
 
 
-class _Fold:
+class _CarefulReader:
     """Reads entries in order: each call stands in `messages` until its result takes its place.
 
     Nothing is made for a call that the garbage collector would have to look at: a long history
@@ -78,12 +85,12 @@ class _Fold:
 
     def read(self, entries: Iterable[Entry]) -> None:
         readers: dict[type[Payload], Callable[[Entry, Any], object]] = {
-            User: self._asked,
-            Context: self._say,
-            Assistant: self._answer,
-            ToolStart: self._started,
-            ToolResult: self._result,
-            Error: self._failed,
+            User: self._read_user,
+            Context: self._append_message,
+            Assistant: self._read_answer,
+            ToolStart: self._read_tool_start,
+            ToolResult: self._read_result,
+            Error: self._read_error,
         }
         for entry in entries:
             data = entry.data
@@ -91,33 +98,33 @@ class _Fold:
             if read is not None:
                 read(entry, data)
 
-    def _asked(self, entry: Entry, user: User) -> None:
+    def _read_user(self, entry: Entry, user: User) -> None:
         self.last = range(0)  # stopping now is not stopping what went before
-        self._say(entry, user)
+        self._append_message(entry, user)
 
-    def _say(self, entry: Entry, data: User | Assistant | Context) -> bool:
-        said = _said(data, self.target)
+    def _append_message(self, entry: Entry, data: User | Assistant | Context) -> bool:
+        said = _build_message(data, self.target)
         if said is None:
             self.dropped.append(entry.id)
             return False
         self.messages.append(said)
         return True
 
-    def _started(self, _: Entry, start: ToolStart) -> None:
+    def _read_tool_start(self, _: Entry, start: ToolStart) -> None:
         place = self.open.get(start.call_id)
         if place is not None:
             self.started.add(place)
 
-    def _failed(self, _: Entry, error: Error) -> None:
+    def _read_error(self, _: Entry, error: Error) -> None:
         if error.kind == ABORTED:
             self.stopped.update(self.last)
 
-    def _answer(self, entry: Entry, answer: Assistant) -> None:
+    def _read_answer(self, entry: Entry, answer: Assistant) -> None:
         self.last = range(0)
-        calls = tool_calls(answer.content)
+        calls = select_tool_calls(answer.content)
         for call in calls:
             self.open.pop(call.id, None)
-        if not self._say(entry, answer):
+        if not self._append_message(entry, answer):
             return
         begin = len(self.messages)
         for place, call in enumerate(calls, begin):
@@ -127,19 +134,19 @@ class _Fold:
         self.messages += calls
         self.last = range(begin, len(self.messages))
 
-    def _result(self, entry: Entry, result: ToolResult) -> None:
+    def _read_result(self, entry: Entry, result: ToolResult) -> None:
         place = self.open.get(result.call_id)
         if place is None or isinstance(self.messages[place], Message):
             self.dropped.append(entry.id)
             return
-        content = answered(result.content, self.target)
+        content = select_visible_result(result.content, self.target)
         self.messages[place] = Message(
             "tool", content, result.call_id, result.name, result.is_error
         )
 
-    def answered(self) -> tuple[tuple[Message, ...], list[Injected]]:
+    def fill_missing_results(self) -> tuple[tuple[Message, ...], list[InjectedResult]]:
         """Return the messages with a result for every call, and the results that were made up."""
-        injected: list[Injected] = []
+        injected: list[InjectedResult] = []
         open_ones = [
             (place, call) for place, call in enumerate(self.messages) if type(call) is ToolCall
         ]
@@ -147,8 +154,8 @@ class _Fold:
         for place, call in open_ones:
             first = self.again.get(place, place)
             if first in unanswered:
-                text = self._unanswered(first)
-                injected.append(Injected(call.id, text))
+                text = self._explain_missing_result(first)
+                injected.append(InjectedResult(call.id, text))
                 self.messages[place] = Message(
                     "tool", (Text(text),), call.id, call.name, is_error=True
                 )
@@ -156,13 +163,13 @@ class _Fold:
                 self.messages[place] = self.messages[first]
         return cast("tuple[Message, ...]", tuple(self.messages)), injected
 
-    def _unanswered(self, place: int) -> str:
+    def _explain_missing_result(self, place: int) -> str:
         if place in self.started:
             return UNKNOWN_OUTCOME
         return STOPPED if place in self.stopped else NEVER_RAN
 
 
-class _InOrder(NamedTuple):
+class _OrderlyStart(NamedTuple):
     """A beginning in which nothing is to be mended."""
 
     messages: list[Message]
@@ -172,7 +179,7 @@ class _InOrder(NamedTuple):
     """What follows may belong to it too, once there is more."""
 
 
-def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:  # noqa: C901, PLR0912 (below)
+def _read_orderly_start(entries: Sequence[Entry], target: Target) -> _OrderlyStart:  # noqa: C901, PLR0912 (below)
     """Return the beginning of a history in which nothing is to be mended.
 
     Nearly every history is such a beginning and nothing else: whatever it says may be sent, and
@@ -191,14 +198,16 @@ def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:  # noqa: C9
                 break
             waiting.pop()
             content = data.content
-            if not is_words(content):
-                content = answered(content, target)
+            if not is_plain_text(content):
+                content = select_visible_result(content, target)
             messages.append(Message("tool", content, data.call_id, data.name, data.is_error))
         elif type(data) is Assistant:
-            content, calls = data.content, calls_beside_words(data.content)
+            content, calls = data.content, list_plain_call_ids(data.content)
             if calls is None:
-                calls = [call.id for call in tool_calls(content)]
-                content = sendable(content, target, foreign=is_foreign(data, target))
+                calls = [call.id for call in select_tool_calls(content)]
+                content = select_visible_blocks(
+                    content, target, foreign=is_foreign_answer(data, target)
+                )
             if waiting or not content or data.stop_reason in NOT_SENT:
                 break
             if calls:
@@ -209,30 +218,32 @@ def _in_order(entries: Sequence[Entry], target: Target) -> _InOrder:  # noqa: C9
                     calls.reverse()
             messages.append(Message("assistant", content))
         elif type(data) is User or type(data) is Context:
-            said = None if waiting else _said(data, target)
+            said = None if waiting else _build_message(data, target)
             if said is None:
                 break
             messages.append(said)
     else:
         place, goes_on = len(entries), True
     if waiting:
-        return _InOrder(messages[: border[0]], border[1], goes_on)
-    return _InOrder(messages, place, goes_on)
+        return _OrderlyStart(messages[: border[0]], border[1], goes_on)
+    return _OrderlyStart(messages, place, goes_on)
 
 
-def _said(data: Assistant | User | Context, target: Target) -> Message | None:
+def _build_message(data: Assistant | User | Context, target: Target) -> Message | None:
     """Return what an entry says as a message, None when it stays out."""
     if type(data) is Assistant:
         if data.stop_reason in NOT_SENT:
             return None
-        content = sendable(data.content, target, foreign=is_foreign(data, target))
+        content = select_visible_blocks(
+            data.content, target, foreign=is_foreign_answer(data, target)
+        )
         return Message("assistant", content) if content else None
     role = _ROLES.get(data.role, "user") if type(data) is Context else "user"
-    content = sendable(data.content, target, foreign=True)
+    content = select_visible_blocks(data.content, target, foreign=True)
     return Message(role, content) if content else None
 
 
-class Repairing:
+class IncrementalRepair:
     """A repair that is handed its entries run by run, oldest first, as they come from the disk."""
 
     def __init__(self, target: Target, summary: str | None = None) -> None:
@@ -242,7 +253,7 @@ class Repairing:
             self._messages.append(Message("user", (Text(summary),)))
         self._rest: list[Entry] = []
         """Read, and not yet among the messages: the newest answer waits for results."""
-        self._fold: _Fold | None = None
+        self._fold: _CarefulReader | None = None
 
     def read(self, entries: Sequence[Entry]) -> None:
         """Take the next entries."""
@@ -250,37 +261,39 @@ class Repairing:
             self._fold.read(entries)
             return
         entries = [*self._rest, *entries]
-        found = _in_order(entries, self._target)
+        found = _read_orderly_start(entries, self._target)
         self._messages += found.messages
         self._rest = entries[found.length :]
-        if not found.goes_on or len(self._rest) > _LONG:
-            self._mend()
+        if not found.goes_on or len(self._rest) > _MAX_REREAD_ENTRIES:
+            self._read_carefully()
 
-    def _mend(self) -> _Fold:
+    def _read_carefully(self) -> _CarefulReader:
         """Read with care from here on."""
-        self._fold = _Fold(self._target, [*self._messages])
+        self._fold = _CarefulReader(self._target, [*self._messages])
         self._fold.read(self._rest)
         return self._fold
 
-    def done(self) -> Repaired:
+    def finish_repair(self) -> Repaired:
         """Return the messages, and what had to be mended."""
-        fold = self._fold or self._mend()
-        messages, injected = fold.answered()
-        return Repaired(messages, _record(injected, fold.dropped))
+        fold = self._fold or self._read_carefully()
+        messages, injected = fold.fill_missing_results()
+        return Repaired(messages, _build_repair_entry(injected, fold.dropped))
 
 
-_LONG = 10_000
+_MAX_REREAD_ENTRIES = 10_000
 """Entries of one turn from which on it is no longer read again with each run."""
 
 
 def repair(view: View, target: Target) -> Repaired:
     """Return the messages of a view for one target, and what had to be mended."""
-    repairing = Repairing(target, view.summary)
+    repairing = IncrementalRepair(target, view.summary)
     repairing.read((*view.kept, *view.entries))
-    return repairing.done()
+    return repairing.finish_repair()
 
 
-def _record(injected: Sequence[Injected], dropped: Sequence[str]) -> Repair | None:
+def _build_repair_entry(
+    injected: Sequence[InjectedResult], dropped: Sequence[str]
+) -> Repair | None:
     if not injected and not dropped:
         return None
     calls, entries = len(injected), len(dropped)
@@ -289,7 +302,7 @@ def _record(injected: Sequence[Injected], dropped: Sequence[str]) -> Repair | No
     return Repair("results", tuple(injected), tuple(dropped), why=" · ".join(why))
 
 
-def is_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
+def is_repair_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
     """Tell whether the newest `results` repair on a path says the same already."""
     newest = None
     for entry in path:

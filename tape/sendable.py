@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .damage import warn_of_damage
 from .entries import Anchor
-from .repair import Repaired, Repairing
-from .summaries import summary_text
+from .repair import IncrementalRepair, Repaired
+from .summaries import render_summary
 from .view import View
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from .tape import Tape
 
 
-class Sendable(NamedTuple):
+class ModelInput(NamedTuple):
     """What stands before a model, and what is sent of it."""
 
     view: View
     repaired: Repaired
 
 
-def sendable(
+def build_messages(
     tape: Tape, head: Head, target: Target, skipped: Callable[[str], None] = warn_of_damage
-) -> Sendable:
+) -> ModelInput:
     """Return the view of a head and its messages: `repair(view(path, kept), target)`.
 
     What does not verify is told to `skipped` and left out: what changed on the disk never goes to a
@@ -42,15 +42,15 @@ def sendable(
     summary: str | None = None
     kept: tuple[Entry, ...] = ()
     entries: list[Entry] = []
-    repairing: Repairing | None = None
-    for run in tape.runs(head, to_anchor=True, skipped=skipped):
+    repairing: IncrementalRepair | None = None
+    for run in tape.read_runs(head, to_anchor=True, skipped=skipped):
         if repairing is None:
             if run and isinstance(anchor := run[0].data, Anchor):
-                summary, kept = summary_text(anchor.summary), tuple(tape.kept(anchor, skipped))
+                summary, kept = render_summary(anchor.summary), tuple(tape.kept(anchor, skipped))
                 del run[0]
-            repairing = Repairing(target, summary)
+            repairing = IncrementalRepair(target, summary)
             repairing.read(kept)
         repairing.read(run)
         entries += run
-    repaired = (repairing or Repairing(target)).done()
-    return Sendable(View(summary, kept, tuple(entries)), repaired)
+    repaired = (repairing or IncrementalRepair(target)).finish_repair()
+    return ModelInput(View(summary, kept, tuple(entries)), repaired)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from . import trash
-from .branches import Head, sync_base
-from .clock import after, micros, now, stamp
+from .branches import Head, sync_base_phase
+from .clock import choose_entry_time, format_timestamp, parse_timestamp, read_clock
 from .disk import Folder, read_file
 from .entries import Git, Place, Start
 from .errors import (
@@ -27,11 +27,11 @@ from .errors import (
     UsageError,
     WriteFailed,
 )
-from .line import FORMAT, encode
-from .payload import UNREADABLE, encode_payload
-from .phase import ENTRIES, phase_name
-from .refs import MAIN, Journal
-from .tape import INFO, Info, Tape
+from .line import FORMAT, encode_line
+from .payload import JSON_ERRORS, encode_payload
+from .phase import ENTRIES, choose_phase_name
+from .refs import MAIN_BRANCH, Journal
+from .tape import INFO_NAME, Tape, TapeInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _FOLDERS = ("phases", "blobs", "locks", "quarantine")
 
 
-def random_hex(count: int) -> str:
+def generate_hex(count: int) -> str:
     """Return `count` random bytes as 2 × `count` hex digits."""
     return os.urandom(count).hex()
 
@@ -69,8 +69,8 @@ class Store:
         self,
         path: Path,
         *,
-        clock: Callable[[], int] = now,
-        random: Callable[[int], str] = random_hex,
+        clock: Callable[[], int] = read_clock,
+        random: Callable[[int], str] = generate_hex,
         projection: Projection | None = None,
         durable: bool = True,
     ) -> None:
@@ -85,10 +85,12 @@ class Store:
     def create(self, beginning: Beginning, origin: tuple[Tape, Head] | None = None) -> Tape:
         """Create a tape with its `start` entry; with `origin` it continues that entry's path."""
         identity = self.random(16)
-        with self.hold_tapes() as tapes:
+        with self.open_tapes_folder() as tapes:
             with tapes.make(f".new-{identity}") as folder:
-                self._fill(folder, identity, beginning, origin)
-            name = f"{stamp(self.clock())[:10]}-{slug(beginning.slug)}-{identity[:8]}"
+                self._fill_folder(folder, identity, beginning, origin)
+            name = (
+                f"{format_timestamp(self.clock())[:10]}-{build_slug(beginning.slug)}-{identity[:8]}"
+            )
             try:
                 os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
             except OSError as error:
@@ -96,25 +98,27 @@ class Store:
             tapes.sync()
         return self.open_folder(name)
 
-    def _fill(
+    def _fill_folder(
         self, folder: Folder, identity: str, beginning: Beginning, origin: tuple[Tape, Head] | None
     ) -> None:
-        time = stamp(self.clock())
+        time = format_timestamp(self.clock())
         place = None
         if origin is not None:
             tape, head = origin
-            sync_base(tape.phases, head.phase)
-            time = stamp(after(micros(head.header.time), self.clock()))
+            sync_base_phase(tape.phases, head.phase)
+            time = format_timestamp(
+                choose_entry_time(parse_timestamp(head.header.time), self.clock())
+            )
             place = Place(tape=tape.id, phase=head.phase, offset=head.offset, entry=head.entry)
-        info = Info(FORMAT, identity, time, beginning.program, place)
-        folder.create(INFO, msgspec.json.encode(info) + b"\n")
+        info = TapeInfo(FORMAT, identity, time, beginning.program, place)
+        folder.create(INFO_NAME, msgspec.json.encode(info) + b"\n")
         for name in _FOLDERS:
             folder.make(name).close()
-        phase = phase_name([], MAIN, "start")
+        phase = choose_phase_name([], MAIN_BRANCH, "start")
         start = Start(
             tape=identity,
             phase=phase,
-            branch=MAIN,
+            branch=MAIN_BRANCH,
             cwd=beginning.cwd,
             program=beginning.program,
             project=beginning.project,
@@ -122,7 +126,7 @@ class Store:
             origin=place,
         )
         parent = origin[1].header if origin else None
-        _, line = encode(
+        _, line = encode_line(
             Start.entry_type,
             parent.id if parent else None,
             parent.n + 1 if parent else 0,
@@ -135,28 +139,28 @@ class Store:
             phases.sync()
         folder.create("refs.jsonl", b"")
         folder.sync()
-        with Journal(folder, self.clock).moving() as moves:
-            moves.branch(MAIN, phase, None, "start")
-            moves.current(MAIN, "start")
+        with Journal(folder, self.clock).open_moves() as moves:
+            moves.branch(MAIN_BRANCH, phase, None, "start")
+            moves.current(MAIN_BRANCH, "start")
             if beginning.title:
                 moves.title(beginning.title, "start")
 
-    def hold_tapes(self) -> Folder:
+    def open_tapes_folder(self) -> Folder:
         """Return the open folder `tapes/`; create it, with the store, if it does not exist."""
         if not self.tapes.is_dir():
-            self._make()
+            self._make_store()
         self.check()
         with Folder.open(self.path, durable=self.durable) as home:
             home.sync()  # its creator may have been killed before the sync
         return Folder.open(self.tapes, durable=self.durable)
 
-    def _make(self) -> None:
+    def _make_store(self) -> None:
         new = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with Folder.open(self.path, durable=self.durable) as home:
                 if not home.has("store.json"):
-                    self._stamp(home)
+                    self._write_store_info(home)
                 for path in (self.path, *new):
                     with Folder.open(path.parent, durable=self.durable) as parent:
                         parent.sync()
@@ -166,9 +170,12 @@ class Store:
                 f"the store {self.path} cannot be written: {error.strerror}"
             ) from error
 
-    def _stamp(self, home: Folder) -> None:
+    def _write_store_info(self, home: Folder) -> None:
         """Write store.json whole or not at all, also when two programs create the store at once."""
-        text = msgspec.json.encode({"format": FORMAT, "created": stamp(self.clock())}) + b"\n"
+        text = (
+            msgspec.json.encode({"format": FORMAT, "created": format_timestamp(self.clock())})
+            + b"\n"
+        )
         temporary = f".store.{self.random(4)}"
         home.create(temporary, text)
         os.rename(temporary, "store.json", src_dir_fd=home.fd, dst_dir_fd=home.fd)
@@ -185,7 +192,7 @@ class Store:
             raise Damaged(f"{self.path}/store.json cannot be read: {error.strerror}") from error
         try:
             version = msgspec.json.decode(data, type=dict[str, object]).get("format")
-        except UNREADABLE as error:
+        except JSON_ERRORS as error:
             raise Damaged(f"{self.path}/store.json cannot be read: {error}") from error
         if isinstance(version, int) and version > FORMAT:
             raise NewerFormat(
@@ -226,7 +233,7 @@ class Store:
             return Tape(folder, self.open, clock=self.clock, projection=self.projection)
         except OSError as error:
             folder.close()
-            what = f"{error.filename or INFO}: {error.strerror}"
+            what = f"{error.filename or INFO_NAME}: {error.strerror}"
             raise Damaged(f"{name} is not a complete tape: {what}") from error
         except TapeError:
             folder.close()
@@ -234,26 +241,26 @@ class Store:
 
     def open(self, prefix: str) -> Tape:
         """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
-        hits = [name for name in self.folders() if self.id_of(name).startswith(prefix)]
-        return self.open_folder(only(prefix, "tape", hits))
+        hits = [name for name in self.folders() if self.read_tape_id(name).startswith(prefix)]
+        return self.open_folder(require_single_hit(prefix, "tape", hits))
 
-    def id_of(self, name: str) -> str:
+    def read_tape_id(self, name: str) -> str:
         """Return the id of the tape in a folder, "" if it is unknown."""
-        return trash.identity(self.tapes / name)
+        return trash.read_tape_id(self.tapes / name)
 
     def remove(self, tape: Tape) -> str:
         """Move a tape to the trash and return its folder's name there; `restore` undoes it.
 
         Raises Busy while a branch is being written, UsageError while other tapes have it as origin.
         """
-        with tape.alone(), Folder.open(self.path, durable=self.durable) as home:
+        with tape.hold_all_locks(), Folder.open(self.path, durable=self.durable) as home:
             self._refuse_children({tape.id}, self.tapes)
-            name = self._folder_of(tape)
+            name = self._find_folder(tape)
             with home.sub("tapes") as tapes, home.make("trash") as to:
                 home.sync()
-                return trash.move(name, tapes, to)
+                return trash.move_tape_folder(name, tapes, to)
 
-    def _folder_of(self, tape: Tape) -> str:
+    def _find_folder(self, tape: Tape) -> str:
         """Return the current name of an open tape's folder, which may have been renamed."""
         inode = os.fstat(tape.folder.fd).st_ino
         for name, found in self.inodes().items():
@@ -262,7 +269,7 @@ class Store:
         raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
 
     def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
-        children = trash.children(tapes, *folders)
+        children = trash.find_dependent_tapes(tapes, *folders)
         if children:
             raise UsageError(
                 f"detach the tapes that were forked from it first: {', '.join(children)}"
@@ -271,27 +278,27 @@ class Store:
     def trash(self) -> list[Trashed]:
         """Return the tapes in the trash, by folder name."""
         self.check()
-        return trash.listed(self.path / "trash")
+        return trash.list_trashed_tapes(self.path / "trash")
 
     def restore(self, name: str) -> str:
         """Restore a tape, by folder name or id prefix, from the trash; return its folder's name.
 
         Raises NotFound or Ambiguous; UsageError if the store already has a tape of that id.
         """
-        found = self._trashed(name)
-        if any(self.id_of(folder) == found.id for folder in self.folders()):
+        found = self._find_trashed(name)
+        if any(self.read_tape_id(folder) == found.id for folder in self.folders()):
             raise UsageError(f"tape {found.id[:8]} is already in the store: remove that one first")
         with (
             Folder.open(self.path, durable=self.durable) as home,
             home.sub("trash") as source,
             home.make("tapes") as tapes,
         ):
-            return trash.move(found.folder, source, tapes)
+            return trash.move_tape_folder(found.folder, source, tapes)
 
-    def _trashed(self, name: str) -> Trashed:
+    def _find_trashed(self, name: str) -> Trashed:
         found = {one.folder: one for one in self.trash()}
         hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
-        return found[name if name in found else only(name, "tape in the trash", hits)]
+        return found[name if name in found else require_single_hit(name, "tape in the trash", hits)]
 
     def empty_trash(self, names: Sequence[str] | None = None) -> None:
         """Delete tapes in the trash, by folder name or id prefix; this cannot be undone.
@@ -300,13 +307,15 @@ class Store:
         Ambiguous, and UsageError while other tapes, also in the trash, have one of them as origin;
         nothing is deleted then.
         """
-        gone = self.trash() if names is None else [self._trashed(name) for name in names]
+        gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
         self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            trash.delete(folder, folder.names() if names is None else [one.folder for one in gone])
+            trash.delete_trashed_tapes(
+                folder, folder.names() if names is None else [one.folder for one in gone]
+            )
 
 
-def only(what: str, kind: str, hits: list[str]) -> str:
+def require_single_hit(what: str, kind: str, hits: list[str]) -> str:
     """Return the one hit; raise NotFound or Ambiguous."""
     if not hits:
         raise NotFound(f"no {kind} {what!r}")
@@ -315,14 +324,14 @@ def only(what: str, kind: str, hits: list[str]) -> str:
     return hits[0]
 
 
-def slug(text: str) -> str:
+def build_slug(text: str) -> str:
     """Return text for a folder name: letters and digits of any script, at most 60 bytes."""
     text = unicodedata.normalize("NFC", text.lower())
-    words = "".join(c if _is_in_words(c) else " " for c in text).split()
+    words = "".join(c if _is_slug_character(c) else " " for c in text).split()
     cut = "-".join(words).encode()[:60].decode(errors="ignore")
     return cut.strip("-") or "tape"
 
 
-def _is_in_words(character: str) -> bool:
+def _is_slug_character(character: str) -> bool:
     """Return whether it is a letter, a digit, or a combining mark that is part of a letter."""
     return character.isalnum() or unicodedata.category(character).startswith("M")

@@ -13,18 +13,18 @@ from msgspec import Struct
 from . import branches
 from .blobs import Blobs
 from .blocks import Text
-from .checked import ADVICE, LineCheck
-from .clock import now
+from .checked import FSCK_ADVICE, LineChecker
+from .clock import read_clock
 from .damage import warn_of_damage
-from .entries import Kept, Place, User
+from .entries import KeptRange, Place, User
 from .errors import Damaged, NewerFormat, NotFound, TapeError
-from .line import FORMAT, decode, kind_of, read_header
-from .locks import hold, is_held
-from .path import Segment, Source, line_end, segments
-from .payload import UNREADABLE
+from .line import FORMAT, decode_line, read_header, read_type
+from .locks import hold_lock, is_lock_held
+from .path import Segment, Source, collect_segments, find_line_end
+from .payload import JSON_ERRORS
 from .phase import ORIGIN, Phases
-from .refs import Changes, Journal, Refs, checked_name
-from .text import title_of
+from .refs import Changes, Journal, Refs, check_ref_name
+from .text import extract_title
 from .writer import Durability, Projection, Writer
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from .line import Entry
     from .refs import Moves
 
-INFO = "tape.json"
+INFO_NAME = "tape.json"
 
 
-class Info(Struct, frozen=True, gc=False):
+class TapeInfo(Struct, frozen=True, gc=False):
     """tape.json: the identity of a tape. Written once and never changed."""
 
     format: int
@@ -50,9 +50,9 @@ class Info(Struct, frozen=True, gc=False):
     origin: Place | None = None
 
 
-def read_info(folder: Folder) -> Info:
+def read_tape_info(folder: Folder) -> TapeInfo:
     """Read tape.json; raise NewerFormat or Damaged with the folder's name."""
-    data = folder.read(INFO)
+    data = folder.read(INFO_NAME)
     try:
         version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("format")
         if version is not None and int(bytes(version)) > FORMAT:
@@ -60,9 +60,11 @@ def read_info(folder: Folder) -> Info:
                 f"{folder.name} is a tape of format {int(bytes(version))}, this program reads up "
                 f"to {FORMAT}: update it"
             )
-        return msgspec.json.decode(data, type=Info)
-    except UNREADABLE as error:
-        raise Damaged(f"{folder.name}/{INFO} cannot be read: {error}", file=INFO) from error
+        return msgspec.json.decode(data, type=TapeInfo)
+    except JSON_ERRORS as error:
+        raise Damaged(
+            f"{folder.name}/{INFO_NAME} cannot be read: {error}", file=INFO_NAME
+        ) from error
 
 
 class Hit(NamedTuple):
@@ -80,10 +82,10 @@ class Tape:
         folder: Folder,
         other: Callable[[str], Tape],
         *,
-        clock: Callable[[], int] = now,
+        clock: Callable[[], int] = read_clock,
         projection: Projection | None = None,
     ) -> None:
-        self.info = read_info(folder)
+        self.info = read_tape_info(folder)
         self.id = self.info.id
         self.folder = folder
         self.clock, self.projection = clock, projection
@@ -105,11 +107,13 @@ class Tape:
     def head(self, branch: str | None = None, *, moves_ago: int = 0) -> Head:
         """Return the head of a branch, now or `moves_ago` moves ago; None is the current one."""
         refs = self.refs()
-        return branches.head_of(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
+        return branches.find_head(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
 
     def path(self, head: Head, *, to_anchor: bool = False) -> list[Segment]:
         """Return the segments of the path to a head, oldest first, through origins."""
-        return segments(self.source, head.phase, head.end, self._source_of, to_anchor=to_anchor)
+        return collect_segments(
+            self.source, head.phase, head.end, self._open_source, to_anchor=to_anchor
+        )
 
     def lines(self, head: Head) -> Iterator[bytes]:
         """Yield the lines of the path to a head, oldest first, without their newlines.
@@ -120,18 +124,20 @@ class Tape:
             for _, line in segment.lines():
                 yield line
 
-    def tell_of_tail(self, head: Head, skipped: Callable[[str], None]) -> None:
+    def report_torn_tail(self, head: Head, skipped: Callable[[str], None]) -> None:
         """Report incomplete bytes after a head, unless its branch is being written."""
-        self.tell_of_bytes(head.phase, head.branch, head.torn, skipped)
+        self.report_torn_bytes(head.phase, head.branch, head.torn, skipped)
 
-    def tell_of_bytes(
+    def report_torn_bytes(
         self, phase: str, branch: str, count: int, skipped: Callable[[str], None]
     ) -> None:
         """Report `count` incomplete bytes at the end of a phase, as `tell_of_tail` does."""
-        if count and not is_held(self.folder, branch):
-            skipped(f"{phase}: the last {count} bytes skipped: incomplete or damaged; {ADVICE}")
+        if count and not is_lock_held(self.folder, branch):
+            skipped(
+                f"{phase}: the last {count} bytes skipped: incomplete or damaged; {FSCK_ADVICE}"
+            )
 
-    def runs(
+    def read_runs(
         self,
         head: Head,
         *,
@@ -143,9 +149,9 @@ class Tape:
         Entries that do not verify are left out and reported to `skipped`, by default as a
         DamageWarning.
         """
-        self.tell_of_tail(head, skipped)
+        self.report_torn_tail(head, skipped)
         for segment in self.path(head, to_anchor=to_anchor):
-            yield from segment.runs(skipped)
+            yield from segment.read_runs(skipped)
 
     def entries(
         self,
@@ -156,23 +162,23 @@ class Tape:
     ) -> list[Entry]:
         """Return the entries of `runs` in one list: memory grows with the path."""
         entries: list[Entry] = []
-        for run in self.runs(head, to_anchor=to_anchor, skipped=skipped):
+        for run in self.read_runs(head, to_anchor=to_anchor, skipped=skipped):
             entries += run
         return entries
 
-    def newest(self, head: Head, count: int) -> tuple[Kept, ...]:
+    def newest(self, head: Head, count: int) -> tuple[KeptRange, ...]:
         """Return the newest `count` entries of a path as the ranges an anchor keeps, oldest first.
 
         Fewer if the path is shorter.
         """
-        ranges: list[Kept] = []
+        ranges: list[KeptRange] = []
         for segment in reversed(self.path(head)):
             if count <= 0:
                 break
             lines = deque(segment.lines(), maxlen=count)
             (offset, first), (_, last) = lines[0], lines[-1]
             ends = read_header(first).id, read_header(last).id
-            ranges.append(Kept(segment.phase, offset, len(lines), *ends))
+            ranges.append(KeptRange(segment.phase, offset, len(lines), *ends))
             count -= len(lines)
         return tuple(reversed(ranges))
 
@@ -181,62 +187,68 @@ class Tape:
 
         Entries that do not verify are left out and reported to `skipped`.
         """
-        return [entry for kept in anchor.kept for entry in self.kept_run(kept, skipped)]
+        return [entry for kept in anchor.kept for entry in self.read_kept_range(kept, skipped)]
 
-    def kept_run(self, kept: Kept, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
+    def read_kept_range(
+        self, kept: KeptRange, skipped: Callable[[str], None] = warn_of_damage
+    ) -> list[Entry]:
         """Return the entries of a range, from this tape or else from the origin."""
-        lines, tape = self.kept_lines(kept)
-        check = LineCheck(kept.phase, tape.phases.redacted_ids, skipped)
+        lines, tape = self.read_kept_lines(kept)
+        check = LineChecker(kept.phase, tape.phases.redacted_ids, skipped)
         offset, entries = kept.offset, []
         for line in lines:
             checked = check.read(offset, line)
             if checked is not None:
-                entries.append(decode(checked, tape.blobs.text))
+                entries.append(decode_line(checked, tape.blobs.text))
             offset += len(line) + 1
         return entries
 
-    def kept_from(self, anchor: Anchor, first: str) -> tuple[Kept, ...]:
+    def trim_kept_ranges(self, anchor: Anchor, first: str) -> tuple[KeptRange, ...]:
         """Return the ranges an anchor keeps, from entry `first` on; empty if it is not kept."""
-        begin = _begins(first)
+        begin = _encode_id_prefix(first)
         for place, kept in enumerate(anchor.kept):
-            lines, _ = self.kept_lines(kept)
+            lines, _ = self.read_kept_lines(kept)
             before = [*takewhile(lambda line: not line.startswith(begin), lines)]
             if len(before) < len(lines):
                 offset = kept.offset + sum(len(line) + 1 for line in before)
-                rest = Kept(kept.phase, offset, kept.count - len(before), first, kept.last)
+                rest = KeptRange(kept.phase, offset, kept.count - len(before), first, kept.last)
                 return (rest, *anchor.kept[place + 1 :])
         return ()
 
-    def kept_lines(self, kept: Kept) -> tuple[list[bytes], Tape]:
+    def read_kept_lines(self, kept: KeptRange) -> tuple[list[bytes], Tape]:
         """Return the lines of a range, and the tape they are in; raise Damaged if not found."""
-        found = self._lines_at(kept.phase, kept.offset, kept) or self._copied_lines(kept)
+        found = self._read_lines_at(kept.phase, kept.offset, kept) or self._read_copied_lines(kept)
         if found:
             return found, self
         origin = self.origin()
         if origin is None:
             raise Damaged(f"{kept.phase}: byte {kept.offset} should hold {kept.first[:12]}")
-        return origin.kept_lines(kept)
+        return origin.read_kept_lines(kept)
 
-    def _lines_at(self, phase: str, offset: int, kept: Kept) -> list[bytes]:
+    def _read_lines_at(self, phase: str, offset: int, kept: KeptRange) -> list[bytes]:
         """Return the range's lines if it begins at `offset` of a phase and ends as it should."""
         if offset < 0 or kept.count < 1 or not self.phases.folder.has(phase):
             return []
         with self.phases.open(phase) as file:
             lines = [line for _, line in islice(file.lines(offset), kept.count)]
-        ends = [line[: len(_begins(kept.first))] for line in lines[:1] + lines[-1:]]
-        return lines if ends == [_begins(kept.first), _begins(kept.last)] else []
+        ends = [line[: len(_encode_id_prefix(kept.first))] for line in lines[:1] + lines[-1:]]
+        return (
+            lines if ends == [_encode_id_prefix(kept.first), _encode_id_prefix(kept.last)] else []
+        )
 
-    def _copied_lines(self, kept: Kept) -> list[bytes]:
+    def _read_copied_lines(self, kept: KeptRange) -> list[bytes]:
         """Return a range's lines from the copied past, if there is one and it has the range."""
         if not self.phases.has_origin:
             return []
         with self.phases.open(ORIGIN) as file:
             back = file.lines_back(file.tail().end)
-            found = (offset for offset, line in back if line.startswith(_begins(kept.first)))
+            found = (
+                offset for offset, line in back if line.startswith(_encode_id_prefix(kept.first))
+            )
             offset = next(found, None)
-        return [] if offset is None else self._lines_at(ORIGIN, offset, kept)
+        return [] if offset is None else self._read_lines_at(ORIGIN, offset, kept)
 
-    def _source_of(self, tape: str) -> Source:
+    def _open_source(self, tape: str) -> Source:
         if tape not in self._origins:
             self._origins[tape] = self._other(tape)
         return self._origins[tape].source
@@ -249,7 +261,7 @@ class Tape:
         if self.info.origin is None or self.info.origin.tape is None:
             return None
         try:
-            return self.tape_of(self._source_of(self.info.origin.tape))
+            return self.find_tape(self._open_source(self.info.origin.tape))
         except TapeError:
             if self.phases.has_origin:
                 return None
@@ -270,25 +282,27 @@ class Tape:
                     raise
                 tape = origin
 
-    def tape_of(self, source: Source) -> Tape:
+    def find_tape(self, source: Source) -> Tape:
         """Return the tape that holds a segment of a path of this tape."""
         return self._origins.get(source.tape, self)
 
-    def shared(self) -> list[Segment]:
+    def collect_shared_segments(self) -> list[Segment]:
         """Return the segments of the path to the entry it was forked at, in the origin tapes."""
         place = self.info.origin
         if place is None:
             return []
-        source = self._source_of(place.tape or "")
-        return segments(source, place.phase, line_end(source, place), self._source_of)
+        source = self._open_source(place.tape or "")
+        return collect_segments(
+            source, place.phase, find_line_end(source, place), self._open_source
+        )
 
     def find_entry(self, prefix: str) -> list[Hit]:
         """Return the entries whose id begins with `prefix`, here or else in the origin."""
-        found = self.own_entries(prefix)
+        found = self.find_own_entries(prefix)
         origin = self.origin() if not found else None
         return found if origin is None else origin.find_entry(prefix)
 
-    def own_entries(self, prefix: str) -> list[Hit]:
+    def find_own_entries(self, prefix: str) -> list[Hit]:
         """Return the entries of this tape itself whose id begins with `prefix`.
 
         Reads every line: the cost grows with the tape.
@@ -296,23 +310,23 @@ class Tape:
         start = b'{"id":"' + prefix.encode()
         found = []
         committed = self.refs().phases() | {ORIGIN}
-        for phase in (name for name in self.phases.with_origin() if name in committed):
+        for phase in (name for name in self.phases.list_with_origin() if name in committed):
             try:
                 with self.phases.open(phase) as file:
                     offsets = [offset for offset, line in file.lines() if line.startswith(start)]
             except NotFound:  # named in the journal, but missing: return the other entries
                 continue
             found += [
-                Hit(self, branches.at(self.phases, self.branch_of(phase), phase, at))
+                Hit(self, branches.read_head_at(self.phases, self.find_branch(phase), phase, at))
                 for at in offsets
             ]
         return found
 
-    def own_lines(self) -> Iterator[tuple[str, int, bytes]]:
+    def iter_own_lines(self) -> Iterator[tuple[str, int, bytes]]:
         """Return phase, offset and line of all entries in this tape itself, committed or not."""
         return self.phases.all_lines()
 
-    def branch_of(self, phase: str) -> str:
+    def find_branch(self, phase: str) -> str:
         """Return the branch a phase was written on."""
         first = self.phases.first(phase, self.blobs.text)
         branch = getattr(first and first.data, "branch", None)
@@ -322,30 +336,30 @@ class Tape:
 
     def entry(self, head: Head) -> Entry:
         """Return the entry of a head; raise Damaged if it does not verify."""
-        return decode(self.checked_line(head), self.blobs.text)
+        return decode_line(self.read_checked_line(head), self.blobs.text)
 
-    def checked_line(self, head: Head) -> bytes:
+    def read_checked_line(self, head: Head) -> bytes:
         """Return the line of a head's entry; raise Damaged if it does not verify."""
         with self.phases.open(head.phase) as file:
             line = file.line_at(head.offset)
         wrong: list[str] = []
-        checked = LineCheck(head.phase, self.phases.redacted_ids, wrong.append).read(
+        checked = LineChecker(head.phase, self.phases.redacted_ids, wrong.append).read(
             head.offset, line
         )
         if checked is None:
             raise Damaged(wrong[0], file=head.phase, offset=head.offset)
         return checked
 
-    def back(self, head: Head, steps: int) -> Hit:
+    def find_ancestor(self, head: Head, steps: int) -> Hit:
         """Return the entry `steps` before a head, in the origin if the path leads there."""
         if steps == 0:
             return Hit(self, head)
         for segment in reversed(self.path(head)):
             offsets = [offset for offset, _ in segment.lines()]
             if steps < len(offsets):
-                tape = self.tape_of(segment.source)
-                branch = tape.branch_of(segment.phase)
-                at = branches.at(tape.phases, branch, segment.phase, offsets[-1 - steps])
+                tape = self.find_tape(segment.source)
+                branch = tape.find_branch(segment.phase)
+                at = branches.read_head_at(tape.phases, branch, segment.phase, offsets[-1 - steps])
                 return Hit(tape, at)
             steps -= len(offsets)
         raise NotFound("that is before the first entry")
@@ -354,74 +368,76 @@ class Tape:
         self, base: Head, name: str | None = None, *, why: str = "fork", switch: bool = False
     ) -> str:
         """Start a branch at `base` and return its name; no entries are copied or changed."""
-        with self._moving() as moves:
-            name = branches.fork(moves, self.phases, base, name, why)
+        with self._open_moves() as moves:
+            name = branches.fork_branch(moves, self.phases, base, name, why)
             if switch:
-                branches.switch(moves, name)
+                branches.switch_branch(moves, name)
         return name
 
     def switch(self, name: str) -> None:
         """Make `name` the current branch."""
-        with self._moving() as moves:
-            branches.switch(moves, name)
+        with self._open_moves() as moves:
+            branches.switch_branch(moves, name)
 
     def rename(self, title: str) -> None:
         """Give the tape a title."""
-        with self._moving() as moves:
+        with self._open_moves() as moves:
             moves.title(title)
 
     def title(self) -> str | None:
         """Return its title, or else the beginning of its first prompt; None without a prompt."""
         given = self.refs().title
-        return given or next(filter(None, map(self._prompt, self.own_lines())), None)
+        return given or next(
+            filter(None, map(self._extract_prompt_title, self.iter_own_lines())), None
+        )
 
-    def _prompt(self, found: tuple[str, int, bytes]) -> str:
+    def _extract_prompt_title(self, found: tuple[str, int, bytes]) -> str:
         """Return the beginning of a prompt's text; "" for any other line."""
-        if kind_of(found[2]) != User.entry_type:
+        if read_type(found[2]) != User.entry_type:
             return ""
         try:
-            data = decode(found[2], self.blobs.text).data
+            data = decode_line(found[2], self.blobs.text).data
         except Damaged:
             return ""
         said = data.content if isinstance(data, User) else ()
         texts = [block.text for block in said if isinstance(block, Text)]
-        return title_of("\n".join(texts)) or ""
+        return extract_title("\n".join(texts)) or ""
 
     def label(self, name: str, entry: str | None) -> None:
         """Label an entry, or remove the label with None."""
-        checked_name("label", name)
-        with self._moving() as moves:
+        check_ref_name("label", name)
+        with self._open_moves() as moves:
             moves.label(name, entry)
 
     @contextmanager
-    def _moving(self) -> Iterator[Moves]:
+    def _open_moves(self) -> Iterator[Moves]:
         """Hold the journal's lock for a move."""
         changes = Changes()
-        with self.followed(changes), self.journal.moving(changes=changes) as moves:
+        with self.notify_projection(changes), self.journal.open_moves(changes=changes) as moves:
             yield moves
 
     @contextmanager
-    def followed(self, changes: Changes | None = None) -> Iterator[None]:
+    def notify_projection(self, changes: Changes | None = None) -> Iterator[None]:
         """Notify the projection before and after a change that is not made by a writer.
 
         If the change is interrupted, the projection still knows which tape to read. Without
         `changes` it reads the whole tape.
         """
         if self.projection is not None:
-            self.projection.began(self.id)
+            self.projection.on_begin(self.id)
         try:
             yield
         finally:
             if self.projection is not None:
-                self.projection.ended(self, changes)
+                self.projection.on_end(self, changes)
 
-    def forget_overwritten(self) -> None:
+    def forget_redacted(self) -> None:
         """Remove redacted data from the index."""
         if self.projection is not None:
-            self.projection.overwrote(self.id)
+            self.projection.on_redact(self.id)
 
     @contextmanager
-    def alone(self, *, but: str | None = None) -> Iterator[None]:
+    def hold_all_locks(self, *, but: str | None = None) -> Iterator[None]:
         """Hold the locks of all branches, claimed ones too; raise Busy if one is taken.
 
         The lock of branch `but` is left out: the caller holds it.
@@ -430,7 +446,7 @@ class Tape:
         with ExitStack() as held, self.folder.make("locks") as locks:
             while names := {*self.refs().branches, *locks.names()} - {"refs", but, *taken}:
                 for name in sorted(names):
-                    held.enter_context(hold(locks, name, wait=0))
+                    held.enter_context(hold_lock(locks, name, wait=0))
                 taken |= names
             yield
 
@@ -458,6 +474,6 @@ class Tape:
         self.close()
 
 
-def _begins(entry: str) -> bytes:
+def _encode_id_prefix(entry: str) -> bytes:
     """Return the first bytes of the line of an entry."""
     return b'{"id":"%b"' % entry.encode()

@@ -29,8 +29,8 @@ from .blocks import (
 if TYPE_CHECKING:
     from .entries import Assistant
 
-_SILENT = (Text("(no output)"),)
-_BLIND = Text("(image omitted: model does not support images)")
+_NO_OUTPUT = (Text("(no output)"),)
+_OMITTED_IMAGE = Text("(image omitted: model does not support images)")
 
 
 class Target(Struct, frozen=True):
@@ -46,17 +46,17 @@ class Target(Struct, frozen=True):
     sees_images: bool = True
 
 
-class _Mark(Struct, frozen=True):
+class _WireMark(Struct, frozen=True):
     """What tells whose `wire` data is that no model wrote; `text` holds it where it is packed."""
 
     api: str | None = field(name="$api", default=None)
     text: str | None = field(name="$json", default=None)
 
 
-_MARK = Decoder(_Mark)
+_WIRE_MARK = Decoder(_WireMark)
 
 
-def sendable(content: Content, target: Target, *, foreign: bool) -> Content:
+def select_visible_blocks(content: Content, target: Target, *, foreign: bool) -> Content:
     """Return the blocks a target may see; `foreign` when another model wrote them."""
     for block in content:  # nearly all are such as everybody may see
         if block.wire is not NO_JSON:
@@ -68,19 +68,19 @@ def sendable(content: Content, target: Target, *, foreign: bool) -> Content:
             break
     else:
         return content
-    blocks = (_sendable(block, target, foreign=foreign) for block in content)
+    blocks = (_select_visible_block(block, target, foreign=foreign) for block in content)
     return tuple(block for block in blocks if block is not None)
 
 
-def answered(content: Content, target: Target) -> Content:
+def select_visible_result(content: Content, target: Target) -> Content:
     """Return what a tool said, or words that say it said nothing."""
-    found = sendable(content, target, foreign=True)
+    found = select_visible_blocks(content, target, foreign=True)
     if found:
         return found
-    return tuple(block for block in content if _returns(block, target)) or _SILENT
+    return tuple(block for block in content if _has_own_wire(block, target)) or _NO_OUTPUT
 
 
-def is_words(content: Content) -> bool:
+def is_plain_text(content: Content) -> bool:
     """Tell whether content is one text that everybody may see as it is."""
     if len(content) != 1:
         return False
@@ -93,7 +93,7 @@ def is_words(content: Content) -> bool:
     )
 
 
-def calls_beside_words(content: Content) -> list[str] | None:
+def list_plain_call_ids(content: Content) -> list[str] | None:
     """Return the ids of calls; None where something stands beside them and plain words."""
     calls: list[str] = []
     for block in content:
@@ -109,7 +109,7 @@ def calls_beside_words(content: Content) -> list[str] | None:
     return calls
 
 
-def is_foreign(answer: Assistant, target: Target) -> bool:
+def is_foreign_answer(answer: Assistant, target: Target) -> bool:
     """Tell whether another model wrote an answer, or the same one through another door."""
     return (
         answer.model != target.model
@@ -118,21 +118,21 @@ def is_foreign(answer: Assistant, target: Target) -> bool:
     )
 
 
-def _returns(block: Block, target: Target) -> bool:
+def _has_own_wire(block: Block, target: Target) -> bool:
     """Tell whether data that no model wrote goes back to the API it names, as that API has it."""
     if block.wire is NO_JSON or target.endpoint or not target.api:
         return False
     try:
-        mark = _MARK.decode(block.wire)
+        mark = _WIRE_MARK.decode(block.wire)
         if mark.text is not None:
-            mark = _MARK.decode(mark.text)
+            mark = _WIRE_MARK.decode(mark.text)
     except ValueError:  # another program's, of another shape
         return False
     return mark.api == target.api
 
 
-def _sendable(block: Block, target: Target, *, foreign: bool) -> Block | None:
-    foreign = foreign and not _returns(block, target)
+def _select_visible_block(block: Block, target: Target, *, foreign: bool) -> Block | None:
+    foreign = foreign and not _has_own_wire(block, target)
     match block:
         case Unknown():
             return None
@@ -143,6 +143,6 @@ def _sendable(block: Block, target: Target, *, foreign: bool) -> Block | None:
         case Thinking(text=text) if not text and (foreign or block.wire == NO_JSON):
             return None
         case Image() if not target.sees_images:
-            return _BLIND
+            return _OMITTED_IMAGE
         case Text() | Thinking() | Image() | Document() | Audio() | ToolCall():
             return replace(block, wire=NO_JSON) if foreign and block.wire != NO_JSON else block

@@ -26,12 +26,12 @@ _JOINS = re.compile(
 _ENDS_OF_LINES = str.maketrans("\u2028\u2029", "  ")
 
 
-def well_formed(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return text with U+FFFD in the place of each lone surrogate."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def visible(text: str) -> str:
+def show_controls(text: str) -> str:
     """Return a text with its control characters shown: no escape sequence, no turned direction.
 
     What takes no room and hides is shown too: zero-width blanks, U+2028, tags. Tabs and newlines
@@ -39,69 +39,69 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _HIDDEN.sub(_show, text.replace("\r\n", "\n"))
+    return _HIDDEN.sub(_show_control, text.replace("\r\n", "\n"))
 
 
-def visible_json(text: str) -> str:
+def escape_json_controls(text: str) -> str:
     """Return JSON with the same characters as escapes: it shows them and means the same."""
-    return _HIDDEN.sub(_escape, text)
+    return _HIDDEN.sub(_escape_control, text)
 
 
-def _joins(found: re.Match[str]) -> bool:
+def _is_joiner_needed(found: re.Match[str]) -> bool:
     start = found.start()
     return start > 0 and _JOINS.match(found.string, start - 1) is not None
 
 
-def _escape(found: re.Match[str]) -> str:
-    if _joins(found):
+def _escape_control(found: re.Match[str]) -> str:
+    if _is_joiner_needed(found):
         return found[0]
     units = found[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def _show(found: re.Match[str]) -> str:
+def _show_control(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:  # noqa: PLR2004 (C0 has pictures of its own)
         return chr(0x2400 + code)
     if code == 0x7F:  # noqa: PLR2004
         return "\u2421"
-    if _joins(found):
+    if _is_joiner_needed(found):
         return found[0]
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"<U+{code:04X}>"  # noqa: PLR2004
 
 
-def width(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return how many columns a text takes: wide characters two, combining ones none."""
     if text.isascii():
         return len(text)
-    return sum(_columns(char) for char in text)
+    return sum(_count_columns(char) for char in text)
 
 
-def _columns(char: str) -> int:
+def _count_columns(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in {"Cf", "Me", "Mn"}:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def single(text: str) -> str:
+def to_single_line(text: str) -> str:
     """Return a text on one line, its blanks and line ends each one blank."""
-    return " ".join(visible(text.translate(_ENDS_OF_LINES)).split())
+    return " ".join(show_controls(text.translate(_ENDS_OF_LINES)).split())
 
 
-def fitted(text: str, columns: int) -> str:
+def shorten_to_width(text: str, columns: int) -> str:
     """Return a text on one line of at most so many columns, with `…` where it was cut."""
-    text = single(text)
-    if width(text) <= columns:
+    text = to_single_line(text)
+    if measure_width(text) <= columns:
         return text
     kept, used = [], 1
     for char in text:
-        used += _columns(char)
+        used += _count_columns(char)
         if used > columns:
             break
         kept.append(char)
     return "".join(kept).rstrip() + "…"
 
 
-def title_of(said: str) -> str | None:
+def extract_title(said: str) -> str | None:
     """Return the beginning of a prompt in one line, to call a tape by; None without words."""
     return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None

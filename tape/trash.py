@@ -14,15 +14,15 @@ from msgspec import Struct
 
 from .disk import Folder
 from .errors import TapeError
-from .payload import UNREADABLE
+from .payload import JSON_ERRORS
 from .phase import ORIGIN
-from .tape import INFO
+from .tape import INFO_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-_DELETED = ".deleted-"
+_DELETED_PREFIX = ".deleted-"
 
 
 class Trashed(NamedTuple):
@@ -34,57 +34,57 @@ class Trashed(NamedTuple):
     """Empty when tape.json cannot be read."""
 
 
-class _Told(Struct):
+class _TapeIdentity(Struct):
     """The fields of tape.json in every format; `origin` names a tape, if it is an object."""
 
     id: str
     origin: Any = None
 
 
-def identity(folder: Path) -> str:
+def read_tape_id(folder: Path) -> str:
     """Return the id of the tape in a folder, "" if it is unknown."""
-    return _told(folder).id
+    return _read_tape_identity(folder).id
 
 
-def _told(path: Path) -> _Told:
+def _read_tape_identity(path: Path) -> _TapeIdentity:
     with (
-        suppress(OSError, TapeError, *UNREADABLE),
+        suppress(OSError, TapeError, *JSON_ERRORS),
         Folder.open(path.parent) as parent,
         parent.sub(path.name) as folder,
     ):
-        return msgspec.json.decode(folder.read(INFO), type=_Told)
-    return _Told("")
+        return msgspec.json.decode(folder.read(INFO_NAME), type=_TapeIdentity)
+    return _TapeIdentity("")
 
 
-def listed(trash: Path) -> list[Trashed]:
+def list_trashed_tapes(trash: Path) -> list[Trashed]:
     """Return the tapes in the trash, by folder name."""
-    return [Trashed(name, told.id) for name, told in sorted(_all_told(trash))]
+    return [Trashed(name, told.id) for name, told in sorted(_iter_tape_identities(trash))]
 
 
-def children(tapes: Collection[str], *folders: Path) -> list[str]:
+def find_dependent_tapes(tapes: Collection[str], *folders: Path) -> list[str]:
     """Return the names of other tapes in these folders that were forked from one of `tapes`."""
     return sorted(
         name
         for folder in folders
-        for name, told in _all_told(folder)
-        if told.id not in tapes and _reads_on(told, folder / name, tapes)
+        for name, told in _iter_tape_identities(folder)
+        if told.id not in tapes and _is_dependent_tape(told, folder / name, tapes)
     )
 
 
-def _reads_on(told: _Told, path: Path, tapes: Collection[str]) -> bool:
+def _is_dependent_tape(told: _TapeIdentity, path: Path, tapes: Collection[str]) -> bool:
     origin = told.origin.get("tape") if isinstance(told.origin, dict) else None
     return origin in tapes and not (path / "phases" / ORIGIN).is_dir()
 
 
-def _all_told(folder: Path) -> Iterator[tuple[str, _Told]]:
+def _iter_tape_identities(folder: Path) -> Iterator[tuple[str, _TapeIdentity]]:
     """Yield folder name and tape.json of every tape in `tapes/` or `trash/`."""
     with suppress(FileNotFoundError):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-                yield path.name, _told(path)
+                yield path.name, _read_tape_identity(path)
 
 
-def move(name: str, source: Folder, to: Folder) -> str:
+def move_tape_folder(name: str, source: Folder, to: Folder) -> str:
     """Move a tape's folder into another, and return its name there, with `.2` if it is taken."""
     taken = set(to.names())
     free, k = name, 2
@@ -94,18 +94,18 @@ def move(name: str, source: Folder, to: Folder) -> str:
     return free
 
 
-def delete(trash: Folder, names: Sequence[str]) -> None:
+def delete_trashed_tapes(trash: Folder, names: Sequence[str]) -> None:
     """Delete tapes permanently, each renamed first so that none is restored in part."""
     for name in names:
-        if not name.startswith(_DELETED):
-            trash.move(name, trash, _DELETED + name)
+        if not name.startswith(_DELETED_PREFIX):
+            trash.move(name, trash, _DELETED_PREFIX + name)
     for name in trash.names():
-        if name.startswith(_DELETED):
-            _remove(trash, name)
+        if name.startswith(_DELETED_PREFIX):
+            _remove_tape_folder(trash, name)
     trash.sync()
 
 
-def _remove(trash: Folder, name: str) -> None:
+def _remove_tape_folder(trash: Folder, name: str) -> None:
     """Remove a folder with its content, or a file that a repair moved there."""
     try:
         import shutil  # noqa: PLC0415 (slow to load, and seldom needed)

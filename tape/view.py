@@ -12,7 +12,7 @@ from msgspec import Struct
 from .blocks import Content
 from .entries import Anchor
 from .line import Entry
-from .summaries import summary_text
+from .summaries import render_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,4 +48,4 @@ def view(path: Sequence[Entry], kept: Sequence[Entry] = ()) -> View:
         return View(None, (), tuple(path))
     newest = len(kinds) - 1 - kinds[::-1].index(Anchor)
     anchor = cast("Anchor", path[newest].data)
-    return View(summary_text(anchor.summary), tuple(kept), tuple(path[newest + 1 :]))
+    return View(render_summary(anchor.summary), tuple(kept), tuple(path[newest + 1 :]))

@@ -74,7 +74,9 @@ def test_listing_tapes_with_an_index_loads_nothing_heavy(run, tmp_path):
 def test_a_plain_list_needs_neither_click_nor_the_store(run, tmp_path):
     run("tape", "new", "--json")
     index = tmp_path / "home/.tape"
-    while glance.newest(str(index), 1) is None:  # it trusts no folder that changed just now
+    while (
+        glance.fetch_newest_tapes(str(index), 1) is None
+    ):  # it trusts no folder that changed just now
         run("tape", "ls", "--no-pager")
     loaded = run("tape", "ls")
     assert loaded & {"click", "msgspec", "tape.store", "typing", "pathlib", "subprocess"} == set()
@@ -84,7 +86,7 @@ def test_a_plain_list_needs_neither_click_nor_the_store(run, tmp_path):
 def test_a_search_needs_neither_click_nor_the_store(run, tmp_path):
     run("tape", "new", "--title", "zeppelin")
     index = tmp_path / "home/.tape"
-    while glance.newest(str(index), 1) is None:  # as above
+    while glance.fetch_newest_tapes(str(index), 1) is None:  # as above
         run("tape", "ls", "--no-pager")
     loaded = run("tape", "search", "zeppelin", "-n", "3")
     assert loaded & {"click", "msgspec", "tape.store", "tape.index", "typing", "pathlib"} == set()

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.entries import Assistant, Error, Failure
-from tape.repair import is_recorded
+from tape.repair import is_repair_recorded
 
 from ..errors import (
     ContentFiltered,
@@ -27,13 +27,13 @@ from ..llm.types import (
     ToolCallStart,
 )
 from . import events
-from .parts import Model, Parts, milliseconds, record_abort
+from .parts import AgentModel, RunContext, measure_elapsed_ms, record_abort
 
 if TYPE_CHECKING:
     from tape.blocks import Content
     from tape.entries import Repair
 
-    from .outgoing import Outgoing
+    from .outgoing import PreparedRequest
 
 
 _ADVICE: dict[type[ModelError], str] = {
@@ -58,14 +58,14 @@ class Answer(NamedTuple):
     """Whether the provider paused: sending the answer back unchanged continues it."""
 
 
-def advice(error: ModelError) -> str | None:
+def find_advice(error: ModelError) -> str | None:
     """Return advice for an error that would recur with each prompt, else ""."""
     return next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), None)
 
 
-async def ask(parts: Parts, made: Outgoing) -> Answer:
+async def call_model(parts: RunContext, made: PreparedRequest) -> Answer:
     """Make one model call from the current path, and record the answer or failure."""
-    _note_repair(parts, made.repair)
+    _record_repair(parts, made.repair)
     parts.record.barrier()
     answer = StreamAccumulator(parts.call_prefix())
     begun = parts.clock()
@@ -73,21 +73,21 @@ async def ask(parts: Parts, made: Outgoing) -> Answer:
         async with aclosing(parts.model.stream(made.request)) as stream:
             async for event in stream:
                 answer.process(event)
-                _show(parts, event)
+                _emit_update(parts, event)
     except asyncio.CancelledError:
-        _record_stopped(parts, answer, milliseconds(parts, begun))
+        _record_stopped_answer(parts, answer, measure_elapsed_ms(parts, begun))
         raise
-    return _record_answer(parts, answer, milliseconds(parts, begun))
+    return _record_answer(parts, answer, measure_elapsed_ms(parts, begun))
 
 
-def _note_repair(parts: Parts, done: Repair | None) -> None:
+def _record_repair(parts: RunContext, done: Repair | None) -> None:
     """Record the repairs of a request before it is sent."""
-    if done is not None and not is_recorded(done, parts.record.path):
+    if done is not None and not is_repair_recorded(done, parts.record.path):
         parts.record.append(done)
-        parts.emit(events.Repaired(len(done.injected), len(done.dropped), done.why))
+        parts.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
 
 
-def _show(parts: Parts, event: StreamEvent) -> None:
+def _emit_update(parts: RunContext, event: StreamEvent) -> None:
     match event:
         case StreamStart(model=model):
             parts.emit(events.MessageStart(model))
@@ -103,11 +103,11 @@ def _show(parts: Parts, event: StreamEvent) -> None:
             pass
 
 
-def _assistant(
-    parts: Parts, answer: StreamAccumulator, content: Content, stop: str, duration_ms: int
+def _build_assistant(
+    parts: RunContext, answer: StreamAccumulator, content: Content, stop: str, duration_ms: int
 ) -> Assistant:
     cost = parts.model.cost(answer.usage)
-    parts.pressure.count(answer.usage, cost)
+    parts.pressure.count_usage(answer.usage, cost)
     return Assistant(
         content=content,
         provider=parts.model.provider,
@@ -121,11 +121,11 @@ def _assistant(
         response_id=answer.response_id,
         duration_ms=duration_ms,
         partial=answer.finish is None,
-        error=_failure(answer),
+        error=_describe_failure(answer),
     )
 
 
-def _failure(answer: StreamAccumulator) -> Failure | None:
+def _describe_failure(answer: StreamAccumulator) -> Failure | None:
     """Return the error text of an answer, or the provider's reason for refusing it."""
     error, finish = answer.error, answer.finish
     if error is None and finish is not None and finish.why:
@@ -133,36 +133,36 @@ def _failure(answer: StreamAccumulator) -> Failure | None:
     return Failure(type(error).__name__, str(error)) if error else None
 
 
-def _record_stopped(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> None:
+def _record_stopped_answer(parts: RunContext, answer: StreamAccumulator, duration_ms: int) -> None:
     """Record the text of a stopped answer; record nothing if it had none."""
     content = answer.partial()
     if content:
-        parts.record.append(_assistant(parts, answer, content, "aborted", duration_ms))
+        parts.record.append(_build_assistant(parts, answer, content, "aborted", duration_ms))
     record_abort(parts)
 
 
-def _record_answer(parts: Parts, answer: StreamAccumulator, duration_ms: int) -> Answer:
+def _record_answer(parts: RunContext, answer: StreamAccumulator, duration_ms: int) -> Answer:
     error = answer.error
     if error is None:
-        error = answer.error = _unsaid(parts.model, answer)
+        error = answer.error = _find_silent_fault(parts.model, answer)
     if error is not None:
-        return _record_failure(parts, answer, error, duration_ms)
+        return _record_failed_answer(parts, answer, error, duration_ms)
     response = answer.response()
     entry = parts.record.append(
-        _assistant(parts, answer, response.content, response.stop_reason, duration_ms)
+        _build_assistant(parts, answer, response.content, response.stop_reason, duration_ms)
     )
     parts.record.barrier()
     parts.pressure.in_row = 0
     parts.emit(events.MessageEnd(entry.id, response.content, response.stop_reason, response.usage))
     if response.stop_reason == "content_filter":
-        parts.emit(events.Warn(_refusal(parts.model, answer)))
-    for remark in parts.pressure.unsaid(response.warnings):
+        parts.emit(events.Warn(_describe_refusal(parts.model, answer)))
+    for remark in parts.pressure.take_new_remarks(response.warnings):
         parts.emit(events.Warn(remark))
     paused = response.is_paused and not response.tool_calls
     return Answer(response.content, response.stop_reason, is_paused=paused)
 
 
-def _unsaid(model: Model, answer: StreamAccumulator) -> ModelError | None:
+def _find_silent_fault(model: AgentModel, answer: StreamAccumulator) -> ModelError | None:
     """Return an error that the provider did not report, else ""."""
     if answer.finish is None:
         return StreamError("the answer ended before it was complete", provider=model.provider)
@@ -175,17 +175,17 @@ def _unsaid(model: Model, answer: StreamAccumulator) -> ModelError | None:
     )
 
 
-def _refusal(model: Model, answer: StreamAccumulator) -> str:
+def _describe_refusal(model: AgentModel, answer: StreamAccumulator) -> str:
     why = answer.finish.why if answer.finish else None
     return f"{model.provider} stopped this answer: " + (why or "its filter rejected it")
 
 
-def _record_failure(
-    parts: Parts, answer: StreamAccumulator, error: ModelError, duration_ms: int
+def _record_failed_answer(
+    parts: RunContext, answer: StreamAccumulator, error: ModelError, duration_ms: int
 ) -> Answer:
     content = answer.partial()
     if content:
-        parts.record.append(_assistant(parts, answer, content, "error", duration_ms))
+        parts.record.append(_build_assistant(parts, answer, content, "error", duration_ms))
     parts.record.append(Error(type(error).__name__, str(error), error.retryable, error.status))
     parts.record.barrier()
     return Answer(content, "error", error)

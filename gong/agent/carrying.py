@@ -13,65 +13,76 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from tape.damage import warn_of_damage
-from tape.entries import Anchor, Covers, Summary
-from tape.tree.parting import parting, way
+from tape.entries import Anchor, CoveredRange, Summary
+from tape.tree.parting import find_merge_base, read_path_to
 
 from ..errors import NothingToCompact
-from .compaction import Share, Wish, kept_ranges, note_usage, state_of, told
-from .record import newest_anchor
+from .compaction import (
+    CompactionBudget,
+    CompactionRequest,
+    build_state,
+    find_kept_ranges,
+    record_side_usage,
+    write_summary,
+)
+from .record import find_newest_anchor
 
 if TYPE_CHECKING:
     from tape.branches import Head
     from tape.line import Entry
 
-    from .parts import Parts
+    from .parts import RunContext
 
-_SHARE = Share(kept=0, requests=2_000, summary=2_000)
+_MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
 
 
-async def carry(parts: Parts, left: Head) -> Entry:
+async def merge_branch(parts: RunContext, left: Head) -> Entry:
     """Set an anchor on the current branch that summarises the branch that ends at `left`.
 
     Raises NothingToCompact if that branch has no entries of its own.
     """
     record = parts.record
-    since = _own(parts, left)
+    since = _list_own_entries(parts, left)
     if not any(entry.type in {"user", "assistant"} for entry in since):
         raise NothingToCompact(
             f"branch {left.branch} has no entries of its own: there is nothing to summarise"
         )
-    summary, by, took = await told(parts, Wish("left"), since, None, _SHARE, split=False)
-    before = newest_anchor(record.path)
+    summary, by, took = await write_summary(
+        parts, CompactionRequest("left"), since, None, _MERGE_BUDGET, split=False
+    )
+    before = find_newest_anchor(record.path)
     entry = record.anchor(
         Anchor(
             kind="merge",
-            summary=_joined(before.summary if before else None, summary, left.branch),
-            kept=kept_ranges(parts, (*record.kept, *record.path)),
-            covers=Covers(since[0].id, since[-1].id, len(since)),
+            summary=_merge_summaries(before.summary if before else None, summary, left.branch),
+            kept=find_kept_ranges(parts, (*record.kept, *record.path)),
+            covers=CoveredRange(since[0].id, since[-1].id, len(since)),
             by=by,
             reason="left",
-            state=state_of(parts, None),
-            other=Raw(msgspec.json.encode(_named(parts, left))),
+            state=build_state(parts, None),
+            other=Raw(msgspec.json.encode(_encode_left_branch(parts, left))),
         )
     )
-    note_usage(parts, took)
+    record_side_usage(parts, took)
     return entry
 
 
-def _own(parts: Parts, left: Head) -> list[Entry]:
+def _list_own_entries(parts: RunContext, left: Head) -> list[Entry]:
     """Return a branch's entries since it diverged from the current one, oldest first."""
     tape = parts.record.tape
-    apart = parting(way(tape, left), way(tape, parts.record.head())).a
-    return [entry for segment in apart for run in segment.runs(warn_of_damage) for entry in run]
+    apart = find_merge_base(read_path_to(tape, left), read_path_to(tape, parts.record.head())).a
+    return [
+        entry for segment in apart for run in segment.read_runs(warn_of_damage) for entry in run
+    ]
 
 
-def _named(parts: Parts, left: Head) -> dict[str, str]:
+def _encode_left_branch(parts: RunContext, left: Head) -> dict[str, str]:
     return {"tape": parts.record.tape.id, "branch": left.branch, "entry": left.entry}
 
 
-def _joined(before: Summary | str | None, left: Summary, branch: str) -> Summary:
+def _merge_summaries(before: Summary | str | None, left: Summary, branch: str) -> Summary:
     """Return the current branch's summary merged with that of the branch that was left."""
-    base = before if isinstance(before, Summary) else Summary(critical_context=_lines(before))
+    base = before if isinstance(before, Summary) else Summary(critical_context=_wrap_lines(before))
     on = f"on branch {branch}, which was left"
     return replace(
         base,
@@ -89,5 +100,5 @@ def _joined(before: Summary | str | None, left: Summary, branch: str) -> Summary
     )
 
 
-def _lines(text: str | None) -> tuple[str, ...]:
+def _wrap_lines(text: str | None) -> tuple[str, ...]:
     return (text,) if text else ()

@@ -13,48 +13,48 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tape.blocks import Text
-from tape.entries import Anchor, By, Covers, SideUsage, State, Summary, Tokens
+from tape.entries import Anchor, CoveredRange, SideUsage, State, Summary, SummaryAuthor, Tokens
 from tape.repair import repair
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 from tape.view import Message, View, view
 
 from ..context import summary as summaries
-from ..context.cut import Cut, cut
-from ..context.elide import sizes
-from ..context.meter import fixed_tokens, messages_tokens
+from ..context.cut import HistoryCut, find_cut
+from ..context.elide import build_sizer
+from ..context.meter import count_fixed_tokens, count_messages_tokens
 from ..errors import ModelError, NothingToCompact, NotSmaller
 from ..llm.accumulate import StreamAccumulator
 from ..llm.offline.summary import limit_summary, summarize_pieces
-from ..llm.tokens import estimate
+from ..llm.tokens import estimate_tokens
 from ..llm.transcript import format_transcript
 from ..llm.types import Request
 from . import events
-from .outgoing import sent
-from .record import newest_anchor
+from .outgoing import apply_elisions
+from .record import find_newest_anchor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tape.entries import Kept
+    from tape.entries import KeptRange
     from tape.line import Entry
 
     from ..llm.transcript import TranscriptPiece
-    from .parts import Model, Parts
+    from .parts import AgentModel, RunContext
 
-SHARE = 0.36
+TARGET_SHARE = 0.36
 """Target size of the request after a compaction, as a share of the one before."""
-_REQUESTS, _SUMMARY = 0.35, 0.25
+_REQUESTS_SHARE, _SUMMARY_SHARE = 0.35, 0.25
 """Shares of that size for the user's own requests and for the summary."""
-_LEAST = 500
+_MIN_TOKENS = 500
 """Tokens that each of the two may take at least."""
-_ANSWER = 16_384
+_MAX_ANSWER_TOKENS = 16_384
 """Maximum tokens of a model's summary, and of its thinking before it."""
 _UNKNOWN_WINDOW = 100_000
 """Tokens a summariser gets if its context window is unknown."""
-_TRIES = 4
+_MAX_TRIES = 4
 
 
-class Wish(Struct, frozen=True):
+class CompactionRequest(Struct, frozen=True):
     """A request for a compaction."""
 
     reason: str
@@ -70,7 +70,7 @@ class Wish(Struct, frozen=True):
     """provider/model that continues; None is the current one."""
 
 
-class Compacted(NamedTuple):
+class CompactionResult(NamedTuple):
     """The result of a compaction: estimated tokens of the next request before and after."""
 
     anchor: Entry
@@ -78,7 +78,7 @@ class Compacted(NamedTuple):
     after: int
 
 
-class Share(NamedTuple):
+class CompactionBudget(NamedTuple):
     """Tokens that each part may take."""
 
     kept: int
@@ -86,22 +86,22 @@ class Share(NamedTuple):
     summary: int
 
 
-class Told(NamedTuple):
+class SummaryResult(NamedTuple):
     """A summary, the model that wrote it (None: rules), and the usage of that call."""
 
     summary: Summary
-    by: By | None
+    by: SummaryAuthor | None
     took: SideUsage | None
     """Usage, recorded after the anchor so that undo restores the entries before it."""
 
 
-def hand_on(parts: Parts, anchor: Anchor, to: str) -> Entry:
+def repeat_handoff(parts: RunContext, anchor: Anchor, to: str) -> Entry:
     """Set the newest anchor again for another model, if no message followed it."""
-    again = replace(anchor, kind="handoff", reason="handoff", state=state_of(parts, to))
+    again = replace(anchor, kind="handoff", reason="handoff", state=build_state(parts, to))
     return parts.record.anchor(again)
 
 
-async def compact(parts: Parts, wish: Wish) -> Compacted:
+async def compact_branch(parts: RunContext, wish: CompactionRequest) -> CompactionResult:
     """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
 
     Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
@@ -110,27 +110,31 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
     seen = view(record.path, record.kept)
     entries = (*seen.kept, *seen.entries)
     specs = parts.tools.specs()
-    fixed = fixed_tokens(parts.model.system_for(specs), specs)
-    before = fixed + _tokens(seen, parts.model)
-    share = _shares(parts, before, fixed)
-    place = _cut(entries, share.kept, hard=wish.hard)
+    fixed = count_fixed_tokens(parts.model.build_system(specs), specs)
+    before = fixed + _count_view_tokens(seen, parts.model)
+    share = _plan_budget(parts, before, fixed)
+    place = _choose_cut(entries, share.kept, hard=wish.hard)
     first = place.first
     kept = tuple(entries[first:])
-    _demand_gain(wish, before, fixed + _tokens(View(None, kept, ()), parts.model))
+    _require_gain(wish, before, fixed + _count_view_tokens(View(None, kept, ()), parts.model))
     parts.emit(events.CompactionStart(wish.kind, wish.reason, before))
-    anchor = newest_anchor(record.path)
+    anchor = find_newest_anchor(record.path)
     previous = anchor.summary if anchor else None
-    summary, by, took = await told(parts, wish, entries[:first], previous, share, split=place.split)
-    after = fixed + _tokens(View(summary_text(summary), kept, ()), parts.model)
+    summary, by, took = await write_summary(
+        parts, wish, entries[:first], previous, share, split=place.split
+    )
+    after = fixed + _count_view_tokens(View(render_summary(summary), kept, ()), parts.model)
     try:
-        _demand_gain(wish, before, after)
+        _require_gain(wish, before, after)
     except NothingToCompact as error:
-        note_usage(parts, took)
+        record_side_usage(parts, took)
         if wish.gain:
             parts.emit(events.Warn(str(error)))
         raise
-    ranges = kept_ranges(parts, kept)
-    covers = Covers(entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1)
+    ranges = find_kept_ranges(parts, kept)
+    covers = CoveredRange(
+        entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1
+    )
     entry = record.anchor(
         Anchor(
             kind=wish.kind,
@@ -140,16 +144,16 @@ async def compact(parts: Parts, wish: Wish) -> Compacted:
             tokens=Tokens(before, after),
             by=by,
             reason=wish.reason,
-            state=state_of(parts, wish.to),
+            state=build_state(parts, wish.to),
         )
     )
-    note_usage(parts, took)
+    record_side_usage(parts, took)
     name = f"{by.provider}/{by.model}" if by else None
     parts.emit(events.CompactionEnd(wish.kind, entry.id, before, after, covers.count, name))
-    return Compacted(entry, before, after)
+    return CompactionResult(entry, before, after)
 
 
-def _demand_gain(wish: Wish, before: int, after: int) -> None:
+def _require_gain(wish: CompactionRequest, before: int, after: int) -> None:
     if wish.gain and after > before * (1 - wish.gain):
         raise NothingToCompact(
             f"a compaction would free too little: {before:,} tokens would become {after:,}"
@@ -161,35 +165,35 @@ def _demand_gain(wish: Wish, before: int, after: int) -> None:
         )
 
 
-def _tokens(seen: View, model: Model) -> int:
-    return messages_tokens(sent(repair(seen, model.target).messages, seen))
+def _count_view_tokens(seen: View, model: AgentModel) -> int:
+    return count_messages_tokens(apply_elisions(repair(seen, model.target).messages, seen))
 
 
-def _shares(parts: Parts, before: int, fixed: int) -> Share:
+def _plan_budget(parts: RunContext, before: int, fixed: int) -> CompactionBudget:
     """Return the budget of each part, so that the next request is a small share of this one."""
-    room = max(int(before * SHARE) - fixed, 0)
-    requests, summary = int(room * _REQUESTS), int(room * _SUMMARY)
+    room = max(int(before * TARGET_SHARE) - fixed, 0)
+    requests, summary = int(room * _REQUESTS_SHARE), int(room * _SUMMARY_SHARE)
     kept = min(room - requests - summary, parts.room.keep)
-    return Share(kept, max(requests, _LEAST), max(summary, _LEAST))
+    return CompactionBudget(kept, max(requests, _MIN_TOKENS), max(summary, _MIN_TOKENS))
 
 
-def _cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> Cut:
+def _choose_cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> HistoryCut:
     """Return where to cut; raises NothingToCompact if no sent entry would be covered."""
-    size = sizes(entries)
-    found = Cut(len(entries), len(entries)) if hard else cut(entries, keep, size)
+    size = build_sizer(entries)
+    found = HistoryCut(len(entries), len(entries)) if hard else find_cut(entries, keep, size)
     if found is None or not any(map(size, entries[: found.first])):
         raise NothingToCompact("there is nothing to compact yet")
     return found
 
 
-def note_usage(parts: Parts, took: SideUsage | None) -> None:
+def record_side_usage(parts: RunContext, took: SideUsage | None) -> None:
     """Record the usage of a summary, after its anchor."""
     if took is not None:
         parts.record.append(took)
         parts.record.barrier()
 
 
-def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
+def find_kept_ranges(parts: RunContext, kept: Sequence[Entry]) -> tuple[KeptRange, ...]:
     """Return the newest entries in view as the ranges that an anchor keeps.
 
     Raises NothingToCompact if they are not found, so that nothing leaves the view by mistake.
@@ -198,11 +202,11 @@ def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
         return ()
     record = parts.record
     record.barrier()
-    anchor, first = newest_anchor(record.path), kept[0].id
-    earlier: tuple[Kept, ...] = ()
+    anchor, first = find_newest_anchor(record.path), kept[0].id
+    earlier: tuple[KeptRange, ...] = ()
     behind = record.path
     if anchor is not None and any(entry.id == first for entry in record.kept):
-        earlier = record.tape.kept_from(anchor, first)
+        earlier = record.tape.trim_kept_ranges(anchor, first)
         behind = record.path[1:]
         first = behind[0].id if behind else ""
     elif first != behind[0].id:
@@ -214,53 +218,60 @@ def kept_ranges(parts: Parts, kept: Sequence[Entry]) -> tuple[Kept, ...]:
     return (*earlier, *newest)
 
 
-def state_of(parts: Parts, to: str | None) -> State:
+def build_state(parts: RunContext, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
     model = to or f"{parts.model.provider}/{parts.model.id}"
     return State(model=model, tools=parts.tools.active, cwd=parts.env.working_directory)
 
 
-async def told(
-    parts: Parts,
-    wish: Wish,
+async def write_summary(
+    parts: RunContext,
+    wish: CompactionRequest,
     covered: Sequence[Entry],
     previous: Summary | str | None,
-    share: Share,
+    share: CompactionBudget,
     *,
     split: bool,
-) -> Told:
+) -> SummaryResult:
     """Return a summary of entries by a model, or by rules if that fails."""
-    pieces = summaries.pieces(covered, previous)
+    pieces = summaries.build_pieces(covered, previous)
     by, took = None, None
     try:
-        said, took = await _asked(parts, wish, pieces, share, split=split)
-        summary = limit_summary(summaries.parse(said), 2 * share.summary * _CHARACTERS)
-        by = By(took.provider, took.model, took.usage)
+        said, took = await _request_summary(parts, wish, pieces, share, split=split)
+        summary = limit_summary(
+            summaries.validate_summary(said), 2 * share.summary * _CHARS_PER_TOKEN
+        )
+        by = SummaryAuthor(took.provider, took.model, took.usage)
     except (ModelError, summaries.SummaryUnusable) as error:
         parts.emit(events.Warn(f"the summary was made by rules, because {error}"))
-        summary = summarize_pieces(pieces, wish.focus, limit=share.summary * _CHARACTERS)
-    whole = summaries.complete(
+        summary = summarize_pieces(pieces, wish.focus, limit=share.summary * _CHARS_PER_TOKEN)
+    whole = summaries.complete_summary(
         summary,
         covered,
         previous,
         cwd=parts.env.working_directory,
-        limit_chars=share.requests * _CHARACTERS,
+        limit_chars=share.requests * _CHARS_PER_TOKEN,
     )
-    return Told(whole, by, took)
+    return SummaryResult(whole, by, took)
 
 
-_CHARACTERS = 3
+_CHARS_PER_TOKEN = 3
 """Characters per token, to turn a token limit into characters."""
 
 
-async def _asked(
-    parts: Parts, wish: Wish, pieces: Sequence[TranscriptPiece], share: Share, *, split: bool
+async def _request_summary(
+    parts: RunContext,
+    wish: CompactionRequest,
+    pieces: Sequence[TranscriptPiece],
+    share: CompactionBudget,
+    *,
+    split: bool,
 ) -> tuple[str, SideUsage]:
     """Return the summarising model's answer and its usage; raises ModelError."""
     model = parts.summariser or parts.model
     window = model.window or _UNKNOWN_WINDOW
-    answer = min(_ANSWER, window // 4)
-    system, prompt = _fitting(pieces, wish.focus, window - answer, share, split=split)
+    answer = min(_MAX_ANSWER_TOKENS, window // 4)
+    system, prompt = _fit_prompt(pieces, wish.focus, window - answer, share, split=split)
     request = Request(
         model=model.id,
         messages=(Message("user", (Text(prompt),)),),
@@ -275,24 +286,29 @@ async def _asked(
     response = said.response()
     usage = response.usage
     cost = model.cost(usage)
-    parts.pressure.count(usage, cost)
+    parts.pressure.count_usage(usage, cost)
     return response.text, SideUsage(wish.kind, model.provider, model.id, usage, cost=cost)
 
 
-def _fitting(
-    pieces: Sequence[TranscriptPiece], focus: str, room: int, share: Share, *, split: bool
+def _fit_prompt(
+    pieces: Sequence[TranscriptPiece],
+    focus: str,
+    room: int,
+    share: CompactionBudget,
+    *,
+    split: bool,
 ) -> tuple[str, str]:
     """Return a prompt of at most `room` tokens with as many of the pieces as fit."""
     characters = len(format_transcript(pieces))
-    for _ in range(_TRIES):
-        system, prompt = summaries.prompt(
+    for _ in range(_MAX_TRIES):
+        system, prompt = summaries.build_summary_prompt(
             pieces,
             focus=focus,
             split_turn=split,
             budget_chars=characters,
-            answer_chars=share.summary * _CHARACTERS,
+            answer_chars=share.summary * _CHARS_PER_TOKEN,
         )
-        tokens = estimate(system) + estimate(prompt)
+        tokens = estimate_tokens(system) + estimate_tokens(prompt)
         if tokens <= room:
             break
         characters = int(min(characters, len(prompt)) * room / tokens * 0.9)

@@ -12,11 +12,11 @@ from tape.blocks import NO_JSON, Content
 from tape.entries import Usage
 
 
-class _Event(Struct, frozen=True, tag_field="type", omit_defaults=True):
+class _SessionEvent(Struct, frozen=True, tag_field="type", omit_defaults=True):
     pass
 
 
-class AgentStart(_Event, frozen=True, tag="agent_start"):
+class AgentStart(_SessionEvent, frozen=True, tag="agent_start"):
     """A run begins; `entry` is the user entry's id."""
 
     session: str
@@ -25,19 +25,19 @@ class AgentStart(_Event, frozen=True, tag="agent_start"):
     entry: str
 
 
-class TurnStart(_Event, frozen=True, tag="turn_start"):
+class TurnStart(_SessionEvent, frozen=True, tag="turn_start"):
     """A model call begins; `turn` counts from 1 within the run."""
 
     turn: int
 
 
-class MessageStart(_Event, frozen=True, tag="message_start"):
+class MessageStart(_SessionEvent, frozen=True, tag="message_start"):
     """The model started to answer."""
 
     model: str
 
 
-class MessageUpdate(_Event, frozen=True, tag="message_update"):
+class MessageUpdate(_SessionEvent, frozen=True, tag="message_update"):
     """More of the answer: `kind` is text, thinking or tool_call; `block` its content index."""
 
     kind: str
@@ -46,7 +46,7 @@ class MessageUpdate(_Event, frozen=True, tag="message_update"):
     name: str | None = None
 
 
-class MessageEnd(_Event, frozen=True, tag="message_end"):
+class MessageEnd(_SessionEvent, frozen=True, tag="message_end"):
     """The answer is complete and on the tape as `entry`."""
 
     entry: str
@@ -55,7 +55,7 @@ class MessageEnd(_Event, frozen=True, tag="message_end"):
     usage: Usage
 
 
-class ToolExecutionStart(_Event, frozen=True, tag="tool_execution_start"):
+class ToolExecutionStart(_SessionEvent, frozen=True, tag="tool_execution_start"):
     """A tool is about to run; `args` is its JSON object."""
 
     call_id: str
@@ -63,14 +63,14 @@ class ToolExecutionStart(_Event, frozen=True, tag="tool_execution_start"):
     args: Raw = NO_JSON
 
 
-class ToolExecutionUpdate(_Event, frozen=True, tag="tool_execution_update"):
+class ToolExecutionUpdate(_SessionEvent, frozen=True, tag="tool_execution_update"):
     """Output of a running tool as it arrives."""
 
     call_id: str
     output: str
 
 
-class ToolExecutionEnd(_Event, frozen=True, tag="tool_execution_end"):
+class ToolExecutionEnd(_SessionEvent, frozen=True, tag="tool_execution_end"):
     """A tool has a result; `content` is what the model sees, `full` the complete output."""
 
     call_id: str
@@ -82,21 +82,21 @@ class ToolExecutionEnd(_Event, frozen=True, tag="tool_execution_end"):
     full: str | None = None
 
 
-class TurnEnd(_Event, frozen=True, tag="turn_end"):
+class TurnEnd(_SessionEvent, frozen=True, tag="turn_end"):
     """All tools of the turn have results."""
 
     turn: int
     tool_calls: int
 
 
-class SteeringInjected(_Event, frozen=True, tag="steering_injected"):
+class SteeringInjected(_SessionEvent, frozen=True, tag="steering_injected"):
     """Queued input was added to the conversation; `origin` is steering or follow_up."""
 
     text: str
     origin: str
 
 
-class Repaired(_Event, frozen=True, tag="repaired"):
+class HistoryRepaired(_SessionEvent, frozen=True, tag="repaired"):
     """History was repaired before a call: placeholder results added, entries left out."""
 
     injected: int
@@ -104,7 +104,7 @@ class Repaired(_Event, frozen=True, tag="repaired"):
     why: str
 
 
-class CompactionStart(_Event, frozen=True, tag="compaction_start"):
+class CompactionStart(_SessionEvent, frozen=True, tag="compaction_start"):
     """A summary is being made; `tokens` is the size of the next request without it."""
 
     kind: str
@@ -112,7 +112,7 @@ class CompactionStart(_Event, frozen=True, tag="compaction_start"):
     tokens: int
 
 
-class CompactionEnd(_Event, frozen=True, tag="compaction_end"):
+class CompactionEnd(_SessionEvent, frozen=True, tag="compaction_end"):
     """An anchor was set as `entry`; `by` is provider/model, None if rules made the summary."""
 
     kind: str
@@ -123,32 +123,32 @@ class CompactionEnd(_Event, frozen=True, tag="compaction_end"):
     by: str | None = None
 
 
-class ResultsPutAside(_Event, frozen=True, tag="results_put_aside"):
+class ResultsElided(_SessionEvent, frozen=True, tag="results_put_aside"):
     """Older tool results are sent as placeholders from now on; the tape has their text."""
 
     tokens: int
 
 
-class Named(_Event, frozen=True, tag="named"):
+class SessionNamed(_SessionEvent, frozen=True, tag="named"):
     """The session was given a title."""
 
     title: str
 
 
-class CostLimit(_Event, frozen=True, tag="cost_limit"):
+class CostLimit(_SessionEvent, frozen=True, tag="cost_limit"):
     """The run stopped at the session's max cost; `spent` and `limit` are in USD."""
 
     spent: float
     limit: float
 
 
-class TurnLimit(_Event, frozen=True, tag="turn_limit"):
+class TurnLimit(_SessionEvent, frozen=True, tag="turn_limit"):
     """The run stopped at its limit of `turns` model calls."""
 
     turns: int
 
 
-class Warn(_Event, frozen=True, tag="warning"):
+class Warn(_SessionEvent, frozen=True, tag="warning"):
     """A warning that does not stop the run."""
 
     message: str
@@ -156,7 +156,7 @@ class Warn(_Event, frozen=True, tag="warning"):
     """Python's traceback of a failure in plugged-in code; screens leave it out."""
 
 
-class Failure(_Event, frozen=True, tag="error"):
+class RunFailure(_SessionEvent, frozen=True, tag="error"):
     """The run failed."""
 
     error_class: str
@@ -165,7 +165,7 @@ class Failure(_Event, frozen=True, tag="error"):
     exit_code: int
 
 
-class AgentEnd(_Event, frozen=True, tag="agent_end"):
+class AgentEnd(_SessionEvent, frozen=True, tag="agent_end"):
     """The run is over; `stop_reason` is as in tape.md §3, `turns` counts model calls."""
 
     stop_reason: str
@@ -184,14 +184,14 @@ Event = (
     | ToolExecutionEnd
     | TurnEnd
     | SteeringInjected
-    | Repaired
+    | HistoryRepaired
     | CompactionStart
     | CompactionEnd
-    | ResultsPutAside
-    | Named
+    | ResultsElided
+    | SessionNamed
     | CostLimit
     | TurnLimit
     | Warn
-    | Failure
+    | RunFailure
     | AgentEnd
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from ..context.gathering import Gathered
-from ..context.handoff import of, page
+from ..context.gathering import HistorySummary
+from ..context.handoff import build_handoff, render_handoff
 from ..errors import NothingToCompact, NotSmaller
 from . import events
-from .compaction import Wish
-from .record import newest_anchor
+from .compaction import CompactionRequest
+from .record import find_newest_anchor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-async def hand_over(
+async def record_handoff(
     session: Session, to: str, focus: str = ""
 ) -> AsyncGenerator[events.Event, None]:
     """Set a handoff anchor for a model and yield the events; reuse an anchor that is newest.
@@ -27,7 +27,7 @@ async def hand_over(
     If a summary would be no smaller than what it covers, no anchor is set and a warning says that
     the model continues from the full history. Raises NothingToCompact if the session is empty.
     """
-    wish = Wish("handoff", focus, kind="handoff", hard=True, to=to)
+    wish = CompactionRequest("handoff", focus, kind="handoff", hard=True, to=to)
     try:
         async with aclosing(session.compact(wish)) as stream:
             async for event in stream:
@@ -36,24 +36,24 @@ async def hand_over(
         yield events.Warn(f"{error}. So {to} continues from the full history.")
     except NothingToCompact:
         recorder = session.recorder
-        anchor = None if recorder is None else newest_anchor(recorder.path)
+        anchor = None if recorder is None else find_newest_anchor(recorder.path)
         if anchor is None:
             raise
         if anchor.state.model != to:
-            session.hand_on(anchor, to)
+            session.repeat_handoff(anchor, to)
         yield events.Warn(f"no messages since the {anchor.kind}: it is reused for the handoff")
 
 
-def handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
+def build_handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
     """Return the handoff page as Markdown: summary, files, tokens and cost.
 
     Paths below `cwd` are relative to it.
     """
     tape, head = recorder.tape, recorder.head()
-    anchor = newest_anchor(recorder.path)
-    told = Gathered()
+    anchor = find_newest_anchor(recorder.path)
+    told = HistorySummary()
     done = told.take(tape, head)
-    written = of(
+    written = build_handoff(
         anchor.summary if anchor else "",
         done,
         spending=told.spending,
@@ -67,4 +67,4 @@ def handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
         to_model=to_model,
         created=recorder.path[-1].time,
     )
-    return page(written)
+    return render_handoff(written)

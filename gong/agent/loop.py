@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.blocks import Text, tool_calls
+from tape.blocks import Text, select_tool_calls
 from tape.entries import Context
 
-from ..context.costs import Budget
+from ..context.costs import CostBudget
 from ..errors import ContextLengthExceeded, MalformedHistory
 from . import events
-from .answer import advice, ask
+from .answer import call_model, find_advice
 from .step import run_tools
-from .window import make_room, next_call, relieve
+from .window import make_room, prepare_next_call, shrink_context
 
 if TYPE_CHECKING:
     from ..errors import ModelError
     from .answer import Answer
-    from .outgoing import Outgoing
-    from .parts import Parts, Queued
+    from .outgoing import PreparedRequest
+    from .parts import QueuedMessage, RunContext
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended."""
 
     stop_reason: str
@@ -33,24 +33,26 @@ class Outcome(NamedTuple):
     error: ModelError | None = None
 
 
-async def run(parts: Parts) -> Outcome:
+async def run_loop(parts: RunContext) -> RunOutcome:
     """Answer the end of the path until no tool calls, steering or follow-ups are left."""
     turns, stop, paused = 0, "stop", False
     while True:
         for queued in () if paused else parts.take_steering():
-            _inject(parts, queued)
+            _inject_message(parts, queued)
         if parts.model.max_turns and turns >= parts.model.max_turns:
             parts.emit(events.TurnLimit(turns))
-            return Outcome(stop)
-        if _is_spent(parts):
-            return Outcome(stop)
+            return RunOutcome(stop)
+        if _is_over_budget(parts):
+            return RunOutcome(stop)
         turns += 1
         parts.emit(events.TurnStart(turns))
-        answer = await _asked(parts, next_call(parts) if paused else await make_room(parts))
+        answer = await _request_answer(
+            parts, prepare_next_call(parts) if paused else await make_room(parts)
+        )
         stop, paused = answer.stop, answer.is_paused
         if answer.error is not None:
-            return Outcome(stop, answer.error)
-        calls = tool_calls(answer.content)
+            return RunOutcome(stop, answer.error)
+        calls = select_tool_calls(answer.content)
         if calls:
             await run_tools(parts, calls)
         parts.emit(events.TurnEnd(turns, len(calls)))
@@ -58,15 +60,15 @@ async def run(parts: Parts) -> Outcome:
             continue
         follow_up = parts.take_follow_up()
         if follow_up is None:
-            return Outcome(stop)
-        _inject(parts, follow_up)
+            return RunOutcome(stop)
+        _inject_message(parts, follow_up)
 
 
-def _is_spent(parts: Parts) -> bool:
+def _is_over_budget(parts: RunContext) -> bool:
     """Return whether the max cost is reached, with an event; warn of unknown prices."""
     if not parts.max_cost:
         return False
-    budget = Budget(parts.max_cost, parts.pressure.spend)
+    budget = CostBudget(parts.max_cost, parts.pressure.spend)
     if budget.is_over:
         parts.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
     elif budget.warning and not parts.pressure.price_warned:
@@ -75,20 +77,20 @@ def _is_spent(parts: Parts) -> bool:
     return budget.is_over
 
 
-async def _asked(parts: Parts, made: Outgoing) -> Answer:
+async def _request_answer(parts: RunContext, made: PreparedRequest) -> Answer:
     """Make one model call; repeat it once if a changed request may be accepted."""
-    answer = await ask(parts, made)
-    if answer.error is not None and await _mended(parts, answer.error):
-        answer = await ask(parts, next_call(parts))
-    if answer.error is not None and (hint := advice(answer.error)):
+    answer = await call_model(parts, made)
+    if answer.error is not None and await _prepare_retry(parts, answer.error):
+        answer = await call_model(parts, prepare_next_call(parts))
+    if answer.error is not None and (hint := find_advice(answer.error)):
         parts.emit(events.Warn(hint))
     return answer
 
 
-async def _mended(parts: Parts, error: ModelError) -> bool:
+async def _prepare_retry(parts: RunContext, error: ModelError) -> bool:
     """Return whether the next request differs from the one that failed."""
     if isinstance(error, ContextLengthExceeded):
-        return parts.room.auto and await relieve(parts, "overflow")
+        return parts.room.auto and await shrink_context(parts, "overflow")
     if isinstance(error, MalformedHistory) and not parts.pressure.refused:
         parts.pressure.refused = True
         parts.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
@@ -96,6 +98,6 @@ async def _mended(parts: Parts, error: ModelError) -> bool:
     return False
 
 
-def _inject(parts: Parts, queued: Queued) -> None:
+def _inject_message(parts: RunContext, queued: QueuedMessage) -> None:
     parts.record.append(Context("user", queued.origin, (Text(queued.text),)))
     parts.emit(events.SteeringInjected(queued.text, queued.origin))

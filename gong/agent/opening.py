@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tape import reference
-from tape.clock import now, stamp
+from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
-from tape.find import find
+from tape.find import resolve_reference
 from tape.store import Beginning
 
-from ..config import config_file
+from ..config import locate_config_file
 from ..context.git import find_repository
 from ..context.system import Surroundings
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
 from ..errors import AuthenticationError, ConfigurationError
-from ..llm.client import Client, default_model
-from ..llm.names import BUILT_IN, Names
+from ..llm.client import Client, choose_default_model
+from ..llm.names import BUILT_IN_PROVIDERS, ModelNames
 from ..policy import allow_all
-from ..policy.floor import Floor
-from ..tools.builtin import PAST, builtin
-from ..tools.registry import PRESETS, Registry
-from .models import Models
-from .outgoing import outgoing
-from .record import Recorder, last_model, past
-from .session import Session, Setup
+from ..policy.floor import DangerPolicy
+from ..tools.builtin import PAST_TOOLS, build_registry
+from ..tools.registry import TOOL_PRESETS, ToolRegistry
+from .models import ModelFactory
+from .outgoing import prepare_request
+from .record import Recorder, find_last_model, read_history
+from .session import Session, SessionSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from tape.tape import Hit
 
     from ..config import Settings
-    from ..context.git import Repository
-    from .outgoing import Outgoing
-    from .parts import Model
-    from .record import Past
+    from ..context.git import GitRepository
+    from .outgoing import PreparedRequest
+    from .parts import AgentModel
+    from .record import VisibleHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class FrontEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class OpenSession:
     """A session and what a front end needs with it."""
 
     session: Session
-    models: Models
+    models: ModelFactory
     model_name: str
     """provider/model of the session."""
     by_default: bool
@@ -81,18 +81,20 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SessionPreview:
     """An existing branch, opened read-only, with the models that could continue it."""
 
     hit: Hit
-    past: Past
-    models: Models
-    tools: Registry
+    past: VisibleHistory
+    models: ModelFactory
+    tools: ToolRegistry
 
-    def next_request(self, model: Model) -> Outgoing:
+    def next_request(self, model: AgentModel) -> PreparedRequest:
         """Return the request of the next call to a model."""
         tape = self.hit.tape
-        return outgoing(model, self.tools.specs(), *self.past, session=tape.id, load=tape.load)
+        return prepare_request(
+            model, self.tools.specs(), *self.past, session=tape.id, load=tape.load
+        )
 
 
 def find_session(front: FrontEnd, ref: str) -> Hit:
@@ -102,7 +104,7 @@ def find_session(front: FrontEnd, ref: str) -> Hit:
     Raises UsageError, NotFound, Ambiguous, and Damaged or NewerFormat for that tape.
     """
     try:
-        return find(front.library.store, front.library.index, ref, front.folder)
+        return resolve_reference(front.library.store, front.library.index, ref, front.folder)
     except NotFound as error:
         if ref:
             raise
@@ -115,7 +117,7 @@ def resume_branch(front: FrontEnd, hit: Hit, ref: str) -> Recorder:
     Raises UsageError for a REF to an earlier entry (that needs a fork), and Locked if another
     program is writing the named branch.
     """
-    parsed = reference.parse(ref)
+    parsed = reference.parse_reference(ref)
     earlier = parsed.is_bare and hit.head.entry != hit.tape.head().entry
     if earlier or parsed.entry or parsed.moves_ago is not None or parsed.back:
         raise UsageError(f"{ref} is an earlier entry: use --fork {ref} to continue from there")
@@ -130,7 +132,7 @@ def fork_branch(front: FrontEnd, hit: Hit) -> Recorder:
 
 async def open_session(
     front: FrontEnd, recorder: Recorder | None = None, *, must_answer: bool = True
-) -> Host:
+) -> OpenSession:
     """Return a session on an open branch, or a new session whose first prompt creates its tape.
 
     `choose_model` gives the model. A model without a key is an error, unless `must_answer` is
@@ -139,21 +141,23 @@ async def open_session(
     """
     try:
         if recorder is not None:
-            _warn_of_branch(recorder, front.warn)
-        return await _assemble(front, recorder, must_answer=must_answer)
+            _report_branch(recorder, front.warn)
+        return await _assemble_session(front, recorder, must_answer=must_answer)
     except BaseException:
         if recorder is not None:
             recorder.close()
         raise
 
 
-async def _assemble(front: FrontEnd, recorder: Recorder | None, *, must_answer: bool) -> Host:
+async def _assemble_session(
+    front: FrontEnd, recorder: Recorder | None, *, must_answer: bool
+) -> OpenSession:
     settings, environ, folder = front.settings, front.environ, front.folder
-    tools = session_tools(settings)
+    tools = build_session_tools(settings)
     env = LocalEnvironment(folder, environ, policy=settings.environment)
     await env.initialize()
     repository = await find_repository(env)
-    models = _known_models(front, env, repository)
+    models = _build_model_factory(front, env, repository)
     name = choose_model(front, models, recorder.path if recorder else ())
 
     def begin_tape(prompt: str) -> Recorder:
@@ -163,22 +167,22 @@ async def _assemble(front: FrontEnd, recorder: Recorder | None, *, must_answer: 
         return Recorder.open(tape, durability=settings.durability)
 
     summariser = settings.compaction.model
-    setup = Setup(
-        model=models.choose(name) if must_answer else models.at_hand(name),
+    setup = SessionSetup(
+        model=models.choose(name) if must_answer else models.choose_or_failing(name),
         tools=tools,
         env=env,
-        policy=Floor(allow_all, folder, environ.get("HOME", "/")),
+        policy=DangerPolicy(allow_all, folder, environ.get("HOME", "/")),
         open=begin_tape,
         room=settings.compaction,
-        summariser=models.at_hand(summariser) if summariser else None,
-        namer=models.at_hand(settings.title_model) if settings.title_model else None,
+        summariser=models.choose_or_failing(summariser) if summariser else None,
+        namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         max_cost=settings.max_cost,
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
-    return Host(Session(setup, recorder), models, name, by_default)
+    return OpenSession(Session(setup, recorder), models, name, by_default)
 
 
-def _warn_of_branch(recorder: Recorder, warn: Callable[[str], None]) -> None:
+def _report_branch(recorder: Recorder, warn: Callable[[str], None]) -> None:
     """Report that another branch was opened, or that its last line was incomplete."""
     writer = recorder.writer
     if writer.instead_of is not None:
@@ -190,23 +194,23 @@ def _warn_of_branch(recorder: Recorder, warn: Callable[[str], None]) -> None:
         warn(f"a crash left an incomplete last line; it was moved to quarantine/{writer.torn}")
 
 
-async def read_session(front: FrontEnd, hit: Hit) -> Reading:
+async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:
     """Return a session at a head, opened read-only.
 
     Lines that fail verification are left out with a warning. The caller closes the models' client.
     Raises ConfigurationError, FolderGone, Damaged or NewerFormat.
     """
-    read = past(hit.tape, hit.head, front.warn)
+    read = read_history(hit.tape, hit.head, front.warn)
     env = LocalEnvironment(front.folder, front.environ, policy=front.settings.environment)
     await env.initialize()
     try:
-        models = _known_models(front, env, await find_repository(env))
+        models = _build_model_factory(front, env, await find_repository(env))
     finally:
         await env.cleanup()
-    return Reading(hit, read, models, session_tools(front.settings))
+    return SessionPreview(hit, read, models, build_session_tools(front.settings))
 
 
-def choose_model(front: FrontEnd, models: Models, path: Sequence[Entry]) -> str:
+def choose_model(front: FrontEnd, models: ModelFactory, path: Sequence[Entry]) -> str:
     """Return provider/model that answers next on a path, by the rule in docs/models.md.
 
     The order is: the model that is named now, the path's last one, that of the settings, the
@@ -215,47 +219,49 @@ def choose_model(front: FrontEnd, models: Models, path: Sequence[Entry]) -> str:
     Raises UnknownModel, and ConfigurationError for a provider that is not served.
     """
     if front.model:
-        return models.names.full(front.model)
-    last = last_model(path)
-    if last is None or last.partition("/")[0] in BUILT_IN:
-        return _model_of_settings(front, models)
+        return models.names.resolve_name(front.model)
+    last = find_last_model(path)
+    if last is None or last.partition("/")[0] in BUILT_IN_PROVIDERS:
+        return _choose_configured_model(front, models)
     try:
         models.choose(last)
     except (AuthenticationError, ConfigurationError) as error:
-        name = _model_of_settings(front, models)
+        name = _choose_configured_model(front, models)
         if name != last:
             front.warn(f"the session's last model {last} is not available: {error}")
         return name
     return last
 
 
-def _model_of_settings(front: FrontEnd, models: Models) -> str:
+def _choose_configured_model(front: FrontEnd, models: ModelFactory) -> str:
     """Return provider/model that the settings name, else the default."""
     if front.settings.model:
-        return models.names.full(front.settings.model)
-    knows = Credentials(config_file(front.environ).parent, front.environ).knows
-    return default_model(front.environ, models.names.presets, knows)
+        return models.names.resolve_name(front.settings.model)
+    knows = Credentials(locate_config_file(front.environ).parent, front.environ).has_key
+    return choose_default_model(front.environ, models.names.presets, knows)
 
 
-def _known_models(front: FrontEnd, env: LocalEnvironment, repository: Repository | None) -> Models:
+def _build_model_factory(
+    front: FrontEnd, env: LocalEnvironment, repository: GitRepository | None
+) -> ModelFactory:
     """Return the models for sessions in the folder of an environment."""
-    names = Names.of(front.settings)
-    keys = Credentials(config_file(front.environ).parent, front.environ)
+    names = ModelNames.from_settings(front.settings)
+    keys = Credentials(locate_config_file(front.environ).parent, front.environ)
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
-    today = stamp(now())[:10]
+    today = format_timestamp(read_clock())[:10]
     where = Surroundings(env.working_directory, env.platform, env.os_version, today, repository)
-    return Models(names, client, where, front.environ, front.settings.max_turns)
+    return ModelFactory(names, client, where, front.environ, front.settings.max_turns)
 
 
-def session_tools(settings: Settings) -> Registry:
+def build_session_tools(settings: Settings) -> ToolRegistry:
     """Return the chosen tools: all session tools, those named, a preset's, or none."""
-    names, tools = settings.tools, builtin(settings.tuning)
+    names, tools = settings.tools, build_registry(settings.tuning)
     if names is None:
-        tools.set_active((*tools.active, *PAST))
+        tools.set_active((*tools.active, *PAST_TOOLS))
         return tools
     if not names:
-        return Registry()
-    if len(names) == 1 and names[0] in PRESETS:
+        return ToolRegistry()
+    if len(names) == 1 and names[0] in TOOL_PRESETS:
         names = tools.preset(names[0])
     tools.set_active(names)
     return tools

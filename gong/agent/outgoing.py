@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.repair import Target, repair
 from tape.view import View, view
 
-from ..context.elide import elided
+from ..context.elide import elide_results
 from ..llm.types import Request
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tape.view import Message
 
     from ..llm.types import ToolSpec
-    from .parts import Model
+    from .parts import AgentModel
 
 
-class Outgoing(NamedTuple):
+class PreparedRequest(NamedTuple):
     """A request, the view it was made from, and the repairs it needed."""
 
     request: Request
@@ -33,8 +33,8 @@ class Outgoing(NamedTuple):
     repair: Repair | None
 
 
-def outgoing(
-    model: Model,
+def prepare_request(
+    model: AgentModel,
     tools: Sequence[ToolSpec],
     path: Sequence[Entry],
     kept: Sequence[Entry],
@@ -42,22 +42,22 @@ def outgoing(
     session: str,
     load: Callable[[BlobRef], bytes],
     plain: bool = False,
-) -> Outgoing:
+) -> PreparedRequest:
     """Return the next call's request; `plain` leaves out provider-specific blocks."""
     target = Target("", "", "", model.target.sees_images) if plain else model.target
     seen = view(path, kept)
     repaired = repair(seen, target)
     request = Request(
         model=model.id,
-        messages=tuple(sent(repaired.messages, seen)),
-        system=model.system_for(tools),
+        messages=tuple(apply_elisions(repaired.messages, seen)),
+        system=model.build_system(tools),
         tools=tuple(tools),
         session=session,
         load=load,
     )
-    return Outgoing(request, seen, repaired.repair)
+    return PreparedRequest(request, seen, repaired.repair)
 
 
-def sent(messages: Sequence[Message], seen: View) -> Sequence[Message]:
+def apply_elisions(messages: Sequence[Message], seen: View) -> Sequence[Message]:
     """Return repaired messages to send, with placeholders for elided results."""
-    return elided(messages, (*seen.kept, *seen.entries))
+    return elide_results(messages, (*seen.kept, *seen.entries))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from tape.entries import Error, Payload
 from tape.repair import ABORTED, Target
 
-from ..context.costs import Spend, spend_of
+from ..context.costs import Spend, compute_spend
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from tape.line import Entry
     from tape.tape import Tape
 
-    from ..config import Compaction
+    from ..config import CompactionSettings
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Request, StreamEvent, ToolSpec
     from ..policy import Policy
-    from ..tools.registry import Registry
+    from ..tools.registry import ToolRegistry
     from . import events
 
 
-class Record(Protocol):
+class BranchRecord(Protocol):
     """The open branch, to which entries are written."""
 
     tape: Tape
@@ -55,7 +55,7 @@ class Record(Protocol):
         ...
 
 
-class Queued(NamedTuple):
+class QueuedMessage(NamedTuple):
     """Queued input: `origin` is steering or follow_up."""
 
     text: str
@@ -63,7 +63,7 @@ class Queued(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class AgentModel:
     """A model: how to call it, and the names under which its answers are recorded."""
 
     provider: str
@@ -81,7 +81,7 @@ class Model:
     """Size of the context window in tokens, None if unknown."""
     sees_images: bool = True
 
-    def system_for(self, tools: Iterable[ToolSpec]) -> str:
+    def build_system(self, tools: Iterable[ToolSpec]) -> str:
         """Return the system prompt of a call with these tools."""
         if isinstance(self.system, str):
             return self.system
@@ -94,7 +94,7 @@ class Model:
 
 
 @dataclass(slots=True)
-class Pressure:
+class RunState:
     """What a session remembers about context usage and cost between calls."""
 
     in_row: int = 0
@@ -113,56 +113,56 @@ class Pressure:
     remarks: set[str] = field(default_factory=set)
     """Providers' remarks on requests that were already shown."""
 
-    def unsaid(self, remarks: Sequence[str]) -> list[str]:
+    def take_new_remarks(self, remarks: Sequence[str]) -> list[str]:
         """Return the remarks not yet shown in this session, and mark them as shown."""
         new = [one for one in dict.fromkeys(remarks) if one not in self.remarks]
         self.remarks.update(new)
         return new
 
-    def request(self, focus: str) -> None:
+    def request_compaction(self, focus: str) -> None:
         """Request a compaction before the next model call."""
         self.focus = focus
 
-    def count(self, usage: Usage, cost: Cost | None) -> None:
+    def count_usage(self, usage: Usage, cost: Cost | None) -> None:
         """Add the usage and cost of a call."""
-        self.spend += spend_of(usage, cost, answered=True)
+        self.spend += compute_spend(usage, cost, answered=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunContext:
     """The inputs of the loop."""
 
-    model: Model
-    tools: Registry
+    model: AgentModel
+    tools: ToolRegistry
     env: ExecutionEnvironment
     policy: Policy
-    record: Record
+    record: BranchRecord
     emit: Callable[[events.Event], None]
-    take_steering: Callable[[], Sequence[Queued]]
+    take_steering: Callable[[], Sequence[QueuedMessage]]
     """Takes all input that the user queued while the agent worked."""
     steering_waits: Callable[[], bool]
-    take_follow_up: Callable[[], Queued | None]
+    take_follow_up: Callable[[], QueuedMessage | None]
     clock: Callable[[], int]
     """Microseconds since 1970."""
     call_prefix: Callable[[], str]
     """A new prefix for the ids of one answer's calls: c_ and 8 hex digits."""
     session: str
     """Tape id."""
-    room: Compaction
+    room: CompactionSettings
     """When and how older messages are compacted."""
-    pressure: Pressure
-    summariser: Model | None = None
+    pressure: RunState
+    summariser: AgentModel | None = None
     """The model that writes summaries; None is `model`."""
     max_cost: float = 0.0
     """Maximum cost of a session in USD; 0 is no limit."""
 
 
-def milliseconds(parts: Parts, begun: int) -> int:
+def measure_elapsed_ms(parts: RunContext, begun: int) -> int:
     """Return the milliseconds since `begun`, at least 0."""
     return max(parts.clock() - begun, 0) // 1000
 
 
-def record_abort(parts: Parts) -> None:
+def record_abort(parts: RunContext) -> None:
     """Record that the user stopped the turn; repair reads it (tape.md §6)."""
     parts.record.append(Error(ABORTED, "stopped by the user"))
     parts.record.barrier()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from tape.branches import at
+from tape.branches import read_head_at
 from tape.damage import warn_of_damage
 from tape.entries import Anchor, Assistant, Model, State
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tape.tape import Tape
     from tape.writer import Durability, Writer
 
-_SPOKEN = frozenset({"user", "assistant"})
+_SPOKEN_TYPES = frozenset({"user", "assistant"})
 
 
-class Past(NamedTuple):
+class VisibleHistory(NamedTuple):
     """The part of a branch that a model sees."""
 
     path: list[Entry]
@@ -35,20 +35,22 @@ class Past(NamedTuple):
     """Entries before that anchor that it keeps in view."""
 
 
-def past(tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage) -> Past:
+def read_history(
+    tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
+) -> VisibleHistory:
     """Read what a model sees at a head; pass lines that fail verification to `skipped`."""
     path = tape.entries(head, to_anchor=True, skipped=skipped)
-    anchor = newest_anchor(path)
-    return Past(path, tuple(tape.kept(anchor, skipped)) if anchor else ())
+    anchor = find_newest_anchor(path)
+    return VisibleHistory(path, tuple(tape.kept(anchor, skipped)) if anchor else ())
 
 
-def newest_anchor(path: Sequence[Entry]) -> Anchor | None:
+def find_newest_anchor(path: Sequence[Entry]) -> Anchor | None:
     """Return the anchor at the start of a path, None if it starts at the root."""
     data = path[0].data if path else None
     return data if isinstance(data, Anchor) else None
 
 
-def last_model(path: Sequence[Entry]) -> str | None:
+def find_last_model(path: Sequence[Entry]) -> str | None:
     """Return provider/model of the last answer on a path; None if there is none."""
     for entry in reversed(path):
         match entry.data:
@@ -83,7 +85,7 @@ class Recorder:
         writer = tape.writer(branch, durability=durability)
         try:
             recorder = cls(tape, writer)
-            recorder._read()
+            recorder._read_path()
         except BaseException:
             writer.close()
             raise
@@ -123,12 +125,12 @@ class Recorder:
         Raises NothingToUndo if there is none, or if messages followed it, unless `leave`: these
         messages stay on the tape and leave the branch.
         """
-        anchor = newest_anchor(self.path)
+        anchor = find_newest_anchor(self.path)
         if anchor is None:
             raise NothingToUndo("nothing to undo: no compaction or handoff on this branch")
         if anchor.base.tape is not None:
             raise NothingToUndo(f"this {anchor.kind} starts its tape: continue in the old one")
-        since = sum(entry.type in _SPOKEN for entry in self.path)
+        since = sum(entry.type in _SPOKEN_TYPES for entry in self.path)
         if since and not leave:
             raise NothingToUndo(
                 f"{since} message{'s were' if since > 1 else ' was'} added since this "
@@ -136,13 +138,13 @@ class Recorder:
                 "tape log --graph)"
             )
         base = anchor.base
-        head = at(self.tape.phases, self.branch, base.phase, base.offset, base.entry)
+        head = read_head_at(self.tape.phases, self.branch, base.phase, base.offset, base.entry)
         self.writer.rewind(head, "undo")
-        self._read()
+        self._read_path()
         return anchor
 
-    def _read(self) -> None:
-        path, self.kept = past(self.tape, self.head(), self.skipped.append)
+    def _read_path(self) -> None:
+        path, self.kept = read_history(self.tape, self.head(), self.skipped.append)
         self.path[:] = path
 
     def barrier(self) -> None:

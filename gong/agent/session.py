@@ -16,11 +16,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tape.blocks import Text
-from tape.clock import now
+from tape.clock import read_clock
 from tape.entries import Anchor, Error, Usage, User
 from tape.entries import Model as ModelEntry
 
-from ..config import Compaction
+from ..config import CompactionSettings
 from ..errors import (
     ConfigurationError,
     ModelError,
@@ -29,14 +29,14 @@ from ..errors import (
     SessionBusy,
     SessionClosed,
 )
-from ..llm.retry import RetryPolicy, persistent
+from ..llm.retry import RetryPolicy, stream_with_retries
 from ..policy import allow_all
-from ..policy.decision import account, explain
+from ..policy.decision import format_error_line, format_trace
 from . import events, loop
-from .carrying import carry
-from .compaction import Wish, compact, hand_on
-from .parts import Model, Parts, Pressure, Queued
-from .record import Recorder, last_model
+from .carrying import merge_branch
+from .compaction import CompactionRequest, compact_branch, repeat_handoff
+from .parts import AgentModel, QueuedMessage, RunContext, RunState
+from .record import Recorder, find_last_model
 from .titles import name_session
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Request, StreamEvent
     from ..policy import Policy
-    from ..tools.registry import Registry
+    from ..tools.registry import ToolRegistry
 
 
 class SessionState(StrEnum):
@@ -61,25 +61,25 @@ class SessionState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SessionSetup:
     """The parts of a session; change `model` between runs with `Session.use_model`."""
 
-    model: Model
-    tools: Registry
+    model: AgentModel
+    tools: ToolRegistry
     env: ExecutionEnvironment
     open: Callable[[str], Recorder]
     """Opens the branch to write to; called once, with the first prompt."""
     policy: Policy = allow_all
-    room: Compaction = Compaction(auto=False)  # noqa: RUF009 (frozen)
+    room: CompactionSettings = CompactionSettings(auto=False)  # noqa: RUF009 (frozen)
     """When and how older messages are compacted; by default never automatically."""
-    summariser: Model | None = None
+    summariser: AgentModel | None = None
     """The model that writes summaries; None is `model`."""
-    namer: Model | None = None
+    namer: AgentModel | None = None
     """The model that titles new sessions; None uses the first words of the first prompt."""
     max_cost: float = 0.0
     """Maximum cost of this session in USD; 0 is no limit."""
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
-    clock: Callable[[], int] = now
+    clock: Callable[[], int] = read_clock
     token: Callable[[int], str] = secrets.token_hex
     """Returns random hex digits for a number of bytes."""
 
@@ -87,19 +87,19 @@ class Setup:
 class Session:
     """One conversation. Use it from one event loop, and close it."""
 
-    def __init__(self, setup: Setup, recorder: Recorder | None = None) -> None:
+    def __init__(self, setup: SessionSetup, recorder: Recorder | None = None) -> None:
         self.setup = setup
         self.recorder = recorder
         """The open branch; None until the first prompt of a new session."""
         self.state = SessionState.IDLE
-        self._steering: deque[Queued] = deque()
-        self._follow_ups: deque[Queued] = deque()
+        self._steering: deque[QueuedMessage] = deque()
+        self._follow_ups: deque[QueuedMessage] = deque()
         self._watchers: list[Callable[[events.Event], None]] = []
         self._failed: list[Callable[[events.Event], None]] = []
         """Watchers whose failure has been reported."""
         self._run: asyncio.Task[None] | None = None
         self._compacting = False
-        self.pressure = Pressure()
+        self.pressure = RunState()
 
     def subscribe(self, watcher: Callable[[events.Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; call the returned function to stop.
@@ -123,48 +123,52 @@ class Session:
         """
         if not prompt.strip():
             raise ConfigurationError("the prompt is empty: say what to do")
-        self._begin()
-        async with aclosing(self._told(self._answer(prompt))) as stream:
+        self._begin_run()
+        async with aclosing(self._stream_events(self._answer_prompt(prompt))) as stream:
             async for event in stream:
                 yield event
 
-    async def compact(self, wish: Wish) -> AsyncGenerator[events.Event, None]:
+    async def compact(self, wish: CompactionRequest) -> AsyncGenerator[events.Event, None]:
         """Replace older messages by a summary; yield the events.
 
         Input that arrives meanwhile is queued. Raises NothingToCompact, and what `submit` raises.
         """
         if self.recorder is None:
             raise NothingToCompact("the session is empty: there is nothing to compact")
-        self._begin()
+        self._begin_run()
         self._compacting = True
         try:
-            async with aclosing(self._told(self._compact(self.recorder, wish))) as stream:
+            async with aclosing(
+                self._stream_events(self._run_compaction(self.recorder, wish))
+            ) as stream:
                 async for event in stream:
                     yield event
         finally:
             self._compacting = False
 
-    async def carry(self, left: Head) -> AsyncGenerator[events.Event, None]:
+    async def merge_branch(self, left: Head) -> AsyncGenerator[events.Event, None]:
         """Set an anchor that summarises the branch that ends at `left`; yield the events.
 
         Raises NothingToCompact if it has no entries of its own, and what `submit` raises.
         """
-        self._begin()
+        self._begin_run()
         self._compacting = True
         try:
-            async with aclosing(self._told(self._carry(left))) as stream:
+            async with aclosing(self._stream_events(self._merge_branch(left))) as stream:
                 async for event in stream:
                     yield event
         finally:
             self._compacting = False
 
-    async def _carry(self, left: Head) -> None:
-        await carry(self.parts(), left)
+    async def _merge_branch(self, left: Head) -> None:
+        await merge_branch(self.build_run_context(), left)
 
-    async def _compact(self, recorder: Recorder, wish: Wish) -> None:
-        await compact(self._parts(recorder, self.setup.model), wish)
+    async def _run_compaction(self, recorder: Recorder, wish: CompactionRequest) -> None:
+        await compact_branch(self._build_run_context(recorder, self.setup.model), wish)
 
-    async def _told(self, work: Coroutine[None, None, None]) -> AsyncGenerator[events.Event, None]:
+    async def _stream_events(
+        self, work: Coroutine[None, None, None]
+    ) -> AsyncGenerator[events.Event, None]:
         """Run work in its own task and yield its events; closing the generator stops the work."""
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         leave = self.subscribe(queue.put_nowait)
@@ -175,11 +179,11 @@ class Session:
                 yield event
         finally:
             leave()
-            await self._settle(task)
+            await self._settle_task(task)
         if not task.cancelled():
             task.result()  # an error of gong is raised here, not sent as an event
 
-    def _begin(self) -> None:
+    def _begin_run(self) -> None:
         if self.state is SessionState.CLOSED:
             raise SessionClosed("this session is closed")
         if self._compacting:
@@ -188,7 +192,7 @@ class Session:
             raise SessionBusy("a prompt is being answered: steer it, or wait")
         self.state = SessionState.PROCESSING
 
-    async def _settle(self, task: asyncio.Task[None]) -> None:
+    async def _settle_task(self, task: asyncio.Task[None]) -> None:
         """Stop the run if it has not ended, and wait for its end."""
         if not task.done():
             task.cancel()
@@ -197,64 +201,66 @@ class Session:
         if self.state is SessionState.PROCESSING:
             self.state = SessionState.IDLE
 
-    async def _answer(self, prompt: str) -> None:
+    async def _answer_prompt(self, prompt: str) -> None:
         """One run: record the prompt as an entry, and run the loop to its end."""
-        recorder = self.opened(prompt)
+        recorder = self.open_recorder(prompt)
         model = self.setup.model
-        _note_model(recorder, model)
+        _record_model_change(recorder, model)
         entry = recorder.append(User((Text(prompt),)))
-        self._emit(events.AgentStart(recorder.tape.id, recorder.branch, prompt, entry.id))
+        self._emit_event(events.AgentStart(recorder.tape.id, recorder.branch, prompt, entry.id))
         for remark in recorder.skipped:
-            self._emit(events.Warn(remark))
+            self._emit_event(events.Warn(remark))
         recorder.skipped.clear()
-        tally = _Tally()
-        leave = self.subscribe(tally.watch)
-        stop, parts = "aborted", self._parts(recorder, model)
-        naming = asyncio.create_task(self._name(parts, prompt, entry))
+        tally = _RunTally()
+        leave = self.subscribe(tally.count_event)
+        stop, parts = "aborted", self._build_run_context(recorder, model)
+        naming = asyncio.create_task(self._name_session(parts, prompt, entry))
         try:
-            outcome = await loop.run(parts)
+            outcome = await loop.run_loop(parts)
             stop = outcome.stop_reason
-            self._tell(outcome.error)
+            self._emit_failure(outcome.error)
             await naming
         finally:
             naming.cancel()
             leave()
-            self._emit(events.AgentEnd(stop, tally.turns, tally.usage))
+            self._emit_event(events.AgentEnd(stop, tally.turns, tally.usage))
 
-    async def _name(self, parts: Parts, prompt: str, entry: Entry) -> None:
+    async def _name_session(self, parts: RunContext, prompt: str, entry: Entry) -> None:
         """Start giving a new session a title during its first run, if a title model is set."""
         namer = self.setup.namer
         if namer is not None and parts.record.path[0].n + 1 == entry.n:
             title = await name_session(parts, namer, prompt)
             if title is not None:
-                self._emit(events.Named(title))
+                self._emit_event(events.SessionNamed(title))
 
-    def _tell(self, error: ModelError | None) -> None:
+    def _emit_failure(self, error: ModelError | None) -> None:
         if error is not None:
-            self._emit(
-                events.Failure(type(error).__name__, str(error), error.retryable, error.exit_code)
+            self._emit_event(
+                events.RunFailure(
+                    type(error).__name__, str(error), error.retryable, error.exit_code
+                )
             )
 
-    def opened(self, prompt: str) -> Recorder:
+    def open_recorder(self, prompt: str) -> Recorder:
         """Return the open branch, opening it for the first prompt."""
         if self.recorder is None:
             self.recorder = self.setup.open(prompt)
         return self.recorder
 
-    def parts(self) -> Parts:
+    def build_run_context(self) -> RunContext:
         """Return the loop's current inputs; the branch must be open."""
         assert self.recorder is not None, "the first prompt opens a branch"
-        return self._parts(self.recorder, self.setup.model)
+        return self._build_run_context(self.recorder, self.setup.model)
 
-    def _parts(self, recorder: Recorder, model: Model) -> Parts:
-        return Parts(
-            model=replace(model, stream=self._persistent(recorder, model)),
+    def _build_run_context(self, recorder: Recorder, model: AgentModel) -> RunContext:
+        return RunContext(
+            model=replace(model, stream=self._make_persistent(recorder, model)),
             tools=self.setup.tools,
             env=self.setup.env,
             policy=self.setup.policy,
             record=recorder,
-            emit=self._emit,
-            take_steering=lambda: _drained(self._steering),
+            emit=self._emit_event,
+            take_steering=lambda: _drain_queue(self._steering),
             steering_waits=lambda: bool(self._steering),
             take_follow_up=lambda: self._follow_ups.popleft() if self._follow_ups else None,
             clock=self.setup.clock,
@@ -262,23 +268,23 @@ class Session:
             session=recorder.tape.id,
             room=self.setup.room,
             pressure=self.pressure,
-            summariser=self._summariser(recorder),
+            summariser=self._build_summariser(recorder),
             max_cost=self.setup.max_cost,
         )
 
-    def _summariser(self, recorder: Recorder) -> Model | None:
+    def _build_summariser(self, recorder: Recorder) -> AgentModel | None:
         model = self.setup.summariser
-        return model and replace(model, stream=self._persistent(recorder, model))
+        return model and replace(model, stream=self._make_persistent(recorder, model))
 
-    def _persistent(
-        self, recorder: Recorder, model: Model
+    def _make_persistent(
+        self, recorder: Recorder, model: AgentModel
     ) -> Callable[[Request], AsyncGenerator[StreamEvent, None]]:
         def on_retry(error: ModelError, attempt: int, delay: float) -> None:
             kind = type(error).__name__
             recorder.append(Error(kind, str(error), error.retryable, error.status))
-            self._emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s"))
+            self._emit_event(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s"))
 
-        return lambda request: persistent(
+        return lambda request: stream_with_retries(
             model.stream,
             request,
             self.setup.retry,
@@ -287,29 +293,29 @@ class Session:
             on_retry=on_retry,
         )
 
-    def _emit(self, event: events.Event) -> None:
+    def _emit_event(self, event: events.Event) -> None:
         """Call every watcher; one that raises is reported once to all, and the run continues."""
         for watcher in tuple(self._watchers):
             try:
                 watcher(event)
             except Exception as error:  # noqa: BLE001 - a front end's bug must not stop the run
-                self._report(watcher, error)
+                self._report_watcher(watcher, error)
 
-    def _report(self, watcher: Callable[[events.Event], None], error: Exception) -> None:
+    def _report_watcher(self, watcher: Callable[[events.Event], None], error: Exception) -> None:
         if watcher not in self._failed:
             self._failed.append(watcher)
-            said = f"a watcher of events failed: {explain(error)}; this is reported once"
-            self._emit(events.Warn(said, account(error)))
+            said = f"a watcher of events failed: {format_error_line(error)}; this is reported once"
+            self._emit_event(events.Warn(said, format_trace(error)))
 
     def steer(self, text: str) -> None:
         """Queue words for the model after the current step; if idle, for the next prompt."""
-        self._steering.append(Queued(text, "steering"))
+        self._steering.append(QueuedMessage(text, "steering"))
 
     def follow_up(self, text: str) -> None:
         """Queue words for when the current run has nothing left to do."""
-        self._follow_ups.append(Queued(text, "follow_up"))
+        self._follow_ups.append(QueuedMessage(text, "follow_up"))
 
-    def queued(self) -> tuple[str, ...]:
+    def list_queued(self) -> tuple[str, ...]:
         """Return the queued input: steering, then follow-ups."""
         return tuple(one.text for one in (*self._steering, *self._follow_ups))
 
@@ -318,14 +324,14 @@ class Session:
         if self._run is not None:
             self._run.cancel()
 
-    def use_model(self, model: Model) -> None:
+    def use_model(self, model: AgentModel) -> None:
         """Use another model from the next run on."""
         self.setup = replace(self.setup, model=model)
         self.pressure.refused = self.pressure.warned = False
 
-    def hand_on(self, anchor: Anchor, to: str) -> None:
+    def repeat_handoff(self, anchor: Anchor, to: str) -> None:
         """Set the newest anchor again for another model, if no message followed it."""
-        hand_on(self.parts(), anchor, to)
+        repeat_handoff(self.build_run_context(), anchor, to)
 
     def undo(self, *, leave: bool = False) -> Anchor:
         """Undo the newest compaction or handoff; return its anchor, which stays on the tape.
@@ -357,7 +363,7 @@ class Session:
     async def close(self) -> None:
         """Stop the run, and close branch and environment; safe to call twice."""
         if self._run is not None:
-            await self._settle(self._run)
+            await self._settle_task(self._run)
         if self.state is SessionState.CLOSED:
             return
         self.state = SessionState.CLOSED
@@ -366,27 +372,27 @@ class Session:
         await self.setup.env.cleanup()
 
 
-class _Tally:
+class _RunTally:
     """The totals of a run, also of a stopped one: model calls and tokens."""
 
     def __init__(self) -> None:
         self.turns, self.usage = 0, Usage()
 
-    def watch(self, event: events.Event) -> None:
+    def count_event(self, event: events.Event) -> None:
         if isinstance(event, events.TurnStart):
             self.turns = event.turn
         elif isinstance(event, events.MessageEnd):
             self.usage += event.usage
 
 
-def _drained(queue: deque[Queued]) -> tuple[Queued, ...]:
+def _drain_queue(queue: deque[QueuedMessage]) -> tuple[QueuedMessage, ...]:
     taken = tuple(queue)
     queue.clear()
     return taken
 
 
-def _note_model(recorder: Recorder, model: Model) -> None:
+def _record_model_change(recorder: Recorder, model: AgentModel) -> None:
     """Record a change of model, so that the tape shows where it took effect."""
-    last = last_model(recorder.path)
+    last = find_last_model(recorder.path)
     if last is not None and last != f"{model.provider}/{model.id}":
         recorder.append(ModelEntry(model.provider, model.id))

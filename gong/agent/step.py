@@ -11,37 +11,37 @@ from typing import TYPE_CHECKING
 from tape.entries import ToolResult, ToolStart
 
 from ..context.recalling import TapeRecall
-from ..policy.decision import decide
+from ..policy.decision import decide_call
 from ..tools import tool
 from ..tools.tool import ToolContext
 from ..tools.truncation.storage import TapeStorage
 from . import events
-from .parts import Parts, milliseconds, record_abort
+from .parts import RunContext, measure_elapsed_ms, record_abort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tape.blocks import ToolCall
 
-    from ..tools.registry import Prepared, Registry
+    from ..tools.registry import PreparedCall, ToolRegistry
 
 SKIPPED = "Skipped due to queued user message"
 """The result of a call that was skipped because of steering."""
-_SHOWN = 20_000  # maximum characters of output in the result of a stopped command
+_MAX_SHOWN_CHARS = 20_000  # maximum characters of output in the result of a stopped command
 
 
-async def run_tools(parts: Parts, calls: Sequence[ToolCall]) -> None:
+async def run_tools(parts: RunContext, calls: Sequence[ToolCall]) -> None:
     """Give every call its result, in order; after steering the rest is skipped."""
-    for group in _groups(parts.tools, calls):
+    for group in _group_calls(parts.tools, calls):
         if parts.steering_waits():
             for call in group:
-                _record_result(parts, _Running(call), tool.ToolResult.error(SKIPPED))
+                _record_tool_result(parts, _RunningCall(call), tool.ToolResult.error(SKIPPED))
         else:
-            await _run_group(parts, group)
+            await _run_call_group(parts, group)
     parts.record.barrier()
 
 
-def _groups(tools: Registry, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+def _group_calls(tools: ToolRegistry, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
     """Return groups of calls that may run in parallel: adjacent read-only calls."""
     groups: list[list[ToolCall]] = []
     safe_before = False
@@ -56,7 +56,7 @@ def _groups(tools: Registry, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
     return groups
 
 
-class _Running:
+class _RunningCall:
     """One running call, with its output so far."""
 
     def __init__(self, call: ToolCall) -> None:
@@ -68,34 +68,36 @@ class _Running:
         """The result text of a call that is stopped while it runs."""
         self.result: tool.ToolResult | None = None
 
-    def aborted(self) -> tool.ToolResult:
+    def build_aborted_result(self) -> tool.ToolResult:
         """Return the result of a call that was stopped while it ran."""
         shown = f"{self.shown}\n\n" if self.shown else ""
         return tool.ToolResult.error(f"{shown}{self.stopped}")
 
 
-async def _run_group(parts: Parts, calls: Sequence[ToolCall]) -> None:
+async def _run_call_group(parts: RunContext, calls: Sequence[ToolCall]) -> None:
     """Run calls in parallel and record their results in call order, also when stopped."""
-    running = [_Running(call) for call in calls]
+    running = [_RunningCall(call) for call in calls]
     try:
-        allowed = [(one, prepared) for one in running if (prepared := await _admit(parts, one))]
+        allowed = [
+            (one, prepared) for one in running if (prepared := await _admit_call(parts, one))
+        ]
         if any(prepared.tool.replay == "unsafe" for _, prepared in allowed):
             parts.record.barrier()
         async with asyncio.TaskGroup() as group:
             for one, prepared in allowed:
-                group.create_task(_run_one(parts, one, prepared))
+                group.create_task(_run_tool_call(parts, one, prepared))
     except asyncio.CancelledError:
         for one in running:
             if one.started or one.result:  # repair gives the others the result that they never ran
-                _record_result(parts, one, one.result or one.aborted())
+                _record_tool_result(parts, one, one.result or one.build_aborted_result())
         record_abort(parts)
         raise
     for one in running:
         assert one.result is not None
-        _record_result(parts, one, one.result)
+        _record_tool_result(parts, one, one.result)
 
 
-async def _admit(parts: Parts, one: _Running) -> Prepared | None:
+async def _admit_call(parts: RunContext, one: _RunningCall) -> PreparedCall | None:
     """Look up, check and approve a call; record its start, or return its refusal."""
     call = one.call
     one.begun = parts.clock()
@@ -104,7 +106,7 @@ async def _admit(parts: Parts, one: _Running) -> Prepared | None:
     if isinstance(prepared, tool.ToolResult):
         one.result = prepared
         return None
-    verdict, failure, trace = await decide(parts.policy, prepared)
+    verdict, failure, trace = await decide_call(parts.policy, prepared)
     if failure:
         parts.emit(events.Warn(f"the policy failed, so {call.name} was not run: {failure}", trace))
     if not verdict.allowed:
@@ -115,9 +117,9 @@ async def _admit(parts: Parts, one: _Running) -> Prepared | None:
     return prepared
 
 
-async def _run_one(parts: Parts, one: _Running, prepared: Prepared) -> None:
+async def _run_tool_call(parts: RunContext, one: _RunningCall, prepared: PreparedCall) -> None:
     def update(text: str) -> None:
-        one.shown = (one.shown + text)[-_SHOWN:]
+        one.shown = (one.shown + text)[-_MAX_SHOWN_CHARS:]
         parts.emit(events.ToolExecutionUpdate(one.call.id, text))
 
     context = ToolContext(
@@ -127,15 +129,15 @@ async def _run_one(parts: Parts, one: _Running, prepared: Prepared) -> None:
         storage=TapeStorage(parts.record.tape.blobs),
         session=parts.session,
         tape=TapeRecall(parts.record.tape, parts.record.head),
-        request_compaction=parts.pressure.request,
+        request_compaction=parts.pressure.request_compaction,
     )
     one.result = await parts.tools.run(prepared, context)
 
 
-def _record_result(parts: Parts, one: _Running, result: tool.ToolResult) -> None:
-    details = tool.details_of(result)
+def _record_tool_result(parts: RunContext, one: _RunningCall, result: tool.ToolResult) -> None:
+    details = tool.encode_details(result)
     call = one.call
-    duration_ms = 0 if one.begun is None else milliseconds(parts, one.begun)
+    duration_ms = 0 if one.begun is None else measure_elapsed_ms(parts, one.begun)
     parts.record.append(
         ToolResult(
             call_id=call.id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tape.blocks import Text
 from tape.entries import SideUsage
-from tape.text import fitted, single
+from tape.text import shorten_to_width, to_single_line
 from tape.view import Message
 
 from ..errors import ModelError
@@ -16,22 +16,22 @@ from ..llm.accumulate import StreamAccumulator
 from ..llm.types import Request
 
 if TYPE_CHECKING:
-    from .parts import Model, Parts
+    from .parts import AgentModel, RunContext
 
-LONGEST = 60
+TITLE_COLUMNS = 60
 """Maximum columns of a title."""
-_SYSTEM = (
+_TITLE_SYSTEM = (
     "You name conversations. Answer with a title of three to six words for the one that begins "
     "with these words, in their language: no quotes, no full stop, nothing else."
 )
-_SHOWN = 2_000
+_TITLE_PROMPT_CHARS = 2_000
 """Maximum characters of the prompt that the model sees."""
-_SECONDS = 15
-_TOKENS = 2_000
+_TITLE_SECONDS = 15
+_TITLE_TOKENS = 2_000
 """Maximum tokens of a title, and of the model's thinking before it."""
 
 
-async def name_session(parts: Parts, model: Model, prompt: str) -> str | None:
+async def name_session(parts: RunContext, model: AgentModel, prompt: str) -> str | None:
     """Give the tape a title, unless it has one; return it, or None if none was set.
 
     A failure or timeout of the model is ignored.
@@ -40,23 +40,23 @@ async def name_session(parts: Parts, model: Model, prompt: str) -> str | None:
     if tape.refs().title is not None:
         return None
     try:
-        async with asyncio.timeout(_SECONDS):
-            said = await _asked(parts, model, prompt)
+        async with asyncio.timeout(_TITLE_SECONDS):
+            said = await _request_title(parts, model, prompt)
     except (ModelError, TimeoutError):
         return None
-    title = fitted(single(said).strip(" \"'.。“”#*"), LONGEST)
+    title = shorten_to_width(to_single_line(said).strip(" \"'.。“”#*"), TITLE_COLUMNS)
     if not title or tape.refs().title is not None:
         return None
     tape.rename(title)
     return title
 
 
-async def _asked(parts: Parts, model: Model, prompt: str) -> str:
+async def _request_title(parts: RunContext, model: AgentModel, prompt: str) -> str:
     request = Request(
         model=model.id,
-        messages=(Message("user", (Text(prompt[:_SHOWN]),)),),
-        system=_SYSTEM,
-        max_tokens=_TOKENS,
+        messages=(Message("user", (Text(prompt[:_TITLE_PROMPT_CHARS]),)),),
+        system=_TITLE_SYSTEM,
+        max_tokens=_TITLE_TOKENS,
     )
     answer = StreamAccumulator(parts.call_prefix())
     async with aclosing(model.stream(request)) as stream:
@@ -64,6 +64,6 @@ async def _asked(parts: Parts, model: Model, prompt: str) -> str:
             answer.process(event)
     response = answer.response()
     cost = model.cost(response.usage)
-    parts.pressure.count(response.usage, cost)
+    parts.pressure.count_usage(response.usage, cost)
     parts.record.append(SideUsage("title", model.provider, model.id, response.usage, cost=cost))
     return response.text

@@ -9,23 +9,23 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..context.elide import decide, truncation
-from ..context.meter import Size, context_tokens, warning
+from ..context.elide import decide_elision, decide_truncation
+from ..context.meter import ContextSize, build_fill_warning, measure_context
 from ..errors import NothingToCompact
 from . import events
-from .compaction import Wish, compact
-from .outgoing import Outgoing, outgoing
+from .compaction import CompactionRequest, compact_branch
+from .outgoing import PreparedRequest, prepare_request
 
 if TYPE_CHECKING:
-    from .parts import Parts
+    from .parts import RunContext
 
-GAIN = 0.1
+MIN_GAIN = 0.1
 """Minimum share of a request that an automatic compaction must free."""
-IN_ROW = 2
+MAX_COMPACTIONS_IN_ROW = 2
 """Maximum compactions between two answers."""
 
 
-class Fill(NamedTuple):
+class ContextFill(NamedTuple):
     """How full the context window is."""
 
     tokens: int
@@ -33,15 +33,15 @@ class Fill(NamedTuple):
     """Tokens above which a compaction is due; None if the context window is unknown."""
 
 
-def fill(parts: Parts) -> Fill:
+def measure_fill(parts: RunContext) -> ContextFill:
     """Return how much of the context window the next call takes."""
-    return Fill(measured(next_call(parts)).tokens, _limit(parts))
+    return ContextFill(measure_request(prepare_next_call(parts)).tokens, _compute_limit(parts))
 
 
-def next_call(parts: Parts) -> Outgoing:
+def prepare_next_call(parts: RunContext) -> PreparedRequest:
     """Return the request of the next call."""
     record = parts.record
-    return outgoing(
+    return prepare_request(
         parts.model,
         parts.tools.specs(),
         record.path,
@@ -52,13 +52,13 @@ def next_call(parts: Parts) -> Outgoing:
     )
 
 
-def measured(made: Outgoing) -> Size:
+def measure_request(made: PreparedRequest) -> ContextSize:
     """Return the size of a call that is about to be made."""
     kept = made.view.kept
-    return context_tokens(made.request, (*kept, *made.view.entries), since=len(kept))
+    return measure_context(made.request, (*kept, *made.view.entries), since=len(kept))
 
 
-def _limit(parts: Parts) -> int | None:
+def _compute_limit(parts: RunContext) -> int | None:
     room, window = parts.room, parts.model.window
     limits = [] if window is None else [window - min(room.reserve, window // 4)]
     if room.limit is not None:
@@ -66,23 +66,23 @@ def _limit(parts: Parts) -> int | None:
     return min(limits, default=None)
 
 
-async def make_room(parts: Parts) -> Outgoing:
+async def make_room(parts: RunContext) -> PreparedRequest:
     """Make room for the next call if needed, and return its request."""
     pressure = parts.pressure
     if pressure.focus is not None:
         focus, pressure.focus = pressure.focus, None
         try:
-            await compact(parts, Wish("model", focus))
+            await compact_branch(parts, CompactionRequest("model", focus))
         except NothingToCompact as error:
             parts.emit(events.Warn(str(error)))
-    made = next_call(parts)
-    tokens, limit = measured(made).tokens, _limit(parts)
-    _warn(parts, tokens)
+    made = prepare_next_call(parts)
+    tokens, limit = measure_request(made).tokens, _compute_limit(parts)
+    _warn_nearly_full(parts, tokens)
     if limit is None or not parts.room.auto:
         return made
     if tokens > limit:
-        return next_call(parts) if await relieve(parts, "window") else made
-    aside = decide(
+        return prepare_next_call(parts) if await shrink_context(parts, "window") else made
+    aside = decide_elision(
         (*parts.record.kept, *parts.record.path),
         tokens,
         parts.model.window or limit,
@@ -91,19 +91,19 @@ async def make_room(parts: Parts) -> Outgoing:
     if aside is None:
         return made
     parts.record.append(aside)
-    parts.emit(events.ResultsPutAside(tokens))
-    return next_call(parts)
+    parts.emit(events.ResultsElided(tokens))
+    return prepare_next_call(parts)
 
 
-async def relieve(parts: Parts, reason: str) -> bool:
+async def shrink_context(parts: RunContext, reason: str) -> bool:
     """Compact because the context window is full; return whether the request shrank."""
     pressure = parts.pressure
-    if pressure.in_row < IN_ROW:
+    if pressure.in_row < MAX_COMPACTIONS_IN_ROW:
         pressure.in_row += 1
         with suppress(NothingToCompact):
-            await compact(parts, Wish(reason, gain=GAIN))
+            await compact_branch(parts, CompactionRequest(reason, gain=MIN_GAIN))
             return True
-    cut = truncation((*parts.record.kept, *parts.record.path))
+    cut = decide_truncation((*parts.record.kept, *parts.record.path))
     if cut is None:
         return False
     parts.record.append(cut)
@@ -111,9 +111,9 @@ async def relieve(parts: Parts, reason: str) -> bool:
     return True
 
 
-def _warn(parts: Parts, tokens: int) -> None:
+def _warn_nearly_full(parts: RunContext, tokens: int) -> None:
     """Warn once that the context window is nearly full; warn again after it had room."""
-    text = warning(tokens, parts.model.window)
+    text = build_fill_warning(tokens, parts.model.window)
     if text and not parts.pressure.warned:
         parts.emit(events.Warn(text))
     parts.pressure.warned = text is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from tape.cli import say_version
+from tape.cli import print_version
 
 from .. import __version__
 
@@ -16,5 +16,5 @@ def main() -> None:
     `--version` is answered before any import.
     """
     if sys.argv[1:] == ["--version"]:
-        sys.exit(say_version("gong", __version__))
+        sys.exit(print_version("gong", __version__))
     sys.exit(import_module(".run", __package__).run(sys.argv[1:]))

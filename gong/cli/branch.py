@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tape.cli.out import warn as say_warning
+from tape.cli.out import print_warning as say_warning
 from tape.index import open_store
 
 from .. import __version__, config
-from ..agent.opening import FrontEnd, Host, find_session, open_session, resume_branch
+from ..agent.opening import FrontEnd, OpenSession, find_session, open_session, resume_branch
 from ..errors import FolderGone
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ model_option = click.option(
 )
 
 
-def current_folder() -> str:
+def get_current_folder() -> str:
     """Return the current folder; raises FolderGone if it no longer exists."""
     try:
         return str(Path.cwd())
@@ -38,25 +38,29 @@ def current_folder() -> str:
 
 
 @contextmanager
-def front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd]:
+def open_front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for this folder; `model` is the value of -m.
 
     Raises FolderGone.
     """
-    folder = current_folder()
-    with open_store(config.store_path(settings, os.environ)) as library:
-        yield FrontEnd(library, settings, os.environ, folder, f"gong/{__version__}", model, warn)
+    folder = get_current_folder()
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        yield FrontEnd(
+            library, settings, os.environ, folder, f"gong/{__version__}", model, print_warning
+        )
 
 
 @asynccontextmanager
-async def opened(ref: str, *, model: str | None, store: str | None) -> AsyncIterator[Host]:
+async def open_existing_session(
+    ref: str, *, model: str | None, store: str | None
+) -> AsyncIterator[OpenSession]:
     """Hold the session of an existing branch; its model need not have a key."""
-    settings = config.load(os.environ, {"store": store})
-    with front_end(settings, model) as front:
+    settings = config.load_settings(os.environ, {"store": store})
+    with open_front_end(settings, model) as front:
         recorder = resume_branch(front, find_session(front, ref), ref)
         host = await open_session(front, recorder, must_answer=False)
         for remark in recorder.skipped:
-            warn(remark)
+            print_warning(remark)
         recorder.skipped.clear()
         try:
             yield host
@@ -64,6 +68,6 @@ async def opened(ref: str, *, model: str | None, store: str | None) -> AsyncIter
             await host.close()
 
 
-def warn(text: str) -> None:
+def print_warning(text: str) -> None:
     """Write a line to standard error."""
     say_warning(text, "gong")

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tape.cli.out import exact, raw
-from tape.cli.streams import bare_streams
+from tape.cli.out import print_bytes, print_utf8
+from tape.cli.streams import use_bare_streams
 
 from .. import config
-from ..agent.compaction import Wish
+from ..agent.compaction import CompactionRequest
 from ..agent.opening import find_session, fork_branch, open_session, resume_branch
 from ..errors import ConfigurationError
-from .branch import front_end, warn
-from .compact import tell
-from .resume import go_on
+from .branch import open_front_end, print_warning
+from .compact import collect_events
+from .resume import continue_with_model
 
 if TYPE_CHECKING:
-    from ..agent.opening import FrontEnd, Host
-    from .printing import Format
-    from .resume import Start
+    from ..agent.opening import FrontEnd, OpenSession
+    from .printing import OutputFormat
+    from .resume import StartFrom
 
-_EXAMPLES = """\b
+_CHAT_EXAMPLES = """\b
 Examples:
   gong chat                                 talk in the terminal
   gong chat -p "read README.md"             one answer, then exit
@@ -36,7 +36,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EXAMPLES)
+@click.command(epilog=_CHAT_EXAMPLES)
 @click.option("-p", "--print", "prompt", metavar="PROMPT", help="Answer PROMPT, print, and exit.")
 @click.option(
     "--output-format",
@@ -70,14 +70,14 @@ Examples:
 @click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
 def chat(  # noqa: PLR0917 (click passes them by name)
     prompt: str | None,
-    output: Format,
+    output: OutputFormat,
     newest: bool,
     session: str | None,
     fork: str | None,
     carry: bool,
     compact: bool,
     model: str | None,
-    start: Start | None,
+    start: StartFrom | None,
     max_turns: int | None,
     max_cost: float | None,
     tools: str | None,
@@ -95,15 +95,15 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     flags = {
         "max_turns": max_turns,
         "max_cost": max_cost,
-        "tools": tool_names(tools),
+        "tools": parse_tool_names(tools),
         "store": store,
     }
-    settings = config.load(os.environ, flags)
+    settings = config.load_settings(os.environ, flags)
     ref = "" if newest else session if session is not None else fork
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
-    asked = _asked(prompt)
-    with front_end(settings, model) as front:
-        sys.exit(asyncio.run(_chat(front, asked, output, past)))
+    asked = _read_prompt(prompt)
+    with open_front_end(settings, model) as front:
+        sys.exit(asyncio.run(_run_chat(front, asked, output, past)))
 
 
 class Continuation(NamedTuple):
@@ -116,10 +116,10 @@ class Continuation(NamedTuple):
     """Summarise the old branch's work on the new branch."""
     compacts: bool
     """Summarise older messages first."""
-    start: Start | None
+    start: StartFrom | None
 
 
-def tool_names(given: str | None) -> tuple[str, ...] | None:
+def parse_tool_names(given: str | None) -> tuple[str, ...] | None:
     """Return the names of --tools: empty for `none`, None if it was not given.
 
     Raises UsageError if it contains no name.
@@ -136,29 +136,29 @@ def tool_names(given: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def _asked(prompt: str | None) -> str | None:
+def _read_prompt(prompt: str | None) -> str | None:
     """Return the prompt joined with standard input; None for an interactive terminal."""
     closed = sys.stdin is None
     typed = not closed and sys.stdin.isatty()
     if prompt is None and typed:
         return None
-    given = "" if typed or closed else _standard_input()
+    given = "" if typed or closed else _read_standard_input()
     asked = "\n\n".join(part for part in (prompt or "", given.rstrip("\n")) if part.strip())
     if not asked:
         raise ConfigurationError("the prompt is empty: say what to do, as in gong chat -p 'list .'")
     return asked
 
 
-def _standard_input() -> str:
+def _read_standard_input() -> str:
     """Read all of standard input; print a hint if nothing arrives for a while."""
     stream = sys.stdin.buffer
     if not select.select([stream], [], [], 2.0)[0]:
-        warn("waiting for standard input (end it with Ctrl+D or < /dev/null)")
+        print_warning("waiting for standard input (end it with Ctrl+D or < /dev/null)")
     return stream.read().decode("utf-8", "replace")
 
 
-async def _chat(
-    front: FrontEnd, asked: str | None, output: Format, past: Continuation | None
+async def _run_chat(
+    front: FrontEnd, asked: str | None, output: OutputFormat, past: Continuation | None
 ) -> int:
     recorder, left = None, None
     if past is not None:
@@ -168,33 +168,33 @@ async def _chat(
     host = await open_session(front, recorder)
     try:
         if host.by_default:
-            warn(
+            print_warning(
                 "no model is configured, so offline/rules is used (plain requests only); "
                 "set ANTHROPIC_API_KEY or choose one with -m provider/model"
             )
         if past is not None:
-            await go_on(host, past.start)
+            await continue_with_model(host, past.start)
         if past is not None and past.compacts:
-            await tell(host.session.compact(Wish("user")))
+            await collect_events(host.session.compact(CompactionRequest("user")))
         if left is not None:
-            await tell(host.session.carry(left))
-        return await _serve(host, asked, output)
+            await collect_events(host.session.merge_branch(left))
+        return await _run_front_end(host, asked, output)
     finally:
         await host.close()
 
 
-async def _serve(host: Host, asked: str | None, output: Format) -> int:
+async def _run_front_end(host: OpenSession, asked: str | None, output: OutputFormat) -> int:
     if asked is None:
-        from ..repl.app import chat as converse  # noqa: PLC0415 (prompt-toolkit loads slowly)
+        from ..repl.app import run_conversation as converse  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
-        with bare_streams():
+        with use_bare_streams():
             return await converse(host)
-    from .printing import answer  # noqa: PLC0415 (only with -p)
+    from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
 
-    write = exact if output == "text" else raw
+    write = print_utf8 if output == "text" else print_bytes
 
     def out(data: bytes) -> None:
         write(data)
         sys.stdout.flush()
 
-    return await answer(host, asked, output, out=out, warn=warn)
+    return await answer_prompt(host, asked, output, out=out, warn=print_warning)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tape.cli.out import as_json, document, examples, say
+from tape.cli.out import as_json, format_examples, print_json, print_lines
 from tape.render import SHORT
 
 from ..agent import events
-from ..agent.compaction import Wish
-from .branch import model_option, opened, store_option, warn
+from ..agent.compaction import CompactionRequest
+from .branch import model_option, open_existing_session, print_warning, store_option
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "gong compact",
         "gong compact 3f2a --focus 'the failing test'",
         "gong compact 3f2a:main --undo",
@@ -56,21 +56,21 @@ def compact(
     if leave and not undo:
         raise click.UsageError("--leave needs --undo")
     if undo:
-        asyncio.run(_undo(ref, store, leave=leave, as_json=as_json))
+        asyncio.run(_undo_compaction(ref, store, leave=leave, as_json=as_json))
     else:
-        wish = Wish("user", focus, hard=hard)
-        asyncio.run(_compact(ref, wish, model, store, as_json=as_json))
+        wish = CompactionRequest("user", focus, hard=hard)
+        asyncio.run(_run_compact(ref, wish, model, store, as_json=as_json))
 
 
-async def _compact(
-    ref: str, wish: Wish, model: str | None, store: str | None, *, as_json: bool
+async def _run_compact(
+    ref: str, wish: CompactionRequest, model: str | None, store: str | None, *, as_json: bool
 ) -> None:
-    async with opened(ref, model=model, store=store) as host:
-        done = await compacted(host.session, wish)
+    async with open_existing_session(ref, model=model, store=store) as host:
+        done = await compact_session(host.session, wish)
         recorder = host.session.recorder
         assert recorder is not None, "an existing branch was opened"
         if as_json:
-            document(
+            print_json(
                 {
                     "tape": recorder.tape.id,
                     "branch": recorder.branch,
@@ -82,7 +82,7 @@ async def _compact(
             )
             return
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
-        say(
+        print_lines(
             [
                 f"Compacted {done.covered} entries of {where}: summary by {done.by or 'rules'}.",
                 f"The next request takes about {done.after:,} tokens instead of {done.before:,}"
@@ -92,25 +92,25 @@ async def _compact(
         )
 
 
-async def compacted(session: Session, wish: Wish) -> events.CompactionEnd:
+async def compact_session(session: Session, wish: CompactionRequest) -> events.CompactionEnd:
     """Compact, print warnings on standard error, and return how it ended."""
-    told = await tell(session.compact(wish))
+    told = await collect_events(session.compact(wish))
     return next(event for event in reversed(told) if isinstance(event, events.CompactionEnd))
 
 
-async def tell(work: AsyncGenerator[events.Event, None]) -> list[events.Event]:
+async def collect_events(work: AsyncGenerator[events.Event, None]) -> list[events.Event]:
     """Run work to its end, print warnings on standard error, and return its events."""
     told: list[events.Event] = []
     async with aclosing(work) as stream:
         async for event in stream:
             told.append(event)
             if isinstance(event, events.Warn):
-                warn(event.message)
+                print_warning(event.message)
     return told
 
 
-async def _undo(ref: str, store: str | None, *, leave: bool, as_json: bool) -> None:
-    async with opened(ref, model=None, store=store) as host:
+async def _undo_compaction(ref: str, store: str | None, *, leave: bool, as_json: bool) -> None:
+    async with open_existing_session(ref, model=None, store=store) as host:
         session = host.session
         anchor = session.undo(leave=leave)
         recorder = session.recorder
@@ -118,7 +118,7 @@ async def _undo(ref: str, store: str | None, *, leave: bool, as_json: bool) -> N
         head = recorder.head().entry
         if as_json:
             told = {"tape": recorder.tape.id, "branch": recorder.branch, "head": head}
-            document({**told, "undone": anchor.kind, "phase": anchor.phase})
+            print_json({**told, "undone": anchor.kind, "phase": anchor.phase})
             return
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
-        say([f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."])
+        print_lines([f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."])

@@ -7,31 +7,49 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tape.cli.call import found
-from tape.cli.group import Options
-from tape.cli.out import as_json, document, examples, ref, say, table, warn
+from tape.cli.call import open_ref
+from tape.cli.group import GlobalOptions
+from tape.cli.out import (
+    as_json,
+    format_examples,
+    format_table,
+    print_json,
+    print_lines,
+    print_warning,
+    ref,
+)
 from tape.entries import Usage
 from tape.index import open_store
-from tape.index.stats import statistics
-from tape.render import SHORT, fitted
+from tape.index.stats import compute_statistics
+from tape.render import SHORT, shorten_to_width
 
 from .. import config
-from ..context.costs import WAYS, Costs, Row, Spend, Where, cost_text, fields, untold, usage_lines
-from ..context.gathering import on_path, on_tape
+from ..context.costs import (
+    COST_GROUPINGS,
+    CostOrigin,
+    CostReport,
+    CostRow,
+    Spend,
+    encode_spend,
+    format_cost,
+    format_unknown_calls,
+    render_token_usage,
+)
+from ..context.gathering import read_path_entries, read_tape_entries
 from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tape.index.stats import By as Grouped
-    from tape.index.stats import Spent, Sums
+    from tape.index.stats import StatsRow, UsageTotals
 
-    from ..context.costs import By
+    from ..context.costs import CostGrouping
 
-_HEAD = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "CALLS", "COST")
-_LABEL = 44
-_ONE_TAPE = ("call", "turn")
-_INDEXED: dict[By, Grouped] = {
+_COST_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "CALLS", "COST")
+_LABEL_COLUMNS = 44
+_PATH_GROUPINGS = ("call", "turn")
+_INDEX_GROUPINGS: dict[CostGrouping, Grouped] = {
     "tape": "tape",
     "branch": "branch",
     "provider": "model",
@@ -41,16 +59,20 @@ _INDEXED: dict[By, Grouped] = {
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "gong cost", "gong cost 3f2a --by turn", "gong cost --by day --all", "gong cost --json"
     )
 )
 @ref
-@click.option("--by", type=click.Choice(WAYS), help="Print one row for each, and the total.")
+@click.option(
+    "--by", type=click.Choice(COST_GROUPINGS), help="Print one row for each, and the total."
+)
 @click.option("--all", "all_tapes", is_flag=True, help="Include all tapes, not only one.")
 @click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
 @as_json
-def cost(ref: str, by: By | None, *, all_tapes: bool, store: str | None, as_json: bool) -> None:
+def cost(
+    ref: str, by: CostGrouping | None, *, all_tapes: bool, store: str | None, as_json: bool
+) -> None:
     """Show tokens and cost: of a tape for all branches, of a branch or entry for its path.
 
     REF defaults to the newest session of this folder. Calls and turns are those of a path; a turn
@@ -60,54 +82,54 @@ def cost(ref: str, by: By | None, *, all_tapes: bool, store: str | None, as_json
     --json prints {by, total, rows}; a row is {key, label} and, as the total, {calls, input, output,
     reasoning, cache_read, cache_write, total, cost, unknown_calls}.
     """
-    settings = config.load(os.environ, {"store": store})
-    place = config.store_path(settings, os.environ)
-    if all_tapes and (ref or by in _ONE_TAPE):
+    settings = config.load_settings(os.environ, {"store": store})
+    place = config.locate_store(settings, os.environ)
+    if all_tapes and (ref or by in _PATH_GROUPINGS):
         raise ConfigurationError(
             "--all needs --by tape, branch, provider or day: for calls and turns give one REF"
         )
     if all_tapes or (by == "tape" and not ref):
-        total, rows = _everywhere(place, by or "tape")
+        total, rows = _sum_all_tapes(place, by or "tape")
     else:
-        total, rows = _of(place, ref, by or "provider")
+        total, rows = _sum_one_tape(place, ref, by or "provider")
     if as_json:
-        shown = [{"key": row.key, "label": row.label, **fields(row.spend)} for row in rows]
-        document({"by": by, "total": fields(total), "rows": shown if by else []})
+        shown = [{"key": row.key, "label": row.label, **encode_spend(row.spend)} for row in rows]
+        print_json({"by": by, "total": encode_spend(total), "rows": shown if by else []})
     elif not total.calls:
-        warn("no cost: no model was called", "gong")
+        print_warning("no cost: no model was called", "gong")
     else:
-        say(_table(rows, by, total) if by else usage_lines(total))
+        print_lines(_render_cost_table(rows, by, total) if by else render_token_usage(total))
 
 
-def _of(place: Path, ref: str, by: By) -> tuple[Spend, list[Row]]:
+def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> tuple[Spend, list[CostRow]]:
     """Return the sums of the tape or path that a REF names."""
-    costs = Costs(by)
-    with found(Options(place), ref) as (tape, head, branch):
-        if head is not None or branch is not None or by in _ONE_TAPE:
-            source = on_path(tape, head or tape.head(branch), _skip)
+    costs = CostReport(by)
+    with open_ref(GlobalOptions(place), ref) as (tape, head, branch):
+        if head is not None or branch is not None or by in _PATH_GROUPINGS:
+            source = read_path_entries(tape, head or tape.head(branch), _warn_skipped)
         else:
-            source = on_tape(tape, _skip)
-        where = Where(tape.id, tape.title() or "")
+            source = read_tape_entries(tape, _warn_skipped)
+        where = CostOrigin(tape.id, tape.title() or "")
         for name, entry in source:
             costs.take(entry, where._replace(branch=name))
     return costs.total, costs.rows()
 
 
-def _skip(remark: str) -> None:
-    warn(f"{remark}; `tape verify` shows details", "gong")
+def _warn_skipped(remark: str) -> None:
+    print_warning(f"{remark}; `tape verify` shows details", "gong")
 
 
-def _everywhere(place: Path, by: By) -> tuple[Spend, list[Row]]:
+def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]:
     """Return the sums of all tapes, from the index."""
-    costs = Costs(by)
+    costs = CostReport(by)
     with open_store(place) as opened:
-        for row in statistics(*opened, _INDEXED[by]):
+        for row in compute_statistics(*opened, _INDEX_GROUPINGS[by]):
             if row.spent.calls:
-                costs.add(*_named(row, by), _spend(row.spent))
+                costs.add(*_name_row(row, by), _convert_spend(row.spent))
     return costs.total, costs.rows()
 
 
-def _named(row: Sums, by: By) -> tuple[str, str]:
+def _name_row(row: StatsRow, by: CostGrouping) -> tuple[str, str]:
     """Return key and label of a row of the index."""
     key = row.key or ""
     match by:
@@ -121,7 +143,7 @@ def _named(row: Sums, by: By) -> tuple[str, str]:
             return key, key
 
 
-def _spend(spent: Spent) -> Spend:
+def _convert_spend(spent: UsageTotals) -> Spend:
     usage = Usage(
         spent.input or 0,
         spent.output or 0,
@@ -133,24 +155,27 @@ def _spend(spent: Spent) -> Spend:
     return Spend(spent.calls, usage, spent.cost, spent.unpriced)
 
 
-def _table(rows: list[Row], by: By, total: Spend) -> list[str]:
-    cells = [(_label(row, by), *_cells(row.spend)) for row in rows]
-    lines = table([(by.upper(), *_HEAD), *cells, ("sum", *_cells(total))], range(1, 7))
+def _render_cost_table(rows: list[CostRow], by: CostGrouping, total: Spend) -> list[str]:
+    cells = [(_render_row_label(row, by), *_render_cost_cells(row.spend)) for row in rows]
+    lines = format_table(
+        [(by.upper(), *_COST_HEADINGS), *cells, ("sum", *_render_cost_cells(total))], range(1, 7)
+    )
     return [
-        f"{line}{untold(total) if at == len(lines) else ''}" for at, line in enumerate(lines, 1)
+        f"{line}{format_unknown_calls(total) if at == len(lines) else ''}"
+        for at, line in enumerate(lines, 1)
     ]
 
 
-def _label(row: Row, by: By) -> str:
+def _render_row_label(row: CostRow, by: CostGrouping) -> str:
     """Return the label of a row, after a short id where one can be used as REF."""
     if by in ("provider", "day"):
         return row.label or "–"
     identity, _, branch = row.key.partition(":")
     short = identity[:SHORT] + f":{branch}" * bool(branch)
-    return fitted(f"{short}  {row.label}".strip(), _LABEL)
+    return shorten_to_width(f"{short}  {row.label}".strip(), _LABEL_COLUMNS)
 
 
-def _cells(spend: Spend) -> tuple[str, ...]:
+def _render_cost_cells(spend: Spend) -> tuple[str, ...]:
     usage = spend.usage
     counts = (usage.total, usage.input, usage.output, usage.cache_read or 0)
-    return (*(f"{count:,}" for count in counts), str(spend.calls), cost_text(spend))
+    return (*(f"{count:,}" for count in counts), str(spend.calls), format_cost(spend))

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tape.cli.files import demand_place, write_output
-from tape.cli.out import as_json, document, examples, say
+from tape.cli.files import require_writable, write_output
+from tape.cli.out import as_json, format_examples, print_json, print_lines
 from tape.render import SHORT
 
 from ..agent.events import CompactionEnd
-from ..agent.handing import hand_over, handoff_page
-from ..agent.record import newest_anchor
-from .branch import model_option, opened, store_option
-from .compact import tell
+from ..agent.handing import build_handoff_page, record_handoff
+from ..agent.record import find_newest_anchor
+from .branch import model_option, open_existing_session, store_option
+from .compact import collect_events
 
 if TYPE_CHECKING:
-    from ..agent.opening import Host
+    from ..agent.opening import OpenSession
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "gong handoff --to openai/gpt-5",
         "gong handoff 3f2a --to sonnet -o HANDOFF.md",
     )
@@ -56,11 +56,11 @@ def handoff(
     gong compact --undo removes the anchor from the branch.
     """
     if output is not None:
-        demand_place(Path(output), force=force)
-    asyncio.run(_handoff(ref, to, output, focus, model, store, as_json=as_json))
+        require_writable(Path(output), force=force)
+    asyncio.run(_run_handoff(ref, to, output, focus, model, store, as_json=as_json))
 
 
-async def _handoff(
+async def _run_handoff(
     ref: str,
     to: str,
     output: str | None,
@@ -70,33 +70,35 @@ async def _handoff(
     *,
     as_json: bool,
 ) -> None:
-    async with opened(ref, model=model, store=store) as host:
-        target = host.models.names.full(to)
-        is_anchored = await record_handoff(host, target, focus)
+    async with open_existing_session(ref, model=model, store=store) as host:
+        target = host.models.names.resolve_name(to)
+        is_anchored = await ensure_handoff(host, target, focus)
         recorder = host.session.recorder
         assert recorder is not None, "an existing branch was opened"
         cwd = host.session.setup.env.working_directory
-        page = handoff_page(recorder, to_model=target, cwd=cwd)
+        page = build_handoff_page(recorder, to_model=target, cwd=cwd)
         if output is not None:
             write_output(Path(output), page)
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
         if as_json:
             told = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
-            document({**told, "entry": recorder.path[0].id if is_anchored else None, "page": page})
+            print_json(
+                {**told, "entry": recorder.path[0].id if is_anchored else None, "page": page}
+            )
         elif output is None:
-            say([page.rstrip("\n")])
+            print_lines([page.rstrip("\n")])
         else:
-            say([f"{output}: continue with gong chat --session {where} -m {target}"])
+            print_lines([f"{output}: continue with gong chat --session {where} -m {target}"])
 
 
-async def record_handoff(host: Host, to: str, focus: str = "") -> bool:
+async def ensure_handoff(host: OpenSession, to: str, focus: str = "") -> bool:
     """Set a handoff anchor for a model and return whether the branch now has one.
 
     Warnings go to standard error. Raises NothingToCompact.
     """
-    told = await tell(hand_over(host.session, to, focus))
+    told = await collect_events(record_handoff(host.session, to, focus))
     recorder = host.session.recorder
     if any(isinstance(event, CompactionEnd) for event in told):
         return True
-    anchor = None if recorder is None else newest_anchor(recorder.path)
+    anchor = None if recorder is None else find_newest_anchor(recorder.path)
     return anchor is not None and anchor.kind == "handoff" and anchor.state.model == to

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from tape.cli.out import as_json, document, examples, say, table
+from tape.cli.out import as_json, format_examples, format_table, print_json, print_lines
 from tape.errors import NotFound
 
 from .. import config
 from ..credentials import Credentials
-from ..llm.catalogue import DATE, ModelInfo
-from ..llm.maker import is_at_hand
-from ..llm.names import Names
+from ..llm.catalogue import CATALOGUE_DATE, ModelInfo
+from ..llm.maker import is_configured
+from ..llm.names import ModelNames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ _ABILITIES = ("tools", "vision", "reasoning")
 
 @click.group(
     invoke_without_command=True,
-    epilog=examples(
+    epilog=format_examples(
         "gong models --provider anthropic", "gong models --json", "gong models show sonnet"
     ),
 )
@@ -40,18 +40,24 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
     """List the catalogue's models with context windows and prices; other ids work as well."""
     if ctx.invoked_subcommand is not None:
         return
-    names = _names()
+    names = _load_names()
     if provider is not None and provider not in names.presets:
         known = ", ".join(names.presets)
         raise NotFound(f"no provider {provider!r}: choose one of {known}")
-    found = names.catalogue.of(provider)
+    found = names.catalogue.list_models(provider)
     if as_json:
-        document([_described(names, model) for model in found])
+        print_json([_encode_model(names, model) for model in found])
         return
     if found:
-        say(table([_HEAD, *(_row(model) for model in found)], right=(1, 2, 3)))
-        say(["", f"Prices in USD per million tokens, as of {DATE}; – means unknown."])
-    say(_providers(names, provider))
+        print_lines(
+            format_table(
+                [_MODEL_HEADINGS, *(_render_model_row(model) for model in found)], right=(1, 2, 3)
+            )
+        )
+        print_lines(
+            ["", f"Prices in USD per million tokens, as of {CATALOGUE_DATE}; – means unknown."]
+        )
+    print_lines(_describe_providers(names, provider))
 
 
 @models.command()
@@ -59,102 +65,110 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
 @as_json
 def show(name: str, as_json: bool) -> None:
     """Show the details of a model: its id, an alias, or any name that -m accepts."""
-    names = _names()
-    full = names.full(name)
-    model = names.info(full) or ModelInfo(id=full)
+    names = _load_names()
+    full = names.resolve_name(name)
+    model = names.find_info(full) or ModelInfo(id=full)
     if as_json:
-        document(_described(names, model))
+        print_json(_encode_model(names, model))
     else:
-        say(table(_facts(names, model)))
+        print_lines(format_table(_list_facts(names, model)))
 
 
-_HEAD = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
+_MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
 
 
-def _names() -> Names:
-    return Names.of(config.load(os.environ, {}))
+def _load_names() -> ModelNames:
+    return ModelNames.from_settings(config.load_settings(os.environ, {}))
 
 
-def _row(model: ModelInfo) -> Sequence[str]:
+def _render_model_row(model: ModelInfo) -> Sequence[str]:
     return (
         model.id,
-        _tokens(model.context_window),
-        _dollars(model.price.input if model.price else None),
-        _dollars(model.price.output if model.price else None),
-        " ".join(_abilities(model)),
+        _format_token_count(model.context_window),
+        _format_dollars(model.price.input if model.price else None),
+        _format_dollars(model.price.output if model.price else None),
+        " ".join(_list_abilities(model)),
         " ".join(model.aliases),
     )
 
 
-def _facts(names: Names, model: ModelInfo) -> list[Sequence[str]]:
+def _list_facts(names: ModelNames, model: ModelInfo) -> list[Sequence[str]]:
     preset = names.presets.get(model.provider)
     rows = [
         ("model", model.id),
         ("name", model.name or "–"),
         ("provider", preset.label or preset.name if preset else model.provider),
         ("aliases", " ".join(model.aliases) or "–"),
-        ("window", _tokens(model.context_window)),
-        ("max output", _tokens(model.max_output)),
-        ("can", " ".join(_abilities(model)) or "–"),
-        ("price", _price(model.price)),
+        ("window", _format_token_count(model.context_window)),
+        ("max output", _format_token_count(model.max_output)),
+        ("can", " ".join(_list_abilities(model)) or "–"),
+        ("price", _format_price(model.price)),
     ]
     if model.long:
-        rows.append((f"above {_tokens(model.long.above)}", _price(model.long)))
-    return [*rows, ("key", _key(preset) if preset else "none needed")]
+        rows.append((f"above {_format_token_count(model.long.above)}", _format_price(model.long)))
+    return [*rows, ("key", _describe_key(preset) if preset else "none needed")]
 
 
-def _described(names: Names, model: ModelInfo) -> dict[str, Any]:
+def _encode_model(names: ModelNames, model: ModelInfo) -> dict[str, Any]:
     """Return every field for programs, null if unknown."""
     preset = names.presets.get(model.provider)
     row: dict[str, Any] = msgspec.to_builtins(model)
-    return {**row, "provider": model.provider, "key": _is_ready(preset) if preset else True}
+    return {
+        **row,
+        "provider": model.provider,
+        "key": _is_provider_ready(preset) if preset else True,
+    }
 
 
-def _providers(names: Names, provider: str | None) -> list[str]:
+def _describe_providers(names: ModelNames, provider: str | None) -> list[str]:
     """Return a line of the providers that are ready, and one of those that need a key."""
     presets = [one for one in names.presets.values() if provider in {None, one.name}]
-    ready = [one.name for one in presets if _is_ready(one)]
-    wanting = [one.name for one in presets if not _is_ready(one) and not one.later]
+    ready = [one.name for one in presets if _is_provider_ready(one)]
+    wanting = [one.name for one in presets if not _is_provider_ready(one) and not one.later]
     lines = [f"Ready: {', '.join(ready)}"] if ready else []
     if wanting:
         lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
     return lines
 
 
-def _key(preset: Preset) -> str:
-    found = _credentials().find(preset.key_name, preset.keys)
+def _describe_key(preset: Preset) -> str:
+    found = _load_credentials().find(preset.key_name, preset.keys)
     if found is not None:
         return f"{found.ending} from {found.source}"
-    return "none needed" if _is_ready(preset) else f"missing: gong auth login {preset.key_name}"
+    return (
+        "none needed"
+        if _is_provider_ready(preset)
+        else f"missing: gong auth login {preset.key_name}"
+    )
 
 
-def _is_ready(preset: Preset) -> bool:
-    has_key = _credentials().knows(preset.key_name, preset.keys)
-    return not preset.later and (preset.local or is_at_hand(preset, os.environ, has_key=has_key))
+def _is_provider_ready(preset: Preset) -> bool:
+    has_key = _load_credentials().has_key(preset.key_name, preset.keys)
+    return not preset.later and (preset.local or is_configured(preset, os.environ, has_key=has_key))
 
 
-def _credentials() -> Credentials:
-    return Credentials(config.config_file(os.environ).parent, os.environ)
+def _load_credentials() -> Credentials:
+    return Credentials(config.locate_config_file(os.environ).parent, os.environ)
 
 
-def _abilities(model: ModelInfo) -> list[str]:
+def _list_abilities(model: ModelInfo) -> list[str]:
     return [ability for ability in _ABILITIES if getattr(model, ability)]
 
 
-def _price(price: Price | None) -> str:
+def _format_price(price: Price | None) -> str:
     if price is None:
         return "–"
     cached = (("cache read", price.cache_read), ("cache write", price.cache_write))
-    parts = [f"input {_dollars(price.input)}", f"output {_dollars(price.output)}"]
-    parts += [f"{name} {_dollars(value)}" for name, value in cached if value is not None]
+    parts = [f"input {_format_dollars(price.input)}", f"output {_format_dollars(price.output)}"]
+    parts += [f"{name} {_format_dollars(value)}" for name, value in cached if value is not None]
     return f"{', '.join(parts)} per million tokens"
 
 
-def _dollars(amount: float | None) -> str:
+def _format_dollars(amount: float | None) -> str:
     return "–" if amount is None else f"${amount:.10f}".rstrip("0").rstrip(".")
 
 
-def _tokens(count: int | None) -> str:
+def _format_token_count(count: int | None) -> str:
     if count is None:
         return "–"
     if count >= _MILLION:

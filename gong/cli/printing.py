@@ -15,32 +15,32 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
-from tape.blocks import NO_JSON, ToolCall, text_of, tool_calls
-from tape.cli.plain import silence
+from tape.blocks import NO_JSON, ToolCall, join_texts, select_tool_calls
+from tape.cli.plain import silence_stdout
 from tape.entries import Assistant, Cost, Failure, SideUsage, ToolResult, Usage
 
 from .. import signals
 from ..agent import events
-from ..context.costs import money
-from ..repl.screen import compacted
+from ..context.costs import format_money
+from ..repl.screen import describe_compaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tape.line import Entry
 
-    from ..agent.opening import Host
+    from ..agent.opening import OpenSession
     from ..agent.record import Recorder
     from ..agent.session import Session
 
-Format = Literal["text", "json", "stream-json"]
-INTERRUPTED = 130
-_NOBODY_READS = {errno.EPIPE, errno.EIO}
+OutputFormat = Literal["text", "json", "stream-json"]
+INTERRUPTED_EXIT = 130
+_CLOSED_ERRORS = {errno.EPIPE, errno.EIO}
 """Error numbers of a write to a closed pipe or terminal."""
-LIMIT = 8
+LIMIT_EXIT = 8
 
 
-class Called(Struct, frozen=True):
+class PrintedCall(Struct, frozen=True):
     """One tool call of a run; `args` is JSON as the model wrote it, or its text."""
 
     id: str
@@ -49,7 +49,7 @@ class Called(Struct, frozen=True):
     is_error: bool
 
 
-class Document(Struct, frozen=True):
+class RunDocument(Struct, frozen=True):
     """What `--output-format json` prints: the result of one run."""
 
     session: str
@@ -59,16 +59,16 @@ class Document(Struct, frozen=True):
     usage: Usage
     cost: Cost | None
     turns: int
-    tool_calls: tuple[Called, ...]
+    tool_calls: tuple[PrintedCall, ...]
     is_error: bool
     error: Failure | None
 
 
-class Result(Document, frozen=True, tag_field="type", tag="result"):
+class RunResult(RunDocument, frozen=True, tag_field="type", tag="result"):
     """The same as the last line of `--output-format stream-json`."""
 
 
-class Watch:
+class RunWatcher:
     """Collects from events how the run ended, and with which exit code."""
 
     def __init__(self, emit: Callable[[bytes], None] | None, warn: Callable[[str], None]) -> None:
@@ -79,38 +79,40 @@ class Watch:
         """Id of the user entry that the run answers."""
         self._emit, self._warn = emit, warn
 
-    def see(self, event: events.Event) -> None:
+    def take_event(self, event: events.Event) -> None:
         """Record one event."""
         if self._emit is not None:
             self._emit(msgspec.json.encode(event))
         match event:
             case events.AgentStart(entry=entry):
                 self.first = entry
-            case events.Failure(error_class=kind, message=message, exit_code=code):
+            case events.RunFailure(error_class=kind, message=message, exit_code=code):
                 self.error, self.exit_code = Failure(kind, message), code
                 self._warn(message)
             case events.TurnLimit(turns=turns):
-                self.exit_code = LIMIT
+                self.exit_code = LIMIT_EXIT
                 self._warn(f"stopped at the limit of {turns} turns; continue with: gong chat -c")
             case events.CostLimit(spent=spent, limit=limit):
-                self.exit_code = LIMIT
-                self._warn(f"stopped at the max cost of {money(limit)}: {money(spent)} spent")
+                self.exit_code = LIMIT_EXIT
+                self._warn(
+                    f"stopped at the max cost of {format_money(limit)}: {format_money(spent)} spent"
+                )
             case events.CompactionEnd():
-                self._warn(compacted(event))
+                self._warn(describe_compaction(event))
             case events.Warn(message=message):
                 self._warn(message)
             case events.AgentEnd():
                 self.end = event
                 if event.stop_reason == "aborted":
-                    self.exit_code = INTERRUPTED
+                    self.exit_code = INTERRUPTED_EXIT
             case _:
                 pass
 
 
-async def answer(
-    host: Host,
+async def answer_prompt(
+    host: OpenSession,
     prompt: str,
-    output: Format,
+    output: OutputFormat,
     *,
     out: Callable[[bytes], None],
     warn: Callable[[str], None],
@@ -119,55 +121,55 @@ async def answer(
 
     Raises BrokenPipeError after a run that was stopped because its reader left.
     """
-    session, reader = host.session, _Reader(out)
+    session, reader = host.session, _OutputPipe(out)
     emit = None
     if output == "stream-json":
-        recorder = session.opened(prompt)
-        reader.tell(_line(_init(host, recorder.tape.id, recorder.branch)))
-        emit = lambda line: reader.tell(line + b"\n")  # noqa: E731 (one use)
-    watch = Watch(emit, warn)
-    interrupted = await _run(session, prompt, watch, reader)
+        recorder = session.open_recorder(prompt)
+        reader.write(_encode_json_line(_build_init_line(host, recorder.tape.id, recorder.branch)))
+        emit = lambda line: reader.write(line + b"\n")  # noqa: E731 (one use)
+    watch = RunWatcher(emit, warn)
+    interrupted = await _watch_run(session, prompt, watch, reader)
     if output == "text":
-        reader.tell(_text(document(session, watch)))
+        reader.write(_encode_text(build_document(session, watch)))
     elif output == "json":
-        reader.tell(_line(document(session, watch)))
+        reader.write(_encode_json_line(build_document(session, watch)))
     else:
-        reader.tell(_line(Result(*astuple(document(session, watch)))))
+        reader.write(_encode_json_line(RunResult(*astuple(build_document(session, watch)))))
     if reader.left and interrupted:
-        silence()
+        silence_stdout()
     elif reader.left:
         raise BrokenPipeError
     return watch.exit_code
 
 
-class _Reader:
+class _OutputPipe:
     """The output, whose reader may leave before the end."""
 
     def __init__(self, out: Callable[[bytes], None]) -> None:
         self.left = False
         self._out = out
 
-    def tell(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Write unless the reader has left."""
         if self.left:
             return
         try:
             self._out(data)
         except OSError as error:
-            if error.errno not in _NOBODY_READS:
+            if error.errno not in _CLOSED_ERRORS:
                 raise
             self.left = True
 
 
-def _text(done: Document) -> bytes:
+def _encode_text(done: RunDocument) -> bytes:
     return f"{done.result}\n".encode() if done.result else b""
 
 
-def _line(value: Any) -> bytes:
+def _encode_json_line(value: Any) -> bytes:
     return msgspec.json.encode(value) + b"\n"
 
 
-def _init(host: Host, session: str, branch: str) -> dict[str, Any]:
+def _build_init_line(host: OpenSession, session: str, branch: str) -> dict[str, Any]:
     return {
         "type": "init",
         "session": session,
@@ -179,7 +181,7 @@ def _init(host: Host, session: str, branch: str) -> dict[str, Any]:
     }
 
 
-async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> bool:
+async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _OutputPipe) -> bool:
     """Run to the end; return whether a signal stopped it.
 
     A signal, or a reader that left, stops the run, and what it was doing is recorded; a second
@@ -192,37 +194,39 @@ async def _run(session: Session, prompt: str, watch: Watch, reader: _Reader) -> 
         interrupted = True
         session.abort()
 
-    with signals.handled((signal.SIGINT, *signals.HANG_UPS), interrupt):
+    with signals.handle_signals((signal.SIGINT, *signals.HANG_UPS), interrupt):
         async with aclosing(session.submit(prompt)) as stream:
             async for event in stream:
-                watch.see(event)
+                watch.take_event(event)
                 if reader.left and not stopped:
                     stopped = True
                     session.abort()
     return interrupted
 
 
-def document(session: Session, watch: Watch) -> Document:
+def build_document(session: Session, watch: RunWatcher) -> RunDocument:
     """Return the result of a run, read from its entries."""
     recorder = session.recorder
     assert recorder is not None, "a run opens its branch"
-    run = _since(recorder, watch.first)
+    run = _find_run_entries(recorder, watch.first)
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
-    return Document(
+    return RunDocument(
         session=recorder.tape.id,
         branch=recorder.branch,
-        result=text_of(answers[-1].content) if answers else "",
+        result=join_texts(answers[-1].content) if answers else "",
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,
-        cost=_cost([entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]),
+        cost=_sum_cost(
+            [entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]
+        ),
         turns=watch.end.turns,
-        tool_calls=_calls(run, answers),
+        tool_calls=_list_tool_calls(run, answers),
         is_error=watch.exit_code != 0,
         error=watch.error,
     )
 
 
-def _cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
+def _sum_cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
     """Return the total cost of all calls; None if the cost of one is unknown."""
     costs = [call.cost for call in calls]
     if not costs or None in costs:
@@ -230,7 +234,7 @@ def _cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
     return Cost("USD", sum(cost.amount for cost in costs if cost is not None))
 
 
-def _since(recorder: Recorder, first: str | None) -> Sequence[Entry]:
+def _find_run_entries(recorder: Recorder, first: str | None) -> Sequence[Entry]:
     """Return the entries of a run, even if a summary replaced the first ones."""
     path = recorder.path
     for place in range(len(path) - 1, -1, -1):
@@ -238,22 +242,22 @@ def _since(recorder: Recorder, first: str | None) -> Sequence[Entry]:
             return path[place:]
     if first is None:
         return ()
-    all_ = (entry for run in recorder.tape.runs(recorder.head()) for entry in run)
+    all_ = (entry for run in recorder.tape.read_runs(recorder.head()) for entry in run)
     return tuple(dropwhile(lambda entry: entry.id != first, all_))
 
 
-def _calls(run: Sequence[Entry], answers: Sequence[Assistant]) -> tuple[Called, ...]:
+def _list_tool_calls(run: Sequence[Entry], answers: Sequence[Assistant]) -> tuple[PrintedCall, ...]:
     failed = {
         entry.data.call_id: entry.data.is_error
         for entry in run
         if isinstance(entry.data, ToolResult)
     }
     return tuple(
-        Called(call.id, call.name, _args(call), failed.get(call.id, True))
+        PrintedCall(call.id, call.name, _encode_args(call), failed.get(call.id, True))
         for answer in answers
-        for call in tool_calls(answer.content)
+        for call in select_tool_calls(answer.content)
     )
 
 
-def _args(call: ToolCall) -> Raw:
+def _encode_args(call: ToolCall) -> Raw:
     return call.args if call.args != NO_JSON else Raw(msgspec.json.encode(call.args_text))

@@ -11,12 +11,12 @@ from tape.cli import run as store
 from tape.cli.group import tape as store_group
 
 from .. import __version__
-from ..signals import end_like_an_interrupt
+from ..signals import install_interrupt_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_VERBS = {
+_COMMANDS = {
     "chat": "Talk to the agent, or answer one prompt with -p.",
     "compact": "Replace older messages by a summary, or --undo that.",
     "context": "Show context usage, or the exact next request.",
@@ -31,18 +31,18 @@ _VERBS = {
 }
 """Help line of each command; the module of that name defines it, except for `tape`."""
 
-_OWN = {"--help", "-h", "--version"}
-_DEBUG = "--debug"
+_OWN_OPTIONS = {"--help", "-h", "--version"}
+_DEBUG_OPTION = "--debug"
 
 
-class _Verbs(click.Group):
+class _LazyGroup(click.Group):
     """A group that imports only the command that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(_VERBS)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in _VERBS:
+        if name not in _COMMANDS:
             return None
         if name == store_group.name:
             return store_group
@@ -51,10 +51,10 @@ class _Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
-            formatter.write_dl(list(_VERBS.items()))
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
-gong = _Verbs(
+gong = _LazyGroup(
     "gong",
     help="A coding agent that records its sessions on tapes. `gong` alone means `gong chat`.",
     subcommand_metavar="COMMAND [ARGS]...",
@@ -63,14 +63,14 @@ gong = _Verbs(
 click.version_option(__version__, message="gong %(version)s")(gong)
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; --debug is accepted anywhere before `--`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    words = [*(word for word in arguments[:end] if word != _DEBUG), *arguments[end:]]
-    debug = _DEBUG in arguments[:end]
-    end_like_an_interrupt()
+    words = [*(word for word in arguments[:end] if word != _DEBUG_OPTION), *arguments[end:]]
+    debug = _DEBUG_OPTION in arguments[:end]
+    install_interrupt_handlers()
     if words[:1] == ["tape"]:
-        return store.run([*[_DEBUG] * debug, *words[1:]])
-    if not words or (words[0].startswith("-") and words[0] not in _OWN):
+        return store.run_command([*[_DEBUG_OPTION] * debug, *words[1:]])
+    if not words or (words[0].startswith("-") and words[0] not in _OWN_OPTIONS):
         words = ["chat", *words]
-    return store.guarded("gong", lambda: store.invoke(gong, words), lambda: debug)
+    return store.run_guarded("gong", lambda: store.invoke_group(gong, words), lambda: debug)

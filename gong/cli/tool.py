@@ -18,28 +18,32 @@ import click
 import msgspec
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON, Block, Image, Text, ToolCall, text_of
-from tape.cli.out import document, examples, raw, say, table
+from tape.blocks import NO_JSON, Block, Image, Text, ToolCall, join_texts
+from tape.cli.out import format_examples, format_table, print_bytes, print_json, print_lines
 
 from .. import config
 from ..env.local import LocalEnvironment
 from ..errors import FolderGone
 from ..policy import allow_all
-from ..policy.decision import decide
-from ..policy.floor import Floor
-from ..tools.builtin import PAST, builtin
-from ..tools.registry import Prepared, Registry
-from ..tools.tool import ToolContext, ToolResult, details_of
-from ..tools.truncation.service import temporary_folder
+from ..policy.decision import decide_call
+from ..policy.floor import DangerPolicy
+from ..tools.builtin import PAST_TOOLS, build_registry
+from ..tools.registry import PreparedCall, ToolRegistry
+from ..tools.tool import ToolContext, ToolResult, encode_details
+from ..tools.truncation.service import build_temporary_path
 from ..tools.truncation.storage import FolderStorage
 
-_CLAUSE = re.compile(r"[.:;](?:\s|$)")
-_FAILED, _USAGE, _NOT_FOUND, _DENIED = 1, 2, 3, 7
-_CODES = {"UnknownTool": _NOT_FOUND, "ValidationError": _USAGE, "PermissionDenied": _DENIED}
+_CLAUSE_END = re.compile(r"[.:;](?:\s|$)")
+_FAILED_EXIT, _USAGE_EXIT, _NOT_FOUND_EXIT, _DENIED_EXIT = 1, 2, 3, 7
+_EXIT_CODES = {
+    "UnknownTool": _NOT_FOUND_EXIT,
+    "ValidationError": _USAGE_EXIT,
+    "PermissionDenied": _DENIED_EXIT,
+}
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "gong tool list",
         """gong tool read '{"path": "README.md", "limit": 20}'""",
         "gong tool write - < arguments.json",
@@ -58,28 +62,28 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
     if jsonl == bool(name):
         raise click.UsageError("give the name of a tool, list, or --jsonl")
     if name == "list":
-        _list(as_json=as_json)
+        _print_tools(as_json=as_json)
         return
     given = sys.stdin.buffer.read() if arguments == "-" else os.fsencode(arguments)
     with asyncio.Runner() as runner:
-        hand = runner.run(_hand())
+        hand = runner.run(_open_runner())
         try:
             if jsonl:
                 for line in sys.stdin.buffer:
-                    answer, _ = runner.run(hand.answer(line))
-                    raw(answer + b"\n")
+                    answer, _ = runner.run(hand.answer_line(line))
+                    print_bytes(answer + b"\n")
                     sys.stdout.buffer.flush()
                 code = 0
             else:
-                answer, code = runner.run(hand.use(name, given))
-                raw(answer + b"\n")
+                answer, code = runner.run(hand.run_call(name, given))
+                print_bytes(answer + b"\n")
         finally:
             # Also if a signal arrived while a command was being started.
             runner.run(hand.env.cleanup())
     raise click.exceptions.Exit(code)
 
 
-class Answer(Struct, frozen=True):
+class PrintedResult(Struct, frozen=True):
     """The printed form of a result: its text, or its blocks if some are not text."""
 
     content: Any
@@ -87,7 +91,7 @@ class Answer(Struct, frozen=True):
     is_error: bool
 
 
-class _Line(Struct, frozen=True):
+class _CallLine(Struct, frozen=True):
     """A line of --jsonl."""
 
     tool: str
@@ -95,48 +99,50 @@ class _Line(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class ToolRunner:
     """The tools and their environment, for calls one after the other."""
 
-    tools: Registry
+    tools: ToolRegistry
     env: LocalEnvironment
-    policy: Floor
+    policy: DangerPolicy
     storage: FolderStorage
 
-    async def use(self, name: str, given: bytes) -> tuple[bytes, int]:
+    async def run_call(self, name: str, given: bytes) -> tuple[bytes, int]:
         """Run one call; return its answer as a JSON line, and an exit code."""
-        result = await self._run(_call(name, given))
-        code = _CODES.get(result.kind or "", _FAILED) if result.is_error else 0
-        return self._encoded(result), code
+        result = await self._run_prepared(_parse_tool_call(name, given))
+        code = _EXIT_CODES.get(result.kind or "", _FAILED_EXIT) if result.is_error else 0
+        return self._encode_result(result), code
 
-    async def answer(self, line: bytes) -> tuple[bytes, int]:
+    async def answer_line(self, line: bytes) -> tuple[bytes, int]:
         """Run the call on a line; a line without a valid call gives an error result."""
         try:
-            asked = msgspec.json.decode(line, type=_Line)
+            asked = msgspec.json.decode(line, type=_CallLine)
         except (msgspec.MsgspecError, RecursionError) as error:
             wanted = 'Give {"tool": NAME, "args": {…}}.'
-            return self._encoded(ToolResult.error(f"Not a call: {error}. {wanted}")), _USAGE
-        return await self.use(asked.tool, bytes(asked.args))
+            return self._encode_result(
+                ToolResult.error(f"Not a call: {error}. {wanted}")
+            ), _USAGE_EXIT
+        return await self.run_call(asked.tool, bytes(asked.args))
 
-    async def _run(self, call: ToolCall) -> ToolResult:
+    async def _run_prepared(self, call: ToolCall) -> ToolResult:
         prepared = self.tools.prepare(call)
-        if not isinstance(prepared, Prepared):
+        if not isinstance(prepared, PreparedCall):
             return prepared
-        verdict = (await decide(self.policy, prepared)).verdict
+        verdict = (await decide_call(self.policy, prepared)).verdict
         if not verdict.allowed:
             return ToolResult.error(verdict.text, kind="PermissionDenied")
         context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
         return await self.tools.run(prepared, context)
 
-    def _encoded(self, result: ToolResult) -> bytes:
+    def _encode_result(self, result: ToolResult) -> bytes:
         plain = all(isinstance(block, Text) for block in result.content)
-        blocks = [self._shown(block) for block in result.content]
-        content = text_of(result.content) if plain else blocks
-        details = details_of(result)
+        blocks = [self._encode_block(block) for block in result.content]
+        content = join_texts(result.content) if plain else blocks
+        details = encode_details(result)
         shown = Raw(b"null") if details == NO_JSON else details
-        return msgspec.json.encode(Answer(content, shown, result.is_error))
+        return msgspec.json.encode(PrintedResult(content, shown, result.is_error))
 
-    def _shown(self, block: Block) -> Any:
+    def _encode_block(self, block: Block) -> Any:
         """Return a block as it is printed; a picture's bytes are base64."""
         if not isinstance(block, Image):
             return block
@@ -144,28 +150,28 @@ class Hand:
         return {"type": "image", "mime": block.mime, "data": data}
 
 
-async def _hand() -> Hand:
-    settings = config.load(os.environ, {})
+async def _open_runner() -> ToolRunner:
+    settings = config.load_settings(os.environ, {})
     try:
         folder = str(Path.cwd())
     except FileNotFoundError as error:
         raise FolderGone("this folder no longer exists: change to another and try again") from error
     env = LocalEnvironment(folder, os.environ, policy=settings.environment)
     await env.initialize()
-    floor = Floor(allow_all, folder, os.environ.get("HOME", "/"))
+    floor = DangerPolicy(allow_all, folder, os.environ.get("HOME", "/"))
     kept = settings.truncation
-    place = kept.storage_dir or temporary_folder(env.temporary_directory)
+    place = kept.storage_dir or build_temporary_path(env.temporary_directory)
     storage = FolderStorage(place, kept.retention_days)
-    return Hand(_all_tools(settings), env, floor, storage)
+    return ToolRunner(_build_all_tools(settings), env, floor, storage)
 
 
-def _all_tools(settings: config.Settings) -> Registry:
-    tools = builtin(settings.tuning)
+def _build_all_tools(settings: config.Settings) -> ToolRegistry:
+    tools = build_registry(settings.tuning)
     tools.set_active(tools.names)
     return tools
 
 
-def _call(name: str, given: bytes) -> ToolCall:
+def _parse_tool_call(name: str, given: bytes) -> ToolCall:
     """Return the call; text that is not JSON is passed on for the tool to read or refuse."""
     try:
         msgspec.json.decode(given)
@@ -174,19 +180,21 @@ def _call(name: str, given: bytes) -> ToolCall:
     return ToolCall(id="c1", name=name, args=Raw(given))
 
 
-def _list(*, as_json: bool) -> None:
-    tools = _all_tools(config.load(os.environ, {}))
-    specs, usual = tools.specs(), builtin().active
+def _print_tools(*, as_json: bool) -> None:
+    tools = _build_all_tools(config.load_settings(os.environ, {}))
+    specs, usual = tools.specs(), build_registry().active
     if as_json:
-        document(specs)
+        print_json(specs)
         return
-    rows = {one.name: (one.name, _in_short(one.description)) for one in specs}
-    say(table([rows[name] for name in usual]))
-    say(["", "In a session, on its tape:", *table([rows[name] for name in PAST])])
-    others = [row for name, row in rows.items() if name not in {*usual, *PAST}]
+    rows = {one.name: (one.name, _shorten_description(one.description)) for one in specs}
+    print_lines(format_table([rows[name] for name in usual]))
+    print_lines(
+        ["", "In a session, on its tape:", *format_table([rows[name] for name in PAST_TOOLS])]
+    )
+    others = [row for name, row in rows.items() if name not in {*usual, *PAST_TOOLS}]
     if others:
-        say(["", "Tool variants of model families, chosen by name:", *table(others)])
+        print_lines(["", "Tool variants of model families, chosen by name:", *format_table(others)])
 
 
-def _in_short(text: str) -> str:
-    return _CLAUSE.split(text, maxsplit=1)[0]
+def _shorten_description(text: str) -> str:
+    return _CLAUSE_END.split(text, maxsplit=1)[0]

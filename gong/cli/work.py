@@ -10,37 +10,45 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from tape.cli.call import folder, found
-from tape.cli.files import demand_place, write_output
-from tape.cli.group import Options
-from tape.cli.out import as_json, document, examples, places, say, table, warn
-from tape.clock import moment, now, stamp
+from tape.cli.call import get_current_folder, open_ref
+from tape.cli.files import require_writable, write_output
+from tape.cli.group import GlobalOptions
+from tape.cli.out import (
+    as_json,
+    complete_ref,
+    format_examples,
+    format_table,
+    print_json,
+    print_lines,
+    print_warning,
+)
+from tape.clock import format_timestamp, read_clock, shorten_timestamp
 from tape.errors import TapeError, UsageError
 from tape.index import open_store
-from tape.render import SHORT, fitted, visible
-from tape.text import single
+from tape.render import SHORT, shorten_to_width, show_controls
+from tape.text import to_single_line
 
 from .. import config
 from ..context import handoff as handoffs
-from ..context.gathering import Gathered
-from ..context.work import Additions, Works, added, handoff_of
-from ..context.work import done as finished
+from ..context.gathering import HistorySummary
+from ..context.work import WorkAdditions, WorkStore, add_to_work, build_work_handoff
+from ..context.work import complete_task as finished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..context.work import WorkContext
 
-_TITLE = 44
+_TITLE_COLUMNS = 44
 
-which = click.argument("ref", metavar="ID")
-at_store = click.option(
+work_argument = click.argument("ref", metavar="ID")
+tapes_option = click.option(
     "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
 )
 
 
 @click.group(
-    epilog=examples(
+    epilog=format_examples(
         'gong work new "OAuth login" --goal "People log in with GitHub"',
         'gong work add oauth --todo "Write the tests" --tape 3f2a',
         "gong work done oauth 1",
@@ -68,8 +76,10 @@ def new(title: str, goal: str, background: str, *, as_json: bool) -> None:
     """
     if not title.strip():
         raise UsageError("a piece of work needs a title: gong work new 'OAuth login'")
-    made = _works().create(single(title), goal.strip(), background.strip(), _now())
-    document(_fields(made)) if as_json else say([made.id])
+    made = _open_work_store().create(
+        to_single_line(title), goal.strip(), background.strip(), _format_now()
+    )
+    print_json(_encode_work(made)) if as_json else print_lines([made.id])
 
 
 @work.command("list")
@@ -79,30 +89,32 @@ def list_(*, as_json: bool) -> None:
 
     --json prints an array of what `new --json` prints.
     """
-    works = _works().all()
+    works = _open_work_store().all()
     if as_json:
-        document([_fields(one) for one in works])
+        print_json([_encode_work(one) for one in works])
     elif works:
-        rows = [_row(one) for one in works]
-        say(table([("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED"), *rows], (2, 3, 4)))
+        rows = [_render_work_row(one) for one in works]
+        print_lines(
+            format_table([("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED"), *rows], (2, 3, 4))
+        )
     else:
-        warn("no work yet: create one with gong work new TITLE", "gong")
+        print_warning("no work yet: create one with gong work new TITLE", "gong")
 
 
 @work.command()
-@which
+@work_argument
 @as_json
 def show(ref: str, *, as_json: bool) -> None:
     """Show a piece of work; its to-do items are numbered.
 
     --json prints what `new --json` prints.
     """
-    one = _works().find(ref)
-    document(_fields(one)) if as_json else say(_shown(one))
+    one = _open_work_store().find(ref)
+    print_json(_encode_work(one)) if as_json else print_lines(_render_work(one))
 
 
 @work.command()
-@which
+@work_argument
 @click.option("--todo", multiple=True, metavar="TEXT", help="A to-do item.")
 @click.option("--note", multiple=True, metavar="TEXT", help="A note.")
 @click.option("--file", "files", multiple=True, metavar="FILE", help="A key file.")
@@ -112,10 +124,10 @@ def show(ref: str, *, as_json: bool) -> None:
     "tapes",
     multiple=True,
     metavar="REF",
-    shell_complete=places,
+    shell_complete=complete_ref,
     help="A session of this work.",
 )
-@at_store
+@tapes_option
 @as_json
 def add(
     ref: str,
@@ -132,26 +144,30 @@ def add(
     given = (*todo, *note, *files, *decision)
     if not (given or tapes) or not all(map(str.strip, given)):
         raise UsageError("nothing to add: give --todo, --note, --file, --decision or --tape")
-    works = _works()
+    works = _open_work_store()
     identity = works.find(ref).id
-    more = Additions(todo, note, files, decision, [_tape_id(store, tape) for tape in tapes])
-    changed = works.change(identity, lambda one: added(one, more), _now())
-    document(_fields(changed)) if as_json else say([_summed(changed)])
+    more = WorkAdditions(
+        todo, note, files, decision, [_find_tape_id(store, tape) for tape in tapes]
+    )
+    changed = works.change(identity, lambda one: add_to_work(one, more), _format_now())
+    print_json(_encode_work(changed)) if as_json else print_lines([_summarize_work(changed)])
 
 
 @work.command()
-@which
+@work_argument
 @click.argument("what", metavar="N|TEXT")
 @as_json
 def done(ref: str, what: str, *, as_json: bool) -> None:
     """Mark a to-do item as done: by its number in `gong work show`, or by words of it."""
-    works = _works()
-    changed = works.change(works.find(ref).id, lambda one: finished(one, what), _now())
-    document(_fields(changed)) if as_json else say([f"done: {single(changed.completed[-1])}"])
+    works = _open_work_store()
+    changed = works.change(works.find(ref).id, lambda one: finished(one, what), _format_now())
+    print_json(_encode_work(changed)) if as_json else print_lines(
+        [f"done: {to_single_line(changed.completed[-1])}"]
+    )
 
 
 @work.command()
-@which
+@work_argument
 @click.option(
     "-o", "--output", metavar="FILE", help="Write the page to this file instead of printing it."
 )
@@ -159,7 +175,7 @@ def done(ref: str, what: str, *, as_json: bool) -> None:
 @click.option(
     "--to", "model", default="", metavar="MODEL", help="The model or person that continues."
 )
-@at_store
+@tapes_option
 @as_json
 def handoff(
     ref: str, *, output: str | None, force: bool, model: str, store: str | None, as_json: bool
@@ -172,81 +188,88 @@ def handoff(
     --json prints the same as fields.
     """
     if output is not None:
-        demand_place(Path(output), force=force)
-    works = _works()
+        require_writable(Path(output), force=force)
+    works = _open_work_store()
     context = works.find(ref)
-    told = _gathered(context, store)
+    told = _gather_history(context, store)
     usage = {name: spend.usage.total for name, spend in told.spending.items()}
     if usage != context.token_usage_by_provider and usage:
         context = works.change(
-            context.id, lambda one: replace(one, token_usage_by_provider=usage), _now()
+            context.id, lambda one: replace(one, token_usage_by_provider=usage), _format_now()
         )
-    made = handoff_of(context, told, cwd=folder(is_needed=False), created=context.updated)
+    made = build_work_handoff(
+        context, told, cwd=get_current_folder(is_needed=False), created=context.updated
+    )
     made = replace(made, to_model=model)
     if output is not None:
-        write_output(Path(output), handoffs.page(made))
+        write_output(Path(output), handoffs.render_handoff(made))
     if as_json:
-        document(made)
+        print_json(made)
     elif output is None:
-        say(handoffs.page(made).rstrip("\n").split("\n"))
+        print_lines(handoffs.render_handoff(made).rstrip("\n").split("\n"))
     else:
-        say([f"{output} is written; give it to the model or person that continues"])
+        print_lines([f"{output} is written; give it to the model or person that continues"])
 
 
-def _gathered(context: WorkContext, store: str | None) -> Gathered:
+def _gather_history(context: WorkContext, store: str | None) -> HistorySummary:
     """Return the state of a piece of work's tapes; warn of those that cannot be read."""
-    told = Gathered()
-    settings = config.load(os.environ, {"store": store})
-    with open_store(config.store_path(settings, os.environ)) as (library, _):
+    told = HistorySummary()
+    settings = config.load_settings(os.environ, {"store": store})
+    with open_store(config.locate_store(settings, os.environ)) as (library, _):
         for identity in context.tapes:
             try:
                 with library.open(identity) as tape:
-                    told.take(tape, tape.head(), _skip)
+                    told.take(tape, tape.head(), _report_skipped)
             except (TapeError, OSError) as error:
-                warn(f"tape {identity[:SHORT]} is left out: {error}", "gong")
+                print_warning(f"tape {identity[:SHORT]} is left out: {error}", "gong")
     return told
 
 
-def _skip(remark: str) -> None:
-    warn(f"{remark}; `tape verify` shows details", "gong")
+def _report_skipped(remark: str) -> None:
+    print_warning(f"{remark}; `tape verify` shows details", "gong")
 
 
-def _tape_id(store: str | None, ref: str) -> str:
-    settings = config.load(os.environ, {"store": store})
-    with found(Options(config.store_path(settings, os.environ)), ref) as place:
+def _find_tape_id(store: str | None, ref: str) -> str:
+    settings = config.load_settings(os.environ, {"store": store})
+    with open_ref(GlobalOptions(config.locate_store(settings, os.environ)), ref) as place:
         return place.tape.id
 
 
-def _works() -> Works:
-    return Works(config.config_file(os.environ).parent)
+def _open_work_store() -> WorkStore:
+    return WorkStore(config.locate_config_file(os.environ).parent)
 
 
-def _now() -> str:
-    return stamp(now())
+def _format_now() -> str:
+    return format_timestamp(read_clock())
 
 
-def _fields(one: WorkContext) -> dict[str, Any]:
+def _encode_work(one: WorkContext) -> dict[str, Any]:
     """Return a piece of work as `--json` prints it, with its file."""
-    return {**msgspec.structs.asdict(one), "path": str(_works().file(one.id))}
+    return {**msgspec.structs.asdict(one), "path": str(_open_work_store().file(one.id))}
 
 
-def _row(one: WorkContext) -> tuple[str, ...]:
+def _render_work_row(one: WorkContext) -> tuple[str, ...]:
     counts = map(len, (one.completed, one.pending, one.tapes))
-    return (one.id, fitted(one.title, _TITLE), *map(str, counts), moment(one.updated)[:16])
-
-
-def _summed(one: WorkContext) -> str:
     return (
-        f"{one.id}  {single(one.title)}: {len(one.completed)} done, {len(one.pending)} to do,"
+        one.id,
+        shorten_to_width(one.title, _TITLE_COLUMNS),
+        *map(str, counts),
+        shorten_timestamp(one.updated)[:16],
+    )
+
+
+def _summarize_work(one: WorkContext) -> str:
+    return (
+        f"{one.id}  {to_single_line(one.title)}: {len(one.completed)} done, {len(one.pending)} to do,"
         f" {len(one.tapes)} {'tape' if len(one.tapes) == 1 else 'tapes'}"
     )
 
 
-def _shown(one: WorkContext) -> list[str]:
-    lines = [f"{one.id}  {single(one.title)}"]
+def _render_work(one: WorkContext) -> list[str]:
+    lines = [f"{one.id}  {to_single_line(one.title)}"]
     for name, text in (("goal", one.goal), ("background", one.background)):
         if text:
-            lines += ["", f"{name}:", *(f"  {line}" for line in visible(text).split("\n"))]
+            lines += ["", f"{name}:", *(f"  {line}" for line in show_controls(text).split("\n"))]
     numbered = [f"{at}. {text}" for at, text in enumerate(one.pending, 1)]
     usage = [f"{name} {count:,} tokens" for name, count in one.token_usage_by_provider.items()]
     for name, texts in (
@@ -259,5 +282,5 @@ def _shown(one: WorkContext) -> list[str]:
         ("spent", usage),
     ):
         if texts:
-            lines += ["", f"{name}:", *(f"  {single(text)}" for text in texts)]
+            lines += ["", f"{name}:", *(f"  {to_single_line(text)}" for text in texts)]
     return lines

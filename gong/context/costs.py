@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.entries import Assistant, Context, Cost, SideUsage, Usage, User
-from tape.text import fitted
+from tape.text import shorten_to_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tape.line import Entry
 
-By = Literal["call", "turn", "branch", "tape", "provider", "day"]
+CostGrouping = Literal["call", "turn", "branch", "tape", "provider", "day"]
 """The ways to group calls; a turn is a prompt and everything that answers it."""
-WAYS: tuple[By, ...] = ("call", "turn", "branch", "tape", "provider", "day")
+COST_GROUPINGS: tuple[CostGrouping, ...] = ("call", "turn", "branch", "tape", "provider", "day")
 
 NO_USAGE = Usage()
 _DECIMALS = 9
 """Decimal digits of a sum in USD; rounding makes it independent of the order."""
-_LABEL = 60
+_LABEL_COLUMNS = 60
 
 
 class Spend(Struct, frozen=True, gc=False):
@@ -51,7 +51,7 @@ class Spend(Struct, frozen=True, gc=False):
         )
 
 
-class Call(NamedTuple):
+class ModelCall(NamedTuple):
     """One model call."""
 
     entry: str
@@ -63,35 +63,35 @@ class Call(NamedTuple):
     spend: Spend
 
 
-def call_of(entry: Entry) -> Call | None:
+def extract_model_call(entry: Entry) -> ModelCall | None:
     """Return the model call that an entry records, None for any other entry."""
     match entry.data:
         case Assistant() as answer if answer.model:
-            spend = spend_of(answer.usage, answer.cost, answered=bool(answer.content))
-            return Call(entry.id, entry.time, answer.provider, answer.model, "answer", spend)
+            spend = compute_spend(answer.usage, answer.cost, answered=bool(answer.content))
+            return ModelCall(entry.id, entry.time, answer.provider, answer.model, "answer", spend)
         case SideUsage() as side:
-            spend = spend_of(side.usage, side.cost)
-            return Call(entry.id, entry.time, side.provider, side.model, side.purpose, spend)
+            spend = compute_spend(side.usage, side.cost)
+            return ModelCall(entry.id, entry.time, side.provider, side.model, side.purpose, spend)
     return None
 
 
-def spend_of(usage: Usage, cost: Cost | None, *, answered: bool = False) -> Spend:
+def compute_spend(usage: Usage, cost: Cost | None, *, answered: bool = False) -> Spend:
     """Return usage and cost of a call; one without tokens and answer costs nothing."""
     took = answered or usage != NO_USAGE
     unknown = cost is None and took
     return Spend(1, usage, None if cost is None else cost.amount, int(unknown))
 
 
-def spent(entries: Iterable[Entry]) -> Spend:
+def sum_spend(entries: Iterable[Entry]) -> Spend:
     """Return the total usage and cost of the calls among the entries."""
     total = Spend()
     for entry in entries:
-        if (call := call_of(entry)) is not None:
+        if (call := extract_model_call(entry)) is not None:
             total += call.spend
     return total
 
 
-class Row(Struct, frozen=True):
+class CostRow(Struct, frozen=True):
     """One sum: its key (an id or name), and a label for people."""
 
     key: str
@@ -99,7 +99,7 @@ class Row(Struct, frozen=True):
     spend: Spend
 
 
-class Where(NamedTuple):
+class CostOrigin(NamedTuple):
     """The tape and branch of entries, for sums by tape or branch."""
 
     tape: str = ""
@@ -107,35 +107,35 @@ class Where(NamedTuple):
     branch: str = ""
 
 
-NOWHERE = Where()
+NO_ORIGIN = CostOrigin()
 
 
-class Costs:
+class CostReport:
     """Takes entries, oldest first, and sums their calls in one of the `WAYS`."""
 
-    def __init__(self, by: By) -> None:
+    def __init__(self, by: CostGrouping) -> None:
         self.by = by
         self.total = Spend()
         self._turn = ("", "before the first prompt")
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, CostRow] = {}
 
-    def take(self, entry: Entry, where: Where = NOWHERE) -> None:
+    def take(self, entry: Entry, where: CostOrigin = NO_ORIGIN) -> None:
         """Add the call of an entry, if it records one."""
         match entry.data:
             case User(content=content) | Context(origin="follow_up", content=content):
-                self._turn = entry.id, fitted(text_of(content), _LABEL)
-        call = call_of(entry)
+                self._turn = entry.id, shorten_to_width(join_texts(content), _LABEL_COLUMNS)
+        call = extract_model_call(entry)
         if call is None:
             return
-        self.add(*self._key(call, where), call.spend)
+        self.add(*self._choose_row(call, where), call.spend)
 
     def add(self, key: str, label: str, spend: Spend) -> None:
         """Add usage to one row and to the total."""
         self.total += spend
         before = self._rows.get(key)
-        self._rows[key] = Row(key, label, before.spend + spend if before else spend)
+        self._rows[key] = CostRow(key, label, before.spend + spend if before else spend)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CostRow]:
         """Return the sums: calls, turns and days in order, others by tokens, most first."""
         rows = list(self._rows.values())
         if self.by in ("call", "turn"):
@@ -144,7 +144,7 @@ class Costs:
             return sorted(rows, key=lambda row: row.key)
         return sorted(rows, key=lambda row: (-row.spend.usage.total, row.key))
 
-    def _key(self, call: Call, where: Where) -> tuple[str, str]:
+    def _choose_row(self, call: ModelCall, where: CostOrigin) -> tuple[str, str]:
         """Return the key and the label of the row a call belongs to."""
         match self.by:
             case "call":
@@ -162,7 +162,7 @@ class Costs:
                 return call.time[:10], call.time[:10]
 
 
-class Budget(Struct, frozen=True):
+class CostBudget(Struct, frozen=True):
     """A limit on the cost of a run in USD, and the cost so far."""
 
     limit: float
@@ -179,26 +179,26 @@ class Budget(Struct, frozen=True):
         if not self.spend.unknown_calls:
             return None
         return (
-            f"the max cost of {money(self.limit)} cannot be enforced{untold(self.spend)}: set the"
+            f"the max cost of {format_money(self.limit)} cannot be enforced{format_unknown_calls(self.spend)}: set the"
             " model's price in config.toml ([models])"
         )
 
 
-def money(amount: float) -> str:
+def format_money(amount: float) -> str:
     """Return USD as text: with cents, and with more digits below one dollar."""
     if amount >= 1 or amount == 0:
         return f"${amount:,.2f}"
     return f"${amount:.3f}" if amount >= 0.01 else f"${amount:.6f}".rstrip("0")  # noqa: PLR2004
 
 
-def cost_text(spend: Spend) -> str:
+def format_cost(spend: Spend) -> str:
     """Return a cost as text; with `+` if some costs are unknown, `unknown` if all are."""
     if spend.cost is None:
-        return "unknown" if spend.unknown_calls else money(0.0)
-    return money(spend.cost) + "+" * bool(spend.unknown_calls)
+        return "unknown" if spend.unknown_calls else format_money(0.0)
+    return format_money(spend.cost) + "+" * bool(spend.unknown_calls)
 
 
-def usage_lines(spend: Spend) -> list[str]:
+def render_token_usage(spend: Spend) -> list[str]:
     """Return the tokens and the cost of some calls as text (M183)."""
     usage = spend.usage
     cached = [
@@ -212,17 +212,17 @@ def usage_lines(spend: Spend) -> list[str]:
         f"  Output: {usage.output:,} tokens",
         *([f"  Cache:  {', '.join(cached)} tokens"] if cached else []),
         f"  Total:  {usage.total:,} tokens",
-        f"Estimated Cost: {cost_text(spend)}{untold(spend)}",
+        f"Estimated Cost: {format_cost(spend)}{format_unknown_calls(spend)}",
     ]
 
 
-def untold(spend: Spend) -> str:
+def format_unknown_calls(spend: Spend) -> str:
     """Return, in parentheses, the number of calls of unknown cost; empty if zero."""
     unknown = spend.unknown_calls
     return f" ({unknown} {'call' if unknown == 1 else 'calls'} of unknown cost)" if unknown else ""
 
 
-def fields(spend: Spend) -> dict[str, Any]:
+def encode_spend(spend: Spend) -> dict[str, Any]:
     """Return a sum as `--json` prints it, null if unknown."""
     usage = msgspec.structs.asdict(spend.usage)
     return {

@@ -16,12 +16,19 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tape.blocks import Audio, Document, Image, Text, text_of, tool_calls
+from tape.blocks import Audio, Document, Image, Text, join_texts, select_tool_calls
 from tape.entries import Custom, ToolResult
 from tape.text import SHORT
 
-from .meter import ELIDED, LESSENED, MESSAGE_TOKENS, TRUNCATED, entry_tokens, tokens_of
-from .pairing import is_sent, pairs
+from .meter import (
+    ELIDED,
+    MESSAGE_TOKENS,
+    REDUCTION_KINDS,
+    TRUNCATED,
+    count_content_tokens,
+    count_entry_tokens,
+)
+from .pairing import is_sent_answer, pair_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,9 +39,9 @@ if TYPE_CHECKING:
 
 EXECUTED = "executed"
 """The first word of the placeholder of an elided result."""
-LIMITS = (2_000, 400)
+TRUNCATION_LIMITS = (2_000, 400)
 """Lengths in characters to which results are cut as a last resort, tried in order."""
-_SMALL = 200
+_SMALL_RESULT_CHARS = 200
 """Characters up to which a result is never elided."""
 _PLACEHOLDER_TOKENS = 30
 _MEDIA = (Image, Document, Audio)
@@ -50,7 +57,7 @@ class Elision(Struct, frozen=True, omit_defaults=True):
     """Characters to which longer results are cut; only in a truncation."""
 
 
-def decide(
+def decide_elision(
     entries: Sequence[Entry],
     tokens: int,
     window: int | None,
@@ -67,57 +74,58 @@ def decide(
     """
     if not window or tokens <= high_water * window:
         return None
-    places = sorted(pair.result for pair in pairs(entries) if pair.result is not None)
+    places = sorted(pair.result for pair in pair_calls(entries) if pair.result is not None)
     backwards = range(len(entries) - 1, -1, -1)
-    seen = next((place for place in backwards if is_sent(entries[place].data)), 0)
-    reach, size = _rules(entries).reach, sizes(entries)
+    seen = next((place for place in backwards if is_sent_answer(entries[place].data)), 0)
+    reach, size = _read_elision_rules(entries).reach, build_sizer(entries)
     old = [place for place in places[: max(len(places) - keep, 0)] if reach < place < seen]
     freed = {
         place: size(entries[place]) - MESSAGE_TOKENS - _PLACEHOLDER_TOKENS
         for place in old
-        if _is_bulky(_result(entries[place]).content)
+        if _is_bulky(_get_tool_result(entries[place]).content)
     }
     worth = [place for place, tokens_freed in freed.items() if tokens_freed > 0]
     if not worth or sum(freed[place] for place in worth) < gain * tokens:
         return None
-    return _decision(ELIDED, Elision(entries[worth[-1]].id, keep))
+    return _encode_decision(ELIDED, Elision(entries[worth[-1]].id, keep))
 
 
-def truncation(entries: Sequence[Entry]) -> Custom | None:
+def decide_truncation(entries: Sequence[Entry]) -> Custom | None:
     """Return the truncation to record if the next call does not fit and nothing else helps.
 
     It cuts the longer results in view, including the newest, to one of `LIMITS`; None if there are
     none.
     """
-    less = _lessened(entries)
-    places = sorted(pair.result for pair in pairs(entries) if pair.result is not None)
+    less = _find_reduced_results(entries)
+    places = sorted(pair.result for pair in pair_calls(entries) if pair.result is not None)
     lengths = {
-        place: len(text_of(less.get(place) or _result(entries[place]).content)) for place in places
+        place: len(join_texts(less.get(place) or _get_tool_result(entries[place]).content))
+        for place in places
     }
-    for limit in LIMITS:
+    for limit in TRUNCATION_LIMITS:
         longer = [place for place in places if lengths[place] > limit]
         if longer:
-            return _decision(TRUNCATED, Elision(entries[longer[-1]].id, limit=limit))
+            return _encode_decision(TRUNCATED, Elision(entries[longer[-1]].id, limit=limit))
     return None
 
 
-def _decision(kind: str, elision: Elision) -> Custom:
+def _encode_decision(kind: str, elision: Elision) -> Custom:
     return Custom(kind, Raw(msgspec.json.encode(elision)))
 
 
-def elided(
+def elide_results(
     messages: Sequence[Message], entries: Sequence[Entry], word: str = EXECUTED
 ) -> tuple[Message, ...]:
     """Return messages with results elided and cut according to the decisions on the path.
 
     `messages` is the repaired view of `entries`, kept entries first. The function is idempotent.
     """
-    less = _lessened(entries, word)
+    less = _find_reduced_results(entries, word)
     if not less:
         return tuple(messages)
     asked: Counter[str] = Counter()
     contents = {}
-    for pair in pairs(entries):
+    for pair in pair_calls(entries):
         asked[pair.id] += 1
         if pair.result in less:
             contents[pair.id, asked[pair.id]] = less[pair.result]
@@ -125,24 +133,28 @@ def elided(
     sent: list[Message] = []
     for message in messages:
         if message.role == "assistant":
-            asked.update({call.id for call in tool_calls(message.content)})
+            asked.update({call.id for call in select_tool_calls(message.content)})
         content = message.call_id and contents.get((message.call_id, asked[message.call_id]))
         sent.append(replace(message, content=content) if content else message)
     return tuple(sent)
 
 
-def sizes(entries: Sequence[Entry]) -> Callable[[Entry], int]:
+def build_sizer(entries: Sequence[Entry]) -> Callable[[Entry], int]:
     """Return a function from an entry to its tokens as it is sent, elided or not."""
-    less = {entries[place].id: content for place, content in _lessened(entries).items()}
+    less = {entries[place].id: content for place, content in _find_reduced_results(entries).items()}
 
     def size(entry: Entry) -> int:
         content = less.get(entry.id)
-        return entry_tokens(entry) if content is None else tokens_of(content) + MESSAGE_TOKENS
+        return (
+            count_entry_tokens(entry)
+            if content is None
+            else count_content_tokens(content) + MESSAGE_TOKENS
+        )
 
     return size
 
 
-class _Rules(NamedTuple):
+class _ElisionRules(NamedTuple):
     """The decisions on a path, by indices of entries."""
 
     reach: int = -1
@@ -151,66 +163,74 @@ class _Rules(NamedTuple):
     """The last index that is cut, and to how many characters, for each truncation."""
 
 
-def _rules(entries: Sequence[Entry]) -> _Rules:
+def _read_elision_rules(entries: Sequence[Entry]) -> _ElisionRules:
     """Read the decisions; ignore those that are malformed or for entries out of view."""
     found = []
     for entry in entries:
         data = entry.data
-        if type(data) is Custom and data.kind in LESSENED:
+        if type(data) is Custom and data.kind in REDUCTION_KINDS:
             with suppress(msgspec.MsgspecError):
                 found.append((data.kind, msgspec.json.decode(data.data, type=Elision)))
     if not found:
-        return _Rules()
+        return _ElisionRules()
     places = {entry.id: place for place, entry in enumerate(entries)}
     reaches = [places.get(one.to, -1) for kind, one in found if kind == ELIDED]
     limits = ((places.get(one.to, -1), one.limit) for kind, one in found if kind == TRUNCATED)
-    return _Rules(max(reaches, default=-1), tuple((to, limit) for to, limit in limits if limit))
+    return _ElisionRules(
+        max(reaches, default=-1), tuple((to, limit) for to, limit in limits if limit)
+    )
 
 
-def _lessened(entries: Sequence[Entry], word: str = EXECUTED) -> dict[int, Content]:
+def _find_reduced_results(entries: Sequence[Entry], word: str = EXECUTED) -> dict[int, Content]:
     """Return the indices of results that are not sent whole, with the content sent instead."""
-    rules = _rules(entries)
+    rules = _read_elision_rules(entries)
     less: dict[int, Content] = {}
     for place in range(max([rules.reach, *(to for to, _ in rules.limits)]) + 1):
         data = entries[place].data
         if type(data) is not ToolResult:
             continue
         if place <= rules.reach and _is_bulky(data.content):
-            less[place] = _placeholder(entries[place], word)
+            less[place] = _build_placeholder(entries[place], word)
             continue
         limit = min((limit for to, limit in rules.limits if place <= to), default=None)
-        if limit is not None and len(text_of(data.content)) > limit:
-            less[place] = _shortened(data.content, limit, f"; {_where(entries[place])}")
+        if limit is not None and len(join_texts(data.content)) > limit:
+            less[place] = _shorten_content(
+                data.content, limit, f"; {_format_read_hint(entries[place])}"
+            )
     return less
 
 
 def _is_bulky(content: Content) -> bool:
-    return len(text_of(content)) > _SMALL or any(isinstance(block, _MEDIA) for block in content)
+    return len(join_texts(content)) > _SMALL_RESULT_CHARS or any(
+        isinstance(block, _MEDIA) for block in content
+    )
 
 
-def _result(entry: Entry) -> ToolResult:
+def _get_tool_result(entry: Entry) -> ToolResult:
     assert type(entry.data) is ToolResult
     return entry.data
 
 
-def _placeholder(entry: Entry, word: str) -> Content:
+def _build_placeholder(entry: Entry, word: str) -> Content:
     """Return the placeholder of a result, which says how to read it."""
-    result = _result(entry)
-    return _told(f"[{word}: {result.name}, {_size_in_words(result.content)}; {_where(entry)}]")
+    result = _get_tool_result(entry)
+    return _build_text_content(
+        f"[{word}: {result.name}, {_describe_size(result.content)}; {_format_read_hint(entry)}]"
+    )
 
 
 @lru_cache(maxsize=10_000)
-def _told(text: str) -> Content:
+def _build_text_content(text: str) -> Content:
     """Return a text as content, the same object each time, so that caches by identity work."""
     return (Text(text=text),)
 
 
-def _where(entry: Entry) -> str:
+def _format_read_hint(entry: Entry) -> str:
     return f"read it with tape_read {entry.id[:SHORT]}"
 
 
-def _size_in_words(content: Content) -> str:
-    text, media = len(text_of(content)), sum(isinstance(block, _MEDIA) for block in content)
+def _describe_size(content: Content) -> str:
+    text, media = len(join_texts(content)), sum(isinstance(block, _MEDIA) for block in content)
     parts = [f"{text:,} characters"] if text else []
     return " and ".join([*parts, f"{media} file{'s' * (media > 1)}"] if media else parts)
 
@@ -223,59 +243,61 @@ def micro_compact(
     This works on message arrays of the Anthropic or OpenAI API: the newest
     `keep` messages with results stay. Nothing is changed in place.
     """
-    places = [place for place, message in enumerate(messages) if _holds_results(message)]
+    places = [place for place, message in enumerate(messages) if _has_results(message)]
     old = {*places[: max(len(places) - keep, 0)]}
     return [
-        _emptied(message, placeholder) if place in old else message
+        _clear_results(message, placeholder) if place in old else message
         for place, message in enumerate(messages)
     ]
 
 
-def _holds_results(message: dict[str, Any]) -> bool:
-    return message.get("role") == "tool" or any(map(_is_result, _blocks(message)))
+def _has_results(message: dict[str, Any]) -> bool:
+    return message.get("role") == "tool" or any(
+        map(_is_result_block, _list_content_blocks(message))
+    )
 
 
-def _emptied(message: dict[str, Any], placeholder: str) -> dict[str, Any]:
+def _clear_results(message: dict[str, Any], placeholder: str) -> dict[str, Any]:
     if message.get("role") == "tool":
         return {**message, "content": placeholder}
     content = [
-        {**block, "content": placeholder} if _is_result(block) else block
-        for block in _blocks(message)
+        {**block, "content": placeholder} if _is_result_block(block) else block
+        for block in _list_content_blocks(message)
     ]
     return {**message, "content": content}
 
 
-def _blocks(message: dict[str, Any]) -> list[Any]:
+def _list_content_blocks(message: dict[str, Any]) -> list[Any]:
     content = message.get("content")
     return content if isinstance(content, list) else []
 
 
-def _is_result(block: Any) -> bool:
+def _is_result_block(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
-def truncated(messages: Sequence[Message], limit_chars: int) -> tuple[Message, ...]:
+def truncate_results(messages: Sequence[Message], limit_chars: int) -> tuple[Message, ...]:
     """Return messages in which no tool result has more text than `limit_chars`.
 
     The last resort if nothing else frees enough tokens: longer results keep their beginning and
     end. The function is idempotent.
     """
     return tuple(
-        replace(message, content=_shortened(message.content, limit_chars))
-        if message.role == "tool" and len(text_of(message.content)) > limit_chars
+        replace(message, content=_shorten_content(message.content, limit_chars))
+        if message.role == "tool" and len(join_texts(message.content)) > limit_chars
         else message
         for message in messages
     )
 
 
-def _shortened(content: Content, limit: int, where: str = "") -> Content:
-    text = text_of(content)
-    room = max(limit - len(_left_out(len(text), where)), 0)
+def _shorten_content(content: Content, limit: int, where: str = "") -> Content:
+    text = join_texts(content)
+    room = max(limit - len(_format_omission(len(text), where)), 0)
     head, tail = (room + 1) // 2, room // 2
-    notice = _left_out(len(text) - head - tail, where)
+    notice = _format_omission(len(text) - head - tail, where)
     cut = text[:head] + notice + text[len(text) - tail :]
     return (Text(text=cut), *(block for block in content if not isinstance(block, Text)))
 
 
-def _left_out(characters: int, where: str) -> str:
+def _format_omission(characters: int, where: str) -> str:
     return f"\n[{characters:,} characters left out{where}]\n"

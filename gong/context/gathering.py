@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.damage import warn_of_damage
 from tape.entries import Anchor, Assistant, Context, Summary, User
 from tape.path import Segment
-from tape.render import beginning
+from tape.render import render_blob_head
 from tape.text import SHORT
-from tape.tree.deeds import deeds
+from tape.tree.deeds import summarize_activity
 
-from .costs import Costs
+from .costs import CostReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from tape.branches import Head
     from tape.line import Entry
     from tape.tape import Tape
-    from tape.tree.deeds import Deeds
+    from tape.tree.deeds import Activity
 
     from .costs import Spend
 
 
-LONG = 2_000
+MAX_REQUEST_CHARS = 2_000
 """Characters above which a request is cut to its beginning."""
-_TYPED = frozenset({"steering", "follow_up"})
-_COUNTED = frozenset({"user", "context", "assistant", "usage"})
+_TYPED_ORIGINS = frozenset({"steering", "follow_up"})
+_COUNTED_TYPES = frozenset({"user", "context", "assistant", "usage"})
 
 
 @dataclass(slots=True)
-class Gathered:
+class HistorySummary:
     """The state of a piece of work over several tapes; entries that they share count once."""
 
     summaries: list[Summary | str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Gathered:
     """The user's requests, verbatim; a long one is cut, with a reference to its entry."""
     files: dict[str, None] = field(default_factory=dict)
     """Files that changed, by absolute path if the tape records it."""
-    costs: Costs = field(default_factory=lambda: Costs("provider"))
+    costs: CostReport = field(default_factory=lambda: CostReport("provider"))
     model: str = ""
     """provider/model of the newest answer read."""
     seen: set[str] = field(default_factory=set)
@@ -55,69 +55,69 @@ class Gathered:
 
     def take(
         self, tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
-    ) -> Deeds:
+    ) -> Activity:
         """Add the path to a head, and return the activity on it."""
         summary: Summary | str | None = None
 
         def told() -> Iterator[Entry]:
             nonlocal summary
-            for _, entry in on_path(tape, head, skipped):
+            for _, entry in read_path_entries(tape, head, skipped):
                 if isinstance(entry.data, Anchor):
                     summary = entry.data.summary
-                self._count(entry, tape)
+                self._count_entry(entry, tape)
                 yield entry
 
-        done = deeds(told())
+        done = summarize_activity(told())
         self.files |= {use.path: None for use in done.files}
         if summary:
             self.summaries.append(summary)
         return done
 
-    def _count(self, entry: Entry, tape: Tape) -> None:
+    def _count_entry(self, entry: Entry, tape: Tape) -> None:
         if entry.id in self.seen:
             return
         match entry.data:
             case User(content=content):
-                self._asked(text_of(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
-            case Context(origin=origin, content=content) if origin in _TYPED:
-                self._asked(text_of(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
+                self._add_request(join_texts(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
+            case Context(origin=origin, content=content) if origin in _TYPED_ORIGINS:
+                self._add_request(join_texts(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
             case Assistant(provider=provider, model=model) if model:
                 self.model = f"{provider}/{model}" if provider else model
-        if entry.type in _COUNTED:
+        if entry.type in _COUNTED_TYPES:
             self.seen.add(entry.id)
             self.costs.take(entry)
 
-    def _asked(self, text: str, place: str) -> None:
-        more = len(text) - LONG
+    def _add_request(self, text: str, place: str) -> None:
+        more = len(text) - MAX_REQUEST_CHARS
         if text.strip():
             rest = f"… [{more} characters more: tape show {place}]" if more > 0 else ""
-            self.requests.append(text[:LONG] + rest)
+            self.requests.append(text[:MAX_REQUEST_CHARS] + rest)
 
 
-def on_path(
+def read_path_entries(
     tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
 ) -> Iterator[tuple[str, Entry]]:
     """Yield the entries of the path to a head, oldest first, each with the branch it is of."""
     for segment in tape.path(head):
-        branch = tape.tape_of(segment.source).branch_of(segment.phase)
-        for entry in _entries(segment, skipped):
+        branch = tape.find_tape(segment.source).find_branch(segment.phase)
+        for entry in _read_segment(segment, skipped):
             yield branch, entry
 
 
-def on_tape(
+def read_tape_entries(
     tape: Tape, skipped: Callable[[str], None] = warn_of_damage
 ) -> Iterator[tuple[str, Entry]]:
     """Yield the entries of all branches once, phase by phase, without those of the origin."""
     committed = tape.refs().phases()
     for phase in (name for name in tape.phases.names() if name in committed):
-        branch = tape.branch_of(phase)
+        branch = tape.find_branch(phase)
         with tape.phases.open(phase) as file:
             end = file.tail().end
-        for entry in _entries(Segment(tape.source, phase, end), skipped):
+        for entry in _read_segment(Segment(tape.source, phase, end), skipped):
             yield branch, entry
 
 
-def _entries(segment: Segment, skipped: Callable[[str], None]) -> Iterator[Entry]:
-    source = segment.source._replace(expand=beginning)
-    for run in segment._replace(source=source).runs(skipped):
+def _read_segment(segment: Segment, skipped: Callable[[str], None]) -> Iterator[Entry]:
+    source = segment.source._replace(expand=render_blob_head)
+    for run in segment._replace(source=source).read_runs(skipped):
         yield from run

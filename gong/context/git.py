@@ -17,21 +17,21 @@ from ..errors import ConfigurationError
 if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
 
-_COMMAND = (
+_STATUS_COMMAND = (
     # fsmonitor would run a program that an untrusted repository names
     "git --no-optional-locks -c core.fsmonitor=false"
     " status --porcelain=v2 --branch --untracked-files=normal 2>/dev/null"
 )
-_TIMEOUT_MS = 2_000
-_HEAD_BYTES = 65_536
+_STATUS_TIMEOUT_MS = 2_000
+_STATUS_BYTES = 65_536
 """Bytes of git's output that contain the branch and show whether there are changes."""
-_GITDIR = "gitdir: "
-_BRANCH = "ref: refs/heads/"
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_BARE = ("HEAD", "objects", "refs")
+_GITDIR_PREFIX = "gitdir: "
+_BRANCH_PREFIX = "ref: refs/heads/"
+_COMMIT_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BARE_ENTRIES = ("HEAD", "objects", "refs")
 
 
-class Repository(NamedTuple):
+class GitRepository(NamedTuple):
     """The state of a git repository."""
 
     branch: str | None
@@ -47,44 +47,46 @@ class Repository(NamedTuple):
         return None if self.dirty is None else Git(self.branch, self.commit, self.dirty)
 
 
-async def find_repository(env: ExecutionEnvironment) -> Repository | None:
+async def find_repository(env: ExecutionEnvironment) -> GitRepository | None:
     """Return the repository that contains the environment's folder; None if there is none."""
     head = bytearray()
 
     def listen(chunk: bytes) -> None:
-        head.extend(chunk[: _HEAD_BYTES - len(head)])
+        head.extend(chunk[: _STATUS_BYTES - len(head)])
 
     try:
-        result = await env.exec_command(_COMMAND, timeout_ms=_TIMEOUT_MS, on_output=listen)
+        result = await env.exec_command(
+            _STATUS_COMMAND, timeout_ms=_STATUS_TIMEOUT_MS, on_output=listen
+        )
     except (
         ConfigurationError,
         OSError,
     ):  # for example there is no shell, which the session may not need
-        return await _read_repository(env)
+        return await _read_repository_files(env)
     if result.exit_code != 0 or result.timed_out:
-        return await _read_repository(env)
-    return parse_status(head.decode("utf-8", "replace"))
+        return await _read_repository_files(env)
+    return parse_git_status(head.decode("utf-8", "replace"))
 
 
-def parse_status(text: str) -> Repository:
+def parse_git_status(text: str) -> GitRepository:
     """Return the state from the output of `git status --porcelain=v2 --branch`."""
     lines = text.split("\n")
     facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch."))
     branch, commit = facts.get("branch.head"), facts.get("branch.oid")
-    return Repository(
+    return GitRepository(
         branch=None if branch == "(detached)" else branch,
         commit=None if commit == "(initial)" else commit,
         dirty=any(line and not line.startswith("#") for line in lines),
     )
 
 
-async def _read_repository(env: ExecutionEnvironment) -> Repository | None:
+async def _read_repository_files(env: ExecutionEnvironment) -> GitRepository | None:
     folder = PurePosixPath(env.working_directory)
     for place in (folder, *folder.parents):
         if await _is_repository(env, place / ".git"):
-            return await _read_head(env, place / ".git")
-        if all([await env.file_exists(str(place / name)) for name in _BARE]):
-            found = await _read_head(env, place)
+            return await _read_git_head(env, place / ".git")
+        if all([await env.file_exists(str(place / name)) for name in _BARE_ENTRIES]):
+            found = await _read_git_head(env, place)
             return found._replace(dirty=False)  # nothing is checked out, so there are no changes
     return None
 
@@ -92,23 +94,23 @@ async def _read_repository(env: ExecutionEnvironment) -> Repository | None:
 async def _is_repository(env: ExecutionEnvironment, place: PurePosixPath) -> bool:
     if await env.file_exists(str(place / "objects")):
         return True
-    return (await _read_line(env, place)).startswith(_GITDIR)
+    return (await _read_git_line(env, place)).startswith(_GITDIR_PREFIX)
 
 
-async def _read_head(env: ExecutionEnvironment, place: PurePosixPath) -> Repository:
+async def _read_git_head(env: ExecutionEnvironment, place: PurePosixPath) -> GitRepository:
     """Return the content of HEAD; a `.git` file names the folder that contains it."""
-    link = await _read_line(env, place)
-    if link.startswith(_GITDIR):
-        place = place.parent / link.removeprefix(_GITDIR)
-    head = await _read_line(env, place / "HEAD")
-    if head.startswith(_BRANCH):
-        branch = head.removeprefix(_BRANCH)
-        commit = await _read_line(env, place / "refs/heads" / branch)
-        return Repository(branch, commit if _COMMIT.fullmatch(commit) else None, None)
-    return Repository(None, head if _COMMIT.fullmatch(head) else None, None)
+    link = await _read_git_line(env, place)
+    if link.startswith(_GITDIR_PREFIX):
+        place = place.parent / link.removeprefix(_GITDIR_PREFIX)
+    head = await _read_git_line(env, place / "HEAD")
+    if head.startswith(_BRANCH_PREFIX):
+        branch = head.removeprefix(_BRANCH_PREFIX)
+        commit = await _read_git_line(env, place / "refs/heads" / branch)
+        return GitRepository(branch, commit if _COMMIT_HASH.fullmatch(commit) else None, None)
+    return GitRepository(None, head if _COMMIT_HASH.fullmatch(head) else None, None)
 
 
-async def _read_line(env: ExecutionEnvironment, path: PurePosixPath) -> str:
+async def _read_git_line(env: ExecutionEnvironment, path: PurePosixPath) -> str:
     try:
         return (await env.read_file(str(path))).decode("utf-8", "replace").strip()
     except OSError:

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from tape.clock import moment
+from tape.clock import shorten_timestamp
 from tape.entries import Summary
-from tape.text import SHORT, single, visible
+from tape.text import SHORT, show_controls, to_single_line
 
-from .costs import Spend, cost_text
+from .costs import Spend, format_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tape.tree.deeds import Deeds, Exchange
+    from tape.tree.deeds import Activity, Exchange
 
 
-HEADLINE = 120
+HEADLINE_CHARS = 120
 """Characters of the beginning of a text whose full form is elsewhere on the page."""
-_LEFT_OUT = re.compile(" ?…")
+_ELLIPSIS = re.compile(" ?…")
 
 
 class Handoff(Struct, frozen=True, kw_only=True):
@@ -56,9 +56,9 @@ class Handoff(Struct, frozen=True, kw_only=True):
     """Tape time; empty to leave it out."""
 
 
-def of(
+def build_handoff(
     summary: Summary | str,
-    deeds: Deeds,
+    deeds: Activity,
     *,
     spending: Mapping[str, Spend] | None = None,
     cwd: str = "",
@@ -76,22 +76,24 @@ def of(
     If the summary is empty, it is made from the prompts: the first is the goal, those that were
     answered are done, the others are to do. Paths below `cwd` are relative to it.
     """
-    told = summary if isinstance(summary, Summary) else Summary(critical_context=_texts(summary))
+    told = (
+        summary if isinstance(summary, Summary) else Summary(critical_context=_wrap_text(summary))
+    )
     prompts = tuple(one.prompt.text for one in deeds.exchanges if one.prompt is not None)
-    asked = tuple(requests) or _asked(told.requests, prompts)
+    asked = tuple(requests) or _collect_requests(told.requests, prompts)
     is_bare = not (told.done or told.in_progress or told.next_steps)
-    answered = (_answered(one, asked) for one in deeds.exchanges) if is_bare else ()
+    answered = (_describe_exchange(one, asked) for one in deeds.exchanges) if is_bare else ()
     open_ = (
-        _unrepeated(one.prompt.text, asked)
+        _shorten_goal(one.prompt.text, asked)
         for one in deeds.exchanges
         if one.prompt and not one.answer
     )
     return Handoff(
         title=title,
-        goal=_unrepeated(told.goal or next(iter(prompts), ""), asked),
+        goal=_shorten_goal(told.goal or next(iter(prompts), ""), asked),
         background="\n".join(f"- {one}" for one in told.constraints),
-        done=_once([*told.done, *answered]),
-        todo=_once(
+        done=_drop_repeated([*told.done, *answered]),
+        todo=_drop_repeated(
             [
                 *told.in_progress,
                 *(f"blocked: {one}" for one in told.blocked),
@@ -99,13 +101,14 @@ def of(
                 *(open_ if is_bare else ()),
             ]
         ),
-        key_files=_once(
-            below(one, cwd) for one in (*told.files_changed, *(use.path for use in deeds.files))
+        key_files=_drop_repeated(
+            shorten_path(one, cwd)
+            for one in (*told.files_changed, *(use.path for use in deeds.files))
         ),
         decisions=told.decisions,
-        notes=tuple(one for one in told.critical_context if not _stands_in(one, asked)),
+        notes=tuple(one for one in told.critical_context if not _is_in_requests(one, asked)),
         requests=asked,
-        spending=dict(spending_of(deeds) if spending is None else spending),
+        spending=dict(sum_spending(deeds) if spending is None else spending),
         tape=tape,
         branch=branch,
         entry=entry,
@@ -115,54 +118,56 @@ def of(
     )
 
 
-def _texts(text: str) -> tuple[str, ...]:
+def _wrap_text(text: str) -> tuple[str, ...]:
     return (text.strip(),) if text.strip() else ()
 
 
-def _answered(one: Exchange, requests: Sequence[str]) -> str:
+def _describe_exchange(one: Exchange, requests: Sequence[str]) -> str:
     """Return a prompt and the beginning of its answer; empty without an answer."""
     if one.answer is None:
         return ""
     if one.prompt is None:
         return one.answer.text
-    return f"{_unrepeated(one.prompt.text, requests)}: {one.answer.text}"
+    return f"{_shorten_goal(one.prompt.text, requests)}: {one.answer.text}"
 
 
-def headline(text: str) -> str:
+def extract_headline(text: str) -> str:
     """Return the first line of a text, cut if it is long."""
     first = next((line.strip() for line in text.split("\n") if line.strip()), "")
-    if len(first) > HEADLINE:
-        return f"{first[:HEADLINE].rstrip()}…"
+    if len(first) > HEADLINE_CHARS:
+        return f"{first[:HEADLINE_CHARS].rstrip()}…"
     return f"{first} …" if first != text.strip() else first
 
 
-def _unrepeated(goal: str, requests: Sequence[str]) -> str:
+def _shorten_goal(goal: str, requests: Sequence[str]) -> str:
     """Return a goal; the headline of a request if the goal is only its beginning."""
-    begins = single(_LEFT_OUT.split(goal, maxsplit=1)[0])
+    begins = to_single_line(_ELLIPSIS.split(goal, maxsplit=1)[0])
     for request in requests:
-        if begins and single(request).startswith(begins):
-            return headline(request)
+        if begins and to_single_line(request).startswith(begins):
+            return extract_headline(request)
     return goal
 
 
-def _stands_in(text: str, requests: Sequence[str]) -> bool:
+def _is_in_requests(text: str, requests: Sequence[str]) -> bool:
     """Return whether a request contains a text verbatim."""
-    words = single(text)
-    return any(words in single(request) for request in requests)
+    words = to_single_line(text)
+    return any(words in to_single_line(request) for request in requests)
 
 
-def _asked(requests: Sequence[str], prompts: Sequence[str]) -> tuple[str, ...]:
+def _collect_requests(requests: Sequence[str], prompts: Sequence[str]) -> tuple[str, ...]:
     """Return requests verbatim, and the beginnings of prompts that are not among them."""
-    whole = [single(one) for one in requests]
-    more = (one for one in prompts if not any(said.startswith(single(one)) for said in whole))
-    return _once([*requests, *more])
+    whole = [to_single_line(one) for one in requests]
+    more = (
+        one for one in prompts if not any(said.startswith(to_single_line(one)) for said in whole)
+    )
+    return _drop_repeated([*requests, *more])
 
 
-def _once(texts: Iterable[str]) -> tuple[str, ...]:
+def _drop_repeated(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text.strip()))
 
 
-def below(path: str, cwd: str) -> str:
+def shorten_path(path: str, cwd: str) -> str:
     """Return a path, relative to a folder if it is below it."""
     path = posixpath.normpath(path)
     if not cwd or not path.startswith(f"{cwd.rstrip('/')}/"):
@@ -170,7 +175,7 @@ def below(path: str, cwd: str) -> str:
     return posixpath.relpath(path, cwd)
 
 
-def spending_of(deeds: Deeds) -> dict[str, Spend]:
+def sum_spending(deeds: Activity) -> dict[str, Spend]:
     """Return tokens and cost by provider, those with most tokens first."""
     found: dict[str, Spend] = {}
     for use in deeds.models:
@@ -181,59 +186,59 @@ def spending_of(deeds: Deeds) -> dict[str, Spend]:
     return dict(sorted(found.items(), key=lambda one: (-one[1].usage.total, one[0])))
 
 
-def page(handoff: Handoff) -> str:
+def render_handoff(handoff: Handoff) -> str:
     """Return the handoff as Markdown (M168), without empty sections."""
     parts = [
-        f"# Handoff: {single(headline(handoff.title or handoff.goal)) or 'work in progress'}",
-        _origin(handoff),
-        _section("Goal", visible(handoff.goal).strip()),
-        _section("Background", visible(handoff.background).strip()),
-        _section("Done", _items(handoff.done, "- [x] ")),
-        _section("To do", _items(handoff.todo, "- [ ] ")),
-        _section("Key files", _items(handoff.key_files)),
-        _section("Decisions", _items(handoff.decisions)),
-        _section("Notes", _items(handoff.notes)),
-        _section("The user's own requests, word for word", _items(handoff.requests)),
-        _section("Tokens and cost", _spending(handoff.spending)),
-        _section("How to continue", _continuing(handoff)),
+        f"# Handoff: {to_single_line(extract_headline(handoff.title or handoff.goal)) or 'work in progress'}",
+        _render_origin(handoff),
+        _render_section("Goal", show_controls(handoff.goal).strip()),
+        _render_section("Background", show_controls(handoff.background).strip()),
+        _render_section("Done", _render_items(handoff.done, "- [x] ")),
+        _render_section("To do", _render_items(handoff.todo, "- [ ] ")),
+        _render_section("Key files", _render_items(handoff.key_files)),
+        _render_section("Decisions", _render_items(handoff.decisions)),
+        _render_section("Notes", _render_items(handoff.notes)),
+        _render_section("The user's own requests, word for word", _render_items(handoff.requests)),
+        _render_section("Tokens and cost", _render_spending(handoff.spending)),
+        _render_section("How to continue", _render_commands(handoff)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _section(title: str, text: str) -> str:
+def _render_section(title: str, text: str) -> str:
     return f"## {title}\n\n{text}" if text else ""
 
 
-def _items(texts: Sequence[str], mark: str = "- ") -> str:
+def _render_items(texts: Sequence[str], mark: str = "- ") -> str:
     """Return texts as a list; continuation lines are indented."""
-    return "\n".join(mark + visible(text).strip().replace("\n", "\n  ") for text in texts)
+    return "\n".join(mark + show_controls(text).strip().replace("\n", "\n  ") for text in texts)
 
 
-def _origin(handoff: Handoff) -> str:
+def _render_origin(handoff: Handoff) -> str:
     """Return one line: time, models, tape, branch and entry."""
     place = f"tape {handoff.tape[:SHORT]}" if handoff.tape else ""
     parts = [
-        f"{moment(handoff.created)[:16]} UTC" if handoff.created else "",
+        f"{shorten_timestamp(handoff.created)[:16]} UTC" if handoff.created else "",
         f"from {handoff.from_model}" if handoff.from_model else "",
         f"to {handoff.to_model}" if handoff.to_model else "",
         f"{place}, branch {handoff.branch}" if place and handoff.branch else place,
         f"entry {handoff.entry[:SHORT]}" if handoff.entry else "",
     ]
-    return single(" · ".join(part for part in parts if part))
+    return to_single_line(" · ".join(part for part in parts if part))
 
 
-def _spending(spending: Mapping[str, Spend]) -> str:
+def _render_spending(spending: Mapping[str, Spend]) -> str:
     total = Spend()
     for spend in spending.values():
         total += spend
     rows = [*spending.items(), ("Total", total)] if spending else []
     return "\n".join(
-        f"- {single(name) or '–'}: {spend.usage.total:,} tokens ({cost_text(spend)})"
+        f"- {to_single_line(name) or '–'}: {spend.usage.total:,} tokens ({format_cost(spend)})"
         for name, spend in rows
     )
 
 
-def _continuing(handoff: Handoff) -> str:
+def _render_commands(handoff: Handoff) -> str:
     """Return the commands that continue from here, with any provider."""
     if not handoff.tape:
         return ""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.blocks import NO_JSON, Audio, Document, Image, Opaque, Text, Thinking, ToolCall
 from tape.entries import Assistant, Context, Custom, ToolResult, User
 
-from ..llm.tokens import estimate
-from .pairing import is_sent
+from ..llm.tokens import estimate_tokens
+from .pairing import is_sent_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..llm.types import Request, ToolSpec
 
 ELIDED, TRUNCATED = "gong.elided", "gong.truncated"
-LESSENED = frozenset({ELIDED, TRUNCATED})
+REDUCTION_KINDS = frozenset({ELIDED, TRUNCATED})
 """Kinds of custom entries that shorten the results that are sent (`elide.py`)."""
 
 MESSAGE_TOKENS = 4
@@ -36,16 +36,16 @@ MESSAGE_TOKENS = 4
 IMAGE_TOKENS = 1_200
 _TOOL_TOKENS = 8
 """Tokens of a tool besides its name, description and schema."""
-_PDF_BYTES, _PAGE_TOKENS, _PAGES = 25, 1_500, 100
+_PDF_BYTES_PER_TOKEN, _PDF_PAGE_TOKENS, _MAX_PDF_PAGES = 25, 1_500, 100
 """Bytes of a PDF per token; a PDF has at least one page, and providers take at most 100."""
-_AUDIO_BYTES = 500
-_CHARACTERS = 4
-_NEARLY_FULL = 0.8
-_UNCOUNTED = frozenset({"rules"})
+_AUDIO_BYTES_PER_TOKEN = 500
+_CHARS_PER_TOKEN = 4
+_NEARLY_FULL_SHARE = 0.8
+_UNCOUNTED_APIS = frozenset({"rules"})
 """Wire APIs of models without tokenizer, whose usage is a count of words."""
 
 
-class Size(NamedTuple):
+class ContextSize(NamedTuple):
     """The size of a model's context, in tokens."""
 
     tokens: int
@@ -53,7 +53,7 @@ class Size(NamedTuple):
     """Whether a provider counted it, except for what followed its answer; else estimated."""
 
 
-class Memo:
+class TokenMemo:
     """Cache of estimates by object identity; it holds its objects, so that no id is reused."""
 
     def __init__(self, most: int, most_tokens: int) -> None:
@@ -71,66 +71,71 @@ class Memo:
         return tokens
 
 
-_MEMO = Memo(most=100_000, most_tokens=16_000_000)
-_LONG = 200
+_MEMO = TokenMemo(most=100_000, most_tokens=16_000_000)
+_MEMO_MIN_CHARS = 200
 """Characters from which on a text is cached by itself."""
 
 
-def tokens_of(content: Content) -> int:
+def count_content_tokens(content: Content) -> int:
     """Return the estimated tokens of content; cached for the same object."""
     known = _MEMO.known.get(id(content))
     if known is not None:
         return known[1]
-    return _MEMO.keep(content, sum(map(_block_tokens, content)))
+    return _MEMO.keep(content, sum(map(_count_block_tokens, content)))
 
 
-def text_tokens(text: str) -> int:
+def count_text_tokens(text: str) -> int:
     """Return the estimated tokens of a text; a long text is cached."""
-    if len(text) < _LONG:
-        return estimate(text)
+    if len(text) < _MEMO_MIN_CHARS:
+        return estimate_tokens(text)
     known = _MEMO.known.get(id(text))
-    return known[1] if known is not None else _MEMO.keep(text, estimate(text))
+    return known[1] if known is not None else _MEMO.keep(text, estimate_tokens(text))
 
 
-def message_tokens(message: Message) -> int:
+def count_message_tokens(message: Message) -> int:
     """Return the estimated tokens of a message."""
-    return tokens_of(message.content) + MESSAGE_TOKENS
+    return count_content_tokens(message.content) + MESSAGE_TOKENS
 
 
-def messages_tokens(messages: Sequence[Message]) -> int:
+def count_messages_tokens(messages: Sequence[Message]) -> int:
     """Return the estimated tokens of messages; 0 for none."""
     known, total = _MEMO.known, MESSAGE_TOKENS * len(messages)
     for message in messages:
         found = known.get(id(message.content))
-        total += found[1] if found is not None else tokens_of(message.content)
+        total += found[1] if found is not None else count_content_tokens(message.content)
     return total
 
 
-def fixed_tokens(system: str, tools: Iterable[ToolSpec]) -> int:
+def count_fixed_tokens(system: str, tools: Iterable[ToolSpec]) -> int:
     """Return the estimated tokens of system prompt and tools in every call."""
-    return _estimated(system) + sum(map(tool_tokens, tools))
+    return _estimate_text(system) + sum(map(count_tool_tokens, tools))
 
 
-def tool_tokens(tool: ToolSpec) -> int:
+def count_tool_tokens(tool: ToolSpec) -> int:
     """Return the estimated tokens of a tool's definition."""
     schema = bytes(tool.parameters).decode()
-    return _TOOL_TOKENS + _estimated(f"{tool.name} {tool.description} {schema}")
+    return _TOOL_TOKENS + _estimate_text(f"{tool.name} {tool.description} {schema}")
 
 
 @lru_cache(maxsize=1_000)
-def _estimated(text: str) -> int:
-    return estimate(text)
+def _estimate_text(text: str) -> int:
+    return estimate_tokens(text)
 
 
-def entry_tokens(entry: Entry) -> int:
+def count_entry_tokens(entry: Entry) -> int:
     """Return the estimated tokens of an entry in a view; 0 if it is not sent."""
     data = entry.data
-    if type(data) is User or type(data) is Context or type(data) is ToolResult or is_sent(data):
-        return tokens_of(data.content) + MESSAGE_TOKENS  # type: ignore[attr-defined]
+    if (
+        type(data) is User
+        or type(data) is Context
+        or type(data) is ToolResult
+        or is_sent_answer(data)
+    ):
+        return count_content_tokens(data.content) + MESSAGE_TOKENS  # type: ignore[attr-defined]
     return 0
 
 
-def context_tokens(request: Request, entries: Sequence[Entry], *, since: int = 0) -> Size:
+def measure_context(request: Request, entries: Sequence[Entry], *, since: int = 0) -> ContextSize:
     """Return the size of a call that is about to be made.
 
     It is the provider's count for the newest answer that is still valid for the view, plus an
@@ -139,80 +144,82 @@ def context_tokens(request: Request, entries: Sequence[Entry], *, since: int = 0
     """
     for place in range(len(entries) - 1, since - 1, -1):
         data = entries[place].data
-        if type(data) is Custom and data.kind in LESSENED:
+        if type(data) is Custom and data.kind in REDUCTION_KINDS:
             break
-        if type(data) is Assistant and is_sent(data) and data.model == request.model:
-            counted = 0 if data.api in _UNCOUNTED else total_tokens(data.usage)
+        if type(data) is Assistant and is_sent_answer(data) and data.model == request.model:
+            counted = 0 if data.api in _UNCOUNTED_APIS else count_total_tokens(data.usage)
             if counted:
-                tail = sum(map(entry_tokens, entries[place + 1 :]))
-                return Size(counted + tail, exact=True)
-    fixed = fixed_tokens(request.system, request.tools)
-    return Size(fixed + messages_tokens(request.messages), exact=False)
+                tail = sum(map(count_entry_tokens, entries[place + 1 :]))
+                return ContextSize(counted + tail, exact=True)
+    fixed = count_fixed_tokens(request.system, request.tools)
+    return ContextSize(fixed + count_messages_tokens(request.messages), exact=False)
 
 
-def total_tokens(usage: Usage) -> int:
+def count_total_tokens(usage: Usage) -> int:
     """Return all tokens of a call: prompt, cached or not, and answer."""
     parts = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0) + usage.output
     return usage.total or parts
 
 
-def warning(tokens: int, window: int | None) -> str | None:
+def build_fill_warning(tokens: int, window: int | None) -> str | None:
     """Return the warning for a context window over 80 % full; None below, or if unknown."""
-    if not window or tokens <= _NEARLY_FULL * window:
+    if not window or tokens <= _NEARLY_FULL_SHARE * window:
         return None
     return f"Context usage at ~{round(100 * tokens / window)}% of context window"
 
 
-def quarter_of_characters(messages: Iterable[Message]) -> int:
+def estimate_by_characters(messages: Iterable[Message]) -> int:
     """Return the rough rule of one token for four characters of text, calls and thinking."""
     blocks = (block for message in messages for block in message.content)
-    return ceil(sum(map(_characters, blocks)) / _CHARACTERS)
+    return ceil(sum(map(_count_characters, blocks)) / _CHARS_PER_TOKEN)
 
 
-def _characters(block: Block) -> int:
+def _count_characters(block: Block) -> int:
     match block:
         case Text(text=text) | Thinking(text=text):
             return len(text)
         case ToolCall():
-            return len(block.name) + len(_arguments(block))
+            return len(block.name) + len(_read_call_arguments(block))
     return 0
 
 
-def _block_tokens(block: Block) -> int:
+def _count_block_tokens(block: Block) -> int:
     match block:
         case Text(text=text):
-            return text_tokens(text)
+            return count_text_tokens(text)
         case Thinking(text=text):
             return (
-                text_tokens(text) if block.wire != NO_JSON else 0
+                count_text_tokens(text) if block.wire != NO_JSON else 0
             )  # sent only to the model that wrote it
         case ToolCall():
-            return MESSAGE_TOKENS + estimate(block.name) + _argument_tokens(block)
+            return MESSAGE_TOKENS + estimate_tokens(block.name) + _count_argument_tokens(block)
         case Image() | Document() | Audio():
-            return _media_tokens(block.blob, block.mime)
+            return _count_media_tokens(block.blob, block.mime)
         case Opaque(raw=raw):
-            return ceil(len(bytes(raw)) / _CHARACTERS)
+            return ceil(len(bytes(raw)) / _CHARS_PER_TOKEN)
     return 0  # of an unknown type: never sent
 
 
-def _media_tokens(blob: BlobRef, mime: str) -> int:
+def _count_media_tokens(blob: BlobRef, mime: str) -> int:
     if mime.startswith("image/"):
         return IMAGE_TOKENS
     if mime.startswith("audio/"):
-        return ceil(blob.bytes / _AUDIO_BYTES)
+        return ceil(blob.bytes / _AUDIO_BYTES_PER_TOKEN)
     if mime.startswith("text/"):
-        return ceil(blob.bytes / _CHARACTERS)
-    return min(max(_PAGE_TOKENS, blob.bytes // _PDF_BYTES), _PAGES * _PAGE_TOKENS)
+        return ceil(blob.bytes / _CHARS_PER_TOKEN)
+    return min(
+        max(_PDF_PAGE_TOKENS, blob.bytes // _PDF_BYTES_PER_TOKEN), _MAX_PDF_PAGES * _PDF_PAGE_TOKENS
+    )
 
 
-def _arguments(call: ToolCall) -> str:
+def _read_call_arguments(call: ToolCall) -> str:
     return call.args_text if call.args_text is not None else bytes(call.args).decode()
 
 
-def _argument_tokens(call: ToolCall) -> int:
+def _count_argument_tokens(call: ToolCall) -> int:
     """Return the tokens of a call's arguments, cached by the object that repair passes on."""
     known = _MEMO.known.get(id(call.args))
     if known is not None:
         return known[1]
-    tokens = estimate(_arguments(call))
+    tokens = estimate_tokens(_read_call_arguments(call))
     return tokens if call.args is NO_JSON else _MEMO.keep(call.args, tokens)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.blocks import tool_calls
+from tape.blocks import select_tool_calls
 from tape.entries import Assistant, Context, ToolResult, User
 from tape.repair import NOT_SENT
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tape.line import Entry
 
 
-class Pair(NamedTuple):
+class CallPair(NamedTuple):
     """A call and its result, as indices of entries."""
 
     id: str
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
     """Index of the result; None if there is none."""
 
 
-def pairs(entries: Sequence[Entry]) -> list[Pair]:
+def pair_calls(entries: Sequence[Entry]) -> list[CallPair]:
     """Return the calls of a path that are sent, in order; an id twice in one answer is one call."""
     asked: list[tuple[str, int]] = []
     results: list[int | None] = []
@@ -41,22 +41,22 @@ def pairs(entries: Sequence[Entry]) -> list[Pair]:
             if at is not None:
                 results[at] = place
         elif type(data) is Assistant:
-            calls = dict.fromkeys([call.id for call in tool_calls(data.content)])
+            calls = dict.fromkeys([call.id for call in select_tool_calls(data.content)])
             for call in calls:
                 waiting.pop(call, None)
-            if is_sent(data):
+            if is_sent_answer(data):
                 for call in calls:
                     waiting[call] = len(asked)
                     asked.append((call, place))
                     results.append(None)
-    return [Pair(*call, result) for call, result in zip(asked, results, strict=True)]
+    return [CallPair(*call, result) for call, result in zip(asked, results, strict=True)]
 
 
-def is_sent(data: Payload) -> bool:
+def is_sent_answer(data: Payload) -> bool:
     """Return whether a payload is an answer that is sent to models again."""
     return type(data) is Assistant and data.stop_reason not in NOT_SENT
 
 
-def begins(data: Payload) -> bool:
+def is_turn_start(data: Payload) -> bool:
     """Return whether a payload is a prompt, or input queued like one, that may start a turn."""
     return type(data) is User or (type(data) is Context and data.role != "system")

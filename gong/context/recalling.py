@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tape.blocks import Text, text_of, tool_calls
+from tape.blocks import Text, join_texts, select_tool_calls
 from tape.damage import warn_of_damage
 from tape.entries import Anchor, Assistant, Context, ToolResult, User
 from tape.errors import Ambiguous, Damaged, NotFound
-from tape.glance.words import strings
-from tape.line import decode, kind_of
-from tape.reference import is_prefix
-from tape.render import beginning, conversation
+from tape.glance.words import iter_argument_texts
+from tape.line import decode_line, read_type
+from tape.reference import is_id_prefix
+from tape.render import render_blob_head, render_conversation
 
 from ..tools import recall
-from .ranking import Best, terms
+from .ranking import BestMatches, parse_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     from tape.path import Source
     from tape.tape import Tape
 
-    from ..tools.tool import Found
+    from ..tools.tool import RecallMatch
 
-PAGE = 8_000
+PAGE_CHARS = 8_000
 """Maximum characters of an entry that are read at once."""
-BESIDE = 2_000
+NEIGHBOUR_CHARS = 2_000
 """Maximum characters of each entry around it."""
-LARGEST = 1 << 24
+MAX_SEARCHED_BYTES = 1 << 24
 """Maximum bytes of a text that are searched, from its beginning."""
 
-_SPOKEN = frozenset({"user", "assistant", "tool.result", "context", "anchor"})
-_OWN = frozenset(tool.name for tool in recall.TOOLS)
+_SPOKEN_TYPES = frozenset({"user", "assistant", "tool.result", "context", "anchor"})
+_RECALL_TOOLS = frozenset(tool.name for tool in recall.RECALL_TOOLS)
 """Tools whose calls and results only repeat other entries."""
-_SAID, _ANSWERED, _CALLED, _SHOWN = 1.5, 1.2, 1.0, 0.8
+_USER_WEIGHT, _ANSWER_WEIGHT, _CALL_WEIGHT, _RESULT_WEIGHT = 1.5, 1.2, 1.0, 0.8
 """Weights: users' text counts more than answers, and answers more than calls and results."""
-_ASKED_NOW = 0.05
+_CURRENT_PROMPT_WEIGHT = 0.05
 """Weight of the current prompt, which the model already sees."""
 
 
-class _Line(NamedTuple):
+class _TapeLine(NamedTuple):
     source: Source
     line: bytes
 
@@ -62,32 +62,34 @@ class TapeRecall:
     def __init__(self, tape: Tape, head: Callable[[], Head]) -> None:
         self._tape, self._head = tape, head
 
-    def search(self, query: str, limit: int = recall.DEFAULT_LIMIT) -> Sequence[Found]:
+    def search(self, query: str, limit: int = recall.RECALL_LIMIT) -> Sequence[RecallMatch]:
         """Return the entries that match the words best, newer first among equals.
 
         Not all words must match; rare ones count more. Raises UsageError for a query without a
         letter or a digit, Damaged or NotFound if the path cannot be read.
         """
-        best = Best(terms(query), limit)
+        best = BestMatches(parse_terms(query), limit)
         asked: Entry | None = None
-        for entry in self._entries():
+        for entry in self._read_entries():
             if isinstance(entry.data, User | Anchor) and asked is not None:
-                best.take(asked, _texts(asked))
+                best.take(asked, _extract_texts(asked))
                 asked = None
             if isinstance(entry.data, User):
                 asked = entry
             else:
-                best.take(entry, _texts(entry))
+                best.take(entry, _extract_texts(entry))
         if asked is not None:
-            best.take(asked, [(_ASKED_NOW, text_of(_content(asked)))])
-        return best.found()
+            best.take(asked, [(_CURRENT_PROMPT_WEIGHT, join_texts(_extract_prompt_text(asked)))])
+        return best.list_found()
 
-    def _entries(self) -> Iterator[Entry]:
+    def _read_entries(self) -> Iterator[Entry]:
         for segment in self._tape.path(self._head()):
             whole = segment.source.expand
-            expand = lambda ref, whole=whole: whole(ref) if ref.bytes <= LARGEST else beginning(ref)  # noqa: E731
+            expand = lambda ref, whole=whole: (
+                whole(ref) if ref.bytes <= MAX_SEARCHED_BYTES else render_blob_head(ref)
+            )  # noqa: E731
             bounded = segment._replace(source=segment.source._replace(expand=expand))
-            for run in bounded.runs(warn_of_damage):
+            for run in bounded.read_runs(warn_of_damage):
                 yield from run
 
     def read(self, entry: str, before: int = 0, after: int = 0, offset: int = 0) -> str:
@@ -96,26 +98,26 @@ class TapeRecall:
         Returns at most PAGE characters of it from `offset` on, and BESIDE of each other entry.
         Raises NotFound, Ambiguous, and Damaged if it cannot be read.
         """
-        if not is_prefix(entry):
+        if not is_id_prefix(entry):
             raise NotFound(
                 f"{entry!r} is not an id: give four hex digits or more, as tape_search does"
             )
-        earlier, hit, later = self._around(entry, before, after)
-        shown = _page(decode(hit.line, hit.source.expand), offset)
-        return "\n\n".join([*_beside(earlier), shown, *_beside(later)])
+        earlier, hit, later = self._find_around(entry, before, after)
+        shown = _render_entry_page(decode_line(hit.line, hit.source.expand), offset)
+        return "\n\n".join([*_render_neighbours(earlier), shown, *_render_neighbours(later)])
 
-    def _around(
+    def _find_around(
         self, entry: str, before: int, after: int
-    ) -> tuple[list[_Line], _Line, list[_Line]]:
+    ) -> tuple[list[_TapeLine], _TapeLine, list[_TapeLine]]:
         """Return an entry, and the messages before and after it."""
         start = b'{"id":"%b' % entry.encode()
-        past: deque[_Line] = deque(maxlen=before)
-        hits: list[_Line] = []
-        later: list[_Line] = []
-        for one in self._lines():
+        past: deque[_TapeLine] = deque(maxlen=before)
+        hits: list[_TapeLine] = []
+        later: list[_TapeLine] = []
+        for one in self._read_lines():
             if one.line.startswith(start):
                 hits.append(one)
-            elif kind_of(one.line) in _SPOKEN:
+            elif read_type(one.line) in _SPOKEN_TYPES:
                 if not hits:
                     past.append(one)
                 elif len(later) < after:
@@ -123,41 +125,44 @@ class TapeRecall:
         if not hits:
             raise NotFound(f"no entry {entry} on this branch: find entries with tape_search")
         if len(hits) > 1:
-            raise Ambiguous(entry, tuple(_id(hit)[: len(entry) + 8] for hit in hits))
+            raise Ambiguous(entry, tuple(_extract_line_id(hit)[: len(entry) + 8] for hit in hits))
         return list(past), hits[0], later
 
-    def _lines(self) -> Iterator[_Line]:
+    def _read_lines(self) -> Iterator[_TapeLine]:
         for segment in self._tape.path(self._head()):
             for _, line in segment.checked_lines(warn_of_damage):
-                yield _Line(segment.source, line)
+                yield _TapeLine(segment.source, line)
 
 
-def _texts(entry: Entry) -> Iterator[tuple[float, str]]:
+def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
     """Yield the searchable texts of an entry, each with its weight."""
     match entry.data:
         case User(content=content):
-            yield _SAID, text_of(content)
+            yield _USER_WEIGHT, join_texts(content)
         case Context(origin="steering" | "follow_up", content=content):
-            yield _SAID, text_of(content)
+            yield _USER_WEIGHT, join_texts(content)
         case Context(content=content):
-            yield _SHOWN, text_of(content)
+            yield _RESULT_WEIGHT, join_texts(content)
         case Assistant(content=content):
-            yield _ANSWERED, text_of(content)
-            for call in tool_calls(content):
-                if call.name not in _OWN:
-                    yield _CALLED, _call_text(call)
-        case ToolResult() as result if result.name not in _OWN:
-            yield _SHOWN, result.whole if result.whole is not None else text_of(result.content)
+            yield _ANSWER_WEIGHT, join_texts(content)
+            for call in select_tool_calls(content):
+                if call.name not in _RECALL_TOOLS:
+                    yield _CALL_WEIGHT, _format_call_text(call)
+        case ToolResult() as result if result.name not in _RECALL_TOOLS:
+            yield (
+                _RESULT_WEIGHT,
+                result.whole if result.whole is not None else join_texts(result.content),
+            )
         case _:
             return
 
 
-def _content(entry: Entry) -> tuple[Text, ...]:
+def _extract_prompt_text(entry: Entry) -> tuple[Text, ...]:
     content = entry.data.content if isinstance(entry.data, User) else ()
     return tuple(block for block in content if isinstance(block, Text))
 
 
-def _call_text(call: ToolCall) -> str:
+def _format_call_text(call: ToolCall) -> str:
     """Return a call's name and the texts and numbers among its arguments."""
     if call.args_text is not None:
         return f"{call.name} {call.args_text}"
@@ -165,32 +170,32 @@ def _call_text(call: ToolCall) -> str:
         arguments = msgspec.json.decode(call.args) if bytes(call.args) else None
     except ValueError:
         return call.name
-    return " ".join([call.name, *strings(arguments)])
+    return " ".join([call.name, *iter_argument_texts(arguments)])
 
 
-def _beside(lines: Sequence[_Line]) -> Iterator[str]:
+def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
     """Yield the entries around the one that is read, each cut."""
     for one in lines:
         try:
-            entry = decode(one.line, beginning)
+            entry = decode_line(one.line, render_blob_head)
         except Damaged as error:
-            yield f"[entry {_id(one)[: recall.SHORT]} is left out: {error}]"
+            yield f"[entry {_extract_line_id(one)[: recall.SHORT_ID_DIGITS]} is left out: {error}]"
             continue
         if isinstance(entry.data, ToolResult):
             entry = replace(entry, data=replace(entry.data, full=None))
-        heading, body = _shown(entry)
-        more = len(body) - BESIDE
-        cut = f"{body[:BESIDE]}\n[{more} characters more: tape_read {entry.id[: recall.SHORT]}]"
+        heading, body = _render_entry(entry)
+        more = len(body) - NEIGHBOUR_CHARS
+        cut = f"{body[:NEIGHBOUR_CHARS]}\n[{more} characters more: tape_read {entry.id[: recall.SHORT_ID_DIGITS]}]"
         yield "\n".join(filter(None, (heading, cut if more > 0 else body)))
 
 
-def _page(entry: Entry, offset: int) -> str:
+def _render_entry_page(entry: Entry, offset: int) -> str:
     """Return a page of an entry, and the next offset; a result has its complete output."""
     if isinstance(entry.data, ToolResult) and entry.data.whole is not None:
         whole = replace(entry.data, content=(Text(entry.data.whole),), full=None)
         entry = replace(entry, data=whole)
-    heading, body = _shown(entry)
-    end = offset + PAGE
+    heading, body = _render_entry(entry)
+    end = offset + PAGE_CHARS
     if offset == 0 and end >= len(body):
         return "\n".join(filter(None, (heading, body)))
     if offset >= len(body):
@@ -200,11 +205,11 @@ def _page(entry: Entry, offset: int) -> str:
     return f"{heading}\n{body[offset:end]}\n{said}"
 
 
-def _shown(entry: Entry) -> tuple[str, str]:
+def _render_entry(entry: Entry) -> tuple[str, str]:
     """Return an entry's heading with its id, and its text."""
-    heading, *lines = conversation([entry])
-    return f"{heading} · {entry.id[: recall.SHORT]}", "\n".join(lines).strip("\n")
+    heading, *lines = render_conversation([entry])
+    return f"{heading} · {entry.id[: recall.SHORT_ID_DIGITS]}", "\n".join(lines).strip("\n")
 
 
-def _id(one: _Line) -> str:
+def _extract_line_id(one: _TapeLine) -> str:
     return one.line[7:47].decode()

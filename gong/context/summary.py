@@ -15,19 +15,19 @@ from msgspec.structs import replace
 from tape.blocks import Audio, Document, Image, Text, ToolCall
 from tape.entries import Anchor, Assistant, Context, Summary, ToolResult, User
 from tape.repair import NOT_SENT
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 
 from ..errors import GongError
 from ..llm.offline.markdown import parse_summary
 from ..llm.transcript import (
-    FAILED,
-    FOCUS,
-    LENGTH,
+    FAILED_PREFIX,
+    FOCUS_PREFIX,
+    LENGTH_PREFIX,
     SUMMARISER,
     TranscriptPiece,
     format_transcript,
 )
-from .kept_words import files, level, requests
+from .kept_words import collect_files, compute_cut_length, quote_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUESTS_LIMIT",
-    "Prompt",
+    "SummaryPrompt",
     "SummaryUnusable",
-    "complete",
-    "files",
-    "parse",
-    "pieces",
-    "prompt",
-    "requests",
+    "build_pieces",
+    "build_summary_prompt",
+    "collect_files",
+    "complete_summary",
+    "quote_requests",
+    "validate_summary",
 ]
 
 REQUESTS_LIMIT = 12_000
 """Maximum characters of the user's own requests in a summary."""
 RESULT_LIMIT = 2_000
 """Maximum characters of a tool result that a summariser sees."""
-_CALL_LIMIT = 120
-_FEWEST = 60
+_CALL_CHARS = 120
+_MIN_PIECE_CHARS = 60
 """Minimum characters to which a piece is cut, before the oldest are left out."""
 
 _SYSTEM = f"""\
@@ -89,32 +89,34 @@ occurred and what fixed them; whatever the user asked to have remembered.
 
 Quote paths, names, figures and error messages exactly. Invent nothing. Write in the language of \
 the user."""
-_NEW = "Summarise the transcript below."
-_UPDATE = (
+_TASK_NEW = "Summarise the transcript below."
+_TASK_UPDATE = (
     "The transcript below begins with the summary so far. UPDATE it: keep every point that still "
     "holds, add what is new, move what was finished from In Progress to Done, drop only what was "
     "overtaken. Give back the whole summary, not the changes."
 )
-_SPLIT = (
+_TASK_SPLIT_TURN = (
     "The transcript ends in the middle of a turn, the rest of which the reader will see. Say what "
     "the user asked for in that turn, what was done of it so far, and what the rest needs to be "
     "understood."
 )
-_END = "That was the transcript. Now write the summary: only the summary, with the headings above."
+_TASK_END = (
+    "That was the transcript. Now write the summary: only the summary, with the headings above."
+)
 
 
 class SummaryUnusable(GongError):
     """A model's summary is unusable; the text says why."""
 
 
-class Prompt(NamedTuple):
+class SummaryPrompt(NamedTuple):
     """A summariser's request: the system prompt, and the one user message."""
 
     system: str
     user: str
 
 
-def pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[TranscriptPiece]:
+def build_pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[TranscriptPiece]:
     """Return entries as pieces of a summariser's transcript, the earlier summary first.
 
     Thinking is left out, and answers that were cut off; results are cut to RESULT_LIMIT
@@ -122,41 +124,41 @@ def pieces(entries: Iterable[Entry], previous: Summary | str | None) -> list[Tra
     """
     if isinstance(previous, Summary):
         previous = replace(previous, requests=(), files_read=(), files_changed=())
-    said = summary_text(previous) if previous else ""
+    said = render_summary(previous) if previous else ""
     first = [TranscriptPiece("summary", said)] if said.strip() else []
-    return [*first, *(piece for entry in entries for piece in _pieces(entry))]
+    return [*first, *(piece for entry in entries for piece in _build_entry_pieces(entry))]
 
 
-def _pieces(entry: Entry) -> Iterator[TranscriptPiece]:
+def _build_entry_pieces(entry: Entry) -> Iterator[TranscriptPiece]:
     match entry.data:
         case User(content=content):
-            yield from _piece("user", _words(content))
+            yield from _build_piece("user", _format_content(content))
         case Context(role=role, content=content) if role not in {"system", "assistant"}:
-            yield from _piece("user", _words(content))
+            yield from _build_piece("user", _format_content(content))
         case Assistant(stop_reason=stop, content=content) if stop not in NOT_SENT:
-            yield from _piece("assistant", _words(content))
+            yield from _build_piece("assistant", _format_content(content))
         case ToolResult(name=name, content=content, is_error=failed):
-            text = _cut(_words(content), RESULT_LIMIT)
-            yield TranscriptPiece("tool", f"{FAILED if failed else ''}{text}", name)
+            text = _cut_middle(_format_content(content), RESULT_LIMIT)
+            yield TranscriptPiece("tool", f"{FAILED_PREFIX if failed else ''}{text}", name)
         case Anchor(summary=summary):
-            yield TranscriptPiece("summary", summary_text(summary))
+            yield TranscriptPiece("summary", render_summary(summary))
 
 
-def _piece(role: str, text: str) -> Iterator[TranscriptPiece]:
+def _build_piece(role: str, text: str) -> Iterator[TranscriptPiece]:
     if text.strip():
         yield TranscriptPiece(role, text)  # type: ignore[arg-type]  # the callers name the roles
 
 
-def _words(content: Content) -> str:
-    return "\n".join(filter(None, map(_said, content)))
+def _format_content(content: Content) -> str:
+    return "\n".join(filter(None, map(_format_block, content)))
 
 
-def _said(block: Block) -> str:
+def _format_block(block: Block) -> str:
     match block:
         case Text(text=text):
             return text
         case ToolCall():
-            return f"{block.name}({_arguments(block)})"
+            return f"{block.name}({_format_arguments(block)})"
         case Image():
             return "[picture]"
         case Document():
@@ -167,22 +169,26 @@ def _said(block: Block) -> str:
             return ""
 
 
-def _arguments(call: ToolCall) -> str:
+def _format_arguments(call: ToolCall) -> str:
     """Return the arguments of a call, with long values cut."""
     try:
         given = msgspec.json.decode(bytes(call.args) or b"{}") if call.args_text is None else None
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        return _cut(call.args_text or bytes(call.args).decode("utf-8", "replace"), _CALL_LIMIT)
-    return ", ".join(f"{name}={_cut(_json(value), _CALL_LIMIT)}" for name, value in given.items())
+        return _cut_middle(
+            call.args_text or bytes(call.args).decode("utf-8", "replace"), _CALL_CHARS
+        )
+    return ", ".join(
+        f"{name}={_cut_middle(_encode_value(value), _CALL_CHARS)}" for name, value in given.items()
+    )
 
 
-def _json(value: object) -> str:
+def _encode_value(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _cut(text: str, longest: int) -> str:
+def _cut_middle(text: str, longest: int) -> str:
     """Return at most about `longest` characters of a text, from its head and its tail."""
     if len(text) <= longest:
         return text
@@ -190,14 +196,14 @@ def _cut(text: str, longest: int) -> str:
     return f"{text[:head]}\n[{len(text) - head - tail} characters left out]\n{text[-tail:]}"
 
 
-def prompt(
+def build_summary_prompt(
     pieces: Sequence[TranscriptPiece],
     *,
     focus: str = "",
     split_turn: bool = False,
     budget_chars: int,
     answer_chars: int | None = None,
-) -> Prompt:
+) -> SummaryPrompt:
     """Return the request for a summary of pieces; the transcript has at most `budget_chars`.
 
     `answer_chars` is the maximum size of the summary. In a longer transcript the longest pieces are
@@ -207,34 +213,34 @@ def prompt(
     update = any(piece.role == "summary" for piece in pieces)
     focus = " ".join(focus.split())
     parts = [
-        _UPDATE if update else _NEW,
-        *([_SPLIT] if split_turn else []),
-        *([FOCUS + focus] if focus else []),
-        *([f"{LENGTH}{answer_chars}"] if answer_chars else []),
+        _TASK_UPDATE if update else _TASK_NEW,
+        *([_TASK_SPLIT_TURN] if split_turn else []),
+        *([FOCUS_PREFIX + focus] if focus else []),
+        *([f"{LENGTH_PREFIX}{answer_chars}"] if answer_chars else []),
         "",
-        format_transcript(_shortened(pieces, budget_chars)),
+        format_transcript(_fit_pieces(pieces, budget_chars)),
         "",
-        _END,
+        _TASK_END,
     ]
-    return Prompt(_SYSTEM, "\n".join(parts))
+    return SummaryPrompt(_SYSTEM, "\n".join(parts))
 
 
-def _shortened(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[TranscriptPiece]:
+def _fit_pieces(pieces: Sequence[TranscriptPiece], budget: int) -> Sequence[TranscriptPiece]:
     """Return pieces whose transcript has at most `budget` characters, if possible."""
     if len(format_transcript(pieces)) <= budget:
         return pieces
     sizes = [len(format_transcript([piece])) for piece in pieces]
     own = [piece.role in {"user", "summary"} for piece in pieces]
     room = budget - sum(size for size, kept in zip(sizes, own, strict=True) if kept)
-    others = _levelled(pieces, [not kept for kept in own], room)
+    others = _level_pieces(pieces, [not kept for kept in own], room)
     if len(format_transcript(others)) > budget:
-        others = _thinned(others, budget)
+        others = _drop_oldest_pieces(others, budget)
     if len(format_transcript(others)) > budget:
-        others = _levelled(others, [True] * len(others), budget)
+        others = _level_pieces(others, [True] * len(others), budget)
     return others
 
 
-def _levelled(
+def _level_pieces(
     pieces: Sequence[TranscriptPiece], may: Sequence[bool], room: int
 ) -> list[TranscriptPiece]:
     """Return pieces with the longest cuttable ones cut to one length."""
@@ -244,16 +250,16 @@ def _levelled(
         for piece, ok in zip(pieces, may, strict=True)
         if ok
     ]
-    longest = max(level(sizes, room) - 2 * around, _FEWEST)
+    longest = max(compute_cut_length(sizes, room) - 2 * around, _MIN_PIECE_CHARS)
     return [
-        replace(piece, text=_cut(piece.text, longest)) if ok else piece
+        replace(piece, text=_cut_middle(piece.text, longest)) if ok else piece
         for piece, ok in zip(pieces, may, strict=True)
     ]
 
 
-def _thinned(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptPiece]:
+def _drop_oldest_pieces(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptPiece]:
     """Return pieces without as many of the oldest answers and results as do not fit."""
-    over = len(format_transcript(pieces)) + 2 * _FEWEST - budget
+    over = len(format_transcript(pieces)) + 2 * _MIN_PIECE_CHARS - budget
     kept, left_out = [], 0
     for piece in pieces:
         if over > 0 and piece.role in {"assistant", "tool"}:
@@ -268,41 +274,41 @@ def _thinned(pieces: Sequence[TranscriptPiece], budget: int) -> list[TranscriptP
     return kept
 
 
-_LEAST = 30
+_MIN_SUMMARY_CHARS = 30
 """Minimum characters of a usable summary."""
-_CALLS = re.compile(
+_TOOL_CALL = re.compile(
     r"\s*(?:```\w*\s*)?(?:<(?:\w+:)?(?:tool_call|function_calls?|invoke)|\{\s*\"\w+\"\s*:)"
 )
-_REFUSES = re.compile(
+_REFUSAL = re.compile(
     r"(?:I(?:'m| am) sorry|sorry,|I (?:can(?:no|')t|am unable|won't)|as an ai\b"
     r"|抱歉|对不起|我(?:无法|不能))",
     re.IGNORECASE,
 )
 
 
-def parse(markdown: str) -> Summary:
+def validate_summary(markdown: str) -> Summary:
     """Return a model's answer as a summary; raises SummaryUnusable."""
     summary = parse_summary(markdown)
     if not summary.goal:
-        raise SummaryUnusable(f"the summary {_fault(markdown)}")
-    if _REFUSES.match(summary.goal):
+        raise SummaryUnusable(f"the summary {_describe_fault(markdown)}")
+    if _REFUSAL.match(summary.goal):
         raise SummaryUnusable("the model refused to write a summary")
     if summary == Summary(goal=summary.goal):
         raise SummaryUnusable("the summary has nothing but a goal")
-    if len(markdown.strip()) < _LEAST:
+    if len(markdown.strip()) < _MIN_SUMMARY_CHARS:
         raise SummaryUnusable("the summary is too short to continue from")
     return summary
 
 
-def _fault(markdown: str) -> str:
+def _describe_fault(markdown: str) -> str:
     if not markdown.strip():
         return "is empty"
-    if _CALLS.match(markdown):
+    if _TOOL_CALL.match(markdown):
         return "is a tool call: the model wrote no text"
-    return "is a refusal" if _REFUSES.match(markdown.strip()) else "names no goal"
+    return "is a refusal" if _REFUSAL.match(markdown.strip()) else "names no goal"
 
 
-def complete(
+def complete_summary(
     summary: Summary,
     entries: Sequence[Entry],
     previous: Summary | str | None,
@@ -311,7 +317,7 @@ def complete(
     limit_chars: int = REQUESTS_LIMIT,
 ) -> Summary:
     """Return a model's summary with the requests and files of `entries` and the earlier one."""
-    read, changed = files(entries, cwd, previous)
-    words = requests(entries, previous, limit_chars)
+    read, changed = collect_files(entries, cwd, previous)
+    words = quote_requests(entries, previous, limit_chars)
     # Facts of requests stay in the context section too: later summaries keep fewer requests.
     return replace(summary, requests=words, files_read=read, files_changed=changed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from .git import Repository
+    from .git import GitRepository
 
 _WHO = """\
 You are gong, a coding agent in a terminal. You work in the user's folder with the tools you are \
@@ -50,18 +50,18 @@ class Surroundings(NamedTuple):
     os_version: str
     date: str
     """YYYY-MM-DD"""
-    repository: Repository | None = None
+    repository: GitRepository | None = None
 
 
-def system_prompt(where: Surroundings, model: str, tools: Collection[str]) -> str:
+def build_system_prompt(where: Surroundings, model: str, tools: Collection[str]) -> str:
     """Return the whole system prompt of a session that has tools of these names."""
     who = _WHO if tools else _WHO_WITHOUT_TOOLS
-    rules = "\n".join(f"- {rule}" for rule in _rules(tools))
-    lines = "\n".join(_environment(where, model))
+    rules = "\n".join(f"- {rule}" for rule in _list_rules(tools))
+    lines = "\n".join(_describe_environment(where, model))
     return f"{who}\n\n{rules}\n\n<environment>\n{lines}\n</environment>"
 
 
-def _rules(tools: Collection[str]) -> Iterator[str]:
+def _list_rules(tools: Collection[str]) -> Iterator[str]:
     if any(name in tools for name in (*_EDITORS, *_WRITERS)):
         yield _CHANGING
     uses = [
@@ -78,10 +78,10 @@ def _rules(tools: Collection[str]) -> Iterator[str]:
     yield _ANSWERING
 
 
-def _environment(where: Surroundings, model: str) -> Iterator[str]:
+def _describe_environment(where: Surroundings, model: str) -> Iterator[str]:
     yield f"Working directory: {where.folder}"
     yield f"Is git repository: {'no' if where.repository is None else 'yes'}"
-    if where.repository is not None and (checked_out := _checked_out(where.repository)):
+    if where.repository is not None and (checked_out := _describe_checkout(where.repository)):
         yield f"Git branch: {checked_out}"
     yield f"Platform: {where.platform}"
     yield f"OS version: {where.os_version}"
@@ -89,7 +89,7 @@ def _environment(where: Surroundings, model: str) -> Iterator[str]:
     yield f"Model: {model}"
 
 
-def _checked_out(repository: Repository) -> str | None:
+def _describe_checkout(repository: GitRepository) -> str | None:
     branch, commit = repository.branch, repository.commit
     if branch is not None:
         is_new = commit is None and repository.dirty is not None

@@ -18,19 +18,19 @@ from msgspec.structs import asdict, replace
 
 from tape.disk import Folder
 from tape.errors import Ambiguous, Damaged, NotFound, WriteFailed
-from tape.locks import hold
+from tape.locks import hold_lock
 
-from .handoff import Handoff, below
+from .handoff import Handoff, shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from .gathering import Gathered
+    from .gathering import HistorySummary
 
-FOLDER = "work"
-_LOCK = "lock"
-_FILE = re.compile(r"([0-9a-f]{8})\.json\Z")
+WORK_FOLDER = "work"
+_LOCK_NAME = "lock"
+_WORK_FILE = re.compile(r"([0-9a-f]{8})\.json\Z")
 
 
 class WorkContext(Struct, frozen=True):
@@ -53,7 +53,7 @@ class WorkContext(Struct, frozen=True):
     updated: str = ""
 
 
-class Additions(NamedTuple):
+class WorkAdditions(NamedTuple):
     """An addition to a piece of work."""
 
     todo: Sequence[str] = ()
@@ -63,11 +63,11 @@ class Additions(NamedTuple):
     tapes: Sequence[str] = ()
 
 
-class Works:
+class WorkStore:
     """The work contexts of one config folder, which need not exist yet."""
 
     def __init__(self, config: Path) -> None:
-        self.path = config / FOLDER
+        self.path = config / WORK_FOLDER
 
     def file(self, identity: str) -> Path:
         """Return the path of a work context's file."""
@@ -75,20 +75,20 @@ class Works:
 
     def create(self, title: str, goal: str, background: str, now: str) -> WorkContext:
         """Create a piece of work; `now` is a tape time."""
-        with self._held() as folder:
+        with self._hold_folder() as folder:
             identity = token_hex(4)
             while folder.has(f"{identity}.json"):
                 identity = token_hex(4)
             work = WorkContext(identity, title, goal, background, created=now, updated=now)
-            _write(folder, work, {})
+            _write_work(folder, work, {})
         return work
 
     def all(self) -> list[WorkContext]:
         """Return all work contexts, the last changed first; raises Damaged for an invalid file."""
         try:
             with Folder.open(self.path) as folder:
-                names = [name for name in folder.names() if _FILE.match(name)]
-                found = [_read(folder, name)[0] for name in names]
+                names = [name for name in folder.names() if _WORK_FILE.match(name)]
+                found = [_read_work(folder, name)[0] for name in names]
         except FileNotFoundError:
             return []
         return sorted(found, key=lambda work: (work.updated, work.id), reverse=True)
@@ -115,40 +115,42 @@ class Works:
         self, identity: str, how: Callable[[WorkContext], WorkContext], now: str
     ) -> WorkContext:
         """Apply a change to one under the lock, and return the changed work context."""
-        with self._held() as folder:
+        with self._hold_folder() as folder:
             name = f"{identity}.json"
             if not folder.has(name):
                 raise NotFound(f"work {identity} no longer exists; `gong work list` shows all work")
-            before, raw = _read(folder, name)
+            before, raw = _read_work(folder, name)
             after = replace(how(before), id=identity, updated=now)
-            _write(folder, after, raw)
+            _write_work(folder, after, raw)
         return after
 
     @contextmanager
-    def _held(self) -> Iterator[Folder]:
+    def _hold_folder(self) -> Iterator[Folder]:
         """Hold the folder and its lock."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with (
                 Folder.open(self.path.parent) as config,
-                config.make(FOLDER) as folder,
-                hold(folder, _LOCK),
+                config.make(WORK_FOLDER) as folder,
+                hold_lock(folder, _LOCK_NAME),
             ):
                 yield folder
         except OSError as error:
             raise WriteFailed(f"{self.path} cannot be written: {error.strerror}") from error
 
 
-def _read(folder: Folder, name: str) -> tuple[WorkContext, dict[str, Any]]:
+def _read_work(folder: Folder, name: str) -> tuple[WorkContext, dict[str, Any]]:
     """Return a work context, whose id is its file's name, and the file's raw fields."""
     try:
         raw = msgspec.json.decode(folder.read(name), type=dict[str, Any])
         return msgspec.convert({**raw, "id": name.partition(".")[0]}, WorkContext), raw
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise Damaged(f"{FOLDER}/{name} is damaged ({error}): repair it or move it away") from error
+        raise Damaged(
+            f"{WORK_FOLDER}/{name} is damaged ({error}): repair it or move it away"
+        ) from error
 
 
-def _write(folder: Folder, work: WorkContext, raw: dict[str, Any]) -> None:
+def _write_work(folder: Folder, work: WorkContext, raw: dict[str, Any]) -> None:
     data = msgspec.json.format(msgspec.json.encode({**raw, **asdict(work)})) + b"\n"
     beside = f".{work.id}.{token_hex(4)}"
     try:
@@ -160,23 +162,23 @@ def _write(folder: Folder, work: WorkContext, raw: dict[str, Any]) -> None:
         raise
 
 
-def added(work: WorkContext, more: Additions) -> WorkContext:
+def add_to_work(work: WorkContext, more: WorkAdditions) -> WorkContext:
     """Return a piece of work with something added, without duplicates."""
     return replace(
         work,
-        pending=_joined(work.pending, more.todo),
-        notes=_joined(work.notes, more.notes),
-        key_files=_joined(work.key_files, more.files),
-        decisions=_joined(work.decisions, more.decisions),
-        tapes=_joined(work.tapes, more.tapes),
+        pending=_join_unique(work.pending, more.todo),
+        notes=_join_unique(work.notes, more.notes),
+        key_files=_join_unique(work.key_files, more.files),
+        decisions=_join_unique(work.decisions, more.decisions),
+        tapes=_join_unique(work.tapes, more.tapes),
     )
 
 
-def _joined(there: tuple[str, ...], more: Sequence[str]) -> tuple[str, ...]:
+def _join_unique(there: tuple[str, ...], more: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*there, *more)))
 
 
-def done(work: WorkContext, which: str) -> WorkContext:
+def complete_task(work: WorkContext, which: str) -> WorkContext:
     """Return a piece of work with one item done, given by number, text or words of the text.
 
     Numbers begin at 1. Raises NotFound, or Ambiguous where several fit.
@@ -202,7 +204,9 @@ def done(work: WorkContext, which: str) -> WorkContext:
     )
 
 
-def handoff_of(work: WorkContext, found: Gathered, *, cwd: str, created: str) -> Handoff:
+def build_work_handoff(
+    work: WorkContext, found: HistorySummary, *, cwd: str, created: str
+) -> Handoff:
     """Return the handoff of a piece of work with the state collected from its tapes.
 
     What users wrote comes first; summaries on the tapes are added.
@@ -216,8 +220,8 @@ def handoff_of(work: WorkContext, found: Gathered, *, cwd: str, created: str) ->
         background="\n".join(
             filter(None, [work.background, *(f"- {one}" for s in told for one in s.constraints)])
         ),
-        done=_joined(work.completed, [one for s in told for one in s.done]),
-        todo=_joined(
+        done=_join_unique(work.completed, [one for s in told for one in s.done]),
+        todo=_join_unique(
             work.pending,
             [
                 one
@@ -226,9 +230,11 @@ def handoff_of(work: WorkContext, found: Gathered, *, cwd: str, created: str) ->
                 if one not in work.completed
             ],
         ),
-        key_files=_joined(work.key_files, [below(path, cwd) for path in found.files]),
-        decisions=_joined(work.decisions, [one for s in told for one in s.decisions]),
-        notes=_joined(work.notes, [*(one for s in told for one in s.critical_context), *plain]),
+        key_files=_join_unique(work.key_files, [shorten_path(path, cwd) for path in found.files]),
+        decisions=_join_unique(work.decisions, [one for s in told for one in s.decisions]),
+        notes=_join_unique(
+            work.notes, [*(one for s in told for one in s.critical_context), *plain]
+        ),
         requests=tuple(found.requests),
         spending=found.spending,
         tape=newest,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NOTHING = subprocess.DEVNULL
+DISCARD = subprocess.DEVNULL
 
 
-class Child:
+class ChildProcess:
     """A process that was started here."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -31,12 +31,12 @@ class Child:
         argv: Sequence[str],
         folder: str,
         *,
-        stdin: int = NOTHING,
-        stdout: int = NOTHING,
-        stderr: int = NOTHING,
+        stdin: int = DISCARD,
+        stdout: int = DISCARD,
+        stderr: int = DISCARD,
         variables: Mapping[str, str] | None = None,
         new_session: bool = False,
-    ) -> Child:
+    ) -> ChildProcess:
         """Start `argv` in `folder`; OSError when it cannot be."""
         process = subprocess.Popen(  # noqa: S603 - what runs is decided by policy, before
             argv,

@@ -15,47 +15,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .protocol import DirEntry
-from .scanner import opened_below
+from .scanner import open_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-NEW_FILE_MODE = 0o666
+_CREATED_FILE_MODE = 0o666
 """Before the umask takes its share, as with any program that creates a file."""
 
 
-def read_regular(path: str) -> bytes:
+def read_regular_file(path: str) -> bytes:
     """Return the bytes of a regular file; EINVAL for anything else."""
     with open(path, "rb", opener=_open_without_waiting) as file:
-        _require_regular(os.fstat(file.fileno()), path)
+        _require_regular_file(os.fstat(file.fileno()), path)
         return file.read()
 
 
-def write_atomic(path: str, data: bytes) -> None:
+def write_file_atomically(path: str, data: bytes) -> None:
     """Put `data` at the file that `path` leads to, through links, by a rename in its folder."""
     target = Path(os.path.realpath(path))
-    before = _replaceable(target)
+    before = _stat_replaceable_file(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".gong-{secrets.token_hex(8)}.tmp")
     try:
-        _write_synced(temporary, data, before)
+        _write_synced_file(temporary, data, before)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def opened_folder(
+def open_folder(
     path: str, root: str | None = None
 ) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
     """Give what stands in a folder; with `root` no link below it is followed."""
-    return os.scandir(path) if root is None else _opened_folder_below(root, path)
+    return os.scandir(path) if root is None else _open_folder_below(root, path)
 
 
 @contextmanager
-def _opened_folder_below(root: str, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-    handle = opened_below(root, path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _open_folder_below(root: str, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    handle = open_below(root, path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with os.scandir(handle) as entries:
             yield entries
@@ -63,12 +63,12 @@ def _opened_folder_below(root: str, path: str) -> Iterator[Iterator[os.DirEntry[
         os.close(handle)
 
 
-def status_below(root: str, path: str) -> os.stat_result:
+def stat_below(root: str, path: str) -> os.stat_result:
     """Return the status of what is at `path`, itself no link; no link below `root` is followed."""
     if path.rstrip("/") == root.rstrip("/"):
         return os.stat(root)  # noqa: PTH116 (as below)
     folder, _, name = path.rstrip("/").rpartition("/")
-    handle = opened_below(root, folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    handle = open_below(root, folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         return os.stat(name, dir_fd=handle, follow_symlinks=False)
     finally:
@@ -80,17 +80,17 @@ def list_entries(path: str, depth: int, root: str | None = None) -> Iterator[Dir
 
     With `root` no link below it is followed, and nothing is told of where links lead.
     """
-    with opened_folder(path, root) as entries:
-        looked_at = [(one, _look_at(one, follow=root is None)) for one in entries]
+    with open_folder(path, root) as entries:
+        looked_at = [(one, _describe_entry(one, follow=root is None)) for one in entries]
         kinds = {one.name: one.is_dir(follow_symlinks=False) for one, _ in looked_at}
     found = (listed for _, listed in looked_at if listed is not None)
     for one in sorted(found, key=lambda listed: listed.name):
         yield one
         if depth > 1 and kinds[one.name]:
-            yield from _below(f"{path}/{one.name}", one.name, depth - 1, root)
+            yield from _list_subfolder(f"{path}/{one.name}", one.name, depth - 1, root)
 
 
-def _below(path: str, name: str, depth: int, root: str | None) -> Iterator[DirEntry]:
+def _list_subfolder(path: str, name: str, depth: int, root: str | None) -> Iterator[DirEntry]:
     try:
         for entry in list_entries(path, depth, root):
             yield DirEntry(f"{name}/{entry.name}", entry.is_dir, entry.size)
@@ -99,7 +99,7 @@ def _below(path: str, name: str, depth: int, root: str | None) -> Iterator[DirEn
         return
 
 
-def _look_at(entry: os.DirEntry[str], *, follow: bool) -> DirEntry | None:
+def _describe_entry(entry: os.DirEntry[str], *, follow: bool) -> DirEntry | None:
     try:
         status = entry.stat(follow_symlinks=follow)
     except OSError:
@@ -113,12 +113,12 @@ def _open_without_waiting(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _require_regular(status: os.stat_result, path: str | Path) -> None:
+def _require_regular_file(status: os.stat_result, path: str | Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "Not a regular file", str(path))
 
 
-def _replaceable(path: Path) -> os.stat_result | None:
+def _stat_replaceable_file(path: Path) -> os.stat_result | None:
     """Return the status of the file to replace, None when there is none; raise if it is closed.
 
     A rename asks only the folder for leave; the file's own mode is asked here.
@@ -131,21 +131,21 @@ def _replaceable(path: Path) -> os.stat_result | None:
         status = os.fstat(handle)
     finally:
         os.close(handle)
-    _require_regular(status, path)
+    _require_regular_file(status, path)
     return status
 
 
-def _write_synced(path: Path, data: bytes, like: os.stat_result | None) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE)
+def _write_synced_file(path: Path, data: bytes, like: os.stat_result | None) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _CREATED_FILE_MODE)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         if like is not None:
-            _take_after(handle, like)
+            _copy_owner_and_mode(handle, like)
         file.flush()
         os.fsync(handle)
 
 
-def _take_after(handle: int, like: os.stat_result) -> None:
+def _copy_owner_and_mode(handle: int, like: os.stat_result) -> None:
     with suppress(PermissionError):
         # Only root may give a file away; anyone else's is his own already.
         os.fchown(handle, like.st_uid, like.st_gid)

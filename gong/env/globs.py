@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-MAX_CHARACTERS = 4096
+MAX_PATTERN_CHARACTERS = 4096
 """The longest pattern that is taken."""
 _MAX_REMEMBERED = 200_000
 """What the steps remembered for one pattern may hold before they are worked out again."""
@@ -35,13 +35,13 @@ _CLASSES = {
 _SPECIAL = re.compile(r"\[:(\w+):\]")
 
 
-class _Text(NamedTuple):
+class _Literal(NamedTuple):
     """One character."""
 
     character: str
 
 
-class _Set(NamedTuple):
+class _CharacterSet(NamedTuple):
     """One of some characters; never "/"."""
 
     members: re.Pattern[str]
@@ -61,7 +61,7 @@ class _End(NamedTuple):
     """The end of the pattern."""
 
 
-_Node = _Text | _Set | _Stars | _Fork | _End
+_Node = _Literal | _CharacterSet | _Stars | _Fork | _End
 
 # Where a walk through the pattern may be: a node and one of these.
 _AT = 0
@@ -94,7 +94,7 @@ class Glob:
         self._targets = targets
         self._steps: dict[_Places, _Step] = {}
         self._remembered = 0
-        self._start = self._step_of([(0, _AT)], at_name=True)
+        self._start = self._build_step([(0, _AT)], at_name=True)
 
     def matches(self, path: str) -> bool:
         """Whether all of a path matches."""
@@ -102,13 +102,13 @@ class Glob:
         for character in path:
             after = step.next.get(character)
             if after is None:
-                after = self._after(step, character)
+                after = self._advance_step(step, character)
             step = after
             if not step.places:
                 return False
         return step.accepts
 
-    def _after(self, step: _Step, character: str) -> _Step:
+    def _advance_step(self, step: _Step, character: str) -> _Step:
         if self._remembered > _MAX_REMEMBERED:
             self._steps.clear()
             self._start.next.clear()
@@ -121,14 +121,14 @@ class Glob:
             elif isinstance(kind := self._nodes[node], _Stars):
                 if character != "/":
                     reached.append(place)
-            elif _reads(kind, character):
+            elif _can_consume(kind, character):
                 reached += ((one, _AT) for one in self._targets[node])
-        after = self._step_of(reached, at_name=character == "/")
+        after = self._build_step(reached, at_name=character == "/")
         step.next[character] = after
         self._remembered += 1
         return after
 
-    def _step_of(self, reached: list[tuple[int, int]], *, at_name: bool) -> _Step:
+    def _build_step(self, reached: list[tuple[int, int]], *, at_name: bool) -> _Step:
         """Return the step for these places and all that is reached from them without reading.
 
         `at_name` says that a name begins here, so that `**` may read folders.
@@ -139,8 +139,8 @@ class Glob:
             place = waiting.pop()
             if place not in seen:
                 seen.add(place)
-                waiting += self._unread(place, at_name=at_name)
-        places = frozenset(place for place in seen if self._may_read(place))
+                waiting += self._follow_unread(place, at_name=at_name)
+        places = frozenset(place for place in seen if self._can_read(place))
         step = self._steps.get(places)
         if step is None:
             accepts = any(
@@ -151,7 +151,7 @@ class Glob:
             self._remembered += len(places)
         return step
 
-    def _unread(self, place: tuple[int, int], *, at_name: bool) -> list[tuple[int, int]]:
+    def _follow_unread(self, place: tuple[int, int], *, at_name: bool) -> list[tuple[int, int]]:
         """Return the places reached from one without reading a character."""
         node, phase = place
         kind, targets = self._nodes[node], self._targets[node]
@@ -167,7 +167,7 @@ class Glob:
             return [(one, _AT) for one in targets]
         return []
 
-    def _may_read(self, place: tuple[int, int]) -> bool:
+    def _can_read(self, place: tuple[int, int]) -> bool:
         """Whether a place matters for what comes next; the others only led to it."""
         node, phase = place
         kind = self._nodes[node]
@@ -176,32 +176,32 @@ class Glob:
         return phase == _DEEP or (phase == _AT and not isinstance(kind, _Fork))
 
 
-_SLASH = _Text("/")
+_SLASH = _Literal("/")
 
 
 def compile_glob(glob: str) -> Glob:
     """Return what matches the paths a glob means; ValueError for one that is too long."""
-    if len(glob) > MAX_CHARACTERS:
+    if len(glob) > MAX_PATTERN_CHARACTERS:
         raise ValueError(
-            f"Pattern too long: {len(glob)} characters, {MAX_CHARACTERS} at most."
+            f"Pattern too long: {len(glob)} characters, {MAX_PATTERN_CHARACTERS} at most."
             " Use a shorter one, or several."
         )
     glob = glob.removeprefix("./")
-    return _compiled(glob.strip("/"), anywhere="/" not in glob.rstrip("/"), braces=True)
+    return _compile_nodes(glob.strip("/"), anywhere="/" not in glob.rstrip("/"), braces=True)
 
 
-def compile_rule(glob: str) -> Glob:
+def compile_ignore_glob(glob: str) -> Glob:
     """Return what matches the whole of a text by a glob of an ignore file: one without braces."""
-    return _compiled(glob, anywhere=False, braces=False)
+    return _compile_nodes(glob, anywhere=False, braces=False)
 
 
-def _reads(kind: _Node, character: str) -> bool:
-    if isinstance(kind, _Text):
+def _can_consume(kind: _Node, character: str) -> bool:
+    if isinstance(kind, _Literal):
         return kind.character == character
-    return isinstance(kind, _Set) and kind.members.match(character) is not None
+    return isinstance(kind, _CharacterSet) and kind.members.match(character) is not None
 
 
-def _compiled(glob: str, *, anywhere: bool, braces: bool) -> Glob:
+def _compile_nodes(glob: str, *, anywhere: bool, braces: bool) -> Glob:
     nodes: list[_Node] = [_Fork()]
     targets: list[list[int]] = [[]]
 
@@ -211,7 +211,7 @@ def _compiled(glob: str, *, anywhere: bool, braces: bool) -> Glob:
         targets[after].append(len(nodes) - 1)
         return len(nodes) - 1
 
-    pairs = _pairs(glob) if braces else {}
+    pairs = _pair_braces(glob) if braces else {}
     closing = set(pairs.values())
     # For each open brace: where its choices begin, and where they end.
     opened: list[tuple[int, int]] = []
@@ -232,13 +232,13 @@ def _compiled(glob: str, *, anywhere: bool, braces: bool) -> Glob:
             last = begin if glob[place] == "," else opened.pop()[1]
             place += 1
         else:
-            kind, place = _element(glob, place)
+            kind, place = _parse_element(glob, place)
             last = add(kind, last)
     add(_End(), last)
     return Glob(tuple(nodes), tuple(map(tuple, targets)))
 
 
-def _pairs(glob: str) -> dict[int, int]:
+def _pair_braces(glob: str) -> dict[int, int]:
     """Return where each brace that is closed opens and closes; the others are plain characters."""
     pairs, opened, place = dict[int, int](), list[int](), 0
     while place < len(glob):
@@ -246,11 +246,11 @@ def _pairs(glob: str) -> dict[int, int]:
             opened.append(place)
         elif glob[place] == "}" and opened:
             pairs[opened.pop()] = place
-        place = _element(glob, place)[1]
+        place = _parse_element(glob, place)[1]
     return pairs
 
 
-def _element(glob: str, place: int) -> tuple[_Node, int]:
+def _parse_element(glob: str, place: int) -> tuple[_Node, int]:
     """Return what one element of a glob becomes, and where the next begins."""
     character = glob[place]
     if character == "*":
@@ -261,17 +261,17 @@ def _element(glob: str, place: int) -> tuple[_Node, int]:
     if character == "?":
         return _NO_SLASH, place + 1
     if character == "[":
-        return _set(glob, place)
+        return _parse_set(glob, place)
     if character == "\\" and place + 1 < len(glob):
-        return _Text(glob[place + 1]), place + 2
-    return _Text(character), place + 1
+        return _Literal(glob[place + 1]), place + 2
+    return _Literal(character), place + 1
 
 
-_NO_SLASH = _Set(re.compile("[^/]", re.DOTALL))
-_NOTHING = _Set(re.compile("(?!)"))
+_NO_SLASH = _CharacterSet(re.compile("[^/]", re.DOTALL))
+_NOTHING = _CharacterSet(re.compile("(?!)"))
 
 
-def _set(glob: str, place: int) -> tuple[_Node, int]:
+def _parse_set(glob: str, place: int) -> tuple[_Node, int]:
     """Return a set of characters; one that is not closed matches nothing."""
     start = place + 1
     negated = glob[start : start + 1] in {"!", "^"}
@@ -279,29 +279,29 @@ def _set(glob: str, place: int) -> tuple[_Node, int]:
     at = start
     members: list[str | None] = []
     while at < len(glob) and (glob[at] != "]" or at == start):
-        member, at = _member(glob, at)
+        member, at = _parse_member(glob, at)
         members.append(member)
     if at >= len(glob) or None in members:
         return _NOTHING, len(glob)
     inside = "".join(filter(None, members))
     if not inside:
         return (_NO_SLASH if negated else _NOTHING), at + 1
-    return _Set(re.compile(f"(?!/)[{'^' if negated else ''}{inside}]")), at + 1
+    return _CharacterSet(re.compile(f"(?!/)[{'^' if negated else ''}{inside}]")), at + 1
 
 
-def _member(glob: str, at: int) -> tuple[str | None, int]:
+def _parse_member(glob: str, at: int) -> tuple[str | None, int]:
     """Return a character, range or class of a set; None for a class that is unknown."""
     special = _SPECIAL.match(glob, at)
     if special:
         return _CLASSES.get(special[1]), special.end()
-    first, at = _character(glob, at)
+    first, at = _parse_character(glob, at)
     if glob[at : at + 1] != "-" or glob[at + 1 : at + 2] in {"", "]"}:
         return re.escape(first), at
-    last, at = _character(glob, at + 1)
+    last, at = _parse_character(glob, at + 1)
     # As in git, a range that ends before it begins holds its first character.
     return (f"{re.escape(first)}-{re.escape(last)}" if first <= last else re.escape(first)), at
 
 
-def _character(glob: str, at: int) -> tuple[str, int]:
+def _parse_character(glob: str, at: int) -> tuple[str, int]:
     escaped = glob[at] == "\\" and at + 1 < len(glob)
     return glob[at + escaped], at + escaped + 1

@@ -12,7 +12,7 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from .globs import MAX_CHARACTERS, compile_rule
+from .globs import MAX_PATTERN_CHARACTERS, compile_ignore_glob
 
 if TYPE_CHECKING:
     from .globs import Glob
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WILD = re.compile(r"[*?\[\\]")
 
 
-class Rule(NamedTuple):
+class IgnoreRule(NamedTuple):
     """One line of a .gitignore file."""
 
     text: str
@@ -41,55 +41,57 @@ class Rule(NamedTuple):
         return subject.startswith(self.text) and self.pattern.matches(subject[len(self.text) :])
 
 
-class Ignored(NamedTuple):
+class IgnoreRules(NamedTuple):
     """The rules that hold in a folder, outermost first."""
 
     folder: str
     """Absolute."""
-    rules: tuple[Rule, ...]
-    outer: Ignored | None = None
+    rules: tuple[IgnoreRule, ...]
+    outer: IgnoreRules | None = None
 
-    def leaves_out(self, path: str, *, is_dir: bool) -> bool:
+    def is_ignored(self, path: str, *, is_dir: bool) -> bool:
         """Whether something absolute below the folder is left out."""
-        below = _bytewise(path[len(self.folder.rstrip("/")) + 1 :])
+        below = _to_bytewise(path[len(self.folder.rstrip("/")) + 1 :])
         name = below.rpartition("/")[2]
         for rule in reversed(self.rules):
             if (is_dir or not rule.folders_only) and rule.matches(below, name):
                 return not rule.keeps
-        return self.outer is not None and self.outer.leaves_out(path, is_dir=is_dir)
+        return self.outer is not None and self.outer.is_ignored(path, is_dir=is_dir)
 
 
-def rules_of(data: bytes) -> tuple[Rule, ...]:
+def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
     """Return the rules of a .gitignore file, in order."""
     lines = data.removeprefix(codecs.BOM_UTF8).decode("latin-1").split("\n")
-    return tuple(rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None)
+    return tuple(
+        rule for line in lines if (rule := _parse_ignore_line(line.removesuffix("\r"))) is not None
+    )
 
 
-def _bytewise(path: str) -> str:
+def _to_bytewise(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
-def _rule(line: str) -> Rule | None:
+def _parse_ignore_line(line: str) -> IgnoreRule | None:
     if line.startswith("#"):
         return None
     keeps = line.startswith("!")
-    glob = _without_blanks(line[keeps:])
+    glob = _strip_trailing_blanks(line[keeps:])
     folders_only = glob.endswith("/")
     glob = glob.removesuffix("/")
-    if not glob or len(glob) > MAX_CHARACTERS:
+    if not glob or len(glob) > MAX_PATTERN_CHARACTERS:
         # One that long names no path a system takes.
         return None
     by_name = "/" not in glob
     glob = glob.removeprefix("/")
     wild = _WILD.search(glob)
     if wild is None:
-        return Rule(glob, None, by_name, folders_only, keeps)
+        return IgnoreRule(glob, None, by_name, folders_only, keeps)
     # As in git, two stars after plain text begin a pattern of their own.
     start = wild.start()
-    return Rule(glob[:start], compile_rule(glob[start:]), by_name, folders_only, keeps)
+    return IgnoreRule(glob[:start], compile_ignore_glob(glob[start:]), by_name, folders_only, keeps)
 
 
-def _without_blanks(glob: str) -> str:
+def _strip_trailing_blanks(glob: str) -> str:
     """Return the pattern without blanks at its end, but for one that is escaped."""
     bare = glob.rstrip(" ")
     escaped = (len(bare) - len(bare.rstrip("\\"))) % 2

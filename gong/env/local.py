@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
-from .changes import commit, read_below, write_below
-from .engines import fd_list, rg_search, scanned
-from .files import list_entries, read_regular, status_below, write_atomic
-from .native import glob_below, grep_below, is_plain
-from .paths import absolute
-from .processes import Command
+from .changes import commit_changes, read_file_below, write_file_below
+from .engines import list_with_fd, search_with_ripgrep, search_with_scanner
+from .files import list_entries, read_regular_file, stat_below, write_file_atomically
+from .native import find_below, is_plain_search, search_below
+from .paths import resolve_path
+from .processes import RunningCommand
 from .protocol import DirEntry, ExecResult, Platform
 from .supervision import SupervisorClient
-from .variables import Policy, child_variables
+from .variables import VariablePolicy, build_child_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .protocol import FileChange, Listed, Matches, Refused, Search
+    from .protocol import ChangeRefusal, FileChange, LineMatches, ListedPath, Search
 
 
 P = ParamSpec("P")
@@ -45,15 +45,15 @@ class LocalEnvironment:
         working_directory: str,
         environ: Mapping[str, str],
         *,
-        policy: Policy = "filter",
+        policy: VariablePolicy = "filter",
         shell: str = "bash",
     ) -> None:
         self._folder = working_directory
         self._environ = environ
-        self._policy: Policy = policy
+        self._policy: VariablePolicy = policy
         self._shell = shell
         self._supervisor = SupervisorClient()
-        self._left_behind: set[Command] = set()
+        self._left_behind: set[RunningCommand] = set()
         """Commands whose shell has ended, while something of them still runs or is read."""
 
     @property
@@ -92,17 +92,17 @@ class LocalEnvironment:
 
     def resolve(self, path: str, *, exact: bool = False) -> str:
         """Return the absolute path a model means by `path`; see the protocol."""
-        return absolute(path, self._folder, self._environ.get("HOME"), exact=exact)
+        return resolve_path(path, self._folder, self._environ.get("HOME"), exact=exact)
 
     async def real_path(self, path: str) -> str:
         """Return where `path` leads through all links."""
-        return await asyncio.to_thread(os.path.realpath, self._at(path))
+        return await asyncio.to_thread(os.path.realpath, self._resolve_path(path))
 
     async def read_file(self, path: str, root: str | None = None) -> bytes:
         """Return the bytes of a regular file; see the protocol."""
         if root is not None:
-            return await asyncio.to_thread(read_below, root, path)
-        return await asyncio.to_thread(read_regular, self._at(path))
+            return await asyncio.to_thread(read_file_below, root, path)
+        return await asyncio.to_thread(read_regular_file, self._resolve_path(path))
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`, whole or not at all; once begun it is finished, even if cancelled.
@@ -111,49 +111,53 @@ class LocalEnvironment:
         """
         _require_folder(self._folder)
         if root is not None:
-            await _finished(write_below, root, path, data)
+            await _run_to_end(write_file_below, root, path, data)
         else:
-            await _finished(write_atomic, self._at(path), data)
+            await _run_to_end(write_file_atomically, self._resolve_path(path), data)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
         """Make every change, or none; once begun they are finished, even if cancelled."""
-        return await _finished(commit, root, changes)
+        return await _run_to_end(commit_changes, root, changes)
 
-    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search with ripgrep where it is installed; see the protocol."""
-        place = self._at(path)
+        place = self._resolve_path(path)
         if root is not None:  # ripgrep opens files by their names
-            if is_plain(search):
-                return await asyncio.to_thread(grep_below, place, search, root)
-            return await scanned(place, search, root)
-        program = self._program("rg")
-        found = await rg_search(program, place, search) if program else None
+            if is_plain_search(search):
+                return await asyncio.to_thread(search_below, place, search, root)
+            return await search_with_scanner(place, search, root)
+        program = self._find_program("rg")
+        found = await search_with_ripgrep(program, place, search) if program else None
         if found is not None:
             return found
-        if is_plain(search):
-            return await asyncio.to_thread(grep_below, place, search)
-        return await scanned(place, search)
+        if is_plain_search(search):
+            return await asyncio.to_thread(search_below, place, search)
+        return await search_with_scanner(place, search)
 
-    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
+    async def glob(
+        self, path: str, pattern: str, root: str | None = None
+    ) -> tuple[ListedPath, ...]:
         """Look with fd where it is installed; see the protocol."""
-        place = self._at(path)
+        place = self._resolve_path(path)
         if root is not None:
-            return await asyncio.to_thread(glob_below, place, pattern, root)
-        program = self._program("fd", "fdfind")
-        found = await fd_list(program, place, pattern) if program else None
-        return await asyncio.to_thread(glob_below, place, pattern) if found is None else found
+            return await asyncio.to_thread(find_below, place, pattern, root)
+        program = self._find_program("fd", "fdfind")
+        found = await list_with_fd(program, place, pattern) if program else None
+        return await asyncio.to_thread(find_below, place, pattern) if found is None else found
 
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""
         if root is not None:
-            return await asyncio.to_thread(_is_below, root, path)
-        return await asyncio.to_thread(os.path.exists, self._at(path))
+            return await asyncio.to_thread(_has_entry_below, root, path)
+        return await asyncio.to_thread(os.path.exists, self._resolve_path(path))
 
     async def list_directory(
         self, path: str, depth: int = 1, root: str | None = None
     ) -> tuple[DirEntry, ...]:
         """Return what a folder holds, by name, `depth` levels deep."""
-        return await asyncio.to_thread(lambda: tuple(list_entries(self._at(path), depth, root)))
+        return await asyncio.to_thread(
+            lambda: tuple(list_entries(self._resolve_path(path), depth, root))
+        )
 
     async def exec_command(
         self,
@@ -164,32 +168,32 @@ class LocalEnvironment:
         on_output: Callable[[bytes], None] | None = None,
     ) -> ExecResult:
         """Run `command` in bash; see the protocol."""
-        folder = self._at(working_dir or "")
+        folder = self._resolve_path(working_dir or "")
         _require_folder(folder)
-        variables = child_variables(self._environ, self._policy, env_vars)
+        variables = build_child_variables(self._environ, self._policy, env_vars)
         started = time.monotonic()
-        argv = (self._found_shell(), "-c", command)
-        running = await Command.start(self._supervisor, argv, folder, variables, on_output)
+        argv = (self._find_shell(), "-c", command)
+        running = await RunningCommand.start(self._supervisor, argv, folder, variables, on_output)
         try:
             in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
             duration_ms = round((time.monotonic() - started) * 1000)
             if in_time:
-                await self._leave(running)
+                await self._leave_in_background(running)
             else:
-                await self._end(running)
+                await self._end_command(running)
         except BaseException:
-            await self._end(running)
+            await self._end_command(running)
             raise
-        return _result(running, duration_ms, timed_out=not in_time)
+        return _build_exec_result(running, duration_ms, timed_out=not in_time)
 
-    def _at(self, path: str) -> str:
+    def _resolve_path(self, path: str) -> str:
         return os.path.normpath(Path(self._folder) / path)
 
-    def _program(self, *names: str) -> str | None:
+    def _find_program(self, *names: str) -> str | None:
         path = self._environ.get("PATH", os.defpath)
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
 
-    def _found_shell(self) -> str:
+    def _find_shell(self) -> str:
         found = shutil.which(self._shell, path=self._environ.get("PATH", os.defpath))
         if found is None:
             raise ConfigurationError(
@@ -197,7 +201,7 @@ class LocalEnvironment:
             )
         return found
 
-    async def _end(self, command: Command) -> None:
+    async def _end_command(self, command: RunningCommand) -> None:
         """End all of a command; when that is cancelled, `cleanup` waits for it."""
         try:
             await command.stop()
@@ -207,7 +211,7 @@ class LocalEnvironment:
             if not command.is_gone:
                 self._left_behind.add(command)
 
-    async def _leave(self, command: Command) -> None:
+    async def _leave_in_background(self, command: RunningCommand) -> None:
         """Let what a command started in the background live on."""
         self._left_behind = {one for one in self._left_behind if not one.is_gone}
         await command.output.drain()
@@ -225,14 +229,14 @@ _PLATFORMS: Mapping[str, Platform] = {
 }
 
 
-def _is_below(root: str, path: str) -> bool:
+def _has_entry_below(root: str, path: str) -> bool:
     try:
-        return not stat.S_ISLNK(status_below(root, path).st_mode)
+        return not stat.S_ISLNK(stat_below(root, path).st_mode)
     except OSError:
         return False
 
 
-async def _finished(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work in a thread and wait for its end, even if cancelled meanwhile."""
     doing = asyncio.create_task(asyncio.to_thread(work, *args, **kwargs))
     try:
@@ -242,7 +246,7 @@ async def _finished(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         raise
 
 
-def _result(running: Command, duration_ms: int, *, timed_out: bool) -> ExecResult:
+def _build_exec_result(running: RunningCommand, duration_ms: int, *, timed_out: bool) -> ExecResult:
     output = running.output
     return ExecResult(
         bytes(output.newest), output.total_bytes, running.exit_code, timed_out, duration_ms

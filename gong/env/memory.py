@@ -8,11 +8,11 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from .globs import compile_glob
-from .ignore import Ignored, rules_of
-from .native import line_test
-from .paths import absolute
-from .protocol import DirEntry, ExecResult, Listed, Match, Matches, Refused
-from .scanner import numbers, text_lines
+from .ignore import IgnoreRules, parse_ignore_file
+from .native import build_line_test
+from .paths import resolve_path
+from .protocol import ChangeRefusal, DirEntry, ExecResult, LineMatch, LineMatches, ListedPath
+from .scanner import find_line_numbers, split_text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class MemoryEnvironment:
 
     def __init__(self, files: Mapping[str, bytes] | None = None, folder: str = "/work") -> None:
         self._folder = folder
-        self.files = {self._at(path): data for path, data in (files or {}).items()}
+        self.files = {self._resolve_path(path): data for path, data in (files or {}).items()}
         """Absolute path → what it holds."""
         self.commands: list[str] = []
         """What it was asked to run."""
@@ -60,15 +60,15 @@ class MemoryEnvironment:
 
     def resolve(self, path: str, *, exact: bool = False) -> str:
         """Return the absolute path a model means by `path`; see the protocol."""
-        return absolute(path, self._folder, "/home", exact=exact)
+        return resolve_path(path, self._folder, "/home", exact=exact)
 
     async def real_path(self, path: str) -> str:
         """There are no links."""
-        return self._at(path)
+        return self._resolve_path(path)
 
     async def read_file(self, path: str, root: str | None = None) -> bytes:
         """Return what a file holds."""
-        place = self._checked(path, root)
+        place = self._require_below(path, root)
         if place in self.files:
             return self.files[place]
         if self._is_folder(place):
@@ -77,7 +77,7 @@ class MemoryEnvironment:
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Put `data` at `path`."""
-        place = self._checked(path, root)
+        place = self._require_below(path, root)
         if self._is_folder(place):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
         above = posixpath.dirname(place)
@@ -87,7 +87,7 @@ class MemoryEnvironment:
             above = posixpath.dirname(above)
         self.files[place] = data
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
         """Make every change, or none of them and return why."""
         before = dict(self.files)
         for change in changes:
@@ -99,13 +99,13 @@ class MemoryEnvironment:
                     await self.write_file(change.path, change.after, root)
             except OSError as error:
                 self.files = before
-                return Refused(error, change.path, ())
+                return ChangeRefusal(error, change.path, ())
         return None
 
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there."""
         _ = root
-        place = self._at(path)
+        place = self._resolve_path(path)
         return place in self.files or self._is_folder(place)
 
     async def list_directory(
@@ -113,32 +113,37 @@ class MemoryEnvironment:
     ) -> tuple[DirEntry, ...]:
         """Return what a folder holds, by name, `depth` levels deep."""
         _ = root
-        listed = self._below(self._at(path))
+        listed = self._list_below(self._resolve_path(path))
         return tuple(
             DirEntry(name, data is None, None if data is None else len(data))
             for name, data in listed.items()
             if name.count("/") < depth
         )
 
-    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search the files; see the protocol."""
         _ = root
-        place, matches = self._at(path), line_test(search)
+        place, matches = self._resolve_path(path), build_line_test(search)
         wanted = compile_glob(search.glob).matches if search.glob else None
         whole = {posixpath.basename(place): self.files[place]} if place in self.files else None
         found = []
-        for name, data in (whole or self._kept(place)).items():
+        for name, data in (whole or self._list_not_ignored(place)).items():
             if data is None or (wanted is not None and not wanted(name)):
                 continue
-            found += [Match(name, number) for number in numbers(text_lines(data), matches)]
-        return Matches(tuple(found[: search.limit]), limited=len(found) >= search.limit)
+            found += [
+                LineMatch(name, number)
+                for number in find_line_numbers(split_text_lines(data), matches)
+            ]
+        return LineMatches(tuple(found[: search.limit]), limited=len(found) >= search.limit)
 
-    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
+    async def glob(
+        self, path: str, pattern: str, root: str | None = None
+    ) -> tuple[ListedPath, ...]:
         """Return what matches; see the protocol."""
         _ = root
         matches = compile_glob(pattern).matches
-        kept = self._kept(self._at(path)).items()
-        return tuple(Listed(name, data is None, 0) for name, data in kept if matches(name))
+        kept = self._list_not_ignored(self._resolve_path(path)).items()
+        return tuple(ListedPath(name, data is None, 0) for name, data in kept if matches(name))
 
     async def exec_command(
         self,
@@ -156,15 +161,15 @@ class MemoryEnvironment:
             on_output(said)
         return ExecResult(said, len(said), _NOT_FOUND, timed_out=False, duration_ms=0)
 
-    def _at(self, path: str) -> str:
+    def _resolve_path(self, path: str) -> str:
         return posixpath.normpath(posixpath.join(self._folder, path))
 
     def _require_unchanged(self, change: FileChange, root: str) -> None:
-        if self.files.get(self._checked(change.path, root)) != change.before:
+        if self.files.get(self._require_below(change.path, root)) != change.before:
             raise OSError(errno.ESTALE, "the file has changed since it was read")
 
-    def _checked(self, path: str, root: str | None) -> str:
-        place = self._at(path)
+    def _require_below(self, path: str, root: str | None) -> str:
+        place = self._resolve_path(path)
         if root is not None and not place.startswith(root.rstrip("/") + "/"):
             raise OSError(errno.EXDEV, "not below the folder it belongs to", place)
         return place
@@ -173,7 +178,7 @@ class MemoryEnvironment:
         prefix = place.rstrip("/") + "/"
         return place == self._folder or any(file.startswith(prefix) for file in self.files)
 
-    def _below(self, place: str) -> dict[str, bytes | None]:
+    def _list_below(self, place: str) -> dict[str, bytes | None]:
         """Return what is below a folder by relative path; None for a folder."""
         if place in self.files:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
@@ -187,23 +192,23 @@ class MemoryEnvironment:
                 found["/".join(parts)] = data
         return dict(sorted(found.items(), key=lambda one: os.fsencode(one[0]).split(b"/")))
 
-    def _kept(self, place: str) -> dict[str, bytes | None]:
+    def _list_not_ignored(self, place: str) -> dict[str, bytes | None]:
         """Return what is below a folder and not left out by a .gitignore file there."""
-        listed = self._below(place)
-        ignored = {"": self._rules(place, None)}
+        listed = self._list_below(place)
+        ignored = {"": self._load_rules(place, None)}
         kept = dict[str, bytes | None]()
         for name, data in listed.items():
             above = posixpath.dirname(name)
             if above not in ignored or posixpath.basename(name) == ".git":
                 continue
             rules, at = ignored[above], f"{place.rstrip('/')}/{name}"
-            if rules and rules.leaves_out(at, is_dir=data is None):
+            if rules and rules.is_ignored(at, is_dir=data is None):
                 continue
             kept[name] = data
             if data is None:
-                ignored[name] = self._rules(at, rules)
+                ignored[name] = self._load_rules(at, rules)
         return kept
 
-    def _rules(self, folder: str, outer: Ignored | None) -> Ignored | None:
+    def _load_rules(self, folder: str, outer: IgnoreRules | None) -> IgnoreRules | None:
         text = self.files.get(f"{folder.rstrip('/')}/.gitignore")
-        return outer if text is None else Ignored(folder, rules_of(text), outer)
+        return outer if text is None else IgnoreRules(folder, parse_ignore_file(text), outer)

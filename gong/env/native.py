@@ -15,11 +15,11 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .files import opened_folder, read_regular, status_below
+from .files import open_folder, read_regular_file, stat_below
 from .globs import compile_glob
-from .ignore import Ignored, rules_of
-from .protocol import Listed, Match, Matches
-from .scanner import file_lines, numbers
+from .ignore import IgnoreRules, parse_ignore_file
+from .protocol import LineMatch, LineMatches, ListedPath
+from .scanner import find_line_numbers, read_file_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,63 +35,69 @@ _EXCLUDE_FILE = "info/exclude"
 _PLAIN = re.compile(r"[^\\.^$*+?{}\[\]|()]*")
 
 
-def glob_below(folder: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
+def find_below(folder: str, pattern: str, root: str | None = None) -> tuple[ListedPath, ...]:
     """Return what below a folder matches a pattern; ValueError for one that is none."""
     matches = compile_glob(pattern).matches
     return tuple(
-        Listed(path, is_dir, changed_ns(f"{folder}/{path}", root))
-        for path, is_dir, _ in _walk(folder, root)
+        ListedPath(path, is_dir, read_changed_ns(f"{folder}/{path}", root))
+        for path, is_dir, _ in _walk_folder(folder, root)
         if matches(path)
     )
 
 
-def grep_below(place: str, search: Search, root: str | None = None) -> Matches:
+def search_below(place: str, search: Search, root: str | None = None) -> LineMatches:
     """Return the lines that match, in the files below a folder or in one file."""
-    matches = line_test(search)
-    found: list[Match] = []
-    for path, name in files_below(place, search.glob, root):
-        for number in numbers(file_lines(path, root), matches):
-            found.append(Match(name, number))
+    matches = build_line_test(search)
+    found: list[LineMatch] = []
+    for path, name in list_files_below(place, search.glob, root):
+        for number in find_line_numbers(read_file_lines(path, root), matches):
+            found.append(LineMatch(name, number))
             if len(found) == search.limit:
-                return Matches(tuple(found), limited=True)
-    return Matches(tuple(found), limited=False)
+                return LineMatches(tuple(found), limited=True)
+    return LineMatches(tuple(found), limited=False)
 
 
-def files_below(place: str, glob: str | None, root: str | None = None) -> Iterator[tuple[str, str]]:
+def list_files_below(
+    place: str, glob: str | None, root: str | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield path and name of each file to be searched; the name starts from the folder."""
     wanted = compile_glob(glob).matches if glob else None
-    return ((path, name) for path, name in _files(place, root) if wanted is None or wanted(name))
+    return (
+        (path, name) for path, name in _iter_files(place, root) if wanted is None or wanted(name)
+    )
 
 
-def changed_ns(path: str, root: str | None = None) -> int:
+def read_changed_ns(path: str, root: str | None = None) -> int:
     """Return when a file changed, 0 where that is not known."""
     try:
-        return (status_below(root, path) if root else os.lstat(path)).st_mtime_ns
+        return (stat_below(root, path) if root else os.lstat(path)).st_mtime_ns
     except OSError:
         return 0
 
 
-def _files(place: str, root: str | None) -> Iterator[tuple[str, str]]:
-    mode = (status_below(root, place) if root else Path(place).stat()).st_mode
+def _iter_files(place: str, root: str | None) -> Iterator[tuple[str, str]]:
+    mode = (stat_below(root, place) if root else Path(place).stat()).st_mode
     if not stat.S_ISDIR(mode):
         if not stat.S_ISREG(mode):
             # A pipe or a device may have no end.
             raise OSError(errno.EINVAL, "Not a regular file", place)
         yield place, Path(place).name
         return
-    for path, is_dir, entry in _walk(place, root):
+    for path, is_dir, entry in _walk_folder(place, root):
         if not is_dir and entry.is_file(follow_symlinks=False):
             yield f"{place}/{path}", path
 
 
-def _walk(folder: str, root: str | None) -> Iterator[_Found]:
+def _walk_folder(folder: str, root: str | None) -> Iterator[_Found]:
     """Yield what is below a folder, with its path from there; no link below `root` is followed."""
-    yield from _entries(folder, "", _above(folder), root)
+    yield from _walk_entries(folder, "", _load_outer_rules(folder), root)
 
 
-def _entries(folder: str, prefix: str, outer: Ignored | None, root: str | None) -> Iterator[_Found]:
+def _walk_entries(
+    folder: str, prefix: str, outer: IgnoreRules | None, root: str | None
+) -> Iterator[_Found]:
     try:
-        with opened_folder(folder, root) as listed:
+        with open_folder(folder, root) as listed:
             # Asked now: later the folder may be closed, and the answer is kept.
             entries = [(one.name, one.is_dir(follow_symlinks=False), one) for one in listed]
     except OSError:
@@ -101,60 +107,60 @@ def _entries(folder: str, prefix: str, outer: Ignored | None, root: str | None) 
         return
     entries.sort(key=lambda entry: os.fsencode(entry[0]))
     names = {name for name, _, _ in entries}
-    ignored = _excluded(folder) if GIT in names else outer
-    ignored = _with_file(folder, ignored) if IGNORE_FILE in names else ignored
+    ignored = _load_exclude_file(folder) if GIT in names else outer
+    ignored = _load_ignore_file(folder, ignored) if IGNORE_FILE in names else ignored
     for name, is_dir, entry in entries:
-        if name == GIT or (ignored and ignored.leaves_out(f"{folder}/{name}", is_dir=is_dir)):
+        if name == GIT or (ignored and ignored.is_ignored(f"{folder}/{name}", is_dir=is_dir)):
             continue
         yield prefix + name, is_dir, entry
         if is_dir:
-            yield from _entries(f"{folder}/{name}", f"{prefix}{name}/", ignored, root)
+            yield from _walk_entries(f"{folder}/{name}", f"{prefix}{name}/", ignored, root)
 
 
-def _above(folder: str) -> Ignored | None:
+def _load_outer_rules(folder: str) -> IgnoreRules | None:
     """Return the rules of the folders around this one, up to the top of its repository."""
     around: list[str] = []
     at = Path(folder)
     while not (at / GIT).exists() and at.parent != at:
         at = at.parent
         around.append(str(at))
-    ignored = _excluded(str(at))
+    ignored = _load_exclude_file(str(at))
     for one in reversed(around):
-        ignored = _with_file(one, ignored)
+        ignored = _load_ignore_file(one, ignored)
     return ignored
 
 
-def _excluded(folder: str) -> Ignored | None:
+def _load_exclude_file(folder: str) -> IgnoreRules | None:
     """Return the rules that stand in a repository, beside the files it holds."""
-    return _with_rules(folder, f"{GIT}/{_EXCLUDE_FILE}", None)
+    return _load_rules(folder, f"{GIT}/{_EXCLUDE_FILE}", None)
 
 
-def _with_file(folder: str, outer: Ignored | None) -> Ignored | None:
-    return _with_rules(folder, IGNORE_FILE, outer)
+def _load_ignore_file(folder: str, outer: IgnoreRules | None) -> IgnoreRules | None:
+    return _load_rules(folder, IGNORE_FILE, outer)
 
 
-def _with_rules(folder: str, name: str, outer: Ignored | None) -> Ignored | None:
+def _load_rules(folder: str, name: str, outer: IgnoreRules | None) -> IgnoreRules | None:
     try:
-        rules = rules_of(read_regular(f"{folder}/{name}"))
+        rules = parse_ignore_file(read_regular_file(f"{folder}/{name}"))
     except OSError:
         # Not there, closed, or a pipe that would be waited for.
         return outer
-    return Ignored(folder, rules, outer) if rules else outer
+    return IgnoreRules(folder, rules, outer) if rules else outer
 
 
-def is_plain(search: Search) -> bool:
+def is_plain_search(search: Search) -> bool:
     """Whether a text is looked for: then no line takes long."""
     return search.literal or _PLAIN.fullmatch(search.pattern) is not None
 
 
-def line_test(search: Search) -> Callable[[str], object]:
+def build_line_test(search: Search) -> Callable[[str], object]:
     """Return what says whether a line matches; ValueError for no regular expression."""
-    if is_plain(search) and not search.ignore_case:
+    if is_plain_search(search) and not search.ignore_case:
         return lambda line: search.pattern in line
-    return expression(search).search
+    return compile_expression(search).search
 
 
-def expression(search: Search) -> re.Pattern[str]:
+def compile_expression(search: Search) -> re.Pattern[str]:
     """Return what to look for; ValueError for a pattern that is no regular expression."""
     source = re.escape(search.pattern) if search.literal else search.pattern
     try:

@@ -10,28 +10,32 @@ UNICODE_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Blanks that models and file dialogs put where a plain one is meant."""
 
 
-def absolute(path: str, base: str, home: str | None, *, exact: bool = False) -> str:
+def resolve_path(path: str, base: str, home: str | None, *, exact: bool = False) -> str:
     """Return the path meant by `path`: "~" expanded, relative to `base`, without "..".
 
     Unless `exact`, a leading "@" is dropped and odd blanks become plain ones.
     """
-    return os.path.normpath(PurePath(base) / _from_home(path if exact else _plain(path), home))
+    return os.path.normpath(
+        PurePath(base) / _expand_home(path if exact else _normalize_spelling(path), home)
+    )
 
 
-def climbs_out(path: str, resolved: str, base: str) -> bool:
+def is_escaping_path(path: str, resolved: str, base: str) -> bool:
     """Whether `path`, which resolves to `resolved`, leaves `base` by way of ".."."""
-    return ".." in _plain(path).split("/") and not _inside(resolved, os.path.normpath(base))
+    return ".." in _normalize_spelling(path).split("/") and not _is_inside_folder(
+        resolved, os.path.normpath(base)
+    )
 
 
-def _plain(path: str) -> str:
+def _normalize_spelling(path: str) -> str:
     return UNICODE_SPACES.sub(" ", path).removeprefix("@")
 
 
-def _from_home(path: str, home: str | None) -> str:
+def _expand_home(path: str, home: str | None) -> str:
     if home is None or (path != "~" and not path.startswith("~/")):
         return path
     return home + path[1:]
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside_folder(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")

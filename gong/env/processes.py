@@ -26,7 +26,7 @@ GONE_SECONDS = 10.0
 """How long a command that is being ended is waited for; one that hangs in the system is left."""
 
 
-class Output:
+class CommandOutput:
     """What a command says: the newest bytes, a count, and each chunk passed on as it comes."""
 
     def __init__(self, handle: int, on_output: Callable[[bytes], None] | None) -> None:
@@ -40,7 +40,7 @@ class Output:
     def follow(self) -> None:
         """Begin to read as output comes."""
         os.set_blocking(self._handle, False)
-        asyncio.get_running_loop().add_reader(self._handle, self._read)
+        asyncio.get_running_loop().add_reader(self._handle, self._read_chunk)
 
     async def drain(self) -> None:
         """Read what is still in the pipe, for a moment."""
@@ -59,7 +59,7 @@ class Output:
             os.close(self._handle)
             self.closed.set()
 
-    def _read(self) -> None:
+    def _read_chunk(self) -> None:
         try:
             chunk = os.read(self._handle, CHUNK_BYTES)
         except BlockingIOError:
@@ -67,9 +67,9 @@ class Output:
         if not chunk:
             self.close()
         elif self._wanted:
-            self._take(chunk)
+            self._append_chunk(chunk)
 
-    def _take(self, chunk: bytes) -> None:
+    def _append_chunk(self, chunk: bytes) -> None:
         self.total_bytes += len(chunk)
         self.newest += chunk
         del self.newest[:-NEWEST_BYTES]
@@ -77,10 +77,10 @@ class Output:
             self._on_output(chunk)
 
 
-class Command:
+class RunningCommand:
     """A running command and its output."""
 
-    def __init__(self, process: SupervisedProcess, output: Output) -> None:
+    def __init__(self, process: SupervisedProcess, output: CommandOutput) -> None:
         self.output = output
         self._process = process
 
@@ -92,13 +92,13 @@ class Command:
         folder: str,
         variables: Mapping[str, str],
         on_output: Callable[[bytes], None] | None,
-    ) -> Command:
+    ) -> RunningCommand:
         """Start `argv` in `folder`, in a session of its own, with nothing to read.
 
         Raises OSError when it cannot be started, ValueError when a text holds a zero byte.
         """
         reading, writing = os.pipe()
-        output = Output(reading, on_output)
+        output = CommandOutput(reading, on_output)
         output.follow()
         try:
             process = await supervisor.run(argv, folder, variables, writing)

@@ -53,7 +53,7 @@ class FileChange(NamedTuple):
     """The file whose mode it takes, when it was moved here."""
 
 
-class Refused(NamedTuple):
+class ChangeRefusal(NamedTuple):
     """Why changes of files could not be made."""
 
     error: OSError
@@ -63,7 +63,7 @@ class Refused(NamedTuple):
     """Files that could not be put back as they were; hardly ever any."""
 
 
-class Listed(NamedTuple):
+class ListedPath(NamedTuple):
     """Something found below a folder."""
 
     path: str
@@ -88,7 +88,7 @@ class Search:
     """Stop after so many lines."""
 
 
-class Match(NamedTuple):
+class LineMatch(NamedTuple):
     """A line that matches."""
 
     path: str
@@ -97,10 +97,10 @@ class Match(NamedTuple):
     """Its number, from 1."""
 
 
-class Matches(NamedTuple):
+class LineMatches(NamedTuple):
     """Lines that match, by path and number."""
 
-    found: tuple[Match, ...]
+    found: tuple[LineMatch, ...]
     limited: bool
     """Whether the limit stopped the search; there may be more."""
 
@@ -162,7 +162,7 @@ class ExecutionEnvironment(Protocol):
         """
         ...
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
         """Make every change, or none of them and return why.
 
         All are real paths below `root`, and no link there is followed. A file that is no longer
@@ -170,7 +170,7 @@ class ExecutionEnvironment(Protocol):
         """
         ...
 
-    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search the text files at or below `path`, without what .gitignore files leave out.
 
         ValueError for a pattern that is no regular expression. `root` as in `read_file`, here
@@ -178,7 +178,9 @@ class ExecutionEnvironment(Protocol):
         """
         ...
 
-    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
+    async def glob(
+        self, path: str, pattern: str, root: str | None = None
+    ) -> tuple[ListedPath, ...]:
         """Return what below a folder matches, by path, without what .gitignore files leave out."""
         ...
 

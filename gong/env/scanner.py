@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 PROCESSOR_SECONDS = 1.0
 """What BATCH lines may take, of the processor."""
-BATCH = 4096
-TOO_LONG = signal.SIGVTALRM
+BATCH_LINES = 4096
+TIMEOUT_SIGNAL = signal.SIGVTALRM
 """The signal that ends the program when they take more."""
 IGNORE_CASE = "-i"
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def opened_below(root: str, path: str, flags: int) -> int:
+def open_below(root: str, path: str, flags: int) -> int:
     """Return a descriptor of what is at `path`; both are real paths, and a link raises OSError.
 
     Folders are opened one by one from `root`, so that no link put there meanwhile leads out.
@@ -49,21 +49,21 @@ def opened_below(root: str, path: str, flags: int) -> int:
     return at
 
 
-def file_lines(path: str, root: str | None = None) -> list[str]:
+def read_file_lines(path: str, root: str | None = None) -> list[str]:
     """Return the lines of a text file without their ends; none of a binary one or a closed one.
 
     With `root` no link below it is followed.
     """
-    opener = partial(opened_below, root) if root else None
+    opener = partial(open_below, root) if root else None
     try:
         with open(path, "rb", opener=opener) as file:
             data = file.read()
     except OSError:
         return []
-    return text_lines(data)
+    return split_text_lines(data)
 
 
-def text_lines(data: bytes) -> list[str]:
+def split_text_lines(data: bytes) -> list[str]:
     """Return the lines of a file without their ends; none of a binary one."""
     if data.startswith(_UTF_16):
         data = data.decode("utf-16", "replace").encode()
@@ -75,7 +75,7 @@ def text_lines(data: bytes) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if b"\r" in data else lines
 
 
-def numbers(lines: Sequence[str], matches: Callable[[str], object]) -> Iterator[int]:
+def find_line_numbers(lines: Sequence[str], matches: Callable[[str], object]) -> Iterator[int]:
     """Yield the numbers of the lines that match, from 1."""
     return (number for number, line in enumerate(lines, 1) if matches(line))
 
@@ -84,23 +84,23 @@ def main() -> None:
     """Search the files that standard input names."""
     *flags, root, source = sys.argv[1:]
     ignore_case = re.IGNORECASE if IGNORE_CASE in flags else re.NOFLAG
-    pattern = re.compile(unpacked(source), ignore_case)
+    pattern = re.compile(decode_pattern(source), ignore_case)
     paths = sys.stdin.buffer.read().split(b"\0")[:-1]
     for index, path in enumerate(paths):
-        lines = file_lines(path.decode("utf-8", "surrogateescape"), root)
-        for start in range(0, len(lines), BATCH):
+        lines = read_file_lines(path.decode("utf-8", "surrogateescape"), root)
+        for start in range(0, len(lines), BATCH_LINES):
             signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
-            found = numbers(lines[start : start + BATCH], pattern.search)
+            found = find_line_numbers(lines[start : start + BATCH_LINES], pattern.search)
             sys.stdout.write("".join(f"{index} {start + number}\n" for number in found))
         sys.stdout.flush()
 
 
-def packed(pattern: str) -> str:
+def encode_pattern(pattern: str) -> str:
     """Return any pattern as an argument of the program."""
     return pattern.encode("unicode_escape").decode("ascii")
 
 
-def unpacked(argument: str) -> str:
+def decode_pattern(argument: str) -> str:
     """Return the pattern that was packed."""
     return argument.encode("ascii").decode("unicode_escape")
 

@@ -57,7 +57,7 @@ class SupervisorClient:
         request = supervisor.pack_request(argv, folder, variables)
         ours, theirs = socket.socketpair()
         with theirs:
-            self._send(theirs.fileno(), output)
+            self._send_descriptors(theirs.fileno(), output)
         process = SupervisedProcess(ours.detach())
         try:
             await process.start(request)
@@ -79,29 +79,29 @@ class SupervisorClient:
                 await asyncio.get_running_loop().sock_recv(control, 1)
             self._release.detach()
             control.close()
-            _wait_for(self._pid)
+            _reap_process(self._pid)
         except OSError:  # that includes the time being over
             pass
         finally:
             self._release()
 
-    def _send(self, *handles: int) -> None:
+    def _send_descriptors(self, *handles: int) -> None:
         """Hand over what a command needs; a supervisor that somebody killed is replaced."""
         if self._control is None:
-            self._start()
+            self._start_supervisor()
         try:
-            self._send_once(handles)
+            self._send_descriptors_once(handles)
         except OSError:
-            self._forget()
-            self._start()
-            self._send_once(handles)
+            self._drop_supervisor()
+            self._start_supervisor()
+            self._send_descriptors_once(handles)
 
-    def _send_once(self, handles: Sequence[int]) -> None:
+    def _send_descriptors_once(self, handles: Sequence[int]) -> None:
         assert self._control is not None
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))
         self._control.sendmsg([b"c"], [rights])
 
-    def _start(self) -> None:
+    def _start_supervisor(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._pid = os.posix_spawn(
@@ -116,9 +116,9 @@ class SupervisorClient:
                 setsigmask=[],
             )
         self._control = ours
-        self._release = weakref.finalize(self, _abandon, ours, self._pid)
+        self._release = weakref.finalize(self, _abandon_supervisor, ours, self._pid)
 
-    def _forget(self) -> None:
+    def _drop_supervisor(self) -> None:
         if self._release is not None:
             self._release()
         self._control = None
@@ -142,20 +142,20 @@ class SupervisedProcess:
     async def start(self, request: bytes) -> None:
         """Say what is to run, and wait until it does; OSError when it cannot be started."""
         try:
-            _write_all(self._channel, request)
+            _write_all_bytes(self._channel, request)
         except OSError:
-            raise _lost() from None
+            raise _build_lost_error() from None
         os.set_blocking(self._channel, False)
-        asyncio.get_running_loop().add_reader(self._channel, self._read)
+        asyncio.get_running_loop().add_reader(self._channel, self._read_messages)
         await self._started
 
     def terminate(self) -> None:
         """Ask every process to end; what is left two seconds later is killed."""
-        self._ask(supervisor.TERMINATE)
+        self._request_signal(supervisor.TERMINATE)
 
     def kill(self) -> None:
         """Kill every process."""
-        self._ask(supervisor.KILL)
+        self._request_signal(supervisor.KILL)
 
     def close(self) -> None:
         """Let go of it: what is still left of it is ended as if gong had ended."""
@@ -172,12 +172,12 @@ class SupervisedProcess:
         if not self._started.done():
             self._started.cancel()
 
-    def _ask(self, what: bytes) -> None:
+    def _request_signal(self, what: bytes) -> None:
         if self._channel >= 0:
             with suppress(OSError):  # it is gone, which is told in a moment
                 os.write(self._channel, what)
 
-    def _read(self) -> None:
+    def _read_messages(self) -> None:
         try:
             data = os.read(self._channel, _READ_BYTES)
         except BlockingIOError:
@@ -186,13 +186,13 @@ class SupervisedProcess:
             data = b""
         *lines, self._told = (self._told + data).split(b"\n")
         for line in lines:
-            self._take(*line.split())
+            self._handle_message(*line.split())
         if not data:
             if not self._started.done():
-                self._started.set_exception(_lost())
+                self._started.set_exception(_build_lost_error())
             self.close()
 
-    def _take(self, what: bytes, number: bytes) -> None:
+    def _handle_message(self, what: bytes, number: bytes) -> None:
         if self._started.cancelled():
             return
         match what:
@@ -207,23 +207,23 @@ class SupervisedProcess:
                 self.ended.set()
 
 
-def _lost() -> OSError:
+def _build_lost_error() -> OSError:
     return ChildProcessError("the process that starts commands was killed: try again")
 
 
-def _write_all(handle: int, data: bytes) -> None:
+def _write_all_bytes(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
 
 
-def _abandon(control: socket.socket, pid: int) -> None:
+def _abandon_supervisor(control: socket.socket, pid: int) -> None:
     """Let a supervisor end that nobody closed, and have it collected meanwhile."""
     control.close()
     with suppress(RuntimeError):  # at the end of Python there are no new threads
-        Thread(target=_wait_for, args=(pid,), daemon=True).start()
+        Thread(target=_reap_process, args=(pid,), daemon=True).start()
 
 
-def _wait_for(pid: int) -> None:
+def _reap_process(pid: int) -> None:
     with suppress(ChildProcessError):
         os.waitpid(pid, 0)

@@ -99,7 +99,7 @@ class _Supervisor:
     def __init__(self, *, reaps: bool) -> None:
         self._reaps = reaps
         self._control = socket.socket(fileno=0)
-        self._wakeup = _wake_on_child_end()
+        self._wakeup = _open_child_wakeup()
         self._taken, self._takes = os.pipe()
         """Keepers write a byte to the second end when they take a command."""
         self._alive, self._life = os.pipe()
@@ -112,7 +112,7 @@ class _Supervisor:
         poll = select.poll()
         poll.register(self._taken, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
-        gong = _open_parent()
+        gong = _open_parent_handle()
         if gong is not None:
             # A process that gong forked may hold its end of the socket: gong itself counts.
             poll.register(gong, select.POLLIN)
@@ -123,10 +123,10 @@ class _Supervisor:
             if self._taken in ready:
                 os.read(self._taken, 1)
                 self._reserve = None
-            self._bury()
+            self._reap_children()
             self._gong_runs = self._gong_runs and gong not in ready
         os.close(self._life)
-        while self._bury() and self._keepers:
+        while self._reap_children() and self._keepers:
             select.select([self._wakeup], [], [])
         if self._reaps:
             self._kill_strays()
@@ -144,19 +144,19 @@ class _Supervisor:
         # Nothing of the supervisor may run in the copy, whatever happens.
         code = 1
         try:
-            code = self._be_keeper()
+            code = self._run_keeper()
         finally:
             os._exit(code)
 
-    def _be_keeper(self) -> int:
+    def _run_keeper(self) -> int:
         """Wait for a command and see it through; return the exit code."""
         for handle in (self._life, self._wakeup, self._taken):
             os.close(handle)
         if self._reaps:
             _become_subreaper()
-        wakeup = _wake_on_child_end()
+        wakeup = _open_child_wakeup()
         ready, _, _ = select.select([self._control.fileno(), self._alive], [], [])
-        handles = self._receive() if self._alive not in ready else []
+        handles = self._receive_handles() if self._alive not in ready else []
         if len(handles) != _HANDLES:
             return _GONG_ENDED
         os.write(self._takes, b"t")
@@ -166,7 +166,7 @@ class _Supervisor:
         _Keeper(channel, output, self._alive, wakeup, reaps=self._reaps).serve()
         return 0
 
-    def _receive(self) -> list[int]:
+    def _receive_handles(self) -> list[int]:
         """Return the descriptors of the next message; none when gong has ended."""
         handles = array.array("i")
         size = handles.itemsize * _HANDLES
@@ -179,13 +179,13 @@ class _Supervisor:
                 handles.frombytes(content[: len(content) // handles.itemsize * handles.itemsize])
         return list(handles)
 
-    def _bury(self) -> bool:
+    def _reap_children(self) -> bool:
         """Collect what has ended; False when nothing is left.
 
         The processes of a keeper that was killed became ours, and are killed here.
         """
-        _drain(self._wakeup)
-        for pid, code in _ended_children():
+        _drain_descriptor(self._wakeup)
+        for pid, code in _collect_ended_children():
             if pid not in self._keepers:
                 continue
             self._keepers.discard(pid)
@@ -198,9 +198,9 @@ class _Supervisor:
         return _has_children()
 
     def _kill_strays(self) -> None:
-        table = list(_processes())
+        table = list(_list_processes())
         roots = {pid for pid, parent, _ in table if parent == os.getpid()} - self._keepers
-        _kill_all(lambda: _below(_processes(), roots))
+        _kill_all_processes(lambda: _find_descendants(_list_processes(), roots))
 
 
 class _Keeper:
@@ -216,39 +216,43 @@ class _Keeper:
 
     def serve(self) -> None:
         try:
-            self._start()
+            self._start_command()
         except OSError as error:
-            self._tell(b"failed %d\n" % (error.errno or 0))
+            self._send_line(b"failed %d\n" % (error.errno or 0))
             return
-        self._tell(b"started %d\n" % (self._shell or 0))
+        self._send_line(b"started %d\n" % (self._shell or 0))
         poll = select.poll()
         for handle in (self._channel, self._alive, self._wakeup):
             poll.register(handle, select.POLLIN)
-        while self._runs():
-            timeout = self._timeout_seconds()
+        while self._has_processes():
+            timeout = self._choose_timeout_seconds()
             events = poll.poll(None if timeout is None else max(timeout, 0.0) * 1000)
             ready = {handle for handle, _ in events}
-            _drain(self._wakeup)
+            _drain_descriptor(self._wakeup)
             if self._alive in ready:
                 poll.unregister(self._alive)
-                self._terminate(ORPHAN_GRACE_SECONDS)
-            if self._channel in ready and not self._obey():
+                self._terminate_processes(ORPHAN_GRACE_SECONDS)
+            if self._channel in ready and not self._handle_request():
                 poll.unregister(self._channel)
-            if self._kill_at is not None and time.monotonic() >= self._kill_at and not self._kill():
+            if (
+                self._kill_at is not None
+                and time.monotonic() >= self._kill_at
+                and not self._kill_processes()
+            ):
                 return
 
-    def _start(self) -> None:
-        length = int.from_bytes(self._read(_LENGTH_BYTES), "big")
-        folder, count, *parts = self._read(length).split(b"\0")
+    def _start_command(self) -> None:
+        length = int.from_bytes(self._read_exactly(_LENGTH_BYTES), "big")
+        folder, count, *parts = self._read_exactly(length).split(b"\0")
         argv, settings = parts[: int(count)], parts[int(count) :]
         os.chdir(folder)
         try:
-            self._shell = self._spawn(argv, dict(one.split(b"=", 1) for one in settings))
+            self._shell = self._spawn_shell(argv, dict(one.split(b"=", 1) for one in settings))
         finally:
             os.chdir("/")  # the folder must not be busy because of us
             os.close(self._output)
 
-    def _spawn(self, argv: list[bytes], variables: Mapping[bytes, bytes]) -> int:
+    def _spawn_shell(self, argv: list[bytes], variables: Mapping[bytes, bytes]) -> int:
         actions = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, self._output, 1),
@@ -271,7 +275,7 @@ class _Keeper:
         except NotImplementedError:  # an old C library
             return spawn(setpgroup=0)
 
-    def _read(self, length: int) -> bytes:
+    def _read_exactly(self, length: int) -> bytes:
         data = b""
         while len(data) < length:
             chunk = os.read(self._channel, length - len(data))
@@ -280,36 +284,36 @@ class _Keeper:
             data += chunk
         return data
 
-    def _tell(self, line: bytes) -> None:
+    def _send_line(self, line: bytes) -> None:
         with suppress(OSError):  # gong has ended
             os.write(self._channel, line)
 
-    def _runs(self) -> bool:
+    def _has_processes(self) -> bool:
         """Whether anything of the command is left; tells gong when the shell has ended."""
-        for pid, code in _ended_children():
+        for pid, code in _collect_ended_children():
             if pid == self._shell:
                 self._shell_runs = False
-                self._tell(b"ended %d\n" % code)
+                self._send_line(b"ended %d\n" % code)
         if self._reaps:
             return _has_children()
-        return self._shell_runs or self._group_runs()
+        return self._shell_runs or self._has_group()
 
-    def _group_runs(self) -> bool:
+    def _has_group(self) -> bool:
         assert self._shell is not None
         try:
             os.killpg(self._shell, 0)
         except ProcessLookupError:
             return False
         except PermissionError:  # macOS says so of a group of zombies, too
-            return any(self._processes())
+            return any(self._find_processes())
         return True
 
-    def _timeout_seconds(self) -> float | None:
+    def _choose_timeout_seconds(self) -> float | None:
         if self._kill_at is not None:
             return max(self._kill_at - time.monotonic(), _FIND_SECONDS)
         return None if self._reaps or self._shell_runs else _LOOK_SECONDS
 
-    def _obey(self) -> bool:
+    def _handle_request(self) -> bool:
         """Do what gong asks for; False when it asks for nothing any more."""
         try:
             asked = os.read(self._channel, 16)
@@ -318,35 +322,39 @@ class _Keeper:
         if KILL in asked:
             self._kill_at = 0.0
         elif TERMINATE in asked:
-            self._terminate(GRACE_SECONDS)
+            self._terminate_processes(GRACE_SECONDS)
         elif not asked:
-            self._terminate(ORPHAN_GRACE_SECONDS)
+            self._terminate_processes(ORPHAN_GRACE_SECONDS)
         return bool(asked)
 
-    def _terminate(self, grace: float) -> None:
+    def _terminate_processes(self, grace: float) -> None:
         """Ask every process to end, once; a shorter grace replaces a longer one."""
         at = time.monotonic() + grace
         if self._kill_at is None:
-            for pid in self._processes():
-                _send(pid, signal.SIGTERM)
-                _send(pid, signal.SIGCONT)  # one that is stopped would not hear it
+            for pid in self._find_processes():
+                _send_signal(pid, signal.SIGTERM)
+                _send_signal(pid, signal.SIGCONT)  # one that is stopped would not hear it
             self._kill_at = at
         self._kill_at = min(self._kill_at, at)
 
-    def _kill(self) -> bool:
+    def _kill_processes(self) -> bool:
         """Kill every process; False when those that are left may not be killed."""
-        return _kill_all(self._processes)
+        return _kill_all_processes(self._find_processes)
 
-    def _processes(self) -> list[int]:
+    def _find_processes(self) -> list[int]:
         """Return every process of the command that runs."""
         assert self._shell is not None
-        table = list(_processes())
+        table = list(_list_processes())
         if self._reaps:
-            return _below(table, {pid for pid, parent, _ in table if parent == os.getpid()})
-        return _below(table, {pid for pid, _, group in table if self._shell in (pid, group)})
+            return _find_descendants(
+                table, {pid for pid, parent, _ in table if parent == os.getpid()}
+            )
+        return _find_descendants(
+            table, {pid for pid, _, group in table if self._shell in (pid, group)}
+        )
 
 
-def _kill_all(find: Callable[[], list[int]]) -> bool:
+def _kill_all_processes(find: Callable[[], list[int]]) -> bool:
     """Kill what `find` returns; False when there is something, and all of it refuses.
 
     All are stopped first, so that none of them starts another one meanwhile.
@@ -357,13 +365,13 @@ def _kill_all(find: Callable[[], list[int]]) -> bool:
         if not found:
             break
         for pid in found:
-            _send(pid, signal.SIGSTOP)
+            _send_signal(pid, signal.SIGSTOP)
         stopped.update(found)
-    sent = [_send(pid, signal.SIGKILL) for pid in stopped]
+    sent = [_send_signal(pid, signal.SIGKILL) for pid in stopped]
     return any(sent) or not sent
 
 
-def _send(pid: int, number: signal.Signals) -> bool:
+def _send_signal(pid: int, number: signal.Signals) -> bool:
     """Send a signal; False when it is not ours to send, as for programs of another user."""
     try:
         os.kill(pid, number)
@@ -374,7 +382,7 @@ def _send(pid: int, number: signal.Signals) -> bool:
     return True
 
 
-def _below(table: Iterable[Process], roots: Iterable[int]) -> list[int]:
+def _find_descendants(table: Iterable[Process], roots: Iterable[int]) -> list[int]:
     """Return the processes `roots` and all that descend from them."""
     children: dict[int, list[int]] = {}
     for pid, parent, _ in table:
@@ -387,7 +395,7 @@ def _below(table: Iterable[Process], roots: Iterable[int]) -> list[int]:
     return found
 
 
-def _processes() -> Iterator[Process]:
+def _list_processes() -> Iterator[Process]:
     """Yield every process that runs; zombies are dead."""
     try:
         entries = list(os.scandir("/proc"))
@@ -395,7 +403,7 @@ def _processes() -> Iterator[Process]:
         entries = []
     names = [entry.name for entry in entries if entry.name.isdigit()]
     if not names:
-        yield from _processes_of_ps()
+        yield from _list_processes_by_ps()
         return
     for name in names:
         try:
@@ -414,7 +422,7 @@ def _processes() -> Iterator[Process]:
             yield int(name), int(parent), int(group)
 
 
-def _processes_of_ps() -> Iterator[Process]:
+def _list_processes_by_ps() -> Iterator[Process]:
     reading, writing = os.pipe()
     try:
         ps = os.posix_spawn(
@@ -436,7 +444,7 @@ def _processes_of_ps() -> Iterator[Process]:
                 yield pid, parent, group
 
 
-def _ended_children() -> Iterator[tuple[int, int]]:
+def _collect_ended_children() -> Iterator[tuple[int, int]]:
     """Collect children that have ended: number and exit code, -N for signal N."""
     while True:
         try:
@@ -456,7 +464,7 @@ def _has_children() -> bool:
     return True
 
 
-def _wake_on_child_end() -> int:
+def _open_child_wakeup() -> int:
     """Return a descriptor that can be read when a child has ended."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -466,12 +474,12 @@ def _wake_on_child_end() -> int:
     return reading
 
 
-def _drain(handle: int) -> None:
+def _drain_descriptor(handle: int) -> None:
     with suppress(BlockingIOError):
         os.read(handle, 4096)
 
 
-def _open_parent() -> int | None:
+def _open_parent_handle() -> int | None:
     """Return a descriptor that can be read when gong has ended; None where there is no such."""
     try:
         return os.pidfd_open(os.getppid())

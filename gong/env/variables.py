@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, assert_never
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Policy = Literal["filter", "inherit-all", "none", "core-only"]
+VariablePolicy = Literal["filter", "inherit-all", "none", "core-only"]
 """filter: all but secrets · inherit-all: all · none: nothing · core-only: the names of CORE."""
 
 SECRET_ENDINGS = ("_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL")
 """Ends of names that hold secrets, whatever their case."""
 
-CORE = frozenset(
+CORE_VARIABLES = frozenset(
     (
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM"),
         *("TMPDIR", "TZ", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR"),
@@ -25,7 +25,7 @@ CORE = frozenset(
 )
 """Names a shell and the languages' tools need."""
 
-QUIET = {
+QUIET_VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_EDITOR": "true",
     "EDITOR": "true",
@@ -35,26 +35,26 @@ QUIET = {
 """Nobody sits at the command's terminal: it must not ask, page or open an editor."""
 
 
-def child_variables(
-    environ: Mapping[str, str], policy: Policy, extra: Mapping[str, str] | None = None
+def build_child_variables(
+    environ: Mapping[str, str], policy: VariablePolicy, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return the variables of a command; `extra` wins over everything."""
-    return {**_inherited(environ, policy), **QUIET, **(extra or {})}
+    return {**_inherit_variables(environ, policy), **QUIET_VARIABLES, **(extra or {})}
 
 
-def _inherited(environ: Mapping[str, str], policy: Policy) -> dict[str, str]:
+def _inherit_variables(environ: Mapping[str, str], policy: VariablePolicy) -> dict[str, str]:
     match policy:
         case "inherit-all":
             return dict(environ)
         case "none":
             return {}
         case "core-only":
-            return {name: value for name, value in environ.items() if name in CORE}
+            return {name: value for name, value in environ.items() if name in CORE_VARIABLES}
         case "filter":
-            return {name: value for name, value in environ.items() if not _secret(name)}
+            return {name: value for name, value in environ.items() if not _is_secret_variable(name)}
         case _:
             assert_never(policy)
 
 
-def _secret(name: str) -> bool:
-    return name not in CORE and name.upper().endswith(SECRET_ENDINGS)
+def _is_secret_variable(name: str) -> bool:
+    return name not in CORE_VARIABLES and name.upper().endswith(SECRET_ENDINGS)

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .protocol import (
+        ChangeRefusal,
         DirEntry,
         ExecResult,
         ExecutionEnvironment,
         FileChange,
-        Listed,
-        Matches,
+        LineMatches,
+        ListedPath,
         Platform,
-        Refused,
         Search,
     )
 
 
-class Wrapper:
+class EnvironmentWrapper:
     """An environment that does what the one inside does."""
 
     def __init__(self, inner: ExecutionEnvironment) -> None:
@@ -73,15 +73,17 @@ class Wrapper:
         """As inside."""
         await self.inner.write_file(path, data, root)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
         """As inside."""
         return await self.inner.change_files(changes, root)
 
-    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """As inside."""
         return await self.inner.grep(path, search, root)
 
-    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
+    async def glob(
+        self, path: str, pattern: str, root: str | None = None
+    ) -> tuple[ListedPath, ...]:
         """As inside."""
         return await self.inner.glob(path, pattern, root)
 
@@ -107,7 +109,7 @@ class Wrapper:
         return await self.inner.exec_command(command, timeout_ms, working_dir, env_vars, on_output)
 
 
-class Logging(Wrapper):
+class LoggingEnvironment(EnvironmentWrapper):
     """Says every command before it runs, and its exit code and duration after it."""
 
     def __init__(self, inner: ExecutionEnvironment, log: Callable[[str], None]) -> None:
@@ -129,21 +131,21 @@ class Logging(Wrapper):
         return result
 
 
-class ReadOnly(Wrapper):
+class ReadOnlyEnvironment(EnvironmentWrapper):
     """Refuses to write files; commands go through, because their writes are unknown."""
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Raise PermissionError."""
         _ = path, data, root
-        raise _disabled()
+        raise _build_read_only_error()
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
         """Raise PermissionError."""
         _ = changes, root
-        raise _disabled()
+        raise _build_read_only_error()
 
 
-class Confined(Wrapper):
+class ConfinedEnvironment(EnvironmentWrapper):
     """Keeps files below some folders, through all links and against those put there meanwhile.
 
     What is outside raises PermissionError. Commands go through.
@@ -155,42 +157,44 @@ class Confined(Wrapper):
 
     async def read_file(self, path: str, root: str | None = None) -> bytes:
         """Read a file below one of the folders."""
-        real, own = await self._inside(path)
+        real, own = await self._require_inside(path)
         return await self.inner.read_file(real, root or own)
 
     async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
         """Write a file below one of the folders."""
-        real, own = await self._inside(path)
+        real, own = await self._require_inside(path)
         await self.inner.write_file(real, data, root or own)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> Refused | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
         """Change files below one of the folders."""
-        await self._inside(root)
+        await self._require_inside(root)
         return await self.inner.change_files(changes, root)
 
-    async def grep(self, path: str, search: Search, root: str | None = None) -> Matches:
+    async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
         """Search below one of the folders."""
-        real, own = await self._inside(path)
+        real, own = await self._require_inside(path)
         return await self.inner.grep(real, search, root or own)
 
-    async def glob(self, path: str, pattern: str, root: str | None = None) -> tuple[Listed, ...]:
+    async def glob(
+        self, path: str, pattern: str, root: str | None = None
+    ) -> tuple[ListedPath, ...]:
         """Look below one of the folders."""
-        real, own = await self._inside(path)
+        real, own = await self._require_inside(path)
         return await self.inner.glob(real, pattern, root or own)
 
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Look below one of the folders."""
-        real, own = await self._inside(path)
+        real, own = await self._require_inside(path)
         return await self.inner.file_exists(real, root or own)
 
     async def list_directory(
         self, path: str, depth: int = 1, root: str | None = None
     ) -> tuple[DirEntry, ...]:
         """List below one of the folders."""
-        real, own = await self._inside(path)
+        real, own = await self._require_inside(path)
         return await self.inner.list_directory(real, depth, root or own)
 
-    async def _inside(self, path: str) -> tuple[str, str]:
+    async def _require_inside(self, path: str) -> tuple[str, str]:
         """Return where a path leads and the folder it is below."""
         real = await self.inner.real_path(path)
         for root in self._roots:
@@ -201,5 +205,5 @@ class Confined(Wrapper):
         raise PermissionError(f"Outside of the workspace: {path}. Name a file below {allowed}.")
 
 
-def _disabled() -> PermissionError:
+def _build_read_only_error() -> PermissionError:
     return PermissionError("Write operations disabled in read-only mode")

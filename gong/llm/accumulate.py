@@ -16,10 +16,9 @@ from tape.blocks import NO_JSON, Block, Content, Opaque, Text, Thinking, ToolCal
 from tape.entries import Usage
 
 from ..errors import ModelError, StreamError
-from .partial_json import arguments
+from .partial_json import parse_partial_arguments
 from .text_buffer import TextBuffer
 from .types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -27,6 +26,7 @@ from .types import (
     ReasoningStart,
     Response,
     StreamEvent,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -48,7 +48,7 @@ class _TextDraft:
     wire: Raw = field(default_factory=lambda: NO_JSON)
     redacted: bool = False
 
-    def block(self) -> Text | Thinking | None:
+    def build_block(self) -> Text | Thinking | None:
         """Return the block so far; None while nothing real is in it."""
         text = self.parts.text()
         if not text and self.wire == NO_JSON:
@@ -68,11 +68,11 @@ class _CallDraft:
     wire: Raw = field(default_factory=lambda: NO_JSON)
     whole: bool = False
 
-    def block(self) -> ToolCall | None:
+    def build_block(self) -> ToolCall | None:
         """Return the call; None until it is whole, because half a call must never run."""
         if not self.whole:
             return None
-        return _tool_call(self.id, self.name, self.parts.text(), self.wire)
+        return _build_tool_call(self.id, self.name, self.parts.text(), self.wire)
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _OpaqueDraft:
 
     raw: Raw
 
-    def block(self) -> Opaque:
+    def build_block(self) -> Opaque:
         """Return it."""
         return Opaque(raw=self.raw)
 
@@ -112,23 +112,23 @@ class StreamAccumulator:
             case ReasoningStart():
                 self._drafts[event.index] = _TextDraft(Thinking)
             case ToolCallStart():
-                self._drafts[event.index] = self._call(event.name)
+                self._drafts[event.index] = self._create_call_draft(event.name)
             case OpaqueBlock():
                 self._drafts[event.index] = _OpaqueDraft(event.raw)
             case TextDelta() | ReasoningDelta() | ToolCallDelta():
-                self._grow(event)
+                self._extend_draft(event)
             case TextEnd() | ReasoningEnd() | ToolCallEnd():
-                self._close(event)
+                self._end_draft(event)
             case Finish():
                 self.finish, self.usage = event, event.usage
-            case Failed():
+            case StreamFailure():
                 self.error, self.usage = event.error, event.usage
             case _:
                 assert_never(event)
 
     def partial(self) -> Content:
         """Return what is really there so far: no half tool calls, no empty or blank blocks."""
-        return tuple(block for block in self._blocks() if not _is_blank(block))
+        return tuple(block for block in self._list_blocks() if not _is_blank_block(block))
 
     def arguments(self, index: int) -> dict[str, Any]:
         """Return what is there so far of the arguments of the call at `index`; `{}` at first.
@@ -136,7 +136,7 @@ class StreamAccumulator:
         Each use reads the whole text again: ask when something is to be drawn, not for each delta.
         """
         draft = self._drafts.get(index)
-        return arguments(draft.parts.text()) if isinstance(draft, _CallDraft) else {}
+        return parse_partial_arguments(draft.parts.text()) if isinstance(draft, _CallDraft) else {}
 
     def response(self) -> Response:
         """Return the whole answer.
@@ -148,7 +148,7 @@ class StreamAccumulator:
         if self.finish is None:
             raise StreamError("the answer has not ended")
         return Response(
-            content=tuple(self._blocks()),
+            content=tuple(self._list_blocks()),
             stop_reason=self.finish.stop_reason,
             usage=self.usage,
             model=self.model,
@@ -159,17 +159,17 @@ class StreamAccumulator:
             raw=self.finish.raw,
         )
 
-    def _call(self, name: str) -> _CallDraft:
+    def _create_call_draft(self, name: str) -> _CallDraft:
         draft = _CallDraft(f"{self.prefix}_{self._calls}", name)
         self._calls += 1
         return draft
 
-    def _grow(self, event: TextDelta | ReasoningDelta | ToolCallDelta) -> None:
+    def _extend_draft(self, event: TextDelta | ReasoningDelta | ToolCallDelta) -> None:
         draft = self._drafts[event.index]
         assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
         draft.parts.append(event.delta)
 
-    def _close(self, event: TextEnd | ReasoningEnd | ToolCallEnd) -> None:
+    def _end_draft(self, event: TextEnd | ReasoningEnd | ToolCallEnd) -> None:
         draft = self._drafts[event.index]
         assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
         draft.wire = event.wire
@@ -178,16 +178,16 @@ class StreamAccumulator:
         elif isinstance(event, ReasoningEnd):
             draft.redacted = event.redacted
 
-    def _blocks(self) -> list[Block]:
+    def _list_blocks(self) -> list[Block]:
         drafts = (self._drafts[index] for index in sorted(self._drafts))
-        return [block for draft in drafts if (block := draft.block()) is not None]
+        return [block for draft in drafts if (block := draft.build_block()) is not None]
 
 
-def _is_blank(block: Block) -> bool:
+def _is_blank_block(block: Block) -> bool:
     return isinstance(block, Text | Thinking) and block.wire == NO_JSON and not block.text.strip()
 
 
-def _tool_call(call_id: str, name: str, text: str, wire: Raw) -> ToolCall:
+def _build_tool_call(call_id: str, name: str, text: str, wire: Raw) -> ToolCall:
     """Return the call with its arguments where they belong; no text at all means no arguments."""
     if not text.strip():
         return ToolCall(id=call_id, name=name, args=Raw(b"{}"), wire=wire)
@@ -201,10 +201,10 @@ def _is_plain_object(text: str) -> bool:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return isinstance(value, dict) and not _names_a_blob(value)
+    return isinstance(value, dict) and not _has_blob_key(value)
 
 
-def _names_a_blob(value: Any) -> bool:
+def _has_blob_key(value: Any) -> bool:
     """Return whether any object inside `value` has the key that means a blob."""
     pending = [value]
     while pending:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Bounds:
+class AnswerDeadline:
     """For one answer and its steps; times are in seconds, None for as long as it takes."""
 
     def __init__(
@@ -33,16 +33,16 @@ class Bounds:
         self._waiting: asyncio.Task[object] | None = None
         self._over: ModelError | None = None
 
-    def begin(self) -> None:
+    def begin_answer(self) -> None:
         """Begin to count, and to listen."""
-        self._set("whole", self._whole, "was not done")
+        self._set_timer("whole", self._whole, "was not done")
         if self.abort is not None:
             self._watch = asyncio.ensure_future(self.abort.wait())
-            self._watch.add_done_callback(self._heard)
+            self._watch.add_done_callback(self._on_abort)
 
     def begin_step(self) -> None:
         """Count the time of the next step from now on."""
-        self._set("step", self._step, "was not done with a step")
+        self._set_timer("step", self._step, "was not done with a step")
 
     async def wait(self, what: Callable[[], Awaitable[_T]]) -> _T:
         """Return what `what()` gives; when it is cancelled for its time, raises RequestTimeout.
@@ -50,7 +50,7 @@ class Bounds:
         Raises Aborted when the caller stopped.
         """
         if self.abort is not None and self.abort.is_set():
-            self._over = self._over or self._aborted()
+            self._over = self._over or self._build_abort_error()
         if self._over is not None:
             raise self._over
         task = asyncio.current_task()
@@ -73,22 +73,22 @@ class Bounds:
         if self._watch is not None:
             self._watch.cancel()
 
-    def _set(self, name: str, seconds: float | None, what: str) -> None:
+    def _set_timer(self, name: str, seconds: float | None, what: str) -> None:
         if name in self._timers:
             self._timers.pop(name).cancel()
         if seconds is not None:
             error = RequestTimeout(f"{self._model} {what} within {seconds:g} s")
             loop = asyncio.get_running_loop()
-            self._timers[name] = loop.call_later(seconds, self._stop, error)
+            self._timers[name] = loop.call_later(seconds, self._stop_waiting, error)
 
-    def _heard(self, watch: asyncio.Task[bool]) -> None:
+    def _on_abort(self, watch: asyncio.Task[bool]) -> None:
         if not watch.cancelled():
-            self._stop(self._aborted())
+            self._stop_waiting(self._build_abort_error())
 
-    def _aborted(self) -> Aborted:
+    def _build_abort_error(self) -> Aborted:
         return Aborted(f"the answer of {self._model} was stopped")
 
-    def _stop(self, error: ModelError) -> None:
+    def _stop_waiting(self, error: ModelError) -> None:
         if self._over is None:
             self._over = error
             if self._waiting is not None:

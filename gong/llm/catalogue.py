@@ -18,21 +18,25 @@ from msgspec import Struct
 from tape.entries import Cost, Usage
 
 from ..errors import ConfigurationError
-from .presets import overlaid
+from .presets import overlay_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Ability = Literal["tools", "vision", "reasoning"]
 
-DATE = "2026-11-22"
+CATALOGUE_DATE = "2026-11-22"
 """The date of the built-in data."""
 _MILLION = 1_000_000
-_CLOUD = re.compile(r"^(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?[a-z][a-z0-9-]*\.(?=[a-z])")
+_CLOUD_PREFIX = re.compile(
+    r"^(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?[a-z][a-z0-9-]*\.(?=[a-z])"
+)
 """What Bedrock puts before an id: where it runs, and its maker."""
-_VERSION = re.compile(r"(?:-v\d+(?::\d+)?|[-@]20\d{6}|-20\d\d-\d\d-\d\d|[-@]latest|@default)$")
+_EDITION_SUFFIX = re.compile(
+    r"(?:-v\d+(?::\d+)?|[-@]20\d{6}|-20\d\d-\d\d-\d\d|[-@]latest|@default)$"
+)
 """Which edition of a model it is."""
-_DOT = re.compile(r"(?<=\d)\.(?=\d)")
+_DOT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
 
 
 class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -43,7 +47,7 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cache_read: float | None = None
     cache_write: float | None = None
 
-    def amount(self, usage: Usage) -> float:
+    def compute_cost(self, usage: Usage) -> float:
         """Return the cost of `usage` in USD."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -62,7 +66,7 @@ class LongPrice(Price, frozen=True, forbid_unknown_fields=True, kw_only=True):
     above: int
 
 
-FREE = Price(input=0, output=0)
+FREE_PRICE = Price(input=0, output=0)
 """The price of a model that runs on one's own machine."""
 
 
@@ -106,7 +110,7 @@ def cost(usage: Usage, model: ModelInfo | None) -> Cost | None:
     prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
     is_long = model.long is not None and prompt > model.long.above
     price = model.long if model.long is not None and is_long else model.price
-    return Cost("USD", price.amount(usage))
+    return Cost("USD", price.compute_cost(usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +120,19 @@ class Catalogue:
     models: Mapping[str, ModelInfo]
 
     @classmethod
-    def merged(cls, rows: Mapping[str, Mapping[str, Any]]) -> Self:
+    def from_rows(cls, rows: Mapping[str, Mapping[str, Any]]) -> Self:
         """Return the shipped models with the user's `rows` over them.
 
         Raises ConfigurationError that names the row and what is wrong with it.
         """
-        shipped = _shipped()
-        own = {name: _model(name, overlaid(shipped.get(name), row)) for name, row in rows.items()}
+        shipped = _load_shipped_models()
+        own = {
+            name: _parse_model(name, overlay_row(shipped.get(name), row))
+            for name, row in rows.items()
+        }
         return cls(shipped | own)
 
-    def info(self, name: str) -> ModelInfo | None:
+    def find_info(self, name: str) -> ModelInfo | None:
         """Return the first model of this `provider/id`, this alias, or this id alone."""
         models = self.models.values()
         return (
@@ -134,39 +141,39 @@ class Catalogue:
             or next((model for model in models if name == model.model), None)
         )
 
-    def same_model(self, name: str) -> ModelInfo | None:
+    def find_same_model(self, name: str) -> ModelInfo | None:
         """Return the first model that `provider/id` is too, told by its id: the provider's first.
 
         Dates, `latest`, a router's prefixes and a cloud's regions and versions are no part of it.
         """
-        provider, wanted = name.partition("/")[0], identity(name)
-        same = [model for model in self.models.values() if identity(model.id) == wanted]
+        provider, wanted = name.partition("/")[0], normalize_model_id(name)
+        same = [model for model in self.models.values() if normalize_model_id(model.id) == wanted]
         own = (model for model in same if model.provider == provider)
         return next(own, same[0] if same else None)
 
-    def of(self, provider: str | None = None) -> tuple[ModelInfo, ...]:
+    def list_models(self, provider: str | None = None) -> tuple[ModelInfo, ...]:
         """Return all models, or those of one provider."""
         models = self.models.values()
         return tuple(model for model in models if provider in {None, model.provider})
 
-    def latest(self, provider: str, ability: Ability | None = None) -> ModelInfo | None:
+    def find_latest(self, provider: str, ability: Ability | None = None) -> ModelInfo | None:
         """Return the provider's first model with the ability asked for."""
-        models = self.of(provider)
+        models = self.list_models(provider)
         return next((model for model in models if ability is None or model.can(ability)), None)
 
 
-def identity(name: str) -> str:
+def normalize_model_id(name: str) -> str:
     """Return what is the same in all names of one model: claude-sonnet-4-5, gpt-4o.
 
     A word of a router after a colon, such as `:free`, makes it a model of its own.
     """
-    model = _CLOUD.sub("", name.lower().rpartition("/")[2])
-    while (shorter := _VERSION.sub("", model)) != model:
+    model = _CLOUD_PREFIX.sub("", name.lower().rpartition("/")[2])
+    while (shorter := _EDITION_SUFFIX.sub("", model)) != model:
         model = shorter
-    return _DOT.sub("-", model)
+    return _DOT_IN_NUMBER.sub("-", model)
 
 
-def _model(name: str, row: Mapping[str, Any]) -> ModelInfo:
+def _parse_model(name: str, row: Mapping[str, Any]) -> ModelInfo:
     provider, _, model = name.partition("/")
     if not (provider and model):
         raise ConfigurationError(f"models.{name!r}: write a model as provider/model")
@@ -177,8 +184,8 @@ def _model(name: str, row: Mapping[str, Any]) -> ModelInfo:
 
 
 @cache
-def _shipped() -> dict[str, ModelInfo]:
+def _load_shipped_models() -> dict[str, ModelInfo]:
     import tomllib  # noqa: PLC0415 (only needed to look up a model)
 
     rows = tomllib.loads((files(__package__) / "data" / "models.toml").read_text("utf-8"))
-    return {name: _model(name, {"tools": True, **row}) for name, row in rows.items()}
+    return {name: _parse_model(name, {"tools": True, **row}) for name, row in rows.items()}

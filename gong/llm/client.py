@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, UnknownModel, UnsupportedToolChoice
 from .accumulate import StreamAccumulator
-from .maker import is_at_hand, make, neutral, written
-from .presets import merged
+from .maker import create_provider, encode_neutral_body, encode_request_body, is_configured
+from .presets import load_presets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     """
 
 OFFLINE_MODEL = "offline/rules"
-_KNOWN = "anthropic/MODEL, offline/rules, scripted/FILE.json and what gong models lists"
-_CALLS = "c_00000000"
+_KNOWN_MODELS = "anthropic/MODEL, offline/rules, scripted/FILE.json and what gong models lists"
+_CALL_PREFIX = "c_00000000"
 
 
 class Client:
@@ -75,14 +75,18 @@ class Client:
         `environ` defaults to this process's; `find_key` also searches other sources for keys.
         """
         environ = os.environ if environ is None else environ
-        presets = merged({}) if presets is None else presets
-        find_key = find_key or partial(_key_of, environ)
+        presets = load_presets({}) if presets is None else presets
+        find_key = find_key or partial(_find_env_key, environ)
         served = {
-            name: partial(_made, preset, environ, find_key) for name, preset in presets.items()
+            name: partial(_create_preset_provider, preset, environ, find_key)
+            for name, preset in presets.items()
         }
-        first = next(_at_hand(presets.values(), environ, partial(_has_key, environ)), None)
+        first = next(
+            _iter_configured_presets(presets.values(), environ, partial(_has_env_key, environ)),
+            None,
+        )
         return cls(
-            {**served, "offline": _offline, "scripted": _scripted},
+            {**served, "offline": _create_offline_provider, "scripted": _create_scripted_provider},
             default=first.name if first else None,
             middleware=middleware,
             presets=presets,
@@ -97,7 +101,7 @@ class Client:
         kind, _, model = name.partition("/")
         known = self._known.get(kind)
         if known is None or not model:
-            raise _unknown(name)
+            raise _build_unknown_error(name)
         if not callable(known):
             self._made[kind] = known
             return known, model
@@ -114,11 +118,11 @@ class Client:
         ConfigurationError if there is none, UnsupportedToolChoice if it lacks that choice.
         """
         if provider is None:
-            provider, request = self._routed(request)
-        _check_choice(provider, request)
+            provider, request = self._route_request(request)
+        _check_tool_choice(provider, request)
         call: Call = provider.stream
         for wrap in reversed(self._middleware):
-            call = partial(_wrapped, wrap, call)
+            call = partial(_apply_middleware, wrap, call)
         return call(request)
 
     def body(self, name: str, request: Request) -> bytes:
@@ -129,13 +133,13 @@ class Client:
         """
         kind, _, model = name.partition("/")
         if kind not in self._known or not model:
-            raise _unknown(name)
+            raise _build_unknown_error(name)
         asked = replace(request, model=model)
         preset = self._presets.get(kind)
-        return neutral(asked) if preset is None else written(preset, asked)
+        return encode_neutral_body(asked) if preset is None else encode_request_body(preset, asked)
 
     async def complete(
-        self, request: Request, provider: Provider | None = None, *, prefix: str = _CALLS
+        self, request: Request, provider: Provider | None = None, *, prefix: str = _CALL_PREFIX
     ) -> Response:
         """Return the whole answer, its calls numbered under `prefix`; raises ModelError."""
         answer = StreamAccumulator(prefix)
@@ -156,7 +160,7 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _routed(self, request: Request) -> tuple[Provider, Request]:
+    def _route_request(self, request: Request) -> tuple[Provider, Request]:
         name = request.provider or self.default
         if name is None:
             raise ConfigurationError(
@@ -166,7 +170,7 @@ class Client:
         return provider, replace(request, provider=name)
 
 
-def default_model(
+def choose_default_model(
     environ: Mapping[str, str],
     presets: Mapping[str, Preset] | None = None,
     knows: Knows | None = None,
@@ -175,18 +179,20 @@ def default_model(
 
     `knows` returns whether a provider has a key, by default in `environ`.
     """
-    presets = merged({}) if presets is None else presets
-    for preset in _at_hand(presets.values(), environ, knows or partial(_has_key, environ)):
+    presets = load_presets({}) if presets is None else presets
+    for preset in _iter_configured_presets(
+        presets.values(), environ, knows or partial(_has_env_key, environ)
+    ):
         if preset.default_model:
             return f"{preset.name}/{preset.default_model}"
     return OFFLINE_MODEL
 
 
-def _unknown(name: str) -> UnknownModel:
-    return UnknownModel(f"unknown model {name!r}: known are {_KNOWN}; set one with -m")
+def _build_unknown_error(name: str) -> UnknownModel:
+    return UnknownModel(f"unknown model {name!r}: known are {_KNOWN_MODELS}; set one with -m")
 
 
-def _check_choice(provider: Provider, request: Request) -> None:
+def _check_tool_choice(provider: Provider, request: Request) -> None:
     mode = request.tool_choice.mode
     supports = getattr(provider, "supports_tool_choice", None)
     if request.tools and mode != "auto" and supports is not None and not supports(mode):
@@ -197,32 +203,36 @@ def _check_choice(provider: Provider, request: Request) -> None:
         )
 
 
-def _at_hand(
+def _iter_configured_presets(
     presets: Iterable[Preset], environ: Mapping[str, str], knows: Knows
 ) -> Iterator[Preset]:
     for one in presets:
-        if is_at_hand(one, environ, has_key=knows(one.key_name, one.keys)):
+        if is_configured(one, environ, has_key=knows(one.key_name, one.keys)):
             yield one
 
 
-def _has_key(environ: Mapping[str, str], provider: str, variables: Sequence[str]) -> bool:
-    return bool(_key_of(environ, provider, variables))
+def _has_env_key(environ: Mapping[str, str], provider: str, variables: Sequence[str]) -> bool:
+    return bool(_find_env_key(environ, provider, variables))
 
 
-def _key_of(environ: Mapping[str, str], _provider: str, variables: Sequence[str]) -> str:
+def _find_env_key(environ: Mapping[str, str], _provider: str, variables: Sequence[str]) -> str:
     values = (environ.get(name, "").strip() for name in variables)
     return next((value for value in values if value), "")
 
 
-def _wrapped(wrap: Middleware, call: Call, request: Request) -> AsyncGenerator[StreamEvent, None]:
+def _apply_middleware(
+    wrap: Middleware, call: Call, request: Request
+) -> AsyncGenerator[StreamEvent, None]:
     return wrap(request, call)
 
 
-def _made(preset: Preset, environ: Mapping[str, str], find_key: FindKey, _model: str) -> Provider:
-    return make(preset, environ, find_key)
+def _create_preset_provider(
+    preset: Preset, environ: Mapping[str, str], find_key: FindKey, _model: str
+) -> Provider:
+    return create_provider(preset, environ, find_key)
 
 
-def _offline(model: str) -> Provider:
+def _create_offline_provider(model: str) -> Provider:
     from .offline.provider import OfflineProvider  # noqa: PLC0415 (loaded when used)
 
     if f"offline/{model}" != OFFLINE_MODEL:
@@ -230,7 +240,7 @@ def _offline(model: str) -> Provider:
     return OfflineProvider()
 
 
-def _scripted(path: str) -> Provider:
+def _create_scripted_provider(path: str) -> Provider:
     from .providers.scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
 
     return ScriptedProvider.from_file(path)

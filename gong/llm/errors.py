@@ -24,7 +24,7 @@ from ..errors import (
     ServerError,
 )
 
-_LONGEST = 500
+_MAX_MESSAGE = 500
 _KEYS = re.compile(
     r"\b(?:sk|rk|pk|gsk|xai|csk|fw|tgp|gh[opsu])[-_][\w.*-]{8,}|\bhf_\w{8,}|\bAIza[\w-]{8,}"
     r"|\b(?:bearer|x-api-key:|api[ _-]?key[=:])\s*[\w.~+/*-]{8,}",
@@ -32,16 +32,16 @@ _KEYS = re.compile(
 )
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
+def _compile_any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_QUOTA = _any(
+_QUOTA = _compile_any(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits?",
     r"exceeded your current quota|(?:api|monthly|weekly) usage limit|spend(?:ing)? limit",
     r"payment required",
 )
-_THROTTLED = _any(
+_THROTTLED = _compile_any(
     r"^throttling error:|rate.?limit(?!s? documentation)|too many requests|throttl(?:ed|ing)",
     r"(?:tokens|requests) (?:per|a|/) ?(?:second|min(?:ute)?|hour|day)|\b[tr]p[mdh]\b|^429\b",
     # Bedrock's "Too many tokens, please wait before trying again." has the words of an overflow.
@@ -50,10 +50,10 @@ _THROTTLED = _any(
     r"(?:try|retry)(?:ing)? again (?:later|shortly|in a)|slow down|resource[_ ]exhausted",
     r"concurrency limit|too many concurrent",
 )
-_UNAVAILABLE = _any(
+_UNAVAILABLE = _compile_any(
     r"^service unavailable:|overloaded|at capacity|temporarily unavailable|internal server error",
 )
-_OVERFLOW = _any(
+_OVERFLOW = _compile_any(
     r"prompt (?:is )?too long|request_too_large|input is too long for requested model",
     r"exceeds the context window",
     r"exceeds (?:the )?(?:model'?s )?maximum context length|maximum context length (?:is|of) \d+",
@@ -73,7 +73,7 @@ _OVERFLOW = _any(
     r"tokens in request more than max tokens allowed",
     r"^4(?:00|13)(?: status code)? \(no body\)$",
 )
-_MALFORMED = _any(
+_MALFORMED = _compile_any(
     r"tool_use.*without.*tool_result|unexpected.*tool_(?:use|call)_?id",
     r"tool_?calls?\W* must be followed by tool|role \W?tool\W? must (?:be a response|follow)",
     r"no tool (?:call|output) found for function call|tool_call_id.*(?:not found|did not have)",
@@ -85,11 +85,11 @@ _MALFORMED = _any(
     r"blocks in the latest assistant message cannot be modified",
     r"after the tool role",
 )
-_FILTER = _any(r"content[ _]?(?:filter|policy)|safety|responsible.?ai")
-_REFUSED_KEY = _any(
+_FILTER = _compile_any(r"content[ _]?(?:filter|policy)|safety|responsible.?ai")
+_REFUSED_KEY = _compile_any(
     r"unauthorized|(?:invalid|incorrect|wrong).{0,12}(?:api )?key|api key not valid"
 )
-_UNKNOWN_MODEL = _any(r"model.{0,80}(?:not found|does not exist|not exist)|model_not_found")
+_UNKNOWN_MODEL = _compile_any(r"model.{0,80}(?:not found|does not exist|not exist)|model_not_found")
 _BY_STATUS: dict[int, type[ModelError]] = {
     401: AuthenticationError,
     402: QuotaExceeded,
@@ -111,7 +111,7 @@ _SAYS_LITTLE = frozenset({400, 422})
 _FIRST_SERVER_STATUS = 500
 
 
-def provider_error(
+def build_provider_error(
     provider: str,
     status: int | None,
     message: str,
@@ -125,19 +125,19 @@ def provider_error(
     `status` is None for an error inside a stream; an empty message means that there was no body.
     `key` is cut out of the text.
     """
-    kind = _kind(status, f"{message} code {code}" if code else message)
+    kind = _classify_error(status, f"{message} code {code}" if code else message)
     shown = f" ({status})" if status is not None else ""
-    said = _one_line(without_keys(message, key)) or "no reason given"
+    said = _clip_message(remove_keys(message, key)) or "no reason given"
     return kind(
         f"{provider} API error{shown}: {said}",
         provider=provider,
         status=status,
-        code=without_keys(code, key) if code else None,
+        code=remove_keys(code, key) if code else None,
         retry_after=retry_after,
     )
 
 
-def without_keys(text: str, *keys: str) -> str:
+def remove_keys(text: str, *keys: str) -> str:
     """Return `text` without these keys and without everything that looks like a key.
 
     A key is found verbatim, and as it is encoded in addresses and in JSON.
@@ -148,7 +148,7 @@ def without_keys(text: str, *keys: str) -> str:
     return _KEYS.sub("…", text)
 
 
-def _kind(status: int | None, words: str) -> type[ModelError]:
+def _classify_error(status: int | None, words: str) -> type[ModelError]:
     if status in _MAY_MEAN_QUOTA and _QUOTA.search(words):
         return QuotaExceeded
     if status == 429 or (status in {None, 400, 413, 422, 503} and _THROTTLED.search(words)):  # noqa: PLR2004 (HTTP)
@@ -157,10 +157,10 @@ def _kind(status: int | None, words: str) -> type[ModelError]:
         return ServerError
     if status is not None and status not in _SAYS_LITTLE:
         return _BY_STATUS.get(status, InvalidRequest)
-    return _by_words(status, words)
+    return _classify_words(status, words)
 
 
-def _by_words(status: int | None, words: str) -> type[ModelError]:
+def _classify_words(status: int | None, words: str) -> type[ModelError]:
     if status == 400 and not words.strip():  # noqa: PLR2004 (HTTP)
         return ContextLengthExceeded  # Cerebras and Mistral give no reason
     for pattern, kind in _BY_WORDS:
@@ -170,6 +170,6 @@ def _by_words(status: int | None, words: str) -> type[ModelError]:
     return ServerError if unavailable else InvalidRequest
 
 
-def _one_line(message: str) -> str:
+def _clip_message(message: str) -> str:
     words = " ".join(message.split())
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+    return words if len(words) <= _MAX_MESSAGE else f"{words[:_MAX_MESSAGE]}…"

@@ -19,7 +19,7 @@ from tape.blocks import Text
 from tape.view import Message
 
 from ..errors import ConfigurationError
-from .objects import schema_of
+from .objects import build_json_schema
 from .types import ToolSpec
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Repair = Callable[[ToolCall, str], ToolCall | Awaitable[ToolCall | None] | None]
     """From a call that cannot run, and why, to a better one."""
 
-_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
+_TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Tool:
     execute: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not _TOOL_NAME.fullmatch(self.name):
             raise ConfigurationError(
                 f"{self.name!r} is no name for a tool: letters, digits and _, at most 64"
             )
@@ -58,14 +58,18 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
-        return self.parameters if isinstance(self.parameters, dict) else schema_of(self.parameters)
+        return (
+            self.parameters
+            if isinstance(self.parameters, dict)
+            else build_json_schema(self.parameters)
+        )
 
-    def spec(self) -> ToolSpec:
+    def to_spec(self) -> ToolSpec:
         """Return it as the model is told of it."""
         return ToolSpec(self.name, self.description, Raw(msgspec.json.encode(self.schema)))
 
 
-class Result(NamedTuple):
+class FunctionResult(NamedTuple):
     """What came of one call."""
 
     call_id: str
@@ -73,24 +77,24 @@ class Result(NamedTuple):
     output: str
     is_error: bool = False
 
-    def message(self) -> Message:
+    def to_message(self) -> Message:
         """Return it as the model reads it."""
         return Message("tool", (Text(self.output),), self.call_id, self.name, self.is_error)
 
 
-async def repaired(
+async def repair_calls(
     tools: Sequence[Tool], calls: Sequence[ToolCall], repair: Repair | None
 ) -> tuple[ToolCall, ...]:
     """Return the calls, those that cannot run as `repair` has them; each keeps its id."""
     if repair is None:
         return tuple(calls)
-    return tuple([await _repaired(tools, call, repair) for call in calls])
+    return tuple([await _repair_call(tools, call, repair) for call in calls])
 
 
-async def _repaired(tools: Sequence[Tool], call: ToolCall, repair: Repair) -> ToolCall:
+async def _repair_call(tools: Sequence[Tool], call: ToolCall, repair: Repair) -> ToolCall:
     try:
-        _given(tools, call)
-    except _Unfit as error:
+        _prepare_call(tools, call)
+    except _InvalidCall as error:
         better = repair(call, str(error))
         if inspect.isawaitable(better):
             better = await better
@@ -103,54 +107,58 @@ async def run_calls(
     calls: Sequence[ToolCall],
     messages: Sequence[Message],
     abort_signal: asyncio.Event | None = None,
-) -> tuple[Result, ...]:
+) -> tuple[FunctionResult, ...]:
     """Run all calls at once and return their results in the order of the calls."""
     offered = {"messages": messages, "abort_signal": abort_signal}
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run(tools, call, offered)) for call in calls]
+        tasks = [group.create_task(_run_call(tools, call, offered)) for call in calls]
     return tuple(task.result() for task in tasks)
 
 
-async def _run(tools: Sequence[Tool], call: ToolCall, offered: dict[str, Any]) -> Result:
+async def _run_call(
+    tools: Sequence[Tool], call: ToolCall, offered: dict[str, Any]
+) -> FunctionResult:
     try:
-        execute, given = _given(tools, call)
-    except _Unfit as error:
-        return Result(call.id, call.name, str(error), is_error=True)
+        execute, given = _prepare_call(tools, call)
+    except _InvalidCall as error:
+        return FunctionResult(call.id, call.name, str(error), is_error=True)
     try:
-        output = execute(given, **_wanted(execute, call, offered))
+        output = execute(given, **_select_offered_values(execute, call, offered))
         if inspect.isawaitable(output):
             output = await output
-        return Result(call.id, call.name, _text(output))
+        return FunctionResult(call.id, call.name, _encode_output(output))
     except Exception as error:  # noqa: BLE001 (a tool's failure is the model's to read)
-        return Result(call.id, call.name, f"{type(error).__name__}: {error}", is_error=True)
+        return FunctionResult(call.id, call.name, f"{type(error).__name__}: {error}", is_error=True)
 
 
-class _Unfit(Exception):
+class _InvalidCall(Exception):
     """A call cannot run; the text says why."""
 
 
-def _given(tools: Sequence[Tool], call: ToolCall) -> tuple[Callable[..., Any], Any]:
+def _prepare_call(tools: Sequence[Tool], call: ToolCall) -> tuple[Callable[..., Any], Any]:
     """Return what runs and what it is given; raises _Unfit."""
     tool = next((one for one in tools if one.name == call.name), None)
     if tool is None or tool.execute is None:
-        raise _Unfit(f"there is no tool {call.name}")
+        raise _InvalidCall(f"there is no tool {call.name}")
     try:
-        return tool.execute, _arguments(tool, call)
+        return tool.execute, _decode_call_arguments(tool, call)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise _Unfit(f"wrong arguments: {error}") from error
+        raise _InvalidCall(f"wrong arguments: {error}") from error
 
 
-def _arguments(tool: Tool, call: ToolCall) -> Any:
+def _decode_call_arguments(tool: Tool, call: ToolCall) -> Any:
     kind = dict if isinstance(tool.parameters, dict) else tool.parameters
     data = bytes(call.args) if call.args_text is None else call.args_text
     return msgspec.json.decode(data, type=kind)
 
 
-def _wanted(execute: Callable[..., Any], call: ToolCall, offered: dict[str, Any]) -> dict[str, Any]:
+def _select_offered_values(
+    execute: Callable[..., Any], call: ToolCall, offered: dict[str, Any]
+) -> dict[str, Any]:
     offered = {"call_id": call.id, "tool_call_id": call.id, **offered}
     asked = list(inspect.signature(execute).parameters)[1:]
     return {name: value for name, value in offered.items() if name in asked}
 
 
-def _text(output: Any) -> str:
+def _encode_output(output: Any) -> str:
     return output if isinstance(output, str) else msgspec.json.encode(output).decode()

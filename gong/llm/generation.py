@@ -21,18 +21,18 @@ from tape.view import Message
 
 from ..errors import ConfigurationError
 from .accumulate import StreamAccumulator
-from .bounds import Bounds
+from .bounds import AnswerDeadline
 from .client import Client
-from .functions import Tool, repaired, run_calls
-from .objects import checked, response_format
-from .partial_json import arguments
+from .functions import Tool, repair_calls, run_calls
+from .objects import build_response_format, parse_object
+from .partial_json import parse_partial_arguments
 from .pictures import Pictures
 from .results import GenerateResult, StepFinish, StepResult, StreamResult
-from .retry import RetryPolicy, persistent
+from .retry import RetryPolicy, stream_with_retries
 from .types import (
-    Failed,
     Request,
     Response,
+    StreamFailure,
     TextDelta,
     ToolCallDelta,
     ToolChoice,
@@ -44,23 +44,23 @@ if TYPE_CHECKING:
 
     from tape.blocks import Content
 
-    from .functions import Repair, Result
+    from .functions import FunctionResult, Repair
     from .types import Provider, StreamEvent
 
-_default: list[Client] = []
+_default_clients: list[Client] = []
 """The default client: at most one, created on first use."""
 
 
 def set_default_client(client: Client | None) -> None:
     """Set the default client; None resets it to one made from the environment."""
-    _default[:] = [] if client is None else [client]
+    _default_clients[:] = [] if client is None else [client]
 
 
-def default_client() -> Client:
+def get_default_client() -> Client:
     """Return the default client."""
-    if not _default:
-        _default.append(Client.from_env())
-    return _default[0]
+    if not _default_clients:
+        _default_clients.append(Client.from_env())
+    return _default_clients[0]
 
 
 def stream_text(
@@ -92,27 +92,27 @@ def stream_text(
     its tools; `abort_signal` stops when it is set. Iterating raises ModelError: RequestTimeout,
     Aborted and the rest. Whatever stops it, cancelling and closing too, closes the connection.
     """
-    client = client or default_client()
+    client = client or get_default_client()
     provider, name = client.resolve(model)
     if pictures:
         shown = Pictures()
-        messages = _shown(prompt, messages, tuple(map(shown.image, pictures)))
+        messages = _build_picture_messages(prompt, messages, tuple(map(shown.image, pictures)))
         prompt, request = None, {"load": shown.load, **request}
     wanted = Request(
         model=name,
-        messages=_messages(prompt, messages),
-        tools=tuple(tool.spec() for tool in tools),
+        messages=_build_messages(prompt, messages),
+        tools=tuple(tool.to_spec() for tool in tools),
         **request,
     )
-    rounds = _Rounds(
-        call=partial(_persistently, client, provider, RetryPolicy(max_retries=max_retries)),
+    rounds = _ToolRounds(
+        call=partial(_stream_with_policy, client, provider, RetryPolicy(max_retries=max_retries)),
         tools=tools,
         most=max_tool_rounds,
         stop_when=stop_when,
         repair=repair_tool_call,
-        bounds=Bounds(model, timeout, step_timeout, abort_signal),
+        bounds=AnswerDeadline(model, timeout, step_timeout, abort_signal),
     )
-    return StreamResult(rounds.events(wanted), rounds.answers)
+    return StreamResult(rounds.stream_events(wanted), rounds.answers)
 
 
 async def generate(model: str, **how: Any) -> GenerateResult:
@@ -133,39 +133,39 @@ async def generate_object(model: str, kind: type, **how: Any) -> GenerateResult:
     Providers that can are held to its schema, others to a tool call. Raises NoObject, which is
     never tried again, and what `generate` raises.
     """
-    client = how.pop("client", None) or default_client()
+    client = how.pop("client", None) or get_default_client()
     provider, _ = client.resolve(model)
-    asked = _asked_for(provider, kind)
+    asked = _choose_object_request(provider, kind)
     result = await generate(model, client=client, max_tool_rounds=0, **asked, **how)
-    text = _object_text(result.response)
-    return GenerateResult(result.steps, checked(text, kind))
+    text = _get_object_text(result.response)
+    return GenerateResult(result.steps, parse_object(text, kind))
 
 
 async def stream_object(model: str, kind: type, **how: Any) -> AsyncGenerator[Any, None]:
     """Yield the object as a growing dict, and at the end the value of `kind`."""
-    client = how.pop("client", None) or default_client()
+    client = how.pop("client", None) or get_default_client()
     provider, _ = client.resolve(model)
     stream = stream_text(
-        model, client=client, max_tool_rounds=0, **_asked_for(provider, kind), **how
+        model, client=client, max_tool_rounds=0, **_choose_object_request(provider, kind), **how
     )
     text = ""
     try:
         async for event in stream:
             if isinstance(event, TextDelta | ToolCallDelta):
                 text += event.delta
-                yield arguments(text)
-        yield checked(_object_text((await stream.result()).response), kind)
+                yield parse_partial_arguments(text)
+        yield parse_object(_get_object_text((await stream.result()).response), kind)
     finally:
         await stream.close()
 
 
-def _messages(prompt: str | None, messages: Sequence[Message] | None) -> tuple[Message, ...]:
+def _build_messages(prompt: str | None, messages: Sequence[Message] | None) -> tuple[Message, ...]:
     if (prompt is None) == (messages is None):
         raise ConfigurationError("give either a prompt or messages")
     return tuple(messages) if messages is not None else (Message("user", (Text(prompt or ""),)),)
 
 
-def _shown(
+def _build_picture_messages(
     prompt: str | None, messages: Sequence[Message] | None, images: Content
 ) -> tuple[Message, ...]:
     """Return the messages with pictures behind the words of the prompt."""
@@ -174,9 +174,9 @@ def _shown(
     return (Message("user", (Text(prompt), *images)),)
 
 
-def _asked_for(provider: Provider, kind: type) -> dict[str, Any]:
+def _choose_object_request(provider: Provider, kind: type) -> dict[str, Any]:
     """Return the part of a request that asks for an object in the provider's own way."""
-    shape = response_format(kind)
+    shape = build_response_format(kind)
     if getattr(provider, "native_objects", False):
         return {"response_format": shape}
     tool = Tool("answer", "Give the answer in this form.", kind)
@@ -186,14 +186,14 @@ def _asked_for(provider: Provider, kind: type) -> dict[str, Any]:
     return {"tools": (tool,), "tool_choice": ToolChoice("named", "answer")}
 
 
-def _object_text(response: Response) -> str:
+def _get_object_text(response: Response) -> str:
     for call in response.tool_calls:
         return call.args_text or bytes(call.args).decode()
     return response.text
 
 
 @dataclass(slots=True)
-class _Rounds:
+class _ToolRounds:
     """Model calls and the tools between them, until one answer asks for none."""
 
     call: Callable[[Request], AsyncGenerator[StreamEvent, None]]
@@ -201,58 +201,62 @@ class _Rounds:
     most: int
     stop_when: Callable[[Sequence[StepResult]], bool] | None
     repair: Repair | None
-    bounds: Bounds
+    bounds: AnswerDeadline
     answers: list[StreamAccumulator] = field(default_factory=list)
     """Of each step, the newest last."""
 
-    async def events(self, request: Request) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+    async def stream_events(
+        self, request: Request
+    ) -> AsyncGenerator[StreamEvent | StepFinish, None]:
         """Yield the events of all steps; raises ModelError."""
-        self.bounds.begin()
+        self.bounds.begin_answer()
         try:
-            async with aclosing(self._steps(request)) as events:
+            async with aclosing(self._stream_steps(request)) as events:
                 async for event in events:
                     yield event
         finally:
             self.bounds.close()
 
-    async def _steps(self, request: Request) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+    async def _stream_steps(
+        self, request: Request
+    ) -> AsyncGenerator[StreamEvent | StepFinish, None]:
         steps: list[StepResult] = []
         while True:
             self.bounds.begin_step()
-            async with aclosing(self._answer(request)) as events:
+            async with aclosing(self._stream_answer(request)) as events:
                 async for event in events:
                     yield event
             response = self.answers[-1].response()
-            runs = len(steps) < self.most and _runs_here(self.tools, response.tool_calls)
+            runs = len(steps) < self.most and _can_run_all(self.tools, response.tool_calls)
             said: Content = response.content
-            results: tuple[Result, ...] = ()
+            results: tuple[FunctionResult, ...] = ()
             if runs:
-                run = partial(self._run, response, request.messages)
+                run = partial(self._run_tools, response, request.messages)
                 said, results = await self.bounds.wait(run)
             goes_on = runs or (response.is_paused and not response.tool_calls)
             steps.append(StepResult(response, results))
             yield StepFinish(steps[-1])
             if not goes_on or (self.stop_when is not None and self.stop_when(steps)):
                 return
-            told = (Message("assistant", said), *(result.message() for result in results))
+            told = (Message("assistant", said), *(result.to_message() for result in results))
             request = replace(request, messages=(*request.messages, *told))
 
-    async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+    async def _stream_answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         answer = StreamAccumulator(f"c_{token_hex(4)}")
         self.answers.append(answer)
         async with aclosing(self.call(request)) as events:
             following = partial(anext, events, None)
             while (event := await self.bounds.wait(following)) is not None:
-                if isinstance(event, Failed):
+                if isinstance(event, StreamFailure):
                     raise event.error
                 answer.process(event)
                 yield event
 
-    async def _run(
+    async def _run_tools(
         self, response: Response, messages: Sequence[Message]
-    ) -> tuple[Content, tuple[Result, ...]]:
+    ) -> tuple[Content, tuple[FunctionResult, ...]]:
         """Return what was said, its calls repaired, and what came of them."""
-        calls = await repaired(self.tools, response.tool_calls, self.repair)
+        calls = await repair_calls(self.tools, response.tool_calls, self.repair)
         following = iter(calls)
         said = tuple(
             next(following) if isinstance(block, ToolCall) else block for block in response.content
@@ -260,16 +264,16 @@ class _Rounds:
         return said, await run_calls(self.tools, calls, messages, self.bounds.abort)
 
 
-def _runs_here(tools: Sequence[Tool], calls: Sequence[ToolCall]) -> bool:
+def _can_run_all(tools: Sequence[Tool], calls: Sequence[ToolCall]) -> bool:
     """Return whether there are calls, and none of them is the caller's to run."""
     passive = {tool.name for tool in tools if tool.execute is None}
     return bool(calls) and not any(call.name in passive for call in calls)
 
 
-def _persistently(
+def _stream_with_policy(
     client: Client, provider: Provider, policy: RetryPolicy, request: Request
 ) -> AsyncGenerator[StreamEvent, None]:
-    return persistent(
+    return stream_with_retries(
         lambda asked: client.stream(asked, provider),
         request,
         policy,

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from tape.formats.wire import decoded, encoded
+from tape.formats.wire import decode_json, encode_json
 
 from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
-from .errors import without_keys
+from .errors import remove_keys
 from .presets import NO_KEY
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     """From a provider's name and the variables of its key to the key, "" for none."""
 
 
-class _Adapter(NamedTuple):
+class _WireAdapter(NamedTuple):
     """The module with the classes of a wire, and the package they need."""
 
     module: str
@@ -43,24 +43,24 @@ class _Adapter(NamedTuple):
     extra: str
 
 
-_ADAPTERS: dict[Api, _Adapter] = {
-    "anthropic-messages": _Adapter(
+_ADAPTERS: dict[Api, _WireAdapter] = {
+    "anthropic-messages": _WireAdapter(
         *("anthropic", "AnthropicProvider", "AnthropicRequestEncoder"), "anthropic", "anthropic"
     ),
-    "openai-responses": _Adapter(
+    "openai-responses": _WireAdapter(
         *("openai_responses", "OpenAIResponsesProvider", "OpenAIResponsesRequestEncoder"),
         *("openai", "openai"),
     ),
-    "openai-chat": _Adapter(
+    "openai-chat": _WireAdapter(
         *("openai_chat", "OpenAIChatProvider", "OpenAIChatRequestEncoder"), "openai", "openai"
     ),
-    "google-generate": _Adapter(
+    "google-generate": _WireAdapter(
         *("google", "GoogleProvider", "GoogleRequestEncoder"), "httpx2", "google"
     ),
 }
 
 
-class Ready(NamedTuple):
+class ProviderSetup(NamedTuple):
     """An adapter's inputs: headers filled in, the key checked, no slash at the end."""
 
     preset: Preset
@@ -71,29 +71,29 @@ class Ready(NamedTuple):
         return f"Ready({self.preset.name!r}, {self.endpoint!r})"
 
 
-def make(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provider:
+def create_provider(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provider:
     """Return the provider of a preset.
 
     Raises AuthenticationError without a key, ConfigurationError for an unusable address or a
     missing package.
     """
-    ready = prepared(preset, environ, find_key)
-    return _adapter(preset)(*ready)
+    ready = prepare_setup(preset, environ, find_key)
+    return _load_provider_class(preset)(*ready)
 
 
-def prepared(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Ready:
+def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> ProviderSetup:
     """Return the inputs of the preset's adapter; raises as `make` does."""
     if preset.later:
         raise ConfigurationError(preset.unserved)
-    endpoint = address(preset, environ)
-    key = _checked(preset, find_key(preset.key_name, preset.keys), endpoint)
+    endpoint = find_endpoint(preset, environ)
+    key = _check_key(preset, find_key(preset.key_name, preset.keys), endpoint)
     variables = preset.header_variables.items()
     given = {header: environ.get(name, "").strip() for header, name in variables}
     set_ = {header: value for header, value in given.items() if value}
-    return Ready(replace(preset, headers={**preset.headers, **set_}), key, endpoint)
+    return ProviderSetup(replace(preset, headers={**preset.headers, **set_}), key, endpoint)
 
 
-def written(preset: Preset, request: Request) -> bytes:
+def encode_request_body(preset: Preset, request: Request) -> bytes:
     """Return the JSON body of a call to the preset's provider; needs no key, SDK or network.
 
     Raises InvalidRequest for what its API does not support.
@@ -110,7 +110,7 @@ def written(preset: Preset, request: Request) -> bytes:
     return body
 
 
-def neutral(request: Request) -> bytes:
+def encode_neutral_body(request: Request) -> bytes:
     """Return a request as neutral JSON, for providers without a wire."""
     told = {
         "model": request.model,
@@ -118,23 +118,23 @@ def neutral(request: Request) -> bytes:
         "messages": request.messages,
         "tools": request.tools,
     }
-    return encoded(msgspec.to_builtins(told, enc_hook=_json_of))
+    return encode_json(msgspec.to_builtins(told, enc_hook=_decode_raw))
 
 
-def address(preset: Preset, environ: Mapping[str, str]) -> str:
+def find_endpoint(preset: Preset, environ: Mapping[str, str]) -> str:
     """Return the provider's address without a final slash; raises ConfigurationError."""
     for variable in preset.base_url_variables:
         if given := environ.get(variable, "").strip():
-            return _http(given, variable)
+            return _check_endpoint(given, variable)
     host = environ.get(preset.host_variable, "").strip() if preset.host_variable else ""
     if host:
         with_scheme = host if "://" in host else f"http://{host}"
         path = urlsplit(preset.base_url).path
-        return _http(with_scheme.rstrip("/"), preset.host_variable) + path
-    return _http(preset.base_url, f"base_url of providers.{preset.name}")
+        return _check_endpoint(with_scheme.rstrip("/"), preset.host_variable) + path
+    return _check_endpoint(preset.base_url, f"base_url of providers.{preset.name}")
 
 
-def is_at_hand(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> bool:
+def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> bool:
     """Return whether the provider is ready: it has a key, or is configured on this machine."""
     if preset.later:
         return False
@@ -142,14 +142,14 @@ def is_at_hand(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> 
     return has_key or is_loopback(next(filter(None, given), ""))
 
 
-def is_a_key(text: str) -> bool:
+def is_valid_key(text: str) -> bool:
     """Return whether a text can be a key: printable ASCII without spaces."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
 def is_loopback(url: str) -> bool:
     """Return whether an address is one of this machine."""
-    host = _host(url)
+    host = _parse_host(url)
     if host is None or host == "localhost":
         return host is not None
     try:
@@ -158,14 +158,14 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _json_of(raw: Raw) -> Any:
-    return decoded(bytes(raw))
+def _decode_raw(raw: Raw) -> Any:
+    return decode_json(bytes(raw))
 
 
-def _http(url: str, where: str) -> str:
+def _check_endpoint(url: str, where: str) -> str:
     """Return an address without secrets, fit to show and record; raises ConfigurationError."""
-    if _host(url) is None:
-        shown = without_keys(url)
+    if _parse_host(url) is None:
+        shown = remove_keys(url)
         raise ConfigurationError(f"{where} is {shown!r}, which is not an http(s) address")
     parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
@@ -176,12 +176,12 @@ def _http(url: str, where: str) -> str:
     return url.rstrip("/")
 
 
-def _checked(preset: Preset, key: str, endpoint: str) -> str:
+def _check_key(preset: Preset, key: str, endpoint: str) -> str:
     if not key and is_loopback(endpoint):
         return NO_KEY
     if not key:
-        raise AuthenticationError(_how_to_get_one(preset), provider=preset.name)
-    if not is_a_key(key):
+        raise AuthenticationError(_explain_missing_key(preset), provider=preset.name)
+    if not is_valid_key(key):
         raise AuthenticationError(
             f"the key for {preset.name} contains characters that no key has: copy it again"
             + (f" to {preset.keys[0]}" if preset.keys else ""),
@@ -190,7 +190,7 @@ def _checked(preset: Preset, key: str, endpoint: str) -> str:
     return key
 
 
-def _how_to_get_one(preset: Preset) -> str:
+def _explain_missing_key(preset: Preset) -> str:
     variable = f"set {' or '.join(preset.keys)}, " if preset.keys else ""
     return (
         f"no key for {preset.name}: {variable}run gong auth login {preset.key_name}, "
@@ -198,30 +198,30 @@ def _how_to_get_one(preset: Preset) -> str:
     )
 
 
-def demand_package(preset: Preset) -> None:
+def require_package(preset: Preset) -> None:
     """Raise ConfigurationError if the package for the preset's wire is not installed."""
     adapter = _ADAPTERS[preset.api]
-    if not _is_installed(adapter.package):
+    if not _is_package_installed(adapter.package):
         raise ConfigurationError(
             f"the {adapter.package} package is not installed: pip install 'gong[{adapter.extra}]'"
         )
 
 
-def _adapter(preset: Preset) -> Callable[[Preset, str, str], Provider]:
-    demand_package(preset)
+def _load_provider_class(preset: Preset) -> Callable[[Preset, str, str], Provider]:
+    require_package(preset)
     adapter = _ADAPTERS[preset.api]
     made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.provider)
     return cast("Callable[[Preset, str, str], Provider]", made)
 
 
-def _is_installed(package: str) -> bool:
+def _is_package_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # the package above it is missing
         return False
 
 
-def _host(url: str) -> str | None:
+def _parse_host(url: str) -> str | None:
     """Return the host of an http(s) address; None for anything else."""
     try:
         parts = urlsplit(url)

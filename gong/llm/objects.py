@@ -14,11 +14,11 @@ from .types import ResponseFormat
 JsonSchema = dict[str, Any]
 """A JSON Schema."""
 
-_NAMED = {"properties", "$defs"}
-_LISTED = {"anyOf", "oneOf", "prefixItems"}
+_NAMED_PARTS = {"properties", "$defs"}
+_LISTED_PARTS = {"anyOf", "oneOf", "prefixItems"}
 
 
-def schema_of(kind: type) -> JsonSchema:
+def build_json_schema(kind: type) -> JsonSchema:
     """Return the schema of a Struct, dataclass or TypedDict, with an object at its root.
 
     Raises ConfigurationError for anything else.
@@ -37,15 +37,15 @@ def schema_of(kind: type) -> JsonSchema:
     return {**root, "$defs": definitions} if referred else dict(root)
 
 
-def response_format(kind: type) -> ResponseFormat:
+def build_response_format(kind: type) -> ResponseFormat:
     """Return the format that holds an answer to `kind`, strict where its schema can be."""
-    schema, strict = schema_of(kind), False
-    with suppress(_Open):
-        schema, strict = _closed(schema), True
+    schema, strict = build_json_schema(kind), False
+    with suppress(_OpenSchema):
+        schema, strict = _close_schema(schema), True
     return ResponseFormat(kind.__name__, Raw(msgspec.json.encode(schema)), strict)
 
 
-def checked(text: str, kind: type) -> Any:
+def parse_object(text: str, kind: type) -> Any:
     """Return the value of `kind` in a JSON text; raises NoObject if it does not match."""
     try:
         return msgspec.json.decode(text, type=kind)
@@ -53,23 +53,25 @@ def checked(text: str, kind: type) -> Any:
         raise NoObject(f"the answer is not a {kind.__name__}: {error}", text) from error
 
 
-class _Open(Exception):
+class _OpenSchema(Exception):
     """Part of a schema has fields that cannot be listed."""
 
 
-def _closed(schema: JsonSchema) -> JsonSchema:
+def _close_schema(schema: JsonSchema) -> JsonSchema:
     """Return the schema with every field required and no others; raises _Open."""
     if schema.get("type") == "object" and "properties" not in schema:
-        raise _Open
-    closed = {key: _part(key, value) for key, value in schema.items() if key != "default"}
+        raise _OpenSchema
+    closed = {
+        key: _close_schema_part(key, value) for key, value in schema.items() if key != "default"
+    }
     if "properties" in closed:
         closed |= {"required": list(closed["properties"]), "additionalProperties": False}
     return closed
 
 
-def _part(key: str, value: Any) -> Any:
-    if key in _NAMED:
-        return {name: _closed(one) for name, one in value.items()}
-    if key in _LISTED:
-        return [_closed(one) for one in value]
-    return _closed(value) if key == "items" and isinstance(value, dict) else value
+def _close_schema_part(key: str, value: Any) -> Any:
+    if key in _NAMED_PARTS:
+        return {name: _close_schema(one) for name, one in value.items()}
+    if key in _LISTED_PARTS:
+        return [_close_schema(one) for one in value]
+    return _close_schema(value) if key == "items" and isinstance(value, dict) else value

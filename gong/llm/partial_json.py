@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 
-class Parsed(NamedTuple):
+class PartialJson(NamedTuple):
     """What a text holds: a whole document, the beginning of one, or none at all."""
 
     state: Literal["ok", "partial", "error"]
@@ -19,32 +19,32 @@ class Parsed(NamedTuple):
     """`{}` while there is nothing, and for an error."""
 
 
-def parse(text: str) -> Parsed:
+def parse_partial_json(text: str) -> PartialJson:
     """Return the value so far; no text at all is an empty object, as a call without arguments."""
     if not text.strip():
-        return Parsed("ok", {})
+        return PartialJson("ok", {})
     try:
-        return Parsed("ok", msgspec.json.decode(text))
+        return PartialJson("ok", msgspec.json.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _beginning(text)
+        return _parse_beginning(text)
 
 
-def accumulate(buffer: str, chunk: str) -> tuple[str, dict[str, Any]]:
+def accumulate_json(buffer: str, chunk: str) -> tuple[str, dict[str, Any]]:
     """Return the grown buffer and the object that is there so far."""
     grown = buffer + chunk
-    return grown, arguments(grown)
+    return grown, parse_partial_arguments(grown)
 
 
-def arguments(text: str) -> dict[str, Any]:
+def parse_partial_arguments(text: str) -> dict[str, Any]:
     """Return the arguments of a tool call so far; `{}` where they are no object."""
-    value = parse(text).value
+    value = parse_partial_json(text).value
     return value if isinstance(value, dict) else {}
 
 
-def _beginning(text: str) -> Parsed:
+def _parse_beginning(text: str) -> PartialJson:
     from jiter import from_json  # noqa: PLC0415 (only for what has not ended yet)
 
     try:
-        return Parsed("partial", from_json(text.encode(), partial_mode="trailing-strings"))
+        return PartialJson("partial", from_json(text.encode(), partial_mode="trailing-strings"))
     except (ValueError, RecursionError):
-        return Parsed("error", {})
+        return PartialJson("error", {})

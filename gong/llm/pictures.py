@@ -14,16 +14,16 @@ from urllib.parse import urlsplit
 
 from tape.blocks import NO_JSON, BlobRef, Image
 from tape.errors import NotFound
-from tape.formats.wire import packed
+from tape.formats.wire import pack_raw
 
 from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-URL = "$url"
+URL_KEY = "$url"
 """Where a picture is that its provider fetches."""
-DETAIL = "$detail"
+DETAIL_KEY = "$detail"
 """How closely it is looked at, where a provider can be told."""
 
 _BY_MAGIC = (
@@ -41,8 +41,8 @@ _BY_SUFFIX = {
     ".heic": "image/heic",
     ".heif": "image/heif",
 }
-_DEFAULT = "image/png"
-_A_FILE = ("/", "./", "../", "~")
+_DEFAULT_MIME = "image/png"
+_FILE_PREFIXES = ("/", "./", "../", "~")
 
 
 class Pictures:
@@ -64,21 +64,23 @@ class Pictures:
         told by `mime`, else by the bytes, else by the name. Raises ConfigurationError for a file
         that cannot be read, and for a text that is neither.
         """
-        notes: dict[str, str] = {DETAIL: detail} if detail else {}
+        notes: dict[str, str] = {DETAIL_KEY: detail} if detail else {}
         name = ""
         if isinstance(source, str) and source.startswith("data:"):
-            mime, source = _of_data_url(source, mime)
+            mime, source = _parse_data_url(source, mime)
         if isinstance(source, str) and urlsplit(source).scheme in {"http", "https"}:
             blob = BlobRef(sha256(source.encode()).hexdigest(), 0, source)
             path = urlsplit(source).path
-            kind = mime or _BY_SUFFIX.get(Path(path).suffix.lower(), _DEFAULT)
-            return Image(blob=blob, mime=kind, wire=packed({**notes, URL: source}))
+            kind = mime or _BY_SUFFIX.get(Path(path).suffix.lower(), _DEFAULT_MIME)
+            return Image(blob=blob, mime=kind, wire=pack_raw({**notes, URL_KEY: source}))
         if not isinstance(source, bytes):
-            name, source = str(source), _read(source)
-        kind = mime or _by_magic(source) or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT)
+            name, source = str(source), _read_picture(source)
+        kind = (
+            mime or _detect_mime(source) or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
+        )
         blob = BlobRef(sha256(source).hexdigest(), len(source))
         self._data[blob.hash] = source
-        return Image(blob=blob, mime=kind, wire=_wire(notes))
+        return Image(blob=blob, mime=kind, wire=_pack_notes(notes))
 
     def load(self, blob: BlobRef) -> bytes:
         """Return the bytes of a picture; raises NotFound for one that is not from here."""
@@ -87,12 +89,12 @@ class Pictures:
         return self._data[blob.hash]
 
 
-def _wire(notes: dict[str, str]) -> Raw:
-    return packed(notes) if notes else NO_JSON
+def _pack_notes(notes: dict[str, str]) -> Raw:
+    return pack_raw(notes) if notes else NO_JSON
 
 
-def _read(source: str | Path) -> bytes:
-    if isinstance(source, str) and not source.startswith(_A_FILE):
+def _read_picture(source: str | Path) -> bytes:
+    if isinstance(source, str) and not source.startswith(_FILE_PREFIXES):
         raise ConfigurationError(
             f"{source!r} is no picture: give an http(s) address, or a file as ./{source}"
         )
@@ -103,13 +105,13 @@ def _read(source: str | Path) -> bytes:
         raise ConfigurationError(f"cannot read the picture {source}: {why}") from error
 
 
-def _by_magic(data: bytes) -> str | None:
+def _detect_mime(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _BY_MAGIC if data.startswith(magic)), None)
 
 
-def _of_data_url(source: str, mime: str | None) -> tuple[str | None, bytes]:
+def _parse_data_url(source: str, mime: str | None) -> tuple[str | None, bytes]:
     head, _, data = source[5:].partition(",")
     try:
         return mime or head.partition(";")[0] or None, b64decode(data, validate=True)

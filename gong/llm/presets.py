@@ -39,7 +39,7 @@ class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
     """Until the answer ends."""
 
 
-class Sizes(Struct, frozen=True, forbid_unknown_fields=True):
+class SizeLimits(Struct, frozen=True, forbid_unknown_fields=True):
     """Size limits of an answer: several times what any model sends, and little memory."""
 
     event: int = 8_388_608
@@ -56,7 +56,7 @@ class Sizes(Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes that are read of an error."""
 
 
-DEFAULT_SIZES = Sizes()
+DEFAULT_SIZE_LIMITS = SizeLimits()
 
 
 class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -139,7 +139,7 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     later: str = ""
     """If not empty: listed but not yet served, and what to use instead."""
     timeouts: Timeouts = Timeouts()
-    sizes: Sizes = DEFAULT_SIZES
+    sizes: SizeLimits = DEFAULT_SIZE_LIMITS
     quirks: Quirks = Quirks()
 
     @property
@@ -159,26 +159,27 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return (own, *self.base_url_aliases)
 
 
-def merged(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
+def load_presets(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
     """Return all providers by name, the shipped ones first, with the user's `rows` over them.
 
     Raises ConfigurationError that names the row and what is wrong with it.
     """
-    shipped = _shipped()
+    shipped = _load_shipped_presets()
     if not rows:
         return shipped
     own = {
-        name: _preset(name, overlaid(shipped.get(name), _served(row))) for name, row in rows.items()
+        name: _parse_preset(name, overlay_row(shipped.get(name), _mark_served(row)))
+        for name, row in rows.items()
     }
     return shipped | own
 
 
-def _served(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _mark_served(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row that says where its provider is: then it can be asked, though not as shipped."""
     return {"later": "", **row} if row.get("base_url") else row
 
 
-def overlaid(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
+def overlay_row(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `below` with those of `row` over them, tables field by field."""
     if below is None:
         return dict(row)
@@ -191,7 +192,7 @@ def overlaid(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, **row, **tables}
 
 
-def _preset(name: str, row: Mapping[str, Any]) -> Preset:
+def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
     if not name or "/" in name:
         raise ConfigurationError(f"providers.{name!r}: a name must not be empty or contain a slash")
     if "name" in row and row["name"] != name:
@@ -205,8 +206,8 @@ def _preset(name: str, row: Mapping[str, Any]) -> Preset:
 
 
 @cache
-def _shipped() -> dict[str, Preset]:
+def _load_shipped_presets() -> dict[str, Preset]:
     import tomllib  # noqa: PLC0415 (only needed to look up a provider)
 
     rows = tomllib.loads((files(__package__) / "data" / "presets.toml").read_text("utf-8"))
-    return {name: _preset(name, row) for name, row in rows.items()}
+    return {name: _parse_preset(name, row) for name, row in rows.items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tape.blocks import Content, ToolCall
 
     from .accumulate import StreamAccumulator
-    from .functions import Result
+    from .functions import FunctionResult
     from .types import StreamEvent
 
 
@@ -24,7 +24,7 @@ class StepResult(NamedTuple):
     """One model call and the tools its answer asked for."""
 
     response: Response
-    tool_results: tuple[Result, ...] = ()
+    tool_results: tuple[FunctionResult, ...] = ()
 
     @property
     def text(self) -> str:
@@ -81,7 +81,7 @@ class GenerateResult(NamedTuple):
         return self.steps[-1].tool_calls
 
     @property
-    def tool_results(self) -> tuple[Result, ...]:
+    def tool_results(self) -> tuple[FunctionResult, ...]:
         """What came of them."""
         return self.steps[-1].tool_results
 
@@ -113,7 +113,7 @@ class StreamResult:
         self._steps: list[StepResult] = []
 
     def __aiter__(self) -> AsyncIterator[StreamEvent | StepFinish]:
-        return self._seen()
+        return self._iter_events()
 
     async def text_stream(self) -> AsyncGenerator[str, None]:
         """Yield the words as they come, of all steps."""
@@ -136,7 +136,7 @@ class StreamResult:
         """Stop; the connection is closed."""
         await self._events.aclose()
 
-    async def _seen(self) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+    async def _iter_events(self) -> AsyncGenerator[StreamEvent | StepFinish, None]:
         async for event in self._events:
             if isinstance(event, StepFinish):
                 self._steps.append(event.step)

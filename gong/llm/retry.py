@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .types import Failed, StreamStart
+from .types import StreamFailure, StreamStart
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -34,7 +34,7 @@ class RetryPolicy:
     jitter: float = 0.5
     """Random share added or subtracted, so that clients do not retry all at once."""
 
-    def delay(self, attempt: int, retry_after: float | None, random: float) -> float | None:
+    def compute_delay(self, attempt: int, retry_after: float | None, random: float) -> float | None:
         """Return the seconds to wait before retry `attempt` (from 0), or None to give up.
 
         `retry_after` is what the server asked for and used as it is; `random` is in [0, 1).
@@ -43,13 +43,13 @@ class RetryPolicy:
             return None
         if retry_after is not None:
             return retry_after if retry_after <= self.max_delay else None
-        return self._backoff(attempt) * (1 - self.jitter + 2 * self.jitter * random)
+        return self._compute_backoff(attempt) * (1 - self.jitter + 2 * self.jitter * random)
 
-    def _backoff(self, attempt: int) -> float:
+    def _compute_backoff(self, attempt: int) -> float:
         return min(self.base * self.factor**attempt, self.max_delay)
 
 
-async def persistent(
+async def stream_with_retries(
     stream: Callable[[Request], AsyncGenerator[StreamEvent, None]],
     request: Request,
     policy: RetryPolicy,
@@ -72,8 +72,8 @@ async def persistent(
                 if isinstance(event, StreamStart) and not spoken:
                     held.append(event)
                     continue
-                if isinstance(event, Failed) and not spoken and event.error.retryable:
-                    delay = policy.delay(attempt, event.error.retry_after, random())
+                if isinstance(event, StreamFailure) and not spoken and event.error.retryable:
+                    delay = policy.compute_delay(attempt, event.error.retry_after, random())
                     if delay is not None:
                         on_retry(event.error, attempt + 1, delay)
                         break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_JOINED = 1_024
+_PIECES_PER_JOIN = 1_024
 """Pieces that become one: a short one takes fifty bytes beside its characters."""
 
 
@@ -21,7 +21,7 @@ class TextBuffer:
         """Add a piece at the end."""
         self.length += len(piece)
         self._new.append(piece)
-        if len(self._new) >= _JOINED:
+        if len(self._new) >= _PIECES_PER_JOIN:
             self._old.append("".join(self._new))
             self._new = []
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 
-class Count(NamedTuple):
+class TokenCount(NamedTuple):
     """Tokens, and how they were found."""
 
     tokens: int
     exact: bool
 
 
-class _Ranks(NamedTuple):
+class _RankFile(NamedTuple):
     """A file of merge ranks: where tiktoken would get it from, and the hash of what is right."""
 
     url: str
@@ -39,13 +39,13 @@ class _Ranks(NamedTuple):
     data: str
 
 
-_RANKS = {
-    "o200k_base": _Ranks(
+_RANK_FILES = {
+    "o200k_base": _RankFile(
         "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
         "o200k_base.tiktoken.gz",
     ),
-    "cl100k_base": _Ranks(
+    "cl100k_base": _RankFile(
         "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
         "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
         "cl100k_base.tiktoken.gz",
@@ -81,7 +81,7 @@ _PIECE = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
-_EACH = {"kana": 0.69, "hangul": 0.74, "han": 0.80, "other": 0.41}
+_PER_CHARACTER = {"kana": 0.69, "hangul": 0.74, "han": 0.80, "other": 0.41}
 """Tokens for each character of a script."""
 _WORD, _LETTER, _SHORT_WORD, _GLUED = 0.92, 0.117, 5, 0.14
 _GROUP, _DIGITS = 1.86, 3
@@ -89,24 +89,26 @@ _BLANKS, _LINES = 0.69, 0.58
 _MARK, _NEXT_MARK = 0.73, 0.15
 
 
-def count(text: str, model: str = "", environ: Mapping[str, str] | None = None) -> Count:
+def count_tokens(
+    text: str, model: str = "", environ: Mapping[str, str] | None = None
+) -> TokenCount:
     """Return the tokens of `text` for a model's id; exact where its tokenizer is at hand.
 
     The first exact count loads it, which takes a third of a second.
     """
-    tokenizer = _tokenizer_of(model)
-    ranks = tokenizer and _encoding(tokenizer, _cache_folder(environ or os.environ))
+    tokenizer = _choose_tokenizer(model)
+    ranks = tokenizer and _load_encoding(tokenizer, _get_cache_folder(environ or os.environ))
     if not ranks:
-        return Count(estimate(text), exact=False)
-    return Count(len(ranks.encode(text, disallowed_special=())), exact=True)
+        return TokenCount(estimate_tokens(text), exact=False)
+    return TokenCount(len(ranks.encode(text, disallowed_special=())), exact=True)
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text has, less than a fifth off for prose, code and JSON."""
     total, glued = 0.0, False
     for match in _PIECE.finditer(text):
         kind, piece = match.lastgroup or "other", match.group()
-        total += _weight(kind, piece, glued=glued)
+        total += _weigh_piece(kind, piece, glued=glued)
         glued = kind in {"word", "digits"}
     return ceil(total)
 
@@ -118,7 +120,7 @@ def estimate_cjk_two(text: str) -> int:
     return ceil(2 * characters + 1.3 * words)
 
 
-def _weight(kind: str, piece: str, *, glued: bool) -> float:
+def _weigh_piece(kind: str, piece: str, *, glued: bool) -> float:
     size = len(piece)
     if kind == "word":
         return _WORD + _LETTER * max(0, size - _SHORT_WORD) - (_GLUED if glued else 0)
@@ -130,16 +132,16 @@ def _weight(kind: str, piece: str, *, glued: bool) -> float:
         return _LINES
     if kind == "marks":
         return _MARK + _NEXT_MARK * (size - 1)
-    return _EACH[kind] * size
+    return _PER_CHARACTER[kind] * size
 
 
-def _tokenizer_of(model: str) -> str | None:
+def _choose_tokenizer(model: str) -> str | None:
     if _O200K.search(model):
         return "o200k_base"
     return "cl100k_base" if _CL100K.search(model) else None
 
 
-def _cache_folder(environ: Mapping[str, str]) -> str:
+def _get_cache_folder(environ: Mapping[str, str]) -> str:
     """Return the folder where tiktoken keeps what it has downloaded before."""
     for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if name in environ:
@@ -148,37 +150,37 @@ def _cache_folder(environ: Mapping[str, str]) -> str:
 
 
 @cache
-def _encoding(name: str, folder: str) -> Encoding | None:
+def _load_encoding(name: str, folder: str) -> Encoding | None:
     """Return the tokenizer when the tiktoken package and its ranks are here; None otherwise."""
     if find_spec("tiktoken") is None:
         return None
-    data = _packaged(_RANKS[name]) or _cached(_RANKS[name], folder)
-    return _made(name, data) if data else None
+    data = _read_packaged_ranks(_RANK_FILES[name]) or _read_cached_ranks(_RANK_FILES[name], folder)
+    return _create_encoding(name, data) if data else None
 
 
-def _packaged(ranks: _Ranks) -> bytes | None:
+def _read_packaged_ranks(ranks: _RankFile) -> bytes | None:
     """Return the ranks from the bpe-openai package, which is data only for us."""
     found = find_spec("bpe_openai")
     for folder in (found and found.submodule_search_locations) or ():
         file = Path(folder) / "data" / ranks.data
         if file.exists():
-            return _right(gzip.decompress(file.read_bytes()), ranks)
+            return _check_ranks(gzip.decompress(file.read_bytes()), ranks)
     return None
 
 
-def _cached(ranks: _Ranks, folder: str) -> bytes | None:
+def _read_cached_ranks(ranks: _RankFile, folder: str) -> bytes | None:
     if not folder:
         return None
     name = hashlib.sha1(ranks.url.encode(), usedforsecurity=False).hexdigest()
     file = Path(folder) / name
-    return _right(file.read_bytes(), ranks) if file.exists() else None
+    return _check_ranks(file.read_bytes(), ranks) if file.exists() else None
 
 
-def _right(data: bytes, ranks: _Ranks) -> bytes | None:
+def _check_ranks(data: bytes, ranks: _RankFile) -> bytes | None:
     return data if hashlib.sha256(data).hexdigest() == ranks.sha256 else None
 
 
-def _made(name: str, data: bytes) -> Encoding:
+def _create_encoding(name: str, data: bytes) -> Encoding:
     from tiktoken import Encoding  # noqa: PLC0415 (only for an exact count)
 
     pairs = (line.split() for line in data.split(b"\n") if line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Raw, Struct, field
 
-from tape.blocks import NO_JSON, BlobRef, Content, Thinking, ToolCall, text_of, tool_calls
+from tape.blocks import NO_JSON, BlobRef, Content, Thinking, ToolCall, join_texts, select_tool_calls
 from tape.entries import Usage
 from tape.view import Message
 
@@ -20,7 +20,7 @@ from ..errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-PAUSED = "pause_turn"
+PAUSE_STOP = "pause_turn"
 """The `raw_stop` of an answer that is to be sent back unchanged."""
 StopReason = Literal["stop", "length", "tool_calls", "content_filter", "error", "aborted"]
 ChoiceMode = Literal["auto", "none", "required", "named"]
@@ -123,12 +123,12 @@ class Response(Struct, frozen=True, kw_only=True):
     @property
     def is_paused(self) -> bool:
         """Whether the provider paused: sending the answer back unchanged continues it."""
-        return self.raw_stop == PAUSED and bool(self.content)
+        return self.raw_stop == PAUSE_STOP and bool(self.content)
 
     @property
     def text(self) -> str:
         """The text blocks, concatenated."""
-        return text_of(self.content)
+        return join_texts(self.content)
 
     @property
     def reasoning(self) -> str:
@@ -138,54 +138,54 @@ class Response(Struct, frozen=True, kw_only=True):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls in order."""
-        return tool_calls(self.content)
+        return select_tool_calls(self.content)
 
 
-class _Event(Struct, frozen=True, tag_field="type"):
+class _StreamEventBase(Struct, frozen=True, tag_field="type"):
     pass
 
 
-class StreamStart(_Event, frozen=True, tag="stream_start"):
+class StreamStart(_StreamEventBase, frozen=True, tag="stream_start"):
     """The provider started to answer."""
 
     model: str
     response_id: str | None = None
 
 
-class TextStart(_Event, frozen=True, tag="text_start"):
+class TextStart(_StreamEventBase, frozen=True, tag="text_start"):
     """A text block begins; `index` is its place in the content."""
 
     index: int
 
 
-class TextDelta(_Event, frozen=True, tag="text_delta"):
+class TextDelta(_StreamEventBase, frozen=True, tag="text_delta"):
     """More of a text block."""
 
     index: int
     delta: str
 
 
-class TextEnd(_Event, frozen=True, tag="text_end"):
+class TextEnd(_StreamEventBase, frozen=True, tag="text_end"):
     """A text block is whole."""
 
     index: int
     wire: Raw = NO_JSON
 
 
-class ReasoningStart(_Event, frozen=True, tag="reasoning_start"):
+class ReasoningStart(_StreamEventBase, frozen=True, tag="reasoning_start"):
     """A thinking block begins."""
 
     index: int
 
 
-class ReasoningDelta(_Event, frozen=True, tag="reasoning_delta"):
+class ReasoningDelta(_StreamEventBase, frozen=True, tag="reasoning_delta"):
     """More of a thinking block."""
 
     index: int
     delta: str
 
 
-class ReasoningEnd(_Event, frozen=True, tag="reasoning_end"):
+class ReasoningEnd(_StreamEventBase, frozen=True, tag="reasoning_end"):
     """A thinking block is whole; `wire` holds its signature in the provider's own form."""
 
     index: int
@@ -193,7 +193,7 @@ class ReasoningEnd(_Event, frozen=True, tag="reasoning_end"):
     redacted: bool = False
 
 
-class ToolCallStart(_Event, frozen=True, tag="tool_call_start"):
+class ToolCallStart(_StreamEventBase, frozen=True, tag="tool_call_start"):
     """A tool call begins; `provider_id` is the provider's id for it."""
 
     index: int
@@ -201,28 +201,28 @@ class ToolCallStart(_Event, frozen=True, tag="tool_call_start"):
     provider_id: str
 
 
-class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
+class ToolCallDelta(_StreamEventBase, frozen=True, tag="tool_call_delta"):
     """More of a call's arguments, a piece of JSON text."""
 
     index: int
     delta: str
 
 
-class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
+class ToolCallEnd(_StreamEventBase, frozen=True, tag="tool_call_end"):
     """A call is whole; `wire` holds what the provider wants back with it."""
 
     index: int
     wire: Raw = NO_JSON
 
 
-class OpaqueBlock(_Event, frozen=True, tag="opaque_block"):
+class OpaqueBlock(_StreamEventBase, frozen=True, tag="opaque_block"):
     """A whole block of the provider's own, such as a server-side tool's: never a call of ours."""
 
     index: int
     raw: Raw
 
 
-class Finish(_Event, frozen=True, tag="finish"):
+class Finish(_StreamEventBase, frozen=True, tag="finish"):
     """The answer is whole."""
 
     stop_reason: StopReason
@@ -236,7 +236,7 @@ class Finish(_Event, frozen=True, tag="finish"):
     """These three as in Response."""
 
 
-class Failed(Struct, frozen=True):
+class StreamFailure(Struct, frozen=True):
     """The call failed; nothing follows. It has no tag: it is never encoded."""
 
     error: ModelError
@@ -256,7 +256,7 @@ StreamEvent = (
     | ToolCallEnd
     | OpaqueBlock
     | Finish
-    | Failed
+    | StreamFailure
 )
 
 

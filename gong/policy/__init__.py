@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ..tools.registry import Prepared
+    from ..tools.registry import PreparedCall
 
 
 class Verdict(NamedTuple):
@@ -18,11 +18,11 @@ class Verdict(NamedTuple):
 class Policy(Protocol):
     """Decides about a call, and may ask the user."""
 
-    async def __call__(self, prepared: Prepared) -> Verdict:
+    async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Decide about one call, before its tool runs."""
         ...
 
 
-async def allow_all(prepared: Prepared) -> Verdict:  # noqa: ARG001 (a policy's face)
+async def allow_all(prepared: PreparedCall) -> Verdict:  # noqa: ARG001 (a policy's face)
     """Let every call run."""
     return Verdict(allowed=True)

@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .expansion import Argument, Arguments
 
-_KEYS = re.compile(r"-?[tvzjJ]*f?")
-_OPTIONS = {"-t", "-v", "-z", "-j", "-J", "--list", "--verbose", "--gzip", "--gunzip", "--bzip2"}
-_OPTIONS |= {"--xz", "--zstd", "--wildcards", "--full-time"}
+_TAR_KEYS = re.compile(r"-?[tvzjJ]*f?")
+_TAR_OPTIONS = {
+    "-t",
+    "-v",
+    "-z",
+    "-j",
+    "-J",
+    "--list",
+    "--verbose",
+    "--gzip",
+    "--gunzip",
+    "--bzip2",
+}
+_TAR_OPTIONS |= {"--xz", "--zstd", "--wildcards", "--full-time"}
 
 
-def listed(arguments: Arguments) -> Arguments | None:
+def find_listed_archive(arguments: Arguments) -> Arguments | None:
     """Return the archive a use of tar lists, None when it may do more than that."""
     lists, archives, rest = False, [], list(arguments)
     keys = rest[:1]  # the first argument may be keys without a dash
@@ -24,21 +35,23 @@ def listed(arguments: Arguments) -> Arguments | None:
             return None
         if text.startswith("--file="):
             archives.append(one._replace(text=text.partition("=")[2]))
-        elif text in _OPTIONS:
+        elif text in _TAR_OPTIONS:
             lists |= text in {"-t", "--list"}
         elif (keys == [one] and not lists) or text[:1] == "-":
-            if not _KEYS.fullmatch(text):
+            if not _TAR_KEYS.fullmatch(text):
                 return None
             lists |= "t" in text
-            archives += _next(rest) if text.endswith("f") else ()
+            archives += _pop_next(rest) if text.endswith("f") else ()
         keys = []
-    return tuple(archives) if lists and len(archives) == 1 and _here(archives[0]) else None
+    return (
+        tuple(archives) if lists and len(archives) == 1 and _is_local_archive(archives[0]) else None
+    )
 
 
-def _next(rest: list[Argument]) -> tuple[Argument, ...]:
+def _pop_next(rest: list[Argument]) -> tuple[Argument, ...]:
     return (rest.pop(0),) if rest else ()
 
 
-def _here(archive: Argument) -> bool:
+def _is_local_archive(archive: Argument) -> bool:
     """Whether an archive stands on this machine: `host:file` does not."""
     return archive.known and not archive.glob and ":" not in archive.text

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .command import TooLong
+from .command import CommandTooLong
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MOST = 10_000  # nodes of a list that wait for what stands before them
-CHAINS = {"list", "pipeline", "redirected_statement"}
-REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
+_MOST_WAITING = 10_000  # nodes of a list that wait for what stands before them
+CHAIN_NODES = {"list", "pipeline", "redirected_statement"}
+REDIRECT_NODES = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Pipeline:
     stages: list[Stage] = field(default_factory=list)
 
 
-def pipelines(node: Node) -> list[Pipeline]:
+def list_pipelines(node: Node) -> list[Pipeline]:
     """Return the pipelines of a node of `CHAINS`, in the order of the source.
 
     Nothing here calls itself: a list may be thousands of commands long. Raises TooLong.
@@ -46,18 +46,18 @@ def pipelines(node: Node) -> list[Pipeline]:
     waiting: list[Node | list[Node]] = [node]
     while waiting:
         one = waiting.pop()
-        if len(waiting) > _MOST:
-            raise TooLong
+        if len(waiting) > _MOST_WAITING:
+            raise CommandTooLong
         if isinstance(one, list):  # redirections of the stage before them
             joined[-1].stages[-1].redirects += one
         elif one.type == "redirected_statement":
             body = one.child_by_field_name("body")
-            redirects = [each for each in one.children if each.type in REDIRECTS]
+            redirects = [each for each in one.children if each.type in REDIRECT_NODES]
             if body is None:
                 joined[-1].stages.append(Stage(None, redirects))
             else:
                 waiting += [redirects, body]
-        elif one.type in CHAINS:
+        elif one.type in CHAIN_NODES:
             waiting += reversed(one.children)
         elif one.type in {"&&", "||"}:
             joined.append(Pipeline(one.type))

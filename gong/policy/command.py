@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 
-class TooLong(Exception):
+class CommandTooLong(Exception):
     """A command line holds more than is looked at."""
 
 
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     """What stands for a variable that is empty: `${name:-default}`; other names follow a dollar."""
     filled: bool = False
     """Whether the shell stops where the variable is empty: `${name:?}`."""
-    inside: tuple[Command, ...] = ()
+    inside: tuple[SimpleCommand, ...] = ()
     """The commands a substitution runs."""
 
 
@@ -40,7 +40,7 @@ class Redirect(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Command:
+class SimpleCommand:
     """One simple command; without words, what a compound statement assigns or redirects."""
 
     source: str
@@ -51,7 +51,7 @@ class Command:
     Of a name that comes several times, each value is possible.
     """
     redirects: tuple[Redirect, ...] = ()
-    feeders: tuple[Command, ...] = ()
+    feeders: tuple[SimpleCommand, ...] = ()
     """What stands before it in its pipelines."""
     scope: tuple[int, ...] = ()
     """The subshells around it, outermost first: what they assign ends with them."""
@@ -62,10 +62,10 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedCommandLine:
     """A command line, taken apart."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     """In the order of the source, what a substitution runs before the command it stands in."""
     functions: frozenset[str]
     """The functions it defines; their bodies are among the commands."""

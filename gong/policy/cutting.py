@@ -6,61 +6,62 @@ import re
 from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
-from .expansion import ANY
+from .expansion import ANY_PATH
 
 if TYPE_CHECKING:
-    from .expansion import State
+    from .expansion import ShellState
 
 _CUT = re.compile(r"\$\{([A-Za-z_]\w*)(:?\+|%%?|##?|//?|:)(.{0,200})\}", re.DOTALL)
 _RANGE = re.compile(r"\s*(\d*)\s*(?::\s*(\d+)\s*)?")
-_NAME = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_NAME_EXPANSION = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PARTS = re.compile(r"((?:\\.|[^/\\])+|/)(?:/(.*))?", re.DOTALL)
 """Pattern and replacement."""
-_LONGEST = 4096
-_SET = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
+_LONGEST_CUT_VALUE = 4096
+_KNOWN_VALUES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
 """What stands in the environment, as far as the beginning matters."""
 
 
-def cut_values(text: str, state: State) -> tuple[str | None, ...]:
+def expand_operator(text: str, state: ShellState) -> tuple[str | None, ...]:
     """Return the values an expansion may have, None for others; nothing where it is no such one."""
     if text.startswith("${!"):
-        return (ANY,)
+        return (ANY_PATH,)
     found = _CUT.fullmatch(text)
     if found is None:
         return ()
-    name, operator, what = found[1], found[2], _plain(found[3], state)
+    name, operator, what = found[1], found[2], _substitute_names(found[3], state)
     if operator in {"+", ":+"}:
         return (what, None)
     if what is None:
         return (None,)
-    before = (_SET[name],) if name in _SET else state.values(name)
+    before = (_KNOWN_VALUES[name],) if name in _KNOWN_VALUES else state.values(name)
     values = (
-        _unknown(operator, what) if one is None else _cut(one, operator, what) for one in before
+        _expand_unknown(operator, what) if one is None else _apply_operator(one, operator, what)
+        for one in before
     )
     return (*dict.fromkeys(values), None)
 
 
-def _plain(text: str, state: State) -> str | None:
+def _substitute_names(text: str, state: ShellState) -> str | None:
     """Return a text in which names stand, each with its first value; None for other expansions."""
 
     def value(found: re.Match[str]) -> str:
         return state.values(found[1] or found[2])[0] or ""
 
-    text = _NAME.sub(value, text.strip("\"'"))
+    text = _NAME_EXPANSION.sub(value, text.strip("\"'"))
     if text == "~" or text.startswith("~/"):
         text = state.home + text[1:]
     return None if "$(" in text or "`" in text else text
 
 
-def _unknown(operator: str, what: str) -> str | None:
+def _expand_unknown(operator: str, what: str) -> str | None:
     """Return what may be left of a value that is not known."""
     if operator in {"/", "//"}:
         return what.partition("/")[2] or None
-    return ANY if operator == ":" and re.fullmatch(r"\s*0?\s*:\s*1\s*", what) else None
+    return ANY_PATH if operator == ":" and re.fullmatch(r"\s*0?\s*:\s*1\s*", what) else None
 
 
-def _cut(value: str, operator: str, what: str) -> str | None:
-    if len(value) > _LONGEST or ANY in value:
+def _apply_operator(value: str, operator: str, what: str) -> str | None:
+    if len(value) > _LONGEST_CUT_VALUE or ANY_PATH in value:
         return None
     if operator == ":":
         found = _RANGE.fullmatch(what)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from . import Verdict
 
 if TYPE_CHECKING:
-    from ..tools.registry import Prepared
+    from ..tools.registry import PreparedCall
     from . import Policy
 
 _NO_REASON = "This call was refused; no reason was given."
@@ -24,26 +24,26 @@ class Decision(NamedTuple):
     """Python's traceback of that error, to debug the policy."""
 
 
-async def decide(policy: Policy, prepared: Prepared) -> Decision:
+async def decide_call(policy: Policy, prepared: PreparedCall) -> Decision:
     """Ask a policy about a call; one that raises, or answers no verdict, refuses it."""
     try:
         verdict = await policy(prepared)
         if not isinstance(verdict, Verdict):
             raise TypeError(f"a policy answers a Verdict, not {type(verdict).__name__}")  # noqa: TRY301 (told like the rest)
     except Exception as error:  # noqa: BLE001 - whatever a policy raises, the call must not run
-        failure = explain(error)
+        failure = format_error_line(error)
         text = f"Not run: the policy that decides about calls failed: {failure}"
-        return Decision(Verdict(allowed=False, text=text), failure, account(error))
+        return Decision(Verdict(allowed=False, text=text), failure, format_trace(error))
     if verdict.allowed or verdict.text:
         return Decision(verdict)
     return Decision(Verdict(allowed=False, text=_NO_REASON))
 
 
-def explain(error: Exception) -> str:
+def format_error_line(error: Exception) -> str:
     """Return kind and message of an error in one line."""
     return " ".join("".join(format_exception_only(error)).split())
 
 
-def account(error: Exception) -> str:
+def format_trace(error: Exception) -> str:
     """Return the trace of an error, as Python would print it."""
     return "".join(format_exception(error))

@@ -16,13 +16,13 @@ from .command import Piece
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .command import Command, Word
+    from .command import SimpleCommand, Word
 
-FILLED = "\ufffd"
+FILLED_TEXT = "\ufffd"
 """Stands for a text that is unknown and cannot be empty."""
-ANY = "\ufffe"
+ANY_PATH = "\ufffe"
 """Stands for a text that a command prints, which may be any path."""
-MOST = 96
+MOST_READINGS = 96
 """So many readings of one command are looked at, and so many words of one brace."""
 _FEW = 8
 """Of more values than this, those that name places or are options are looked at first."""
@@ -45,21 +45,21 @@ class Argument(NamedTuple):
     """Whether the text decides all of it."""
     glob: bool = False
     """Whether a wildcard of it is left to the shell."""
-    inside: tuple[Command, ...] = ()
+    inside: tuple[SimpleCommand, ...] = ()
     """The commands whose output is part of it."""
     free: bool = False
     """Whether what is unknown of it may be any path."""
 
 
 Arguments = tuple[Argument, ...]
-Variables = dict[str, tuple[str | None, ...]]
+VariableValues = dict[str, tuple[str | None, ...]]
 """The values a name may have here; None for one that the text does not tell."""
 
 
 _XDG = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share"}
 
 
-class Fresh(NamedTuple):
+class FreshFolder(NamedTuple):
     """A folder that is new, for as long as what made it is known to have worked."""
 
     chain: int
@@ -70,20 +70,20 @@ class Fresh(NamedTuple):
 
 
 @dataclass(slots=True)
-class State:
+class ShellState:
     """What stands when a command begins."""
 
     home: str
     folders: tuple[str | None, ...]
     """The folders it may run in; None for one that is unknown."""
-    variables: Variables = field(default_factory=dict)
-    fresh: Fresh | None = None
+    variables: VariableValues = field(default_factory=dict)
+    fresh: FreshFolder | None = None
 
-    def copy(self) -> State:
+    def copy(self) -> ShellState:
         """Return one that changes on its own."""
-        return State(self.home, self.folders, dict(self.variables), self.fresh)
+        return ShellState(self.home, self.folders, dict(self.variables), self.fresh)
 
-    def leave(self, chain: int) -> None:
+    def leave_chain(self, chain: int) -> None:
         """Begin a command of a chain: behind another one a new folder may not have been made."""
         if self.fresh is not None and self.fresh.chain != chain:
             self.folders = tuple(dict.fromkeys((*self.folders, *self.fresh.folders)))
@@ -94,7 +94,7 @@ class State:
         """Return the values a name may have."""
         if name in self.variables:
             return self.variables[name]
-        known: Variables = {"HOME": (self.home,), "PWD": self.folders, "IFS": (" ",)}
+        known: VariableValues = {"HOME": (self.home,), "PWD": self.folders, "IFS": (" ",)}
         if name == "OLDPWD":
             return (*self.folders, self.home, None)
         if name in _XDG:
@@ -102,61 +102,65 @@ class State:
         return known.get(name, (None,))
 
 
-def readings(words: tuple[Word, ...], state: State) -> Iterator[Arguments]:
+def expand_words(words: tuple[Word, ...], state: ShellState) -> Iterator[Arguments]:
     """Yield the arguments once for each choice of values its variables may have."""
     pieces = [piece for word in words for piece in word if piece.kind == "variable"]
     names = dict.fromkeys(piece.text for piece in pieces)
     defaults = {piece.text: piece.default for piece in pieces if piece.default}
-    choices = [_choices(name, defaults.get(name), state) for name in names]
-    for blanks in dict.fromkeys(map(_blanks, state.values("IFS"))):
-        for values in islice(product(*choices), MOST):
+    choices = [_list_choices(name, defaults.get(name), state) for name in names]
+    for blanks in dict.fromkeys(map(_compile_blanks, state.values("IFS"))):
+        for values in islice(product(*choices), MOST_READINGS):
             known = dict(zip(names, values, strict=True))
-            yield _arguments(words, known, state.home, blanks)
+            yield _build_arguments(words, known, state.home, blanks)
 
 
-def complete(words: tuple[Word, ...], state: State) -> bool:
+def is_fully_expanded(words: tuple[Word, ...], state: ShellState) -> bool:
     """Whether `readings` yields every reading there is."""
     count = 1
     for name in {piece.text for word in words for piece in word if piece.kind == "variable"}:
         count *= len(state.values(name)) + 1
-    return count <= MOST
+    return count <= MOST_READINGS
 
 
-def few(values: Iterable[str | None]) -> tuple[str | None, ...]:
+def limit_values(values: Iterable[str | None]) -> tuple[str | None, ...]:
     """Return the values once each; of very many those that matter most, and None for the rest."""
     found = tuple(dict.fromkeys(values))
-    if len(found) <= MOST:
+    if len(found) <= MOST_READINGS:
         return found
-    return (*tuple(sorted(found, key=_matters_less))[:MOST], None)
+    return (*tuple(sorted(found, key=_is_minor_value))[:MOST_READINGS], None)
 
 
-def _matters_less(value: str | None) -> bool:
+def _is_minor_value(value: str | None) -> bool:
     return value is not None and not _WIDE.search(value)
 
 
-def texts(word: Word, state: State) -> tuple[str | None, ...]:
+def expand_word(word: Word, state: ShellState) -> tuple[str | None, ...]:
     """Return the texts one word may stand for as a value; None for an unknown one."""
     quoted = tuple(one._replace(in_quotes=True) for one in word)
-    found = [_joined(one) for one in readings((quoted,), state)]
+    found = [_join_arguments(one) for one in expand_words((quoted,), state)]
     return tuple(dict.fromkeys(found)) or ("",)
 
 
-def _joined(arguments: Arguments) -> str | None:
+def _join_arguments(arguments: Arguments) -> str | None:
     if not all(one.known for one in arguments):
-        return ANY if len(arguments) == 1 and arguments[0].free and not arguments[0].text else None
+        return (
+            ANY_PATH
+            if len(arguments) == 1 and arguments[0].free and not arguments[0].text
+            else None
+        )
     whole = " ".join(one.text for one in arguments)
-    return whole if len(whole) <= LONGEST else None
+    return whole if len(whole) <= LONGEST_VALUE else None
 
 
-def _choices(name: str, default: str | None, state: State) -> tuple[str | None, ...]:
+def _list_choices(name: str, default: str | None, state: ShellState) -> tuple[str | None, ...]:
     values = state.values(name)
-    values = (*values, *_filled(default, state)) if default else values
+    values = (*values, *_expand_default(default, state)) if default else values
     if len(values) <= _FEW:
         return values
-    return tuple(sorted(values, key=_matters_less))
+    return tuple(sorted(values, key=_is_minor_value))
 
 
-def _filled(default: str, state: State) -> tuple[str | None, ...]:
+def _expand_default(default: str, state: ShellState) -> tuple[str | None, ...]:
     """Return what a default may be; of several variables in it only the first is looked up."""
     found = _VARIABLE.search(default)
     if found is None:
@@ -165,14 +169,14 @@ def _filled(default: str, state: State) -> tuple[str | None, ...]:
     return tuple(None if one is None else f"{start}{one}{end}" for one in state.values(found[1]))
 
 
-def _blanks(characters: str | None) -> re.Pattern[str]:
+def _compile_blanks(characters: str | None) -> re.Pattern[str]:
     """Return what parts the words of an unquoted value, for a value of IFS."""
     if characters in {None, " "}:
         return _BLANKS
     return re.compile(f"[{re.escape(characters or '')}]+") if characters else _NOTHING
 
 
-def _arguments(
+def _build_arguments(
     words: tuple[Word, ...],
     values: Mapping[str, str | None],
     home: str,
@@ -181,12 +185,12 @@ def _arguments(
     return tuple(
         argument
         for word in words
-        for spread in _braced(word)
-        for argument in _fields(_at_home(spread, home), values, blanks)
+        for spread in _expand_braces(word)
+        for argument in _split_fields(_expand_tilde(spread, home), values, blanks)
     )
 
 
-def _at_home(word: Word, home: str) -> Word:
+def _expand_tilde(word: Word, home: str) -> Word:
     """Return the word with a leading tilde replaced by the folder it names."""
     found = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
     if found is None or (found.end() == len(word[0].text) and len(word) > 1):
@@ -196,26 +200,28 @@ def _at_home(word: Word, home: str) -> Word:
     return (Piece("quoted", folder), Piece("text", word[0].text[found.end() :]), *word[1:])
 
 
-def _braced(word: Word) -> list[Word]:
+def _expand_braces(word: Word) -> list[Word]:
     """Return the words `{a,b}` stands for; what is quoted spreads nothing."""
     text = "".join(piece.text for piece in word if piece.kind == "text")
     if "{" not in text or "}" not in text:
         return [word]
     if len(word) > _MOST_PIECES or _MARKS.search(text):
         return [(*word, Piece("unknown", text))]
-    marks = [piece.text if piece.kind == "text" else _mark(i) for i, piece in enumerate(word)]
-    spread = _spread("".join(marks))
-    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST)
-    return [(*_marked(one, word), *left) for one in spread]
+    marks = [
+        piece.text if piece.kind == "text" else _encode_mark(i) for i, piece in enumerate(word)
+    ]
+    spread = _spread_braces("".join(marks))
+    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST_READINGS)
+    return [(*_decode_marks(one, word), *left) for one in spread]
 
 
-def _spread(text: str) -> list[str]:
+def _spread_braces(text: str) -> list[str]:
     done: list[str] = []
     waiting = [text]
-    while waiting and len(done) + len(waiting) < MOST:
+    while waiting and len(done) + len(waiting) < MOST_READINGS:
         one = waiting.pop(0)
         for found in _BRACES.finditer(one):
-            parts = _parts(found[1])
+            parts = _split_brace(found[1])
             if parts:
                 waiting += [one[: found.start()] + part + one[found.end() :] for part in parts]
                 break
@@ -225,7 +231,7 @@ def _spread(text: str) -> list[str]:
     return [*found_words[:_MOST_SPREAD], *found_words[_MOST_SPREAD:][-_MOST_SPREAD:]]
 
 
-def _parts(inner: str) -> list[str]:
+def _split_brace(inner: str) -> list[str]:
     """Return what a brace stands for, `a,b` or `1..3`; nothing where it is text."""
     if "," in inner:
         return inner.split(",")
@@ -237,7 +243,7 @@ def _parts(inner: str) -> list[str]:
     return [chr(one) if found[3] else str(one) for one in range(low, high + 1)]
 
 
-LONGEST = 100_000
+LONGEST_VALUE = 100_000
 """So many characters of a variable's value are looked at: what is longer is unknown."""
 _FIRST_MARK = 0xF0000
 _MOST_PIECES = 1000
@@ -246,11 +252,11 @@ _MOST_SPREAD = 256
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_PIECES)}]")
 
 
-def _mark(index: int) -> str:
+def _encode_mark(index: int) -> str:
     return chr(_FIRST_MARK + index)
 
 
-def _marked(text: str, word: Word) -> Word:
+def _decode_marks(text: str, word: Word) -> Word:
     """Return the word a text stands for in which marks stand for pieces."""
     return tuple(
         word[ord(part) - _FIRST_MARK] if index % 2 else Piece("text", part)
@@ -259,14 +265,14 @@ def _marked(text: str, word: Word) -> Word:
     )
 
 
-class _Field:
+class _GrowingField:
     """An argument as it grows."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.known, self.glob, self.there = True, False, False
         self.free = False
-        self.inside: list[Command] = []
+        self.inside: list[SimpleCommand] = []
 
     def add(self, text: str, *, quoted: bool = False) -> None:
         self.texts.append(text)
@@ -277,8 +283,10 @@ class _Field:
         return Argument("".join(self.texts), self.known, self.glob, tuple(self.inside), self.free)
 
 
-def _fields(word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str]) -> Arguments:
-    fields = [_Field()]
+def _split_fields(
+    word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str]
+) -> Arguments:
+    fields = [_GrowingField()]
     for piece in word:
         value = values.get(piece.text) if piece.kind == "variable" else None
         fields[-1].inside += piece.inside
@@ -286,22 +294,22 @@ def _fields(word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str
             fields[-1].add(piece.text, quoted=piece.kind == "quoted")
         elif value is None:
             fields[-1].known, fields[-1].there = False, True
-            fields[-1].add(FILLED if piece.filled else "", quoted=True)
-        elif ANY in value:
+            fields[-1].add(FILLED_TEXT if piece.filled else "", quoted=True)
+        elif ANY_PATH in value:
             fields[-1].known, fields[-1].free = False, True
-            fields[-1].add(value.replace(ANY, ""), quoted=True)
+            fields[-1].add(value.replace(ANY_PATH, ""), quoted=True)
         elif piece.in_quotes:
             fields[-1].add(value, quoted=True)
             fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched
         else:
-            _split(fields, blanks.split(value))
+            _add_split_value(fields, blanks.split(value))
     return tuple(one.done() for one in fields if one.there)
 
 
-def _split(fields: list[_Field], parts: list[str]) -> None:
+def _add_split_value(fields: list[_GrowingField], parts: list[str]) -> None:
     """Add an unquoted value, whose later parts begin new arguments."""
     first, *others = parts
     fields[-1].add(first)
     for other in others:
-        fields.append(_Field())
+        fields.append(_GrowingField())
         fields[-1].add(other)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .danger import floor
+from .danger import check_command
 
 if TYPE_CHECKING:
-    from ..tools.registry import Prepared
+    from ..tools.registry import PreparedCall
     from . import Policy, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class DangerPolicy:
     """Asks `above` about every call but those of a dangerous command, which it refuses."""
 
     above: Policy
@@ -22,11 +22,11 @@ class Floor:
     """Where commands run; absolute."""
     home: str
 
-    async def __call__(self, prepared: Prepared) -> Verdict:
+    async def __call__(self, prepared: PreparedCall) -> Verdict:
         """Refuse a dangerous command; leave everything else to `above`."""
         command = getattr(prepared.arguments, "command", None)
         if isinstance(command, str):
-            verdict = floor(command, self.cwd, self.home)
+            verdict = check_command(command, self.cwd, self.home)
             if not verdict.allowed:
                 return verdict
         return await self.above(prepared)

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .command import Piece, TooLong, Word
+from .command import CommandTooLong, Piece, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ class ParserMissing(Exception):
     """The grammar is not installed."""
 
 
-def tree(source: bytes) -> Node:
+def parse_tree(source: bytes) -> Node:
     """Return the root of a text's tree.
 
     Raises ParserMissing when there is no grammar for it, TooLong when the grammar would take
@@ -49,17 +49,17 @@ def tree(source: bytes) -> Node:
     if source.count(b"|") > _MOST_PIPES:
         lines = source.split(b"\n") if b"<<" in source else [source]  # a text may be a table
         if max(one.count(b"|") for one in lines) > _MOST_PIPES:
-            raise TooLong
+            raise CommandTooLong
     if b"<<" not in source:
         if len(_MARK.findall(source)) > _MOST_MARKS or source.count(b"(") > _MOST_OPEN:
-            raise TooLong
+            raise CommandTooLong
     elif len(_HEREDOC.findall(source)) > _MOST_OPEN:
-        raise TooLong
-    return _parser().parse(source.translate(_PLAIN_BYTES)).root_node
+        raise CommandTooLong
+    return _load_parser().parse(source.translate(_PLAIN_BYTES)).root_node
 
 
 @cache
-def _parser() -> Parser:
+def _load_parser() -> Parser:
     try:
         import tree_sitter  # noqa: PLC0415 (only where a command is looked at)
         import tree_sitter_bash  # noqa: PLC0415 (as above)
@@ -68,32 +68,32 @@ def _parser() -> Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-def odd(text: str) -> bool:
+def has_odd_characters(text: str) -> bool:
     """Whether characters are in it that the grammar, or a reader's eye, takes for others."""
     return _ODD.search(text) is not None
 
 
-def expands(text: str) -> bool:
+def has_expansion(text: str) -> bool:
     """Whether the shell expands something in what the grammar takes for text."""
     return _EXPANDS.search(text) is not None
 
 
-def gap(source: bytes, left: Node, right: Node) -> bytes:
+def cut_gap(source: bytes, left: Node, right: Node) -> bytes:
     """Return what stands between two words, broken lines taken away."""
     return source[left.end_byte : right.start_byte].replace(_BROKEN_LINE, b"")
 
 
-def lines(source: bytes, nodes: list[Node]) -> list[list[Node]]:
+def split_command_lines(source: bytes, nodes: list[Node]) -> list[list[Node]]:
     """Return the words line by line: the grammar may take two commands for one."""
     found: list[list[Node]] = [[]]
     for node in nodes:
-        if found[-1] and b"\n" in gap(source, found[-1][-1], node):
+        if found[-1] and b"\n" in cut_gap(source, found[-1][-1], node):
             found.append([])
         found[-1].append(node)
     return found
 
 
-def mended(word: Word) -> Iterator[Piece]:
+def repair_dollars(word: Word) -> Iterator[Piece]:
     """Yield the pieces; a dollar that the grammar left alone begins the variable after it."""
     dollar = False
     for piece in word:

@@ -12,18 +12,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .hidden import EXECUTES
-from .matching import any_option, in_place, meets, operands, value_of
-from .mounts import removed_inside
-from .removing import removed, untold
-from .tables import table
+from .matching import find_option_value, has_any_option, is_in_place, is_rule_met, list_operands
+from .mounts import check_container_removal
+from .removing import check_listed_removal, check_unknown_removal
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .expansion import Argument, Arguments
-    from .places import Places
-    from .tables import Rule
-    from .use import Use
+    from .places import PathContext
+    from .tables import DangerRule
+    from .use import Invocation
 
 _RECURSIVE = ["-r", "-R", "--recursive"]
 _SOURCES = {".", "source", "eval"}
@@ -45,10 +45,10 @@ _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 _MOST_LITERALS = 40
 
 
-def dangers(use: Use) -> Iterator[str]:
+def find_dangers(use: Invocation) -> Iterator[str]:
     """Yield every reason for which a use is dangerous."""
-    for rule in _rules(use.name):
-        if meets(rule, use.arguments, use.places, table().valued.get(use.name, ())):
+    for rule in _find_rules(use.name):
+        if is_rule_met(rule, use.arguments, use.places, load_tables().valued.get(use.name, ())):
             yield rule.reason
     for check in _CHECKS:
         reason = check(use)
@@ -57,47 +57,47 @@ def dangers(use: Use) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1024)
-def _rules(name: str) -> tuple[Rule, ...]:
-    rules = table().rules
+def _find_rules(name: str) -> tuple[DangerRule, ...]:
+    rules = load_tables().rules
     return tuple(one for one in rules if any(fnmatchcase(name, each) for each in one.commands))
 
 
-def _unknown_program(use: Use) -> str | None:
+def _check_unknown_program(use: Invocation) -> str | None:
     """Take a program that an expansion decides for `rm`, when its arguments fit."""
-    fits = not use.name and any_option(use.arguments, _RECURSIVE)
-    if fits and any(use.places.vital(one) for one in operands(use.arguments)):
+    fits = not use.name and has_any_option(use.arguments, _RECURSIVE)
+    if fits and any(use.places.is_vital(one) for one in list_operands(use.arguments)):
         return "may remove a system, home or workspace folder"
     return None
 
 
-def _behind(use: Use) -> str | None:
+def _check_program_behind(use: Invocation) -> str | None:
     """Look at the arguments of a program that is not known as if it ran them."""
-    words = table().words
-    if not use.name or use.name in words.containers or table().reader(use.name):
+    words = load_tables().words
+    if not use.name or use.name in words.containers or load_tables().find_reader(use.name):
         return None
     seen: Counter[str] = Counter()
     for index, one in enumerate(use.arguments):
-        name = _base(one) if one.known else ""
+        name = _read_base_name(one) if one.known else ""
         seen[name] += 1
         if not name or seen[name] > _MOST_BEHIND:  # a later one has no more arguments than it
             continue
-        for rule in _rules(name):
-            if rule.place and meets(rule, use.arguments[index + 1 :], use.places, ()):
+        for rule in _find_rules(name):
+            if rule.place and is_rule_met(rule, use.arguments[index + 1 :], use.places, ()):
                 return rule.reason
     return None
 
 
-def _base(argument: Argument) -> str:
+def _read_base_name(argument: Argument) -> str:
     return argument.text.rsplit("/", 1)[-1].lower()
 
 
-def _fed_shell(use: Use) -> str | None:
+def _check_fed_shell(use: Invocation) -> str | None:
     """Look at a shell or interpreter that runs what was downloaded or decoded."""
-    words = table().words
+    words = load_tables().words
     runs = use.name in words.shells or use.name in _SOURCES
-    reads = _reads_script(use)
+    reads = _is_reading_script(use)
     if _is_interpreter(use.name):
-        runs = not any(one.known and not one.inside for one in operands(use.arguments))
+        runs = not any(one.known and not one.inside for one in list_operands(use.arguments))
     inside = use.inside if runs or not use.name else ()
     sources = (*(use.before if reads else ()), *inside)
     for one in sources:
@@ -108,35 +108,37 @@ def _fed_shell(use: Use) -> str | None:
     return None
 
 
-def _reads_script(use: Use) -> bool:
+def _is_reading_script(use: Invocation) -> bool:
     """Whether standard input is the program's own script."""
-    words = table().words
+    words = load_tables().words
     if use.name in words.shells:
-        given = [one for one in operands(use.arguments) if one.text != "-"]
-        return any_option(use.arguments, ["-s"]) or not (given or any_option(use.arguments, ["-c"]))
+        given = [one for one in list_operands(use.arguments) if one.text != "-"]
+        return has_any_option(use.arguments, ["-s"]) or not (
+            given or has_any_option(use.arguments, ["-c"])
+        )
     if use.name in {".", "source"}:
         return any(one.text.startswith(("/dev/stdin", "/dev/fd/")) for one in use.arguments)
     if not _is_interpreter(use.name):
         return False
-    asked = any_option(use.arguments, ["-c", "-m", "-e", "-E", "-p", "-n", "-r", "--eval"])
-    return not asked and all(one.text == "-" for one in operands(use.arguments))
+    asked = has_any_option(use.arguments, ["-c", "-m", "-e", "-E", "-p", "-n", "-r", "--eval"])
+    return not asked and all(one.text == "-" for one in list_operands(use.arguments))
 
 
 def _is_interpreter(name: str) -> bool:
-    return any(fnmatchcase(name, one) for one in table().words.interpreters)
+    return any(fnmatchcase(name, one) for one in load_tables().words.interpreters)
 
 
-def _code(use: Use) -> str | None:
+def _check_code(use: Invocation) -> str | None:
     if not _is_interpreter(use.name):
         return None
     texts = [*(one.text for one in use.arguments), *use.given]
-    return _said(texts, table().calls)
+    return _find_pattern_reason(texts, load_tables().calls)
 
 
-def embedded(use: Use) -> Iterator[str]:
+def find_embedded_commands(use: Invocation) -> Iterator[str]:
     """Yield the shell commands that stand in code for an interpreter."""
     if _is_interpreter(use.name):
-        for text in map(_ends, (*(one.text for one in use.arguments), *use.given)):
+        for text in map(_cut_to_ends, (*(one.text for one in use.arguments), *use.given)):
             yield from (found[2] or found[3] for found in _RUN.finditer(text))
             yield from (found[1] for found in _BRACKETED.finditer(text))
             for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
@@ -148,34 +150,38 @@ def embedded(use: Use) -> Iterator[str]:
                 yield from (found[1] for found in _PIPED.finditer(text))
 
 
-def _database(use: Use) -> str | None:
-    if use.name not in table().words.databases:
+def _check_database(use: Invocation) -> str | None:
+    if use.name not in load_tables().words.databases:
         return None
-    return _said([*(one.text for one in use.arguments), *use.given], table().statements)
+    return _find_pattern_reason(
+        [*(one.text for one in use.arguments), *use.given], load_tables().statements
+    )
 
 
-def _said(texts: list[str], patterns: tuple[tuple[str, str], ...]) -> str | None:
-    shown = [*map(_ends, texts)]
+def _find_pattern_reason(texts: list[str], patterns: tuple[tuple[str, str], ...]) -> str | None:
+    shown = [*map(_cut_to_ends, texts)]
     found = (why for pattern, why in patterns for text in shown if re.search(pattern, text))
     return next(found, None)
 
 
-def _ends(text: str) -> str:
+def _cut_to_ends(text: str) -> str:
     """Return the beginning and the end of code that is longer than what is searched."""
     return text if len(text) <= 2 * _SEARCHED else f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
 
 
-def _secret_read(use: Use) -> str | None:
-    words = table().words
+def _check_secret_read(use: Invocation) -> str | None:
+    words = load_tables().words
     opens = use.name in words.read or use.name in words.fetchers
-    reader = table().readers.get(use.name)
+    reader = load_tables().readers.get(use.name)
     opens = opens or (reader is not None and reader.opens and use.name != "find")
-    if opens and any(in_place(part, "secret", use.places) for part in _parts(use.arguments)):
+    if opens and any(
+        is_in_place(part, "secret", use.places) for part in _split_arguments(use.arguments)
+    ):
         return "reads a private key or password"
     return None
 
 
-def _parts(arguments: Arguments) -> Iterator[Argument]:
+def _split_arguments(arguments: Arguments) -> Iterator[Argument]:
     """Yield the arguments and what stands in them behind `=` or `@`, but keys to log in with."""
     for left, one in zip((None, *arguments), arguments, strict=False):
         if left is None or left.text not in _KEY_OPTIONS:
@@ -184,63 +190,67 @@ def _parts(arguments: Arguments) -> Iterator[Argument]:
                 yield one._replace(text=text)
 
 
-def _sent(use: Use) -> str | None:
+def _check_sent_data(use: Invocation) -> str | None:
     """Look at what a program that talks to other machines is given to send."""
-    if use.name not in table().words.senders:
+    if use.name not in load_tables().words.senders:
         return None
-    own = [*_parts(use.arguments), *use.read]
-    if any(_private(one, use.places) for one in own):
+    own = [*_split_arguments(use.arguments), *use.read]
+    if any(_is_private_file(one, use.places) for one in own):
         return "sends credentials to another machine"
-    if any(_tells(one) for one in (*use.before, *use.inside)):
+    if any(_is_telling_secrets(one) for one in (*use.before, *use.inside)):
         return "sends credentials to another machine"
-    shells = table().words.shells
+    shells = load_tables().words.shells
     if use.name not in {"curl", "wget"} and any(one.name in shells for one in use.before):
         return "hands a shell to another machine"
     return None
 
 
-def _tells(use: Use) -> bool:
-    if use.name in table().words.tellers and not operands(use.arguments):
+def _is_telling_secrets(use: Invocation) -> bool:
+    if use.name in load_tables().words.tellers and not list_operands(use.arguments):
         return True
-    return any(_private(one, use.places) for one in (*_parts(use.arguments), *use.read))
-
-
-def _private(argument: Argument, places: Places) -> bool:
-    text = argument.text
-    return (
-        bool(text) and "://" not in text and (places.secret(argument) or places.sensitive(argument))
+    return any(
+        _is_private_file(one, use.places) for one in (*_split_arguments(use.arguments), *use.read)
     )
 
 
-def _written(use: Use) -> str | None:
+def _is_private_file(argument: Argument, places: PathContext) -> bool:
+    text = argument.text
+    return (
+        bool(text)
+        and "://" not in text
+        and (places.is_secret(argument) or places.is_sensitive(argument))
+    )
+
+
+def _check_written_files(use: Invocation) -> str | None:
     """Look at the files a program writes."""
-    if any(use.places.protected(one) for one in _targets(use)):
+    if any(use.places.is_protected(one) for one in _list_written_files(use)):
         return "writes to the system, a device, or what decides who may log in"
     return None
 
 
-def _targets(use: Use) -> Iterator[Argument]:
-    words, given = table().words, operands(use.arguments)
+def _list_written_files(use: Invocation) -> Iterator[Argument]:
+    words, given = load_tables().words, list_operands(use.arguments)
     if use.name in words.writers:
         yield from given
     elif use.name in words.copiers:
         yield from given[-1:]
-        yield from _values(use.arguments, ["-t", "--target-directory"])
+        yield from _list_option_values(use.arguments, ["-t", "--target-directory"])
     elif use.name == "dd":
         yield from (one._replace(text=one.text[3:]) for one in given if one.text.startswith("of="))
-    elif use.name in {"sed", "perl"} and any_option(use.arguments, ["-i", "--in-place"]):
+    elif use.name in {"sed", "perl"} and has_any_option(use.arguments, ["-i", "--in-place"]):
         yield from given[1:]
     elif use.name in {"curl", "wget", "sort", "gcc", "openssl", "tar", "unzip"}:
         outputs = ["-o", "-O", "--output", "--output-document", "-out", "-d", "-C", "--directory"]
-        yield from _values(use.arguments, outputs)
+        yield from _list_option_values(use.arguments, outputs)
 
 
-def _values(arguments: Arguments, wanted: list[str]) -> Iterator[Argument]:
-    found = (value_of(arguments, one) for one in wanted)
+def _list_option_values(arguments: Arguments, wanted: list[str]) -> Iterator[Argument]:
+    found = (find_option_value(arguments, one) for one in wanted)
     yield from (one for one in found if one is not None)
 
 
-def _every_process(use: Use) -> str | None:
+def _check_kill_all(use: Invocation) -> str | None:
     """Look for `kill -9 -1`: the first number may be a signal, no later one is."""
     if use.name != "kill" or not use.arguments:
         return None
@@ -254,7 +264,7 @@ def _every_process(use: Use) -> str | None:
     return "ends every process" if any(one.text == "-1" for one in rest) else None
 
 
-def _home_truncated(use: Use) -> str | None:
+def _check_history_wipe(use: Invocation) -> str | None:
     """Look at a wiped history of commands."""
     names = {"bash_history", "zsh_history"}
     if use.name in {"ln", "cp", "truncate"} and any(
@@ -264,19 +274,19 @@ def _home_truncated(use: Use) -> str | None:
     return None
 
 
-_CHECKS: tuple[Callable[[Use], str | None], ...] = (
+_CHECKS: tuple[Callable[[Invocation], str | None], ...] = (
     *(
-        _unknown_program,
-        _behind,
-        removed,
-        untold,
-        removed_inside,
-        _fed_shell,
-        _code,
-        _database,
-        _secret_read,
-        _sent,
-        _written,
+        _check_unknown_program,
+        _check_program_behind,
+        check_listed_removal,
+        check_unknown_removal,
+        check_container_removal,
+        _check_fed_shell,
+        _check_code,
+        _check_database,
+        _check_secret_read,
+        _check_sent_data,
+        _check_written_files,
     ),
-    *(_every_process, _home_truncated),
+    *(_check_kill_all, _check_history_wipe),
 )

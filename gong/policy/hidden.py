@@ -12,15 +12,15 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .effects import printed
+from .effects import list_printed_texts
 from .expansion import Argument
-from .matching import operands
-from .tables import table
+from .matching import list_operands
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .use import Use
+    from .use import Invocation
 
 _MESSAGES = re.compile(
     r"--(?:message|title|body|subject|summary|description|comment|notes?|author|trailer|grep|format"
@@ -52,10 +52,10 @@ _ESCAPE = re.compile(
 )
 """What a client of a database gives to a shell."""
 _OWN_QUOTES = re.compile(r"[\\$'\"{<>|]")
-_MOST = 40  # parts of one text, and texts of one program
+_MOST_PARTS = 40  # parts of one text, and texts of one program
 _MOST_MARKS = 120
 """A text with more marks is looked at line by line."""
-_LONGEST = 64_000
+_LONGEST_TEXT = 64_000
 
 
 EXECUTES = re.compile(
@@ -65,47 +65,65 @@ EXECUTES = re.compile(
 """What runs commands, in one language or another."""
 
 
-def hidden(use: Use) -> Iterator[str]:
+def find_hidden_commands(use: Invocation) -> Iterator[str]:
     """Yield the texts that may be commands the program runs, each at most once."""
-    sure = _of_sed(use) if use.name in _SEDS else ()
-    found = dict.fromkeys((*sure, *(part for text in _texts(use) for part in parts(text))))
-    yield from list(found)[: 4 * _MOST]
+    sure = _list_sed_commands(use) if use.name in _SEDS else ()
+    found = dict.fromkeys(
+        (*sure, *(part for text in _list_suspect_texts(use) for part in split_suspect_parts(text)))
+    )
+    yield from list(found)[: 4 * _MOST_PARTS]
 
 
-def _texts(use: Use) -> Iterator[str]:
-    words = table().words
+def _list_suspect_texts(use: Invocation) -> Iterator[str]:
+    words = load_tables().words
     if use.name in words.databases:
-        for text in (*_of_arguments(use), *use.given):
+        for text in (*_list_argument_texts(use), *use.given):
             yield from (found[1] or found[2] for found in _ESCAPE.finditer(text))
     elif use.name == "git":
-        yield from _of_git(use)
+        yield from _list_git_texts(use)
     elif any(fnmatchcase(use.name, one) for one in words.interpreters) and any(
-        EXECUTES.search(one) for one in (*_of_arguments(use), *use.given)
+        EXECUTES.search(one) for one in (*_list_argument_texts(use), *use.given)
     ):
-        yield from (*_of_arguments(use), *use.given)
-    elif use.name not in _SEDS and takes_commands(use.name):
-        for text in (*_of_arguments(use), *use.given, *_printed_into(use)):
-            yield from _of_language(use.name, text[:_LONGEST])
+        yield from (*_list_argument_texts(use), *use.given)
+    elif use.name not in _SEDS and can_run_input(use.name):
+        for text in (*_list_argument_texts(use), *use.given, *_list_substituted_texts(use)):
+            yield from _unwrap_language(use.name, text[:_LONGEST_TEXT])
 
 
-def takes_commands(name: str) -> bool:
+def can_run_input(name: str) -> bool:
     """Whether a program may run what it is given; those that are known to read it do not."""
-    words = table().words
+    words = load_tables().words
     if any(fnmatchcase(name, one) for one in words.spawners):
         return True
     known = (*words.sayers, *words.containers, *words.shells, *words.writers, *words.copiers)
-    if not name or name in {*known, *words.removers, *words.senders, *words.downloaders} - _SPAWN:
+    if (
+        not name
+        or name
+        in {*known, *words.removers, *words.senders, *words.downloaders} - _SPAWNING_PROGRAMS
+    ):
         return False
-    return table().reader(name) is None and not any(
+    return load_tables().find_reader(name) is None and not any(
         fnmatchcase(name, one) for one in words.interpreters
     )
 
 
-_SPAWN = {"ssh", "scp", "sftp", "rsync", "ex", "ed", "lftp", "ftp", "socat", "mutt", "openssl"}
+_SPAWNING_PROGRAMS = {
+    "ssh",
+    "scp",
+    "sftp",
+    "rsync",
+    "ex",
+    "ed",
+    "lftp",
+    "ftp",
+    "socat",
+    "mutt",
+    "openssl",
+}
 """Senders and writers that may run commands here all the same."""
 
 
-def _of_language(name: str, text: str) -> Iterator[str]:
+def _unwrap_language(name: str, text: str) -> Iterator[str]:
     if name in {"crontab", "fcrontab"}:
         yield _CRON.sub("", text)
     if name not in {"make", "gmake", "bmake"}:
@@ -114,7 +132,7 @@ def _of_language(name: str, text: str) -> Iterator[str]:
         yield _LEADING.sub("", _MAKE_NAME.sub(r"${\1}", text).replace("$$", "$"))
 
 
-def _of_arguments(use: Use) -> Iterator[str]:
+def _list_argument_texts(use: Invocation) -> Iterator[str]:
     """Yield the arguments that are no messages, and what is glued to an option."""
     for left, one in pairwise((Argument(""), *use.arguments)):
         if not (_MESSAGES.match(one.text) or _MESSAGES.fullmatch(left.text)):
@@ -123,8 +141,8 @@ def _of_arguments(use: Use) -> Iterator[str]:
                 yield one.text[2:]
 
 
-def _of_git(use: Use) -> Iterator[str]:
-    given = operands(use.arguments, table().valued.get("git", ()))
+def _list_git_texts(use: Invocation) -> Iterator[str]:
+    given = list_operands(use.arguments, load_tables().valued.get("git", ()))
     runs = bool(given) and given[0].text in _GIT_RUNS
     for left, one in pairwise((Argument(""), *use.arguments)):
         if _MESSAGES.match(one.text) or _GIT_MESSAGES.fullmatch(left.text):
@@ -136,11 +154,11 @@ def _of_git(use: Use) -> Iterator[str]:
             yield one.text[2:]
 
 
-def _printed_into(use: Use) -> Iterator[str]:
-    return (text for one in use.inside for text in printed(one))
+def _list_substituted_texts(use: Invocation) -> Iterator[str]:
+    return (text for one in use.inside for text in list_printed_texts(one))
 
 
-def _of_sed(use: Use) -> Iterator[str]:
+def _list_sed_commands(use: Invocation) -> Iterator[str]:
     """Yield what `e` and `s///e` of sed run; without a command, `e` runs what it reads."""
     for one in use.arguments:
         script = _SED_OPTION.sub("", one.text, count=1)
@@ -152,42 +170,46 @@ def _of_sed(use: Use) -> Iterator[str]:
             yield from (found[1],) if found[1] else use.given
 
 
-def parts(text: str) -> Iterator[str]:
+def split_suspect_parts(text: str) -> Iterator[str]:
     """Yield a text and its parts, as far as they may be commands that are dangerous."""
-    if not _suspect(text):
+    if not _is_suspect(text):
         return
     plain = _LEADING.sub("", text)
     if len(_MARKS.findall(plain)) > _MOST_MARKS:
-        yield from [one for one in plain.split("\n") if _suspect(one)][:_MOST_MARKS]
+        yield from [one for one in plain.split("\n") if _is_suspect(one)][:_MOST_MARKS]
         return
     yield plain
     literals = [one or other for one, other in _LITERAL.findall(text)]
-    if 1 < len(literals) <= _MOST:
+    if 1 < len(literals) <= _MOST_PARTS:
         yield " ".join(literals)
-    if text.count("\n") < _MOST:
+    if text.count("\n") < _MOST_PARTS:
         shreds = [one.strip() for one in _MARKS.split(text)]
-        yield from [one for one in shreds if one != plain and _suspect(one)][:_MOST]
-        yield from [one for one in _tails(text) if _suspect(one)][:_MOST]
-    yield from [one for one in literals if _suspect(one)][:_MOST]
+        yield from [one for one in shreds if one != plain and _is_suspect(one)][:_MOST_PARTS]
+        yield from [one for one in _split_tails(text) if _is_suspect(one)][:_MOST_PARTS]
+    yield from [one for one in literals if _is_suspect(one)][:_MOST_PARTS]
 
 
-def _tails(text: str) -> Iterable[str]:
-    ends = [found.end() for found in _MARKS.finditer(text)][:_MOST]
+def _split_tails(text: str) -> Iterable[str]:
+    ends = [found.end() for found in _MARKS.finditer(text)][:_MOST_PARTS]
     return (text[one:].rstrip("'\")") for one in ends)
 
 
-def _suspect(text: str) -> bool:
+def _is_suspect(text: str) -> bool:
     """Whether a text has several words, and may name a program that can be dangerous."""
     words = text.split()
     if not words or (len(words) == 1 and not _OWN_QUOTES.search(text)):
         return False
-    return bool(_names().search(text.lower()) or ("$" in text or "\\" in text))
+    return bool(_compile_program_names().search(text.lower()) or ("$" in text or "\\" in text))
 
 
 @cache
-def _names() -> re.Pattern[str]:
+def _compile_program_names() -> re.Pattern[str]:
     """Return what fits a name of a program that a rule is about, or that hides others."""
-    names = {one for rule in table().rules for one in rule.commands}
-    names |= {*table().words.shells, *table().words.downloaders, *table().words.removers}
+    names = {one for rule in load_tables().rules for one in rule.commands}
+    names |= {
+        *load_tables().words.shells,
+        *load_tables().words.downloaders,
+        *load_tables().words.removers,
+    }
     plain = sorted(re.escape(one.strip("*")) for one in names)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(plain)})(?![a-z])|:\(\)")

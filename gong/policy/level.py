@@ -8,7 +8,7 @@ from typing import NamedTuple
 _SHOWN = 120  # characters of a part
 
 
-class Level(IntEnum):
+class DangerLevel(IntEnum):
     """How dangerous, from low to high."""
 
     SAFE = 0
@@ -22,14 +22,14 @@ class Level(IntEnum):
 class Judgement(NamedTuple):
     """What was found about a command."""
 
-    level: Level
+    level: DangerLevel
     reason: str = ""
     """Why it is not safe."""
     part: str = ""
     """The piece of the command that is the reason, cut to 120 characters."""
 
 
-def judgement(level: Level, reason: str, part: str) -> Judgement:
+def build_judgement(level: DangerLevel, reason: str, part: str) -> Judgement:
     """Return a judgement whose part is one short line."""
     part = " ".join(part.split())
     return Judgement(level, reason, part if len(part) <= _SHOWN else f"{part[: _SHOWN - 1]}…")

@@ -13,15 +13,15 @@ from .expansion import Argument
 
 if TYPE_CHECKING:
     from .expansion import Arguments
-    from .places import Places
+    from .places import PathContext
 
 _DEVICE = re.compile(r"/dev\b|(?:UUID|LABEL|PARTUUID|PARTLABEL|ID)=", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"-C|--work-tree|--git-dir|--super-prefix|--namespace")
-_WORD = re.compile(r"[a-z][a-z-]+")
+_SUBCOMMAND_WORD = re.compile(r"[a-z][a-z-]+")
 _HELP = {"--help", "--version"}
 
 
-def only_files(arguments: Arguments, places: Places) -> bool:
+def is_limited_to_files(arguments: Arguments, places: PathContext) -> bool:
     """Whether all that is written are plain files below the folders that may be read.
 
     Of `dd` only what `of=` names is written; of others each operand may be.
@@ -34,21 +34,23 @@ def only_files(arguments: Arguments, places: Places) -> bool:
     return (
         bool(named)
         and all(one.known for one in arguments)
-        and all(_is_file(one, places) for one in named)
+        and all(_is_plain_file(one, places) for one in named)
     )
 
 
-def _is_file(argument: Argument, places: Places) -> bool:
+def _is_plain_file(argument: Argument, places: PathContext) -> bool:
     return (
         bool(argument.text)
         and not argument.glob
-        and places.readable(argument)
-        and not (places.protected(argument) or places.vital(argument) or places.device(argument))
+        and places.is_readable(argument)
+        and not (
+            places.is_protected(argument) or places.is_vital(argument) or places.is_device(argument)
+        )
         and not argument.text.startswith("/dev")
     )
 
 
-def only_paths(arguments: Arguments, places: Places) -> bool:
+def is_limited_to_paths(arguments: Arguments, places: PathContext) -> bool:
     """Whether a `git clean` is limited to known paths, none of which is the whole workspace.
 
     `arguments` are those after `git`.
@@ -71,21 +73,21 @@ def only_paths(arguments: Arguments, places: Places) -> bool:
             one.text[:2] != "--" and one.text[-1:] == "e"
         ):
             del left[:1]  # a pattern that is left alone
-    return bool(found) and all(_is_path(one, places) for one in found)
+    return bool(found) and all(_is_workspace_path(one, places) for one in found)
 
 
-def _is_path(argument: Argument, places: Places) -> bool:
+def _is_workspace_path(argument: Argument, places: PathContext) -> bool:
     """Whether a pathspec names a part of the workspace; git itself knows wildcards, too."""
     return (
         bool(argument.text)
         and argument.text[:1] != ":"
-        and places.readable(argument)
-        and not places.vital(argument._replace(glob=True))
+        and places.is_readable(argument)
+        and not places.is_vital(argument._replace(glob=True))
     )
 
 
-def only_asks(arguments: Arguments, words: int) -> bool:
+def is_help_request(arguments: Arguments, words: int) -> bool:
     """Whether a program is only asked for its help or version, after at most so many words."""
     *before, last = arguments or (Argument(""),)
-    plain = all(one.known and _WORD.fullmatch(one.text) for one in before)
+    plain = all(one.known and _SUBCOMMAND_WORD.fullmatch(one.text) for one in before)
     return last.known and last.text in _HELP and plain and len(before) <= words

@@ -7,18 +7,18 @@ from fnmatch import fnmatchcase
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
-from .archives import listed
+from .archives import find_listed_archive
 from .expansion import Argument
-from .limits import only_asks, only_files, only_paths
-from .scripts import files_read, has_scripts
-from .tables import table
+from .limits import is_help_request, is_limited_to_files, is_limited_to_paths
+from .scripts import find_script_files, is_script_program
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .expansion import Arguments
-    from .places import Places
-    from .tables import Reader, Rule
+    from .places import PathContext
+    from .tables import DangerRule, ReadOnlyCommand
 
 _EXPLICIT = ["-e", "-f", "--regexp", "--file", "--files"]  # then no operand is a pattern
 _SEARCHERS = {"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "git grep"}
@@ -30,14 +30,14 @@ _SHORT = 2  # characters of an option such as -f
 _LEAST = 3  # characters of an abbreviated option such as --f
 
 
-def options(arguments: Arguments) -> Arguments:
+def list_options(arguments: Arguments) -> Arguments:
     """Return the arguments that are options, those before `--`."""
-    return tuple(one for one in _before_dashes(arguments) if one.text[:1] == "-" != one.text)
+    return tuple(one for one in _cut_at_dashes(arguments) if one.text[:1] == "-" != one.text)
 
 
-def operands(arguments: Arguments, valued: Iterable[str] = ()) -> Arguments:
+def list_operands(arguments: Arguments, valued: Iterable[str] = ()) -> Arguments:
     """Return the arguments that are no options, nor the values of options in `valued`."""
-    before = _before_dashes(arguments)
+    before = _cut_at_dashes(arguments)
     found = [
         one
         for left, one in zip_longest((None, *before), before)
@@ -48,7 +48,7 @@ def operands(arguments: Arguments, valued: Iterable[str] = ()) -> Arguments:
     return (*found, *arguments[len(before) + 1 :])
 
 
-def _before_dashes(arguments: Arguments) -> Arguments:
+def _cut_at_dashes(arguments: Arguments) -> Arguments:
     end = next((i for i, one in enumerate(arguments) if one.text == "--"), len(arguments))
     return arguments[:end]
 
@@ -64,12 +64,12 @@ def has_option(argument: Argument, option: str) -> bool:
     return name == option
 
 
-def any_option(arguments: Arguments, wanted: Iterable[str]) -> bool:
+def has_any_option(arguments: Arguments, wanted: Iterable[str]) -> bool:
     """Whether one of the options is given."""
-    return any(has_option(one, option) for option in wanted for one in options(arguments))
+    return any(has_option(one, option) for option in wanted for one in list_options(arguments))
 
 
-def value_of(arguments: Arguments, option: str) -> Argument | None:
+def find_option_value(arguments: Arguments, option: str) -> Argument | None:
     """Return the value of an option, glued to it or the argument after it."""
     for one, after in zip_longest(arguments, arguments[1:]):
         if one.text == option:
@@ -81,84 +81,90 @@ def value_of(arguments: Arguments, option: str) -> Argument | None:
     return None
 
 
-def meets(rule: Rule, arguments: Arguments, places: Places, valued: tuple[str, ...]) -> bool:
+def is_rule_met(
+    rule: DangerRule, arguments: Arguments, places: PathContext, valued: tuple[str, ...]
+) -> bool:
     """Whether a rule, which is about the program, calls these arguments dangerous.
 
     `valued` holds the options that take the next argument.
     """
-    given = operands(arguments, valued)
-    if not _has_words(given, rule.words) or only_asks(arguments, len(rule.words)):
+    given = list_operands(arguments, valued)
+    if not _has_words(given, rule.words) or is_help_request(arguments, len(rule.words)):
         return False
-    if (rule.spares == "files" and only_files(arguments, places)) or (
-        rule.spares == "paths" and only_paths(arguments, places)
+    if (rule.spares == "files" and is_limited_to_files(arguments, places)) or (
+        rule.spares == "paths" and is_limited_to_paths(arguments, places)
     ):
         return False
     rest = given[len(rule.words) :]
     texts = [one.text for one in arguments if one not in given[: len(rule.words)]]
     return (
-        (not rule.options or any_option(arguments, rule.options))
-        and (not rule.operands or any(_fits(text, rule.operands) for text in texts))
-        and (rule.place is None or any(in_place(one, rule.place, places) for one in rest))
-        and not any_option(arguments, rule.unless)
+        (not rule.options or has_any_option(arguments, rule.options))
+        and (not rule.operands or any(_has_pattern_match(text, rule.operands) for text in texts))
+        and (rule.place is None or any(is_in_place(one, rule.place, places) for one in rest))
+        and not has_any_option(arguments, rule.unless)
     )
 
 
 def _has_words(given: Arguments, words: tuple[str, ...]) -> bool:
     return len(given) >= len(words) and all(
-        _fits(one.text, word.split("|")) for one, word in zip(given, words, strict=False)
+        _has_pattern_match(one.text, word.split("|"))
+        for one, word in zip(given, words, strict=False)
     )
 
 
-def _fits(text: str, patterns: Iterable[str]) -> bool:
+def _has_pattern_match(text: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(text, one) for one in patterns)
 
 
-def in_place(argument: Argument, place: str, places: Places) -> bool:
+def is_in_place(argument: Argument, place: str, places: PathContext) -> bool:
     """Whether an argument names what a rule says."""
     match place:
         case "vital":
-            return places.vital(argument)
+            return places.is_vital(argument)
         case "protected":
-            return places.protected(argument)
+            return places.is_protected(argument)
         case "system":
-            return places.foreign(argument)
+            return places.is_foreign(argument)
         case "device":
-            return places.device(argument)
+            return places.is_device(argument)
         case _:
-            return places.secret(argument)
+            return places.is_secret(argument)
 
 
-def only_reads(name: str, arguments: Arguments, places: Places) -> bool:
+def is_only_reading(name: str, arguments: Arguments, places: PathContext) -> bool:
     """Whether a program changes nothing and reads only what may be read unasked."""
-    if _asks_about_itself(name, arguments):
+    if _is_version_request(name, arguments):
         return True
-    if has_scripts(name):
-        files = files_read(name, arguments)
-        return files is not None and all(_open(one, places) for one in files)
+    if is_script_program(name):
+        files = find_script_files(name, arguments)
+        return files is not None and all(_is_readable_file(one, places) for one in files)
     if name == "tar":
-        archive = listed(arguments)
-        return archive is not None and all(_open(one, places) for one in archive)
-    return _is_reading(name, arguments, places)
+        archive = find_listed_archive(arguments)
+        return archive is not None and all(_is_readable_file(one, places) for one in archive)
+    return _is_within_reader(name, arguments, places)
 
 
-def _is_reading(program: str, arguments: Arguments, places: Places) -> bool:
+def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -> bool:
     """Whether a program keeps within the limits of a reader of the table."""
-    name, arguments = _subcommand(program, arguments, places)
-    reader = table().reader(name)
-    if reader is None or not _within(reader, arguments):
+    name, arguments = _split_subcommand(program, arguments, places)
+    reader = load_tables().find_reader(name)
+    if reader is None or not _is_within_limits(reader, arguments):
         return False
-    if program == "git" and _may_verify(arguments):
+    if program == "git" and _can_verify_signatures(arguments):
         return False
-    if any(one.glob and not _open(one, places) for one in arguments):
+    if any(one.glob and not _is_readable_file(one, places) for one in arguments):
         return False  # its names are those of files, whatever the program does with them
-    if any(places.sensitive(one._replace(glob=True)) for one in _chosen(program, arguments)):
+    if any(
+        places.is_sensitive(one._replace(glob=True))
+        for one in _list_chosen_files(program, arguments)
+    ):
         return False
-    if program in {"cd", "pushd"} and not _stays(arguments, places):
+    if program in {"cd", "pushd"} and not _is_staying(arguments, places):
         return False
-    return not reader.opens or _opens_readable(name, reader, arguments, places)
+    return not reader.opens or _is_opening_readable(name, reader, arguments, places)
 
 
-def _chosen(program: str, arguments: Arguments) -> Iterator[Argument]:
+def _list_chosen_files(program: str, arguments: Arguments) -> Iterator[Argument]:
     """Yield the names of files that options choose, and those git takes out of a commit."""
     for left, one in pairwise((*arguments[:1], *arguments)):
         if left.text in _CHOOSING or one.text.startswith(_CHOOSING):
@@ -169,15 +175,15 @@ def _chosen(program: str, arguments: Arguments) -> Iterator[Argument]:
             yield one._replace(text=one.text.rpartition(":")[2])
 
 
-def _stays(arguments: Arguments, places: Places) -> bool:
+def _is_staying(arguments: Arguments, places: PathContext) -> bool:
     """Whether a change of folder does not lead home, nor to where it was before."""
-    given = operands(arguments)
+    given = list_operands(arguments)
     if not given:
-        return places.readable(Argument(places.home))
+        return places.is_readable(Argument(places.home))
     return all(one.text != "-" for one in given)
 
 
-def _may_verify(arguments: Arguments) -> bool:
+def _can_verify_signatures(arguments: Arguments) -> bool:
     """Whether a use of git may run gpg, or a program of the configuration."""
     return any(
         _VERIFIES.search(one.text) or any(has_option(one, bad) for bad in _RUNS)
@@ -185,19 +191,19 @@ def _may_verify(arguments: Arguments) -> bool:
     )
 
 
-def _asks_about_itself(name: str, arguments: Arguments) -> bool:
+def _is_version_request(name: str, arguments: Arguments) -> bool:
     """Whether a program that is known only says its version, or its help."""
     if len(arguments) != 1 or not arguments[0].known:
         return False
-    words, text = table().words, arguments[0].text
+    words, text = load_tables().words, arguments[0].text
     if text in words.version_options and name in words.version:
         return True
-    return text in {"--help", "--version"} and _is_known(name)
+    return text in {"--help", "--version"} and _is_known_program(name)
 
 
-def _is_known(name: str) -> bool:
+def _is_known_program(name: str) -> bool:
     """Whether a program is one of the tables' whose help is text and nothing else."""
-    names = table()
+    names = load_tables()
     return name not in names.words.shells and (
         name in names.words.version
         or name in names.words.read
@@ -207,72 +213,76 @@ def _is_known(name: str) -> bool:
     )
 
 
-def _subcommand(name: str, arguments: Arguments, places: Places) -> tuple[str, Arguments]:
+def _split_subcommand(
+    name: str, arguments: Arguments, places: PathContext
+) -> tuple[str, Arguments]:
     """Return `git log` and what follows, for a program whose readers are subcommands."""
-    if not any(one.startswith(f"{name} ") for one in table().readers):
+    if not any(one.startswith(f"{name} ") for one in load_tables().readers):
         return name, arguments
     while name == "git" and arguments[:1]:
         if arguments[0].text in {"--no-pager", "-P", "--no-optional-locks"}:
             arguments = arguments[1:]
-        elif arguments[0].text == "-C" and all(map(places.readable, arguments[1:2])):
+        elif arguments[0].text == "-C" and all(map(places.is_readable, arguments[1:2])):
             arguments = arguments[2:]
         else:
             break
     if not arguments or not arguments[0].known:
         return name, arguments
     two = f"{name} {' '.join(one.text for one in arguments[:2])}"
-    if two in table().readers and arguments[1:2] and arguments[1].known:
+    if two in load_tables().readers and arguments[1:2] and arguments[1].known:
         return two, arguments[2:]
     return f"{name} {arguments[0].text}", arguments[1:]
 
 
-def _within(reader: Reader, arguments: Arguments) -> bool:
-    given = operands(arguments, reader.valued)
+def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
+    given = list_operands(arguments, reader.valued)
     limited = bool(
         reader.never or reader.options is not None or reader.operands or reader.forbidden
     )
-    if (limited or reader.needs) and any(not one.known or _may_be_option(one) for one in arguments):
+    if (limited or reader.needs) and any(not one.known or _can_be_option(one) for one in arguments):
         return False
     if any(has_option(one, bad) for bad in reader.never for one in arguments) or (
         reader.most is not None and len(given) > reader.most
     ):
         return False
-    if any(_fits(one.text, reader.forbidden) for one in arguments):
+    if any(_has_pattern_match(one.text, reader.forbidden) for one in arguments):
         return False
-    if reader.operands and not all(_fits(one.text, reader.operands) for one in given):
+    if reader.operands and not all(_has_pattern_match(one.text, reader.operands) for one in given):
         return False
     if reader.needs and not any(one.text in reader.needs for one in arguments):
         return False
     return reader.options is None or all(
-        _allowed(one, reader.options) for one in options(arguments)
+        _is_allowed_option(one, reader.options) for one in list_options(arguments)
     )
 
 
-def _may_be_option(argument: Argument) -> bool:
+def _can_be_option(argument: Argument) -> bool:
     return argument.glob and argument.text[:1] in "*?["
 
 
-def _allowed(argument: Argument, allowed: tuple[str, ...]) -> bool:
-    if _fits(argument.text, allowed):
+def _is_allowed_option(argument: Argument, allowed: tuple[str, ...]) -> bool:
+    if _has_pattern_match(argument.text, allowed):
         return True
     letters = {one[1] for one in allowed if len(one) == _SHORT}
     return argument.text[:2] != "--" and set(argument.text[1:]) <= letters
 
 
-def _opens_readable(name: str, reader: Reader, arguments: Arguments, places: Places) -> bool:
-    explicit = name in _SEARCHERS and any_option(arguments, _EXPLICIT)
-    given = operands(arguments, reader.valued)[0 if explicit else reader.skip :]
+def _is_opening_readable(
+    name: str, reader: ReadOnlyCommand, arguments: Arguments, places: PathContext
+) -> bool:
+    explicit = name in _SEARCHERS and has_any_option(arguments, _EXPLICIT)
+    given = list_operands(arguments, reader.valued)[0 if explicit else reader.skip :]
     glued = [
         one._replace(text=text)
-        for one in options(arguments)
+        for one in list_options(arguments)
         for text in (one.text.partition("=")[2], one.text[_SHORT:])
         if text.startswith("/") or ".." in text
     ]
     if any(not one.known for one in arguments):
         return False
-    return all(_open(one, places) for one in (*given, *glued))
+    return all(_is_readable_file(one, places) for one in (*given, *glued))
 
 
-def _open(argument: Argument, places: Places) -> bool:
+def _is_readable_file(argument: Argument, places: PathContext) -> bool:
     """Whether a file may be read unasked."""
-    return places.readable(argument) and not places.sensitive(argument)
+    return places.is_readable(argument) and not places.is_sensitive(argument)

@@ -6,53 +6,53 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from .matching import value_of
-from .tables import table
+from .matching import find_option_value
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .expansion import Argument
-    from .use import Use
+    from .use import Invocation
 
 _MOUNT = re.compile(r"(?:-v|--volume=?)?([^:]+):(/[^:]*)(?::(.*))?", re.DOTALL)
 _SOURCE = re.compile(r"(?:^|,)(?:source|src)=([^,]+)")
 _TARGET = re.compile(r"(?:^|,)(?:target|destination|dst)=([^,]+)")
-_WORDS = re.compile(r"[\s'\";|&()]+")
-_RUNS = {"docker", "podman", "nerdctl"}
+_CONTAINER_WORDS = re.compile(r"[\s'\";|&()]+")
+_CONTAINER_PROGRAMS = {"docker", "podman", "nerdctl"}
 
 
-def removed_inside(use: Use) -> str | None:
+def check_container_removal(use: Invocation) -> str | None:
     """Return why it is dangerous what a container removes, None where it is not."""
-    if use.name not in _RUNS:
+    if use.name not in _CONTAINER_PROGRAMS:
         return None
-    every = [word for one in use.arguments for word in _WORDS.split(one.text)]
-    removers = {*table().words.removers, "find", "chmod", "chown"} - {"mv"}
+    every = [word for one in use.arguments for word in _CONTAINER_WORDS.split(one.text)]
+    removers = {*load_tables().words.removers, "find", "chmod", "chown"} - {"mv"}
     first = next((i for i, one in enumerate(every) if one in removers), len(every))
     words = every[first + 1 :]
-    folder = value_of(use.arguments, "-w") or value_of(use.arguments, "--workdir")
-    for source, target in _mounts(use):
+    folder = find_option_value(use.arguments, "-w") or find_option_value(use.arguments, "--workdir")
+    for source, target in _find_mounts(use):
         here = folder is not None and posixpath.normpath(folder.text) == target
-        lost = {target, *_above(target), *((".", "*", "./*") if here else ())}
-        if use.places.vital(source) and any(_whole(one) in lost for one in words):
+        lost = {target, *_list_parents(target), *((".", "*", "./*") if here else ())}
+        if use.places.is_vital(source) and any(_strip_wildcard(one) in lost for one in words):
             return "removes what a system, home or workspace folder holds, from a container"
     return None
 
 
-def _whole(word: str) -> str:
+def _strip_wildcard(word: str) -> str:
     """Return the folder that a word with a wildcard for all of its parts stands for."""
     if word[:1] != "/":
         return word
     return posixpath.normpath(word.removesuffix("*"))
 
 
-def _above(folder: str) -> Iterator[str]:
+def _list_parents(folder: str) -> Iterator[str]:
     while folder != "/":
         folder = posixpath.dirname(folder)
         yield folder
 
 
-def _mounts(use: Use) -> Iterator[tuple[Argument, str]]:
+def _find_mounts(use: Invocation) -> Iterator[tuple[Argument, str]]:
     """Yield each folder that may be written to, and where it stands in the container."""
     for one in use.arguments:
         found = _MOUNT.fullmatch(one.text)

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase, translate
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .tables import PlaceTable, table
+from .tables import PlaceTable, load_tables
 
 if TYPE_CHECKING:
     from .expansion import Argument
@@ -25,7 +25,7 @@ _HOMES = {"/home", "/Users"}
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PathContext:
     """The folders a command is judged against; all absolute."""
 
     start: str
@@ -40,91 +40,97 @@ class Places:
         """Return the absolute paths an argument may mean; none when it cannot be told."""
         text = argument.text
         if text.startswith("/"):
-            return (_normal(text),)
-        return tuple(_normal(f"{folder}/{text}") for folder in self.folders if folder is not None)
+            return (_normalize_path(text),)
+        return tuple(
+            _normalize_path(f"{folder}/{text}") for folder in self.folders if folder is not None
+        )
 
-    def vital(self, argument: Argument) -> bool:
+    def is_vital(self, argument: Argument) -> bool:
         """Whether losing what it names loses a system, a home or the whole workspace."""
         if not argument.text:
             return False
         if _DRIVE.fullmatch(argument.text):
             return True
-        return any(self._vital(path, argument) for path in self.paths(argument))
+        return any(self._is_vital_path(path, argument) for path in self.paths(argument))
 
-    def _vital(self, path: str, argument: Argument) -> bool:
+    def _is_vital_path(self, path: str, argument: Argument) -> bool:
         parts = path.split("/")
         wild = next((i for i, one in enumerate(parts) if argument.glob and _WILD.search(one)), None)
         if wild is None:
-            return self._precious(path, known=argument.known)
-        if any(_may_hold(path, own) for own in (self.start, self.home)):
+            return self._is_precious_path(path, known=argument.known)
+        if any(_can_match_folder(path, own) for own in (self.start, self.home)):
             return True
         folder = "/".join(parts[:wild]) or "/"
-        if self._system(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
+        if self._is_system_path(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
             return True
         every = all(_ONLY_WILD.fullmatch(one) for one in parts[wild:])
-        return every and self._precious(folder, known=argument.known)
+        return every and self._is_precious_path(folder, known=argument.known)
 
-    def _precious(self, path: str, *, known: bool) -> bool:
-        if any(_inside(own, path) for own in (self.start, self.home)):
+    def _is_precious_path(self, path: str, *, known: bool) -> bool:
+        if any(_is_inside(own, path) for own in (self.start, self.home)):
             return True
-        if any(fnmatchcase(path, f"{self.home}/{one}") for one in _table().home):
+        if any(fnmatchcase(path, f"{self.home}/{one}") for one in _load_place_table().home):
             return True
-        if _inside(path, self.start) and self._owns(self.start):
+        if _is_inside(path, self.start) and self._is_owned_folder(self.start):
             return False
         if path.rpartition("/")[0] in _HOMES:
             return True
-        return self._system(path) or (known and path.count("/") == 1)
+        return self._is_system_path(path) or (known and path.count("/") == 1)
 
-    def _system(self, path: str) -> bool:
+    def _is_system_path(self, path: str) -> bool:
         """Whether a path belongs to the system, and is not of the session or a home."""
-        if any(_inside(path, own) and self._owns(own) for own in (self.start, self.home)):
+        if any(
+            _is_inside(path, own) and self._is_owned_folder(own) for own in (self.start, self.home)
+        ):
             return False
-        names = _table()
-        return path in names.tops or any(_inside(path, one) for one in names.system)
+        names = _load_place_table()
+        return path in names.tops or any(_is_inside(path, one) for one in names.system)
 
-    def _owns(self, folder: str) -> bool:
+    def _is_owned_folder(self, folder: str) -> bool:
         """Whether what stands in a folder is the user's, even where the folder is the system's."""
-        return folder != "/" and (folder == self.home or folder not in _table().tops)
+        return folder != "/" and (folder == self.home or folder not in _load_place_table().tops)
 
-    def foreign(self, argument: Argument) -> bool:
+    def is_foreign(self, argument: Argument) -> bool:
         """Whether it names a whole system: the root folder or one of its parts."""
-        return any(self._system(path) or path == "/" for path in self.paths(argument))
+        return any(self._is_system_path(path) or path == "/" for path in self.paths(argument))
 
-    def protected(self, argument: Argument) -> bool:
+    def is_protected(self, argument: Argument) -> bool:
         """Whether writing there changes the system, a device or who may log in."""
-        return any(self._protected(path) for path in self.paths(argument))
+        return any(self._is_protected_path(path) for path in self.paths(argument))
 
-    def _protected(self, path: str) -> bool:
-        names = _table()
+    def _is_protected_path(self, path: str) -> bool:
+        names = _load_place_table()
         if any(fnmatchcase(path, one) for one in names.harmless_devices):
             return False
-        if any(_inside(path, f"{self.home}/{one}") for one in names.keys):
+        if any(_is_inside(path, f"{self.home}/{one}") for one in names.keys):
             return True
-        return self._system(path) and path not in names.shared
+        return self._is_system_path(path) and path not in names.shared
 
-    def device(self, argument: Argument) -> bool:
+    def is_device(self, argument: Argument) -> bool:
         """Whether it names a disk or another device of the machine."""
         return any(
-            _inside(path, "/dev") and path != "/dev" and self._protected(path)
+            _is_inside(path, "/dev") and path != "/dev" and self._is_protected_path(path)
             for path in self.paths(argument)
         ) or bool(_DRIVE.fullmatch(argument.text))
 
-    def secret(self, argument: Argument) -> bool:
+    def is_secret(self, argument: Argument) -> bool:
         """Whether it names a private key or a store of passwords."""
-        return self._named(argument, _table().secrets)
+        return self._is_named_by(argument, _load_place_table().secrets)
 
-    def sensitive(self, argument: Argument) -> bool:
+    def is_sensitive(self, argument: Argument) -> bool:
         """Whether it names a file that often holds credentials."""
-        sample = argument.text.endswith(_table().samples)
-        return not sample and self._named(argument, _table().sensitive)
+        sample = argument.text.endswith(_load_place_table().samples)
+        return not sample and self._is_named_by(argument, _load_place_table().sensitive)
 
-    def _named(self, argument: Argument, patterns: tuple[str, ...]) -> bool:
+    def _is_named_by(self, argument: Argument, patterns: tuple[str, ...]) -> bool:
         paths = self.paths(argument)
-        if any(map(_one_of(patterns).match, paths)):
+        if any(map(_compile_patterns(patterns).match, paths)):
             return True
-        return argument.glob and any(_may_match(path, one) for path in paths for one in patterns)
+        return argument.glob and any(
+            _can_match_hidden(path, one) for path in paths for one in patterns
+        )
 
-    def readable(self, argument: Argument) -> bool:
+    def is_readable(self, argument: Argument) -> bool:
         """Whether it is known and names nothing outside the folders that may be read."""
         paths = self.paths(argument)
         if argument.known and any(fnmatchcase(argument.text, one) for one in _STREAMS):
@@ -133,29 +139,29 @@ class Places:
             1 if argument.text[:1] == "/" else len(self.folders)
         ):
             return False
-        return all(any(_inside(path, root) for root in self.roots) for path in paths)
+        return all(any(_is_inside(path, root) for root in self.roots) for path in paths)
 
 
-def absolute(text: str, folder: str | None, home: str) -> str | None:
+def resolve_cd_target(text: str, folder: str | None, home: str) -> str | None:
     """Return where `cd text` leads; None when the text does not tell."""
     if not text:
         return home
     if text.startswith("/"):
-        return _normal(text)
-    return None if folder is None or text == "-" else _normal(f"{folder}/{text}")
+        return _normalize_path(text)
+    return None if folder is None or text == "-" else _normalize_path(f"{folder}/{text}")
 
 
-def _normal(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
 @cache
-def _one_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return what fits a path that fits one of the patterns."""
     return re.compile("|".join(map(translate, patterns)))
 
 
-def _may_match(path: str, pattern: str) -> bool:
+def _can_match_hidden(path: str, pattern: str) -> bool:
     """Whether wildcards of a path may stand for a hidden file that a pattern names."""
     name, hidden = path.rpartition("/")[2], pattern.rpartition("/")[2]
     if name[:1] != "." or hidden[:1] != ".":
@@ -163,17 +169,17 @@ def _may_match(path: str, pattern: str) -> bool:
     return name.count("*") > _MOST_STARS or fnmatchcase(hidden, name)
 
 
-def _may_hold(pattern: str, folder: str) -> bool:
+def _can_match_folder(pattern: str, folder: str) -> bool:
     """Whether wildcards of a path may stand for a folder or for one it is in."""
     wanted, parts = pattern.split("/"), folder.split("/")
     fits = all(fnmatchcase(part, one) for part, one in zip(parts, wanted, strict=False))
     return len(wanted) <= len(parts) and pattern.count("*") <= _MOST_STARS and fits
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 @cache
-def _table() -> PlaceTable:
-    return table().places
+def _load_place_table() -> PlaceTable:
+    return load_tables().places

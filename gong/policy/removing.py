@@ -7,14 +7,14 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from .expansion import Argument
-from .matching import any_option, operands, value_of
-from .tables import table
+from .matching import find_option_value, has_any_option, list_operands
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .expansion import Arguments
-    from .use import Use
+    from .use import Invocation
 
 _RECURSIVE = {
     **dict.fromkeys(("rm", "srm", ""), ("-r", "-R", "--recursive")),
@@ -32,40 +32,45 @@ _FD_VALUED = (*_FD_FOLDERS, *_FD_CHOOSES, "-t", "--type", "-d", "--max-depth", "
 _WIDE = "removes or changes what a whole system, home or workspace folder holds"
 
 
-def untold(use: Use) -> str | None:
+def check_unknown_removal(use: Invocation) -> str | None:
     """Return why it is dangerous to remove below what a command prints, None where it is not."""
-    given = operands(use.arguments)
-    recursive = use.name == "rimraf" or any_option(use.arguments, _RECURSIVE.get(use.name, ()))
+    given = list_operands(use.arguments)
+    recursive = use.name == "rimraf" or has_any_option(use.arguments, _RECURSIVE.get(use.name, ()))
     if use.name == "find":
-        given = _starts(use.arguments)
+        given = _list_start_folders(use.arguments)
         recursive = any(
-            one.text == "-delete" or _base(one) in table().words.removers for one in use.arguments
+            one.text == "-delete" or _read_program_name(one) in load_tables().words.removers
+            for one in use.arguments
         )
     if recursive and any(one.free and not one.text.strip("/.*") for one in given):
         return "removes or changes everything below a folder that cannot be told"
     return None
 
 
-def removed(use: Use) -> str | None:
+def check_listed_removal(use: Invocation) -> str | None:
     """Return why it is dangerous to remove what find or ls lists, None where it is not."""
-    changes = {*table().words.removers, "chmod", "chown", "chgrp"}
+    changes = {*load_tables().words.removers, "chmod", "chown", "chgrp"}
     if use.name == "find":
-        ran = [*_ran(use.arguments)]
-        if any(map(_overwrites, ran)) and any(map(use.places.foreign, _starts(use.arguments))):
+        ran = [*_list_find_commands(use.arguments)]
+        if any(map(_is_overwriting, ran)) and any(
+            map(use.places.is_foreign, _list_start_folders(use.arguments))
+        ):
             return _WIDE
         removes = any(one.text == "-delete" for one in use.arguments) or any(
-            word in changes for each in ran for word in _programs(each)
+            word in changes for each in ran for word in _list_program_names(each)
         )
-        return _found(use) if removes else None
+        return _check_find_removal(use) if removes else None
     if use.name in {"fd", "fdfind"}:
-        return _found_by_fd(use, changes)
+        return _check_fd_removal(use, changes)
     if use.name in changes:
-        found = (_found(one, use.before) for one in use.before if one.name in {"find", "fd"})
-        return next((one for one in found if one), None) or _listed(use)
+        found = (
+            _check_find_removal(one, use.before) for one in use.before if one.name in {"find", "fd"}
+        )
+        return next((one for one in found if one), None) or _check_ls_removal(use)
     return None
 
 
-def _ran(arguments: Arguments) -> Iterator[Arguments]:
+def _list_find_commands(arguments: Arguments) -> Iterator[Arguments]:
     """Yield the commands that a find runs."""
     for index, one in enumerate(arguments):
         if one.text in {"-exec", "-execdir", "-ok", "-okdir"}:
@@ -73,74 +78,74 @@ def _ran(arguments: Arguments) -> Iterator[Arguments]:
             yield tuple(takewhile(lambda each: each.text not in {";", "+"}, rest))
 
 
-def _programs(command: Arguments) -> Iterator[str]:
+def _list_program_names(command: Arguments) -> Iterator[str]:
     """Yield the names that may be programs in a command, texts for a shell included."""
-    if command and table().reader(_base(command[0])) is not None:
+    if command and load_tables().find_reader(_read_program_name(command[0])) is not None:
         return
     for one in command:
         yield from (word.rsplit("/", 1)[-1].lower() for word in _WORDS.split(one.text))
 
 
-def _overwrites(command: Arguments) -> bool:
+def _is_overwriting(command: Arguments) -> bool:
     """Whether a command overwrites the files whose names it is given as `{}`."""
-    names = {*_programs(command)}
+    names = {*_list_program_names(command)}
     if names & {"tee", "dd", "sponge"}:
         return any("{}" in one.text for one in command)
     if names & {"sed", "perl"}:
-        return any_option(command, ["-i", "--in-place"])
+        return has_any_option(command, ["-i", "--in-place"])
     return bool(names & {"cp", "install", "ln"}) and command[-1].text == "{}"
 
 
-def _found_by_fd(use: Use, changes: set[str]) -> str | None:
+def _check_fd_removal(use: Invocation, changes: set[str]) -> str | None:
     marks = {"-x", "-X", "--exec", "--exec-batch"}
     start = next((i for i, one in enumerate(use.arguments) if one.text in marks), None)
-    if start is None or not {*_programs(use.arguments[start + 1 :])} & changes:
+    if start is None or not {*_list_program_names(use.arguments[start + 1 :])} & changes:
         return None
     own = use.arguments[:start]
-    pattern, *folders = operands(own, _FD_VALUED) or (Argument(""),)
-    chosen = any_option(own, _FD_CHOOSES) or pattern.text.strip(".*^$") != ""
-    folders += [one for name in _FD_FOLDERS if (one := value_of(own, name)) is not None]
+    pattern, *folders = list_operands(own, _FD_VALUED) or (Argument(""),)
+    chosen = has_any_option(own, _FD_CHOOSES) or pattern.text.strip(".*^$") != ""
+    folders += [one for name in _FD_FOLDERS if (one := find_option_value(own, name)) is not None]
     for one in folders or [Argument("." if pattern.text else "")]:
-        if use.places.foreign(one) or (not chosen and use.places.vital(one)):
+        if use.places.is_foreign(one) or (not chosen and use.places.is_vital(one)):
             return _WIDE
     return None
 
 
-def _base(argument: Argument) -> str:
+def _read_program_name(argument: Argument) -> str:
     return argument.text.rsplit("/", 1)[-1].lower()
 
 
-def _listed(use: Use) -> str | None:
+def _check_ls_removal(use: Invocation) -> str | None:
     """Look at what is removed by the names that ls prints."""
-    if use.name == "mv" or use.name not in table().words.removers:
+    if use.name == "mv" or use.name not in load_tables().words.removers:
         return None
     for one in use.before:
-        folders = operands(one.arguments) or (Argument("."),)
-        wide = use.places.foreign if _chosen(use.before) else use.places.vital
+        folders = list_operands(one.arguments) or (Argument("."),)
+        wide = use.places.is_foreign if _has_line_filter(use.before) else use.places.is_vital
         if one.name == "ls" and any(map(wide, folders)):
             return _WIDE
     return None
 
 
-def _chosen(uses: tuple[Use, ...]) -> bool:
+def _has_line_filter(uses: tuple[Invocation, ...]) -> bool:
     """Whether some of the lines on the way are chosen."""
     return any(
-        one.name in _CHOOSERS and not any_option(one.arguments, ["-v", "--invert-match"])
+        one.name in _CHOOSERS and not has_any_option(one.arguments, ["-v", "--invert-match"])
         for one in uses
     )
 
 
-def _found(use: Use, on_the_way: tuple[Use, ...] = ()) -> str | None:
-    narrowed = _narrowed(use.arguments) or _chosen(on_the_way)
-    for one in _starts(use.arguments):
-        if use.places.foreign(one) or (not narrowed and use.places.vital(one)):
+def _check_find_removal(use: Invocation, on_the_way: tuple[Invocation, ...] = ()) -> str | None:
+    narrowed = _is_narrowed_find(use.arguments) or _has_line_filter(on_the_way)
+    for one in _list_start_folders(use.arguments):
+        if use.places.is_foreign(one) or (not narrowed and use.places.is_vital(one)):
             return _WIDE
     return None
 
 
-def _narrowed(arguments: Arguments) -> bool:
+def _is_narrowed_find(arguments: Arguments) -> bool:
     """Whether a find chooses among files before it removes them, in the alternative that does."""
-    tests, depth, narrow, acted = table().words.narrowing, 0, False, False
+    tests, depth, narrow, acted = load_tables().words.narrowing, 0, False, False
     before = ""
     for one, value in pairwise((*arguments, Argument(""))):
         text = one.text
@@ -149,25 +154,25 @@ def _narrowed(arguments: Arguments) -> bool:
             if acted:
                 return narrow
             narrow = False
-        elif text in _ACTIONS and not narrow and _removes(text, value):
+        elif text in _ACTIONS and not narrow and _is_removing_action(text, value):
             return False
-        elif text in tests and before not in {"!", "-not"} and not _is_idle(text, value.text):
+        elif text in tests and before not in {"!", "-not"} and not _is_idle_test(text, value.text):
             narrow = True
         acted |= text in _ACTIONS
         before = text
     return narrow
 
 
-def _removes(action: str, command: Argument) -> bool:
-    return action == "-delete" or _base(command) in table().words.removers
+def _is_removing_action(action: str, command: Argument) -> bool:
+    return action == "-delete" or _read_program_name(command) in load_tables().words.removers
 
 
-def _is_idle(test: str, value: str) -> bool:
+def _is_idle_test(test: str, value: str) -> bool:
     """Whether a test of find chooses nothing: every name, or no depth."""
     return bool(_ANY.fullmatch(value)) or (test == "-maxdepth" and value == "0")
 
 
-def _starts(arguments: Arguments) -> Arguments:
+def _list_start_folders(arguments: Arguments) -> Arguments:
     """Return the folders a find begins in."""
     ends = (i for i, one in enumerate(arguments) if one.text[:1] in {"-", "(", "!"} and one.text)
     first = arguments[: next(ends, len(arguments))]

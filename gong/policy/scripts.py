@@ -28,19 +28,19 @@ _AWK_DOES_MORE = re.compile(
 _AWK_VALUED = ("-F", "-v")
 
 
-def has_scripts(name: str) -> bool:
+def is_script_program(name: str) -> bool:
     """Whether `files_read` knows the program."""
     return name == "sed" or name in _AWK
 
 
-def files_read(name: str, arguments: Arguments) -> Arguments | None:
+def find_script_files(name: str, arguments: Arguments) -> Arguments | None:
     """Return the files a use of sed or awk reads, None when it may do more than to print."""
     if any(not one.known or (one.glob and one.text[:1] in "*?[") for one in arguments):
         return None
-    return _sed_files(arguments) if name == "sed" else _awk_files(arguments)
+    return _find_sed_files(arguments) if name == "sed" else _find_awk_files(arguments)
 
 
-def _sed_files(arguments: Arguments) -> Arguments | None:
+def _find_sed_files(arguments: Arguments) -> Arguments | None:
     scripts: list[Argument] = []
     others: list[Argument] = []
     left = iter(arguments)
@@ -64,7 +64,7 @@ def _sed_files(arguments: Arguments) -> Arguments | None:
     return tuple(others) if scripts and all(map(_SED.fullmatch, parts)) else None
 
 
-def _awk_files(arguments: Arguments) -> Arguments | None:
+def _find_awk_files(arguments: Arguments) -> Arguments | None:
     left = list(arguments)
     while left and left[0].text[:2] in _AWK_VALUED:
         del left[: 2 if left[0].text in _AWK_VALUED else 1]

@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-Place = Literal["vital", "protected", "system", "device", "secret"]
+PlaceKind = Literal["vital", "protected", "system", "device", "secret"]
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+class DangerRule(Struct, frozen=True, forbid_unknown_fields=True):
     """One dangerous use; everything that is given has to be met."""
 
     commands: tuple[str, ...]
@@ -24,7 +24,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of which one is there; `-rf` meets `-r`, `--forc` and `--force=x` meet `--force`."""
     operands: tuple[str, ...] = ()
     """Patterns of which an argument after the words fits one."""
-    place: Place | None = None
+    place: PlaceKind | None = None
     """What an operand after the words has to name."""
     unless: tuple[str, ...] = ()
     """Options that make it harmless."""
@@ -32,7 +32,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """Harmless where it is limited to plain files or, as git knows them, paths of the workspace."""
 
 
-class Reader(Struct, frozen=True, forbid_unknown_fields=True):
+class ReadOnlyCommand(Struct, frozen=True, forbid_unknown_fields=True):
     """A command that changes nothing, and within which limits."""
 
     opens: bool = True
@@ -55,7 +55,7 @@ class Reader(Struct, frozen=True, forbid_unknown_fields=True):
     """Options that take the next argument, which is no file."""
 
 
-class Wrapper(Struct, frozen=True, forbid_unknown_fields=True):
+class WrapperCommand(Struct, frozen=True, forbid_unknown_fields=True):
     """A command that runs another one, which stands among its arguments."""
 
     valued: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class PlaceTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Endings of such files that hold none."""
 
 
-class Words(Struct, frozen=True, forbid_unknown_fields=True):
+class ProgramNames(Struct, frozen=True, forbid_unknown_fields=True):
     """Names the analysis looks for."""
 
     literal: tuple[str, ...]
@@ -145,14 +145,14 @@ class Words(Struct, frozen=True, forbid_unknown_fields=True):
     version_options: tuple[str, ...]
 
 
-class Table(Struct, frozen=True, forbid_unknown_fields=True):
+class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
     """All of it."""
 
-    words: Words
+    words: ProgramNames
     places: PlaceTable
-    rules: tuple[Rule, ...]
-    readers: dict[str, Reader]
-    wrappers: dict[str, Wrapper]
+    rules: tuple[DangerRule, ...]
+    readers: dict[str, ReadOnlyCommand]
+    wrappers: dict[str, WrapperCommand]
     valued: dict[str, tuple[str, ...]]
     """By program: the options before a subcommand that take the next argument."""
     calls: tuple[tuple[str, str], ...]
@@ -160,17 +160,17 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     statements: tuple[tuple[str, str], ...]
     """Pattern and reason: what a database must not be told."""
 
-    def reader(self, name: str) -> Reader | None:
+    def find_reader(self, name: str) -> ReadOnlyCommand | None:
         """Return the limits of a command that changes nothing, None when it is not known."""
         if name in self.readers:
             return self.readers[name]
         if name in self.words.read or name in self.words.look:
-            return Reader()
-        return Reader(opens=False) if name in self.words.speak else None
+            return ReadOnlyCommand()
+        return ReadOnlyCommand(opens=False) if name in self.words.speak else None
 
 
 @cache
-def table() -> Table:
+def load_tables() -> DangerTables:
     """Return the shipped tables."""
     import tomllib  # noqa: PLC0415 (only where a command is looked at)
 
@@ -178,4 +178,4 @@ def table() -> Table:
     parts = [
         tomllib.loads((data / name).read_text("utf-8")) for name in ("danger.toml", "commands.toml")
     ]
-    return msgspec.convert({**parts[0], **parts[1]}, Table)
+    return msgspec.convert({**parts[0], **parts[1]}, DangerTables)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .expansion import Arguments
-    from .places import Places
+    from .places import PathContext
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Invocation:
     """One program with its arguments, and what is around it."""
 
     name: str
     """In lower case, without its folder; empty when an expansion decides it."""
     arguments: Arguments
-    places: Places
-    before: tuple[Use, ...] = ()
+    places: PathContext
+    before: tuple[Invocation, ...] = ()
     """What its pipeline runs before it."""
-    inside: tuple[Use, ...] = ()
+    inside: tuple[Invocation, ...] = ()
     """What the substitutions among its arguments run."""
     given: tuple[str, ...] = ()
     """Texts it may read from standard input, as far as they are known."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from .command import Command, Piece, TooLong, Word
-from .grammar import DOLLAR, expands, gap, mended
-from .quoting import ansi_c, double_quoted, unquoted
+from .command import CommandTooLong, Piece, SimpleCommand, Word
+from .grammar import DOLLAR, cut_gap, has_expansion, repair_dollars
+from .quoting import decode_ansi_c, split_bare_word, unescape_double_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,144 +21,144 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _EXPANDED = {"simple_expansion", "expansion", "command_substitution", "process_substitution"}
-_MOST = 16_000
+_MOST_WORDS = 16_000
 """So many words of one text are looked at."""
 _DIGITS = re.compile(r"[\d\s+*/%()-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeContext:
     """Where a node stands."""
 
     scope: tuple[int, ...] = ()
-    feeders: tuple[Command, ...] = ()
+    feeders: tuple[SimpleCommand, ...] = ()
     certain: bool = True
     chain: int = 0
 
 
-class Walk(Protocol):
+class TreeWalk(Protocol):
     """The walk a word belongs to."""
 
-    commands: list[Command]
+    commands: list[SimpleCommand]
     whole: bool
 
-    def walk(self, node: Node, place: Place) -> None:
+    def walk(self, node: Node, place: NodeContext) -> None:
         """Gather the commands at and below a node."""
         ...
 
-    def children(self, node: Node, place: Place) -> None:
+    def children(self, node: Node, place: NodeContext) -> None:
         """Gather the commands below a node."""
         ...
 
-    def inner(self, place: Place) -> Place:
+    def inner(self, place: NodeContext) -> NodeContext:
         """Return a place in a subshell of its own."""
         ...
 
 
-class Words:
+class WordReader:
     """Reads the words of one tree."""
 
-    def __init__(self, source: bytes, walk: Walk) -> None:
+    def __init__(self, source: bytes, walk: TreeWalk) -> None:
         self._source = source
         self._walk = walk
         self._seen = 0
 
-    def words(self, nodes: list[Node], place: Place) -> tuple[Word, ...]:
+    def words(self, nodes: list[Node], place: NodeContext) -> tuple[Word, ...]:
         """Return the words; what only a broken line parts is one word. Raises TooLong."""
         self._seen += len(nodes)
-        if self._seen > _MOST:
-            raise TooLong
+        if self._seen > _MOST_WORDS:
+            raise CommandTooLong
         words: list[Word] = []
         before: Node | None = None
-        neighbours = _neighbours(nodes)
+        neighbours = _pair_neighbours(nodes)
         for node in nodes:
             pieces = tuple(self.pieces(node, place))
             between = b" "
             if before is not None and (before.id, node.id) in neighbours:
-                between = gap(self._source, before, node)
+                between = cut_gap(self._source, before, node)
                 self._walk.whole &= not between.strip()
             if between:
                 words.append(pieces)
             else:
                 words[-1] += pieces
             before = node
-        return tuple(tuple(mended(word)) for word in words)
+        return tuple(tuple(repair_dollars(word)) for word in words)
 
     def arithmetic(self, node: Node) -> None:
         """Take arithmetic of names for unknown: a value may hold a command in a subscript."""
-        inner = text_of(self._source, node).lstrip("$([{").rstrip(")]}")
+        inner = decode_node(self._source, node).lstrip("$([{").rstrip(")]}")
         self._walk.whole &= bool(_DIGITS.fullmatch(inner)) or node.type == "subscript"
 
-    def pieces(self, node: Node, place: Place) -> Iterator[Piece]:
+    def pieces(self, node: Node, place: NodeContext) -> Iterator[Piece]:
         """Yield the pieces of one word."""
-        text = text_of(self._source, node)
+        text = decode_node(self._source, node)
         match node.type:
             case "command_name" | "concatenation" | "translated_string":
-                yield from self._concatenated(node, place)
+                yield from self._read_concatenation(node, place)
             case "string":
                 yield from self.spread(node, place, node.start_byte + 1, node.end_byte - 1)
             case "raw_string":
                 yield Piece("quoted", text[1:-1])
             case "ansi_c_string":
-                yield Piece("quoted", ansi_c(text[2:-1]))
+                yield Piece("quoted", decode_ansi_c(text[2:-1]))
             case "simple_expansion" | "expansion":
                 yield self.expansion(node, place, in_quotes=False)
             case "command_substitution" | "process_substitution" | "arithmetic_expansion" | "array":
-                yield self._unknown(node, place, in_quotes=False)
+                yield self._read_unknown(node, place, in_quotes=False)
             case _:
-                self._walk.whole &= not expands(text)
-                yield from _bare(text)
-                self._hidden(node, place)
+                self._walk.whole &= not has_expansion(text)
+                yield from _read_bare_word(text)
+                self._walk_hidden_parts(node, place)
 
-    def _concatenated(self, node: Node, place: Place) -> Iterator[Piece]:
+    def _read_concatenation(self, node: Node, place: NodeContext) -> Iterator[Piece]:
         for child in node.children:
             if child.is_named:
                 yield from self.pieces(child, place)
             elif child.type == "$" and node.type == "concatenation":
                 yield DOLLAR
 
-    def _hidden(self, node: Node, place: Place) -> None:
+    def _walk_hidden_parts(self, node: Node, place: NodeContext) -> None:
         """Gather what a part that counts as text runs all the same."""
         for child in node.children:
             if child.type in _EXPANDED:
                 self._walk.whole = False
             self._walk.walk(child, place)
 
-    def spread(self, node: Node, place: Place, start: int, end: int) -> Iterator[Piece]:
+    def spread(self, node: Node, place: NodeContext, start: int, end: int) -> Iterator[Piece]:
         """Return the pieces between two quotes, or of a here-document."""
         for child in node.children:
             if child.type in {"simple_expansion", "expansion"}:
                 piece = self.expansion(child, place, in_quotes=True)
             elif child.type in {"command_substitution", "arithmetic_expansion"}:
-                piece = self._unknown(child, place, in_quotes=True)
+                piece = self._read_unknown(child, place, in_quotes=True)
             else:
                 continue
-            yield self._literal(start, child.start_byte)
+            yield self._read_literal(start, child.start_byte)
             yield piece
             start = child.end_byte
-        yield self._literal(start, end)
+        yield self._read_literal(start, end)
 
-    def _literal(self, start: int, end: int) -> Piece:
+    def _read_literal(self, start: int, end: int) -> Piece:
         text = self._source[start:end].decode("utf-8", "replace")
-        self._walk.whole &= not expands(text)
-        return Piece("quoted", double_quoted(text))
+        self._walk.whole &= not has_expansion(text)
+        return Piece("quoted", unescape_double_quoted(text))
 
-    def _unknown(self, node: Node, place: Place, *, in_quotes: bool) -> Piece:
+    def _read_unknown(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
         before = len(self._walk.commands)
         self._walk.walk(node, replace(place, feeders=()))
         inside = tuple(self._walk.commands[before:])
-        return Piece("unknown", text_of(self._source, node), in_quotes, inside=inside)
+        return Piece("unknown", decode_node(self._source, node), in_quotes, inside=inside)
 
-    def expansion(self, node: Node, place: Place, *, in_quotes: bool) -> Piece:
+    def expansion(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
         """Return the piece a variable is, with what may stand for it."""
         names = [one for one in node.children if one.type.endswith("variable_name")]
         parts = [one for one in node.children if one.type not in {"$", "${", "}"}]
-        operators = [text_of(self._source, one) for one in parts if one not in names[:1]]
+        operators = [decode_node(self._source, one) for one in parts if one not in names[:1]]
         if not names or (operators and operators[0] not in {":-", "-", ":=", "=", ":?", "?"}):
-            if not _only_cuts(operators):
+            if not _is_cut_only(operators):
                 self._walk.whole = False  # indirection, and what is expanded twice
-            return self._unknown_children(node, place, in_quotes=in_quotes)
-        name = text_of(self._source, names[0])
+            return self._read_unknown_children(node, place, in_quotes=in_quotes)
+        name = decode_node(self._source, names[0])
         if not operators:
             return Piece("variable", name, in_quotes)
         before = len(self._walk.commands)
@@ -169,30 +169,30 @@ class Words:
         inside = tuple(self._walk.commands[before:])
         return Piece("variable", name, in_quotes, None if filled else default, filled, inside)
 
-    def _unknown_children(self, node: Node, place: Place, *, in_quotes: bool) -> Piece:
+    def _read_unknown_children(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
         before = len(self._walk.commands)
         self._walk.children(node, replace(self._walk.inner(place), feeders=()))
         inside = tuple(self._walk.commands[before:])
-        return Piece("unknown", text_of(self._source, node), in_quotes, inside=inside)
+        return Piece("unknown", decode_node(self._source, node), in_quotes, inside=inside)
 
 
-def _neighbours(nodes: list[Node]) -> set[tuple[int, int]]:
+def _pair_neighbours(nodes: list[Node]) -> set[tuple[int, int]]:
     """Return the ids of nodes that follow one another; to ask each takes ever longer."""
     around = nodes[0].parent if nodes else None
     return {(left.id, right.id) for left, right in pairwise(around.children if around else ())}
 
 
-def text_of(source: bytes, node: Node) -> str:
+def decode_node(source: bytes, node: Node) -> str:
     """Return the source of a node."""
     return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-def _only_cuts(operators: list[str]) -> bool:
+def _is_cut_only(operators: list[str]) -> bool:
     """Whether an expansion gives a part of a value, or its length, and counts with digits alone."""
     if operators[:1] == [":"]:
         return _DIGITS.fullmatch("".join(operators).replace(":", "")) is not None
     return operators[:1] in (["#"], ["%"], ["%%"], ["##"], ["/"], ["//"])
 
 
-def _bare(text: str) -> Iterator[Piece]:
-    return (Piece("quoted" if quoted else "text", run) for run, quoted in unquoted(text))
+def _read_bare_word(text: str) -> Iterator[Piece]:
+    return (Piece("quoted" if quoted else "text", run) for run, quoted in split_bare_word(text))

@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .expansion import Argument
-from .matching import any_option, operands, value_of
-from .tables import table
+from .matching import find_option_value, has_any_option, list_operands
+from .tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .expansion import Arguments
-    from .tables import Wrapper
+    from .tables import WrapperCommand
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _EMBEDDED = re.compile(
@@ -57,7 +57,7 @@ _PLAIN_SHELL = {"-c", "-l", "-e", "-u", "-x", "--norc", "--noprofile", "--login"
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InnerCommand:
     """What a wrapper runs; either arguments or a text."""
 
     arguments: Arguments = ()
@@ -71,42 +71,44 @@ class Inner:
     """Whether the wrapper adds nothing: then the verdict is that of what it runs."""
 
 
-def inner(name: str, arguments: Arguments) -> Iterator[Inner]:
+def find_inner_commands(name: str, arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield every command that a use of a program runs."""
-    if name in table().words.shells:
-        yield from _of_shell(arguments)
-    wrapper = table().wrappers.get(name)
+    if name in load_tables().words.shells:
+        yield from _find_in_shell(arguments)
+    wrapper = load_tables().wrappers.get(name)
     if wrapper is None and arguments:
-        subcommand = next(iter(operands(arguments, table().valued.get(name, ()))), None)
-        wrapper = table().wrappers.get(f"{name} {subcommand.text}") if subcommand else None
+        subcommand = next(iter(list_operands(arguments, load_tables().valued.get(name, ()))), None)
+        wrapper = load_tables().wrappers.get(f"{name} {subcommand.text}") if subcommand else None
     if wrapper is not None:
-        yield from _of_wrapper(wrapper, name, arguments)
+        yield from _find_in_wrapper(wrapper, name, arguments)
     if name == "alias":
-        yield from (Inner(text=_cut(one, "=")) for one in arguments if "=" in one.text)
+        yield from (
+            InnerCommand(text=_cut_at_mark(one, "=")) for one in arguments if "=" in one.text
+        )
     if name == "env":
-        yield from _split_string(arguments)
-    yield from _of_options(name, arguments)
+        yield from _find_in_split_string(arguments)
+    yield from _find_in_options(name, arguments)
     for one in arguments:
         found = _EMBEDDED.fullmatch(one.text)
         if found:
-            yield Inner(text=one._replace(text=found[1] or found[2] or found[3]))
+            yield InnerCommand(text=one._replace(text=found[1] or found[2] or found[3]))
 
 
-def _of_options(name: str, arguments: Arguments) -> Iterator[Inner]:
+def _find_in_options(name: str, arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield the commands that are values of options and settings."""
     if name == "git":
         yield from (
-            Inner(text=right._replace(text=right.text.lstrip("!")))
+            InnerCommand(text=right._replace(text=right.text.lstrip("!")))
             for left, right in pairwise(arguments)
             if _SETTING.fullmatch(left.text)
         )
     for option in _CARRIERS.get(name, ()):
-        text = value_of(arguments, option)
+        text = find_option_value(arguments, option)
         if text is not None and text.text:
-            yield Inner(text=text._replace(text=_SHELL_OUT.sub("", text.text, count=1)))
+            yield InnerCommand(text=text._replace(text=_SHELL_OUT.sub("", text.text, count=1)))
 
 
-def _split_string(arguments: Arguments) -> Iterator[Inner]:
+def _find_in_split_string(arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield what `env -S` makes of a text and the arguments after it."""
     for index, one in enumerate(arguments):
         short = _SPLIT.fullmatch(one.text)
@@ -116,65 +118,73 @@ def _split_string(arguments: Arguments) -> Iterator[Inner]:
         if bare or glued:
             rest = arguments[index + 1 + bare :]
             quoted = (each._replace(text=shlex.quote(each.text)) for each in rest)
-            yield Inner(text=_joined((*first, *quoted)))
+            yield InnerCommand(text=_join_to_text((*first, *quoted)))
             return
 
 
-def _cut(argument: Argument, mark: str) -> Argument:
+def _cut_at_mark(argument: Argument, mark: str) -> Argument:
     return argument._replace(text=argument.text.partition(mark)[2])
 
 
-def _of_shell(arguments: Arguments) -> Iterator[Inner]:
+def _find_in_shell(arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield the text after `-c`, however it is clustered: `-lc`, `-ec`."""
     rest, clear, told = arguments, True, False
     while rest and rest[0].text[:1] in {"-", "+"} and rest[0].text not in {"-", "--"}:
         one = rest[0].text
         letters = one[1:] if not one.startswith("--") else ""
         told |= "c" in letters
-        clear &= one in _PLAIN_SHELL or (bool(letters) and one[0] == "-" and _plain(letters))
+        clear &= one in _PLAIN_SHELL or (
+            bool(letters) and one[0] == "-" and _is_plain_cluster(letters)
+        )
         rest = rest[2 if one in _SHELL_VALUED else 1 :]
     if rest[:1] and rest[0].text in {"-", "--"}:
         rest = rest[1:]
     if told and rest:
-        yield Inner(text=rest[0], positional=rest[1:], clear=clear)
+        yield InnerCommand(text=rest[0], positional=rest[1:], clear=clear)
 
 
-def _plain(letters: str) -> bool:
+def _is_plain_cluster(letters: str) -> bool:
     return {f"-{one}" for one in letters} <= _PLAIN_SHELL
 
 
-def _of_wrapper(wrapper: Wrapper, name: str, arguments: Arguments) -> Iterator[Inner]:
-    if name == "command" and any_option(arguments[:1], ["-v", "-V"]):
+def _find_in_wrapper(
+    wrapper: WrapperCommand, name: str, arguments: Arguments
+) -> Iterator[InnerCommand]:
+    if name == "command" and has_any_option(arguments[:1], ["-v", "-V"]):
         return  # says where a command is, and runs none
     if wrapper.option:
-        text = value_of(arguments, wrapper.option)
+        text = find_option_value(arguments, wrapper.option)
         if text is not None:
-            yield Inner(text=text)
+            yield InnerCommand(text=text)
     elif wrapper.after:
-        yield from _after(wrapper, arguments)
+        yield from _find_after_marks(wrapper, arguments)
     else:
-        rest, assigned = _command(wrapper, arguments)
+        rest, assigned = _skip_to_command(wrapper, arguments)
         own = arguments[: len(arguments) - len(rest)]
-        clear = wrapper.clear and not any_option(own, _MORE.get(name, ()))
+        clear = wrapper.clear and not has_any_option(own, _MORE.get(name, ()))
         if rest and wrapper.text:
-            yield Inner(text=_joined(rest), assigned=assigned, clear=clear)
+            yield InnerCommand(text=_join_to_text(rest), assigned=assigned, clear=clear)
         elif rest:
-            yield Inner(arguments=rest, assigned=assigned, clear=clear)
+            yield InnerCommand(arguments=rest, assigned=assigned, clear=clear)
 
 
-def _after(wrapper: Wrapper, arguments: Arguments) -> Iterator[Inner]:
+def _find_after_marks(wrapper: WrapperCommand, arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield what stands after each mark, up to the `;` or `+` that ends it."""
     starts = [i + 1 for i, one in enumerate(arguments) if one.text in wrapper.after]
     for start in starts:
         rest = arguments[start + wrapper.skip :]
         end = next((i for i, one in enumerate(rest) if one.text in {";", "+"}), len(rest))
         if rest[:end]:
-            joined = Inner(text=_joined(rest[:end])) if wrapper.text else Inner(rest[:end])
+            joined = (
+                InnerCommand(text=_join_to_text(rest[:end]))
+                if wrapper.text
+                else InnerCommand(rest[:end])
+            )
             yield joined
 
 
-def _command(
-    wrapper: Wrapper, arguments: Arguments
+def _skip_to_command(
+    wrapper: WrapperCommand, arguments: Arguments
 ) -> tuple[Arguments, tuple[tuple[str, str], ...]]:
     """Return the command after options, operands and assignments of its wrapper."""
     assigned: list[tuple[str, str]] = []
@@ -194,7 +204,7 @@ def _command(
     return rest, tuple(assigned)
 
 
-def _joined(arguments: Arguments) -> Argument:
+def _join_to_text(arguments: Arguments) -> Argument:
     return Argument(
         " ".join(one.text for one in arguments),
         all(one.known for one in arguments),

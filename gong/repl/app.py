@@ -21,41 +21,43 @@ from .. import signals
 from ..agent.events import AgentEnd, AgentStart, CompactionEnd, CompactionStart
 from ..errors import GongError
 from . import commands
-from .lines import counted, queued_lines, remark, seconds
+from .lines import format_count, format_seconds, render_queue, render_remark
 from .screen import Screen
-from .status import Use, bottom, use, use_after
+from .status import SessionUsage, measure_usage, render_status_line, update_usage
 from .terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
     from ..agent.events import Event
-    from ..agent.opening import Host
-    from .lines import Line
+    from ..agent.opening import OpenSession
+    from .lines import StyledLine
 
 TWICE_SECONDS = 2.0
 """A second Ctrl+C within this time quits."""
-INTERRUPTED = 130
-_ERRORS = (GongError, TapeError, OSError)
+INTERRUPTED_EXIT = 130
+_EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
 
 
-async def chat(host: Host, *, clock: Callable[[], float] = monotonic) -> int:
+async def run_conversation(host: OpenSession, *, clock: Callable[[], float] = monotonic) -> int:
     """Run the terminal session until the user quits; return the exit code.
 
     Standard input must be a terminal. The host is not closed.
     """
     with patch_stdout():  # output of other code is printed above the prompt
-        return await _Conversation(host, clock).hold()
+        return await _Conversation(host, clock).serve_terminal()
 
 
 class _Conversation:
     """One conversation: its keys, its commands, and the current run."""
 
-    def __init__(self, host: Host, clock: Callable[[], float]) -> None:
+    def __init__(self, host: OpenSession, clock: Callable[[], float]) -> None:
         self.host, self.session, self.clock = host, host.session, clock
         self.screen = Screen()
-        self.terminal = Terminal(self._live, self._status, self._enter, self._keys())
+        self.terminal = Terminal(
+            self._list_live_lines, self._render_status, self._take_input, self._build_keys()
+        )
         self.tasks = asyncio.TaskGroup()
         self.begun: float | None = None
         """When the current run began; None while nothing runs."""
@@ -69,43 +71,46 @@ class _Conversation:
         """Whether that compaction or handoff has set its anchor."""
         self.held: list[str] = []
         """Input entered while `over`; it becomes the next prompt."""
-        self.used = Use()
+        self.used = SessionUsage()
         self.interrupted = self.armed = -TWICE_SECONDS
         """When Ctrl+C was the last key; and its value before the current key."""
-        self.terminal.before_each_key(self._disarm)
+        self.terminal.run_before_keys(self._disarm_interrupt)
         self.spoken = False
         self.exit_code = 0
 
-    async def hold(self) -> int:
+    async def serve_terminal(self) -> int:
         """Serve the terminal until the user quits; return the exit code."""
-        self._greet()
+        self._print_greeting()
         self.terminal.flush()
-        self.used = use(self.session)
-        unsubscribe = self.session.subscribe(self._watch)
+        self.used = measure_usage(self.session)
+        unsubscribe = self.session.subscribe(self._note_event)
         try:
             async with self.tasks:
                 drawing = self.tasks.create_task(self.terminal.draw())
                 try:
-                    with signals.handled(signals.HANG_UPS, self._end), suppress(EOFError):
+                    with (
+                        signals.handle_signals(signals.HANG_UPS, self._handle_hang_up),
+                        suppress(EOFError),
+                    ):
                         await self.terminal.read()
                 finally:
                     drawing.cancel()
-                    unsent = self._waiting()
+                    unsent = self._list_waiting()
                     self.held.clear()
-                    self._stop()
+                    self._stop_run()
         finally:
             unsubscribe()
-        self.terminal.print([remark(f"not sent: {text}") for text in unsent])
-        self._say_goodbye()
+        self.terminal.print([render_remark(f"not sent: {text}") for text in unsent])
+        self._print_goodbye()
         self.terminal.flush()
         return self.exit_code
 
-    def _keys(self) -> KeyBindings:
+    def _build_keys(self) -> KeyBindings:
         keys = KeyBindings()
-        keys.add("c-c")(lambda _: self._interrupt())
-        keys.add("<sigint>")(lambda _: self._interrupt())
-        keys.add("escape", filter=Condition(self._busy))(lambda _: self._stop())
-        keys.add("escape", "enter")(lambda _: self._follow_up())
+        keys.add("c-c")(lambda _: self._handle_interrupt())
+        keys.add("<sigint>")(lambda _: self._handle_interrupt())
+        keys.add("escape", filter=Condition(self._is_busy))(lambda _: self._stop_run())
+        keys.add("escape", "enter")(lambda _: self._queue_follow_up())
         keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
         escaped = Condition(self._is_enter_escaped) & has_focus(DEFAULT_BUFFER)
         keys.add("enter", filter=escaped)(lambda _: self._break_line())
@@ -120,43 +125,43 @@ class _Conversation:
         draft.delete_before_cursor()
         draft.insert_text("\n")
 
-    def _disarm(self) -> None:
+    def _disarm_interrupt(self) -> None:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
         self.armed, self.interrupted = self.interrupted, -TWICE_SECONDS
 
-    def _busy(self) -> bool:
+    def _is_busy(self) -> bool:
         return self.begun is not None
 
-    def _enter(self, text: str) -> None:
+    def _take_input(self, text: str) -> None:
         """Handle input: a command, steering while the agent works, or a prompt."""
         if not text.strip():
             return
         if commands.is_command(text):
-            self._command(text)
-        elif self._busy():
-            self._say(text, self.session.steer)
+            self._run_command(text)
+        elif self._is_busy():
+            self._send_words(text, self.session.steer)
         else:
-            self._begin(text)
+            self._begin_prompt(text)
 
-    def _follow_up(self) -> None:
+    def _queue_follow_up(self) -> None:
         """Queue the draft as a follow-up for when the agent is done."""
         draft = self.terminal.draft
-        if not self._busy() or commands.is_command(draft.text):
+        if not self._is_busy() or commands.is_command(draft.text):
             draft.validate_and_handle()
         elif draft.text.strip():
-            self._say(draft.text, self.session.follow_up)
+            self._send_words(draft.text, self.session.follow_up)
             draft.reset(append_to_history=True)
 
-    def _say(self, text: str, say: Callable[[str], None]) -> None:
+    def _send_words(self, text: str, say: Callable[[str], None]) -> None:
         """Queue words for the current run, or hold them for the next if it takes no input."""
         if self.over:
             self.held.append(text)
         else:
             say(text)
 
-    def _watch(self, event: Event) -> None:
+    def _note_event(self, event: Event) -> None:
         """Note the state of a run as soon as its event is sent, before the event is shown."""
-        self.used = use_after(self.used, self.session, event)
+        self.used = update_usage(self.used, self.session, event)
         match event:
             case AgentStart() | CompactionStart() if self.stopping:
                 self.session.abort()
@@ -167,133 +172,135 @@ class _Conversation:
             case _:
                 pass
 
-    def _stop(self) -> None:
+    def _stop_run(self) -> None:
         self.over = self.stopping = True
         self.session.abort()
 
-    def _interrupt(self) -> None:
+    def _handle_interrupt(self) -> None:
         """Stop the run, or clear the line; the second time within two seconds, quit."""
         now, before = self.clock(), max(self.armed, self.interrupted)
         self.interrupted = now
         if now - before < TWICE_SECONDS:
             self.terminal.leave()
-        elif self._busy():
-            self._stop()
+        elif self._is_busy():
+            self._stop_run()
         else:
             self.terminal.draft.reset()
 
-    def _end(self) -> None:
+    def _handle_hang_up(self) -> None:
         """Quit because of a signal."""
-        self.exit_code = INTERRUPTED
+        self.exit_code = INTERRUPTED_EXIT
         self.terminal.leave()
 
-    def _command(self, text: str) -> None:
+    def _run_command(self, text: str) -> None:
         who = "the compaction" if self.compacting else "the agent"
-        reply = commands.answer(text, self.host, busy=self._busy(), who=who)
+        reply = commands.answer_command(text, self.host, busy=self._is_busy(), who=who)
         if reply.leaves:
             self.terminal.leave()
             return
         self.terminal.print(self.screen.prompt(text))
         if reply.work is not None:
-            self._note_begin(compacting=True)
-            self.tasks.create_task(self._compact(reply.work, reply.after))
+            self._mark_begin(compacting=True)
+            self.tasks.create_task(self._run_work(reply.work, reply.after))
             return
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
-        if not self._busy():
-            self.used = use(self.session)
+        if not self._is_busy():
+            self.used = measure_usage(self.session)
 
-    def _begin(self, text: str) -> None:
-        self._note_begin()
+    def _begin_prompt(self, text: str) -> None:
+        self._mark_begin()
         self.spoken = True
         self.terminal.print(self.screen.prompt(text))
-        self.tasks.create_task(self._serve(self.session.submit(text)))
+        self.tasks.create_task(self._run_prompt(self.session.submit(text)))
 
-    def _note_begin(self, *, compacting: bool = False) -> None:
+    def _mark_begin(self, *, compacting: bool = False) -> None:
         self.begun, self.stopping = self.clock(), False
         self.over = self.compacting = compacting
         self.compacted = False
 
-    async def _compact(self, work: AsyncGenerator[Event, None], after: Callable[[], str]) -> None:
+    async def _run_work(self, work: AsyncGenerator[Event, None], after: Callable[[], str]) -> None:
         """Run a compaction to its end and show the result; a stopped one records nothing."""
-        if await self._shown(work):
+        if await self._print_events(work):
             if self.stopping and not self.compacted:
                 self.terminal.print(self.screen.remark("stopped"))
-            elif said := self._said(after):
+            elif said := self._render_outcome(after):
                 self.terminal.print(said)
-        self._go_on()
+        self._resume_input()
 
-    def _said(self, after: Callable[[], str]) -> list[Line]:
+    def _render_outcome(self, after: Callable[[], str]) -> list[StyledLine]:
         try:
             said = after()
-        except _ERRORS as error:
+        except _EXPECTED_ERRORS as error:
             return self.screen.remark(str(error), "error")
         return self.screen.reply(said, failed=False) if said else []
 
-    async def _serve(self, work: AsyncGenerator[Event, None]) -> None:
-        await self._shown(work)
-        self._go_on()
+    async def _run_prompt(self, work: AsyncGenerator[Event, None]) -> None:
+        await self._print_events(work)
+        self._resume_input()
 
-    def _go_on(self) -> None:
+    def _resume_input(self) -> None:
         """Become ready again, and start a run with the input that was held."""
         self.begun, self.compacting = None, False
-        self.screen.rest()
-        self.used = use(self.session)
+        self.screen.clear_run()
+        self.used = measure_usage(self.session)
         if self.held:
             held, self.held = "\n".join(self.held), []
-            self._begin(held)
+            self._begin_prompt(held)
 
-    async def _shown(self, work: AsyncGenerator[Event, None]) -> bool:
+    async def _print_events(self, work: AsyncGenerator[Event, None]) -> bool:
         """Show events; return False after an error, which is shown as a line."""
         try:
             async with aclosing(work) as stream:
                 async for event in stream:
                     self.terminal.print(self.screen.show(event, self.terminal.columns))
-        except _ERRORS as error:
+        except _EXPECTED_ERRORS as error:
             self.terminal.print(self.screen.remark(str(error), "error"))
             return False
         return True
 
-    def _greet(self) -> None:
+    def _print_greeting(self) -> None:
         folder = self.session.setup.env.working_directory
-        self.terminal.print([remark(f"gong · {self.host.model_name} · {folder} · /help")])
+        self.terminal.print([render_remark(f"gong · {self.host.model_name} · {folder} · /help")])
         if (recorder := self.session.recorder) is not None:
             entries = recorder.path[-1].n + 1
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
-            held = counted(entries, "entry", "entries")
-            self.terminal.print([remark(f"continuing {where}, {held}")])
+            held = format_count(entries, "entry", "entries")
+            self.terminal.print([render_remark(f"continuing {where}, {held}")])
 
-    def _say_goodbye(self) -> None:
+    def _print_goodbye(self) -> None:
         recorder = self.session.recorder
         if self.spoken and recorder is not None:
             where = f"{recorder.tape.id[:8]}:{recorder.branch}"
             current = recorder.tape.refs().current == recorder.branch
             how = "-c" if current else f"--session {where}"
-            self.terminal.print([remark(f"session {where} · continue with: gong chat {how}")])
+            self.terminal.print(
+                [render_remark(f"session {where} · continue with: gong chat {how}")]
+            )
 
-    def _live(self) -> list[Line]:
+    def _list_live_lines(self) -> list[StyledLine]:
         columns = self.terminal.columns
-        return [*self.screen.live(columns), *queued_lines(self._waiting(), columns)]
+        return [*self.screen.live(columns), *render_queue(self._list_waiting(), columns)]
 
-    def _waiting(self) -> tuple[str, ...]:
-        return (*self.session.queued(), *self.held)
+    def _list_waiting(self) -> tuple[str, ...]:
+        return (*self.session.list_queued(), *self.held)
 
-    def _status(self) -> str:
+    def _render_status(self) -> str:
         recorder = self.session.recorder
-        return bottom(
-            commands.model_name(self.host),
+        return render_status_line(
+            commands.format_model_name(self.host),
             recorder.branch if recorder else "new session",
             self.used,
-            [*self._state()],
-            len(self._waiting()),
+            [*self._describe_state()],
+            len(self._list_waiting()),
             self.terminal.columns,
         )
 
-    def _state(self) -> Iterator[str]:
+    def _describe_state(self) -> Iterator[str]:
         again = self.clock() - self.interrupted < TWICE_SECONDS
         if again:
             yield "Ctrl+C again quits"
         if self.begun is not None:
-            yield f"working {seconds(self.clock() - self.begun)}"
+            yield f"working {format_seconds(self.clock() - self.begun)}"
             if self.screen.doing:
                 yield self.screen.doing
         elif not again:

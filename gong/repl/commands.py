@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.errors import TapeError
 
-from ..agent.compaction import Wish
-from ..agent.handing import hand_over, handoff_page
-from ..agent.window import measured, next_call
-from ..context.costs import spent, usage_lines
-from ..context.shares import meter, text
+from ..agent.compaction import CompactionRequest
+from ..agent.handing import build_handoff_page, record_handoff
+from ..agent.window import measure_request, prepare_next_call
+from ..context.costs import render_token_usage, sum_spend
+from ..context.shares import measure_context_usage, render_context_usage
 from ..errors import GongError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from ..agent.events import Event
-    from ..agent.opening import Host
+    from ..agent.opening import OpenSession
 
-_COMMAND = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
-_FLAGS = {"-m": "/model", "--leave": "/undo --leave"}
+_COMMAND_LINE = re.compile(r"/(?P<name>[^\s/]*)(?:\s+(?P<argument>.*?))?\s*\Z", re.DOTALL)
+_FLAG_COMMANDS = {"-m": "/model", "--leave": "/undo --leave"}
 
 KEYS = (
     ("Enter", "send; while the agent works: steer it before its next step"),
@@ -40,7 +40,7 @@ KEYS = (
 """Keys and what they do, for /help."""
 
 
-class Reply(NamedTuple):
+class CommandReply(NamedTuple):
     """The result of a command; `leaves` ends the conversation."""
 
     text: str = ""
@@ -53,7 +53,7 @@ class Reply(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """One slash command."""
 
     name: str
@@ -62,144 +62,166 @@ class Command:
     about: str
     busy: bool
     """Whether the command may run while the agent works."""
-    run: Callable[[Host, str], Reply]
+    run: Callable[[OpenSession, str], CommandReply]
 
 
 def is_command(text: str) -> bool:
     """Return whether a line is a command: `/x`, but not a path such as /etc/hosts."""
-    return _COMMAND.match(text) is not None
+    return _COMMAND_LINE.match(text) is not None
 
 
-def answer(text: str, host: Host, *, busy: bool, who: str = "the agent") -> Reply:
+def answer_command(
+    text: str, host: OpenSession, *, busy: bool, who: str = "the agent"
+) -> CommandReply:
     """Run the command on a line; an error is a reply too. `who` names what is busy."""
-    found = _COMMAND.match(text)
+    found = _COMMAND_LINE.match(text)
     assert found is not None, "the line is a command"
     command = COMMANDS.get(found["name"])
     if command is None:
-        return Reply(_unknown(found["name"]), failed=True)
+        return CommandReply(_explain_unknown(found["name"]), failed=True)
     if busy and not command.busy:
-        return Reply(f"/{command.name} has to wait for {who}: stop it with Esc first", failed=True)
+        return CommandReply(
+            f"/{command.name} has to wait for {who}: stop it with Esc first", failed=True
+        )
     if found["argument"] and not command.argument:
-        return Reply(f"/{command.name} takes no argument", failed=True)
+        return CommandReply(f"/{command.name} takes no argument", failed=True)
     try:
         return command.run(host, found["argument"] or "")
     except (GongError, TapeError, OSError) as error:
-        return Reply(_in_chat(str(error)), failed=True)
+        return CommandReply(_translate_flags(str(error)), failed=True)
 
 
-def _in_chat(text: str) -> str:
+def _translate_flags(text: str) -> str:
     """Return the text of an error, with slash commands in place of command-line flags."""
-    for flag, command in _FLAGS.items():
+    for flag, command in _FLAG_COMMANDS.items():
         text = re.sub(rf"(?<!\S){flag}\b", command, text)
     return text
 
 
-def _unknown(name: str) -> str:
+def _explain_unknown(name: str) -> str:
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
     return f"unknown command /{name}: {hint} (start with a space to send it to the model)"
 
 
-def _help(_host: Host, _argument: str) -> Reply:
-    commands = [_help_row(command) for command in COMMANDS.values()]
+def _show_help(_host: OpenSession, _argument: str) -> CommandReply:
+    commands = [_render_help_row(command) for command in COMMANDS.values()]
     keys = [f"{key:<20}{about}" for key, about in KEYS]
-    return Reply("\n".join([*commands, "* also while the agent works", "", *keys]))
+    return CommandReply("\n".join([*commands, "* also while the agent works", "", *keys]))
 
 
-def _help_row(command: Command) -> str:
+def _render_help_row(command: SlashCommand) -> str:
     usage = f"/{command.name} {command.argument}".rstrip()
     return f"{usage:<18}{'*' if command.busy else ' '} {command.about}"
 
 
-def _fork(host: Host, name: str) -> Reply:
+def _fork_session(host: OpenSession, name: str) -> CommandReply:
     recorder = host.session.recorder
     old = recorder.branch if recorder else ""
     branch = host.session.fork(name or None)
-    return Reply(f"Switched to new branch {branch}; {old} is unchanged")
+    return CommandReply(f"Switched to new branch {branch}; {old} is unchanged")
 
 
-def _model(host: Host, name: str) -> Reply:
+def _switch_model(host: OpenSession, name: str) -> CommandReply:
     if name:
         host.session.use_model(host.models.choose(name))
-        return Reply(f"current model: {model_name(host)}, from the next prompt on")
-    return Reply(f"current model: {model_name(host)}; switch with /model NAME")
+        return CommandReply(f"current model: {format_model_name(host)}, from the next prompt on")
+    return CommandReply(f"current model: {format_model_name(host)}; switch with /model NAME")
 
 
-def model_name(host: Host) -> str:
+def format_model_name(host: OpenSession) -> str:
     """Return provider/model of the current model."""
     model = host.session.setup.model
     return f"{model.provider}/{model.id}"
 
 
-def _compact(host: Host, focus: str) -> Reply:
-    return Reply(work=host.session.compact(Wish("user", focus)))
+def _compact_session(host: OpenSession, focus: str) -> CommandReply:
+    return CommandReply(work=host.session.compact(CompactionRequest("user", focus)))
 
 
-def _undo(host: Host, leave: str) -> Reply:
+def _undo_anchor(host: OpenSession, leave: str) -> CommandReply:
     if leave not in {"", "--leave"}:
-        return Reply("/undo takes no argument except --leave", failed=True)
+        return CommandReply("/undo takes no argument except --leave", failed=True)
     anchor = host.session.undo(leave=bool(leave))
-    return Reply(
+    return CommandReply(
         f"{anchor.kind.capitalize()} undone: the next request contains the messages that it covered"
     )
 
 
-def _context(host: Host, _argument: str) -> Reply:
+def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     session = host.session
     if session.recorder is None:
-        return Reply("the session is empty")
-    parts = session.parts()
-    made = next_call(parts)
-    used = meter(made.request, made.view, window=parts.model.window, size=measured(made))
-    return Reply(text(used))
+        return CommandReply("the session is empty")
+    parts = session.build_run_context()
+    made = prepare_next_call(parts)
+    used = measure_context_usage(
+        made.request, made.view, window=parts.model.window, size=measure_request(made)
+    )
+    return CommandReply(render_context_usage(used))
 
 
-def _cost(host: Host, _argument: str) -> Reply:
+def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
-        return Reply("the session is empty")
-    entries = (entry for run in recorder.tape.runs(recorder.head()) for entry in run)
-    return Reply("\n".join(usage_lines(spent(entries))))
+        return CommandReply("the session is empty")
+    entries = (entry for run in recorder.tape.read_runs(recorder.head()) for entry in run)
+    return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
 
 
-def _handoff(host: Host, name: str) -> Reply:
+def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
-        return Reply("the session is empty: there is nothing to hand over", failed=True)
-    to = host.models.names.full(name) if name else model_name(host)
+        return CommandReply("the session is empty: there is nothing to hand over", failed=True)
+    to = host.models.names.resolve_name(name) if name else format_model_name(host)
     cwd = host.session.setup.env.working_directory
-    return Reply(
-        work=hand_over(host.session, to),
-        after=lambda: handoff_page(recorder, to_model=to, cwd=cwd),
+    return CommandReply(
+        work=record_handoff(host.session, to),
+        after=lambda: build_handoff_page(recorder, to_model=to, cwd=cwd),
     )
 
 
-def _quit(_host: Host, _argument: str) -> Reply:
-    return Reply(leaves=True)
+def _quit_chat(_host: OpenSession, _argument: str) -> CommandReply:
+    return CommandReply(leaves=True)
 
 
 COMMANDS = {
     command.name: command
     for command in (
-        Command("help", "", "show this list", busy=True, run=_help),
-        Command(
+        SlashCommand("help", "", "show this list", busy=True, run=_show_help),
+        SlashCommand(
             "model",
             "[NAME]",
             "show or switch the model; NAME is provider/model",
             busy=True,
-            run=_model,
+            run=_switch_model,
         ),
-        Command("context", "", "show context usage", busy=True, run=_context),
-        Command("cost", "", "show tokens and cost of this branch", busy=True, run=_cost),
-        Command(
-            "compact", "[FOCUS]", "replace older messages by a summary", busy=False, run=_compact
+        SlashCommand("context", "", "show context usage", busy=True, run=_show_context),
+        SlashCommand("cost", "", "show tokens and cost of this branch", busy=True, run=_show_cost),
+        SlashCommand(
+            "compact",
+            "[FOCUS]",
+            "replace older messages by a summary",
+            busy=False,
+            run=_compact_session,
         ),
-        Command("undo", "[--leave]", "undo the newest compaction", busy=False, run=_undo),
-        Command(
-            "handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False, run=_handoff
+        SlashCommand(
+            "undo", "[--leave]", "undo the newest compaction", busy=False, run=_undo_anchor
         ),
-        Command("fork", "[NAME]", "switch to a new branch that starts here", busy=False, run=_fork),
-        Command("quit", "", "leave", busy=True, run=_quit),
+        SlashCommand(
+            "handoff",
+            "[MODEL]",
+            "hand over: set an anchor, print a page",
+            busy=False,
+            run=_hand_off_session,
+        ),
+        SlashCommand(
+            "fork",
+            "[NAME]",
+            "switch to a new branch that starts here",
+            busy=False,
+            run=_fork_session,
+        ),
+        SlashCommand("quit", "", "leave", busy=True, run=_quit_chat),
     )
 }
 """Every command by its name, in the order of /help."""

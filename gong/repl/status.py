@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tape.errors import TapeError
-from tape.render import width
+from tape.render import measure_width
 
 from ..agent.events import CompactionEnd, MessageEnd, ToolExecutionEnd
-from ..agent.window import measured, next_call
-from ..context.costs import cost_text
-from ..context.meter import tokens_of, total_tokens
+from ..agent.window import measure_request, prepare_next_call
+from ..context.costs import format_cost
+from ..context.meter import count_content_tokens, count_total_tokens
 from ..errors import GongError
-from .lines import clipped
+from .lines import clip_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ _SHORTEST_NAME = 8
 _GAP = " · "
 
 
-class Use(NamedTuple):
+class SessionUsage(NamedTuple):
     """The usage of a session."""
 
     tokens: int = 0
@@ -36,58 +36,60 @@ class Use(NamedTuple):
     cost: str = ""
     """Cost of this session as text; empty while it is zero or unknown."""
 
-    def words(self) -> list[str]:
+    def format_usage(self) -> list[str]:
         """Return the known values as texts."""
         known = [f"{round(100 * self.tokens / self.window)} %"] if self.window else []
         return [*known, self.cost] if self.cost else known
 
 
-def use(session: Session) -> Use:
+def measure_usage(session: Session) -> SessionUsage:
     """Return tokens of the next call and cost so far; reads the whole view."""
     window = session.setup.model.window
     if session.recorder is None or not window:
-        return Use(cost=_money(session))
+        return SessionUsage(cost=_format_session_cost(session))
     try:
-        tokens = measured(next_call(session.parts())).tokens
+        tokens = measure_request(prepare_next_call(session.build_run_context())).tokens
     except (GongError, TapeError, OSError):
-        return Use(cost=_money(session))  # the next prompt reports the error
-    return Use(tokens, window, _money(session))
+        return SessionUsage(cost=_format_session_cost(session))  # the next prompt reports the error
+    return SessionUsage(tokens, window, _format_session_cost(session))
 
 
-def use_after(before: Use, session: Session, event: Event) -> Use:
+def update_usage(before: SessionUsage, session: Session, event: Event) -> SessionUsage:
     """Return the usage after an event: the provider's count plus the size of tool results."""
     match event:
         case MessageEnd(usage=usage):
             window = session.setup.model.window
-            return Use(total_tokens(usage) or before.tokens, window, _money(session))
+            return SessionUsage(
+                count_total_tokens(usage) or before.tokens, window, _format_session_cost(session)
+            )
         case ToolExecutionEnd(content=content):
-            return before._replace(tokens=before.tokens + tokens_of(content))
+            return before._replace(tokens=before.tokens + count_content_tokens(content))
         case CompactionEnd():
-            return use(session)
+            return measure_usage(session)
     return before
 
 
-def _money(session: Session) -> str:
+def _format_session_cost(session: Session) -> str:
     spend = session.pressure.spend
-    return cost_text(spend) if spend.cost else ""
+    return format_cost(spend) if spend.cost else ""
 
 
-def bottom(
+def render_status_line(
     model: str,
     branch: str,
-    used: Use,
+    used: SessionUsage,
     state: Sequence[str],
     waiting: int,
     columns: int,
 ) -> str:
     """Return the line; if it is too long, drop the cost first, then percent, then the model."""
     queue = [f"queue {waiting}"] if waiting else []
-    known = used.words()
+    known = used.format_usage()
     while True:
         facts = _GAP.join([branch, *known, *state, *queue])
-        room = columns - width(facts) - len(_GAP)
+        room = columns - measure_width(facts) - len(_GAP)
         if room >= _SHORTEST_NAME:
-            return f"{clipped(model, room)}{_GAP}{facts}"
+            return f"{clip_line(model, room)}{_GAP}{facts}"
         if not known:
-            return clipped(facts, columns)
+            return clip_line(facts, columns)
         known = known[:-1]

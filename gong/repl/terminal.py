@@ -13,7 +13,7 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
-from tape.text import visible
+from tape.text import show_controls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings
 
-    from .lines import Line
+    from .lines import StyledLine
 
-_STYLE = Style.from_dict(
+_TERMINAL_STYLE = Style.from_dict(
     {
         "you": "bold",
         "thinking": "dim italic",
@@ -45,26 +45,26 @@ class Terminal:
 
     def __init__(
         self,
-        live: Callable[[], list[Line]],
+        live: Callable[[], list[StyledLine]],
         status: Callable[[], str],
         accept: Callable[[str], None],
         keys: KeyBindings,
     ) -> None:
         self._live = live
-        self._finished: list[Line] = []
+        self._finished: list[StyledLine] = []
         self._changed = asyncio.Event()
         self._prompt: PromptSession[None] = PromptSession(
-            self._above,
-            bottom_toolbar=lambda: visible(status()),
+            self._render_above,
+            bottom_toolbar=lambda: show_controls(status()),
             key_bindings=keys,
-            style=_STYLE,
+            style=_TERMINAL_STYLE,
             erase_when_done=True,
             enable_suspend=True,
             refresh_interval=1,
         )
         self._app = self._prompt.app
         self._app.ttimeoutlen = self._app.timeoutlen = _KEY_SECONDS
-        self._prompt.default_buffer.accept_handler = _acceptor(accept)
+        self._prompt.default_buffer.accept_handler = _build_acceptor(accept)
 
     @property
     def columns(self) -> int:
@@ -80,7 +80,7 @@ class Terminal:
         """Pass on each entered text until `leave`; raises EOFError when the input ends."""
         await self._prompt.prompt_async()
 
-    def before_each_key(self, note: Callable[[], None]) -> None:
+    def run_before_keys(self, note: Callable[[], None]) -> None:
         """Call `note` before the action of each key."""
         self._app.key_processor.before_key_press += lambda _: note()
 
@@ -90,7 +90,7 @@ class Terminal:
         if app.is_running and not app.is_done:
             app.exit()
 
-    def print(self, lines: list[Line]) -> None:
+    def print(self, lines: list[StyledLine]) -> None:
         """Print finished lines into the scrollback with the next frame."""
         self._finished += lines
         self._changed.set()
@@ -102,12 +102,12 @@ class Terminal:
             self._changed.clear()
             if self._finished:
                 await self._app.renderer.wait_for_cpr_responses()
-                self._scroll()
+                self._scroll_finished()
             else:
                 self._app.invalidate()
             await asyncio.sleep(_FRAME_SECONDS)
 
-    def _scroll(self) -> None:
+    def _scroll_finished(self) -> None:
         """Move the finished lines from the live region into the scrollback.
 
         Like `run_in_terminal`, without its short switch to line mode, in which Enter means Ctrl+J.
@@ -123,22 +123,22 @@ class Terminal:
     def flush(self) -> None:
         """Write the finished lines at the cursor; no prompt may be drawn there."""
         lines, self._finished = self._finished, []
-        text = _drawn(lines)
-        print_formatted_text(self._app.output, text, _STYLE)
+        text = _style_lines(lines)
+        print_formatted_text(self._app.output, text, _TERMINAL_STYLE)
         self._app.output.flush()
 
-    def _above(self) -> StyleAndTextTuples:
+    def _render_above(self) -> StyleAndTextTuples:
         rows = self._app.output.get_size().rows // _LIVE_SHARE
         lines = [*self._finished, *self._live()][-rows:]
-        return [*_drawn(lines), ("", "\n"), ("class:you", "> ")]
+        return [*_style_lines(lines), ("", "\n"), ("class:you", "> ")]
 
 
-def _drawn(lines: list[Line]) -> StyleAndTextTuples:
+def _style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:
     """Return styled lines to draw; escape sequences in them have no effect."""
-    return [(f"class:{line.style}", f"{visible(line.text)}\n") for line in lines]
+    return [(f"class:{line.style}", f"{show_controls(line.text)}\n") for line in lines]
 
 
-def _acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
+def _build_acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
     """Return the prompt's handler of Enter: pass the text on and clear the line."""
 
     def take(buffer: Buffer) -> bool:

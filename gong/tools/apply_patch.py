@@ -9,35 +9,35 @@ from msgspec import Meta, Struct
 
 from tape.blocks import Text
 
-from .diff import diff_of
-from .locks import held
-from .match import Replacement
-from .patch.command import Invocation, patch_of_command
-from .patch.grammar import GRAMMAR
-from .patch.hunks import Invalid
-from .patch.parse import parse
-from .patch.places import places
-from .patch.plan import Failures, plan
-from .text_files import failure, is_binary
-from .tool import Tool, ToolResult
-from .truncate import kept_whole
+from .diff import build_diff
+from .locks import hold_locks
+from .match import FileReplacement
+from .patch.command import PatchCommand, find_patch_in_command
+from .patch.grammar import PATCH_GRAMMAR
+from .patch.hunks import InvalidPatch
+from .patch.parse import parse_patch
+from .patch.places import resolve_patch_paths
+from .patch.plan import PatchFailures, plan_patch
+from .text_files import describe_os_error, is_binary
+from .tool import AgentTool, ToolResult
+from .truncate import keep_full_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..env.protocol import ExecutionEnvironment, Refused
+    from ..env.protocol import ChangeRefusal, ExecutionEnvironment
     from .patch.hunks import Hunk
-    from .patch.places import Places
-    from .patch.plan import Operation, Plan
+    from .patch.places import PatchPaths
+    from .patch.plan import FileOperation, PatchPlan
     from .tool import ToolContext
 
 SHOWN_FAILURES = 10
-UNCHANGED = "No file was changed."
-_MEND = f"{UNCHANGED} Read those files again, correct the patch and send all of it."
+UNCHANGED_TEXT = "No file was changed."
+_RETRY_TEXT = f"{UNCHANGED_TEXT} Read those files again, correct the patch and send all of it."
 _LETTERS = {"add": "A", "update": "M", "move": "M", "delete": "D"}
 
 
-class Arguments(Struct, frozen=True):
+class ApplyPatchArguments(Struct, frozen=True):
     """The patch, under either name."""
 
     input: Annotated[
@@ -46,7 +46,7 @@ class Arguments(Struct, frozen=True):
     patch: Annotated[str, Meta(description="Another name for input; give one of them")] = ""
 
 
-class FileDetails(Struct, frozen=True):
+class PatchedFileDetails(Struct, frozen=True):
     """What happened to one file, for people."""
 
     op: str
@@ -59,32 +59,34 @@ class FileDetails(Struct, frozen=True):
     first_changed_line: int | None
 
 
-class Details(Struct, frozen=True):
+class ApplyPatchDetails(Struct, frozen=True):
     """What happened, hunk by hunk."""
 
-    files: tuple[FileDetails, ...]
+    files: tuple[PatchedFileDetails, ...]
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) -> ToolResult:
     """Apply the whole patch, or change no file and report all errors."""
     text, folder = arguments.input or arguments.patch, ""
-    called = patch_of_command(text)
-    if isinstance(called, Invocation):
+    called = find_patch_in_command(text)
+    if isinstance(called, PatchCommand):
         text, folder = called.patch, called.folder or ""
-    hunks = parse(text)
-    if isinstance(hunks, Invalid):
-        return ToolResult.error(f"{hunks}. {UNCHANGED}")
+    hunks = parse_patch(text)
+    if isinstance(hunks, InvalidPatch):
+        return ToolResult.error(f"{hunks}. {UNCHANGED_TEXT}")
     if not hunks:
         return ToolResult.error("No files were modified. The patch names no file.")
-    found = await places(hunks, folder, context.env)
-    if isinstance(found, Failures):
-        return _failed(found.texts)
-    async with held(found.real.values()):
-        return await _applied(hunks, found, context.env)
+    found = await resolve_patch_paths(hunks, folder, context.env)
+    if isinstance(found, PatchFailures):
+        return _build_patch_error(found.texts)
+    async with hold_locks(found.real.values()):
+        return await _apply_hunks(hunks, found, context.env)
 
 
-async def _applied(hunks: Sequence[Hunk], found: Places, env: ExecutionEnvironment) -> ToolResult:
-    files = {path: await _read(env, path, found.root) for path in found.real.values()}
+async def _apply_hunks(
+    hunks: Sequence[Hunk], found: PatchPaths, env: ExecutionEnvironment
+) -> ToolResult:
+    files = {path: await _read_for_patch(env, path, found.root) for path in found.real.values()}
 
     def read(path: str) -> bytes | None:
         data = files[path]
@@ -92,20 +94,22 @@ async def _applied(hunks: Sequence[Hunk], found: Places, env: ExecutionEnvironme
             raise data
         return data
 
-    planned = await asyncio.to_thread(plan, hunks, read, found.real.__getitem__)
-    if isinstance(planned, Failures):
-        return _failed(planned.texts)
+    planned = await asyncio.to_thread(plan_patch, hunks, read, found.real.__getitem__)
+    if isinstance(planned, PatchFailures):
+        return _build_patch_error(planned.texts)
     try:
         refused = await env.change_files(planned.changes, found.root)
     except OSError as error:
-        return ToolResult.error(f"{error}. {UNCHANGED}")
+        return ToolResult.error(f"{error}. {UNCHANGED_TEXT}")
     if refused:
-        return ToolResult.error(_refused(refused, found.real))
-    details = Details(await asyncio.to_thread(_details, planned.operations))
-    return ToolResult.from_text(_success(planned), details)
+        return ToolResult.error(_describe_change_refusal(refused, found.real))
+    details = ApplyPatchDetails(await asyncio.to_thread(_build_patch_details, planned.operations))
+    return ToolResult.from_text(_describe_success(planned), details)
 
 
-async def _read(env: ExecutionEnvironment, path: str, root: str) -> bytes | OSError | None:
+async def _read_for_patch(
+    env: ExecutionEnvironment, path: str, root: str
+) -> bytes | OSError | None:
     """Return the content of a file, None if there is none, or the error of reading it."""
     try:
         return await env.read_file(path, root)
@@ -115,24 +119,24 @@ async def _read(env: ExecutionEnvironment, path: str, root: str) -> bytes | OSEr
         return error
 
 
-def _failed(texts: Sequence[str]) -> ToolResult:
+def _build_patch_error(texts: Sequence[str]) -> ToolResult:
     rest = len(texts) - SHOWN_FAILURES
     more = (f"... and {rest} more",) if rest > 0 else ()
-    shown = "\n\n".join((*texts[:SHOWN_FAILURES], *more, _MEND))
-    full = kept_whole("\n\n".join((*texts, _MEND))) if more else None
+    shown = "\n\n".join((*texts[:SHOWN_FAILURES], *more, _RETRY_TEXT))
+    full = keep_full_text("\n\n".join((*texts, _RETRY_TEXT))) if more else None
     return ToolResult((Text(shown),), is_error=True, full=full)
 
 
-def _refused(refused: Refused, real: Mapping[str, str]) -> str:
+def _describe_change_refusal(refused: ChangeRefusal, real: Mapping[str, str]) -> str:
     names = {place: path for path, place in real.items()}
-    said = failure(refused.error, names.get(refused.path, refused.path))
+    said = describe_os_error(refused.error, names.get(refused.path, refused.path))
     if not refused.left:
-        return f"{said}. {UNCHANGED}"
+        return f"{said}. {UNCHANGED_TEXT}"
     left = ", ".join(names.get(path, path) for path in refused.left)
     return f"{said}. Not all could be undone: look at {left}, and at *.old files beside it."
 
 
-def _success(planned: Plan) -> str:
+def _describe_success(planned: PatchPlan) -> str:
     lines = dict.fromkeys(
         f"{letter} {one.destination or one.path}"
         for letter in ("A", "M", "D")
@@ -142,40 +146,40 @@ def _success(planned: Plan) -> str:
     return "\n".join(("Success. Updated the following files:", *lines, *planned.notes))
 
 
-def _details(operations: Sequence[Operation]) -> tuple[FileDetails, ...]:
-    return tuple(map(_file_details, operations))
+def _build_patch_details(operations: Sequence[FileOperation]) -> tuple[PatchedFileDetails, ...]:
+    return tuple(map(_build_file_details, operations))
 
 
-def _file_details(operation: Operation) -> FileDetails:
+def _build_file_details(operation: FileOperation) -> PatchedFileDetails:
     op, path, destination, before, after = operation
     if before == after or is_binary(before + after):
-        return FileDetails(op, path, destination, "", None)
-    diff = diff_of(_replacement(before, after))
-    return FileDetails(op, path, destination, "\n".join(diff.lines), diff.first_changed_line)
+        return PatchedFileDetails(op, path, destination, "", None)
+    diff = build_diff(_build_replacement(before, after))
+    return PatchedFileDetails(op, path, destination, "\n".join(diff.lines), diff.first_changed_line)
 
 
-def _replacement(before: bytes, after: bytes) -> Replacement:
+def _build_replacement(before: bytes, after: bytes) -> FileReplacement:
     """Return the lines that differ, from the first to the last, as one span."""
     old, new = before.split(b"\n"), after.split(b"\n")
     shorter = min(len(old), len(new))
-    top = _alike(old, new, shorter)
-    bottom = _alike(old[::-1], new[::-1], shorter - top)
-    start = min(_size(old[:top]), len(before), len(after))
-    below = _size(old[len(old) - bottom :])
-    return Replacement(
+    top = _count_alike_lines(old, new, shorter)
+    bottom = _count_alike_lines(old[::-1], new[::-1], shorter - top)
+    start = min(_count_line_bytes(old[:top]), len(before), len(after))
+    below = _count_line_bytes(old[len(old) - bottom :])
+    return FileReplacement(
         before, after, start, max(start, len(before) - below), max(start, len(after) - below)
     )
 
 
-def _alike(one: Sequence[bytes], other: Sequence[bytes], most: int) -> int:
+def _count_alike_lines(one: Sequence[bytes], other: Sequence[bytes], most: int) -> int:
     return next((n for n in range(most) if one[n] != other[n]), most)
 
 
-def _size(lines: Sequence[bytes]) -> int:
+def _count_line_bytes(lines: Sequence[bytes]) -> int:
     return sum(map(len, lines)) + len(lines)
 
 
-TOOL = Tool(
+APPLY_PATCH_TOOL = AgentTool(
     name="apply_patch",
     description=(
         "Create, change, move and delete files with one patch; it is applied whole or not at all."
@@ -199,7 +203,7 @@ TOOL = Tool(
         " order of the file; leave out Move to if nothing moves, and *** End of File after"
         " a change says that it is at the end. Paths are relative to the working directory."
     ),
-    arguments=Arguments,
-    run=run,
-    freeform=GRAMMAR,
+    arguments=ApplyPatchArguments,
+    run=run_apply_patch,
+    freeform=PATCH_GRAMMAR,
 )

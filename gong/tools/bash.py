@@ -10,74 +10,76 @@ from msgspec import Meta, Struct
 from tape.blocks import Text
 
 from . import apply_patch
-from .command import STOPPED, Details, ending_of, execute
-from .patch.command import patch_of_command
-from .patch.hunks import Invalid
-from .settings import Tuning
-from .tool import Diversion, Tool, ToolResult
-from .truncate import Result, format_size, in_short, truncate_tail
+from .command import STOPPED, CommandDetails, classify_ending, execute_command
+from .patch.command import find_patch_in_command
+from .patch.hunks import InvalidPatch
+from .settings import ToolSettings
+from .tool import AgentTool, Diversion, ToolResult
+from .truncate import TruncatedText, format_limit, format_size, truncate_tail
 
 if TYPE_CHECKING:
-    from .command import Finished
-    from .settings import Caps
+    from .command import FinishedCommand
+    from .settings import OutputCaps
     from .tool import ToolContext
 
-MOST_BYTES = 100_000
+MOST_BASH_BYTES = 100_000
 """Maximum bytes to show: this much of the end of an output is always in memory."""
-PATCH_BEGINS = "*** Begin Patch"
+PATCH_MARKER = "*** Begin Patch"
 
 
-class Arguments(Struct, frozen=True):
+class BashArguments(Struct, frozen=True):
     """Arguments of bash."""
 
     command: Annotated[str, Meta(description="Command for bash")]
     timeout: Annotated[float, Meta(ge=0, description="Seconds until it is ended")] | None = None
 
 
-async def run(
-    arguments: Arguments,
+async def run_bash(
+    arguments: BashArguments,
     context: ToolContext,
     *,
-    tuning: Tuning = Tuning(),  # noqa: B008 (a frozen value)
+    tuning: ToolSettings = ToolSettings(),  # noqa: B008 (a frozen value)
 ) -> ToolResult:
     """Run the command after the configured prefix, and return the end of the output."""
-    timeout_ms = _timeout_ms(arguments.timeout, tuning)
-    command = prefixed(arguments.command, tuning.command_prefix)
-    finished = await execute(command, timeout_ms, context)
+    timeout_ms = _choose_timeout_ms(arguments.timeout, tuning)
+    command = add_command_prefix(arguments.command, tuning.command_prefix)
+    finished = await execute_command(command, timeout_ms, context)
     late = None
     if finished.done.timed_out:
         late = f"Command timed out after {timeout_ms / 1000:g} seconds"
-    return await _result(arguments.command, finished, late, tuning.caps("bash"))
+    return await _build_bash_result(arguments.command, finished, late, tuning.caps("bash"))
 
 
-def prefixed(command: str, prefix: str) -> str:
+def add_command_prefix(command: str, prefix: str) -> str:
     """Return a command with the configured prefix lines."""
     return f"{prefix}\n{command}" if prefix else command
 
 
-def _timeout_ms(seconds: float | None, tuning: Tuning) -> int:
+def _choose_timeout_ms(seconds: float | None, tuning: ToolSettings) -> int:
     """Return a command's timeout in milliseconds; 0 and None mean the default."""
     if seconds:
         return max(1, round(min(seconds * 1000, tuning.max_timeout_ms)))
     return min(tuning.default_timeout_ms or tuning.max_timeout_ms, tuning.max_timeout_ms)
 
 
-async def _result(command: str, finished: Finished, late: str | None, caps: Caps) -> ToolResult:
+async def _build_bash_result(
+    command: str, finished: FinishedCommand, late: str | None, caps: OutputCaps
+) -> ToolResult:
     done = finished.done
     text, full, blob = finished.text, None, None
     cut = truncate_tail(text.removesuffix("\n"), *caps)
     if cut.truncated:
         full = finished.full
         path, blob = await finished.keep()
-        text = f"{cut.content}\n\n[{_shown(cut, finished)}. {finished.where(path)}]"
+        text = f"{cut.content}\n\n[{_describe_shown_part(cut, finished)}. {finished.describe_location(path)}]"
     else:
         finished.drop()
-    ending, kind = ending_of(done, late)
+    ending, kind = classify_ending(done, late)
     if ending is not None:
         text = "\n\n".join(filter(None, (text.rstrip("\n"), ending)))
     return ToolResult(
         (Text(text or "(no output)"),),
-        Details(command, done.exit_code, done.duration_ms, cut.truncated),
+        CommandDetails(command, done.exit_code, done.duration_ms, cut.truncated),
         is_error=ending is not None,
         full=full,
         kept=blob,
@@ -85,7 +87,7 @@ async def _result(command: str, finished: Finished, late: str | None, caps: Caps
     )
 
 
-def _shown(cut: Result, finished: Finished) -> str:
+def _describe_shown_part(cut: TruncatedText, finished: FinishedCommand) -> str:
     limit, size = format_size(cut.max_bytes or 0), format_size(finished.done.total_bytes)
     total = finished.total_lines
     if cut.last_line_partial:
@@ -94,26 +96,28 @@ def _shown(cut: Result, finished: Finished) -> str:
     return lines if cut.truncated_by == "lines" else f"{lines} ({limit} limit), {size} in all"
 
 
-def meant(arguments: Struct) -> Diversion | ToolResult | None:
+def redirect_patch_command(arguments: Struct) -> Diversion | ToolResult | None:
     """Return the patch that a command for a shell is, for the tool that applies patches.
 
     So it is judged, and applied, as one; a patch that nobody is asked to apply is an error, and so
     is a command that bash has nothing to run of.
     """
     command: str = getattr(arguments, "command", "")
-    if why := _why_nothing_runs(command):
+    if why := _explain_empty_command(command):
         return ToolResult.error(f"'command' parameter is required: {why}", kind="ValidationError")
-    if PATCH_BEGINS not in command:
+    if PATCH_MARKER not in command:
         return None
-    match patch_of_command(command):
+    match find_patch_in_command(command):
         case None:
             return None
-        case Invalid() as wrong:
-            return ToolResult.error(f"{wrong}. {apply_patch.UNCHANGED}", kind="ValidationError")
-    return Diversion(apply_patch.TOOL, apply_patch.Arguments(input=command))
+        case InvalidPatch() as wrong:
+            return ToolResult.error(
+                f"{wrong}. {apply_patch.UNCHANGED_TEXT}", kind="ValidationError"
+            )
+    return Diversion(apply_patch.APPLY_PATCH_TOOL, apply_patch.ApplyPatchArguments(input=command))
 
 
-def _why_nothing_runs(command: str) -> str | None:
+def _explain_empty_command(command: str) -> str | None:
     if "\0" in command:
         return "it holds a zero byte, which no command can. Give the command without it."
     lines = [line.strip() for line in command.replace("\\\n", "\n").split("\n")]
@@ -124,30 +128,30 @@ def _why_nothing_runs(command: str) -> str | None:
     return None
 
 
-def bash(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+def build_bash_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
     """Return the tool with its settings: command prefix, timeouts, output limits."""
     caps = tuning.caps("bash")
-    return Tool(
+    return AgentTool(
         name="bash",
         description=(
             "Run a command in bash, in the working directory. Returns standard output and error"
             f" as they came; of long output the last {caps.max_lines} lines or"
-            f" {in_short(caps.max_bytes)}, with the path of the whole. Nothing can be typed into"
-            f" it. timeout is in seconds, {_times(tuning)}."
+            f" {format_limit(caps.max_bytes)}, with the path of the whole. Nothing can be typed into"
+            f" it. timeout is in seconds, {_describe_timeouts(tuning)}."
         ),
-        arguments=Arguments,
-        run=partial(run, tuning=tuning),
+        arguments=BashArguments,
+        run=partial(run_bash, tuning=tuning),
         stopped=STOPPED,
-        divert=meant,
+        divert=redirect_patch_command,
     )
 
 
-def _times(tuning: Tuning) -> str:
+def _describe_timeouts(tuning: ToolSettings) -> str:
     """Return the maximum and default timeout in words."""
-    most, usual = tuning.max_timeout_ms, _timeout_ms(None, tuning)
+    most, usual = tuning.max_timeout_ms, _choose_timeout_ms(None, tuning)
     if most == usual:
         return f"{most / 1000:g} at most and if absent"
     return f"{most / 1000:g} at most, {usual / 1000:g} if absent"
 
 
-TOOL = bash()
+BASH_TOOL = build_bash_tool()

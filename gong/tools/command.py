@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from .spill import KEPT_BYTES, Spill
+from .spill import KEPT_BYTES, SpillFile
 from .truncate import format_size
-from .truncation.storage import blob_at
+from .truncation.storage import find_blob
 
 if TYPE_CHECKING:
     from tape.blocks import BlobRef
 
     from ..env.protocol import ExecResult
     from .tool import ErrorKind, ToolContext
-    from .truncation.storage import Storage
+    from .truncation.storage import OutputStorage
 
 FULL_BYTES = 5 * 1024 * 1024
 """Longer output than this stays in its file only."""
@@ -31,7 +31,7 @@ STOPPED = "Command aborted"
 CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
-class Details(Struct, frozen=True):
+class CommandDetails(Struct, frozen=True):
     """How the command ended."""
 
     command: str
@@ -40,7 +40,7 @@ class Details(Struct, frozen=True):
     truncated: bool
 
 
-class Kept(NamedTuple):
+class KeptOutput(NamedTuple):
     """Where the full output of a command is saved."""
 
     path: str | None
@@ -49,10 +49,10 @@ class Kept(NamedTuple):
     """The same as a blob of the tape, where there is one."""
 
 
-class Finished:
+class FinishedCommand:
     """A command that has ended, and its output."""
 
-    def __init__(self, spill: Spill, storage: Storage | None) -> None:
+    def __init__(self, spill: SpillFile, storage: OutputStorage | None) -> None:
         self.done: ExecResult
         self.head = ""
         """The first characters, HEAD_CHARS of them."""
@@ -86,18 +86,18 @@ class Finished:
         """Lines of the whole output; one without its end counts."""
         return self._spill.total_lines
 
-    async def keep(self) -> Kept:
+    async def keep(self) -> KeptOutput:
         """Save the full output and return where it is."""
         path = self._spill.keep()
         if path is None or self._storage is None:
-            return Kept(path)
+            return KeptOutput(path)
         try:
             moved = await self._storage.adopt(path)
-            return Kept(moved, await blob_at(self._storage, moved))
+            return KeptOutput(moved, await find_blob(self._storage, moved))
         except Exception:  # noqa: BLE001 - if the storage fails, the file stays where it is
-            return Kept(path)
+            return KeptOutput(path)
 
-    def where(self, path: str | None) -> str:
+    def describe_location(self, path: str | None) -> str:
         """Return a text with the place of the full output."""
         if path is None:
             return f"Full output not saved: {self._spill.failure}"
@@ -110,10 +110,12 @@ class Finished:
         self._spill.drop()
 
 
-async def execute(command: str, timeout_ms: int | None, context: ToolContext) -> Finished:
+async def execute_command(
+    command: str, timeout_ms: int | None, context: ToolContext
+) -> FinishedCommand:
     """Run a command to its end and stream its output; cancelling ends all its processes."""
-    spill = Spill(context.env.temporary_directory)
-    finished = Finished(spill, context.storage)
+    spill = SpillFile(context.env.temporary_directory)
+    finished = FinishedCommand(spill, context.storage)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def listen(chunk: bytes, *, final: bool = False) -> None:
@@ -137,7 +139,7 @@ async def execute(command: str, timeout_ms: int | None, context: ToolContext) ->
     return finished
 
 
-def ending_of(done: ExecResult, late: str | None) -> tuple[str | None, ErrorKind | None]:
+def classify_ending(done: ExecResult, late: str | None) -> tuple[str | None, ErrorKind | None]:
     """Return what went wrong, in words and by name; `late` is said of a command out of time."""
     if late is not None:
         return late, "ShellTimeout"

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from .tool import Tool, ToolResult
+from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
     from .tool import ToolContext
 
 
-class Arguments(Struct, frozen=True):
+class CompactArguments(Struct, frozen=True):
     """Arguments of compact."""
 
     focus: Annotated[str, Meta(description="What the summary should keep in detail, if set")] = ""
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run_compact(arguments: CompactArguments, context: ToolContext) -> ToolResult:
     """Request a compaction from the session; it runs after this step."""
     if context.request_compaction is None:
         return ToolResult.error("There is no conversation here that could be compacted.")
@@ -30,7 +30,7 @@ async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
     )
 
 
-TOOL = Tool(
+COMPACT_TOOL = AgentTool(
     name="compact",
     description=(
         "Replace the older part of this conversation by a summary, to make room in the context"
@@ -38,7 +38,7 @@ TOOL = Tool(
         " is lost: tape_search and tape_read find the covered messages again. It runs before the"
         " next step."
     ),
-    arguments=Arguments,
-    run=run,
+    arguments=CompactArguments,
+    run=run_compact,
     replay="safe",
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .match import Replacement
+    from .match import FileReplacement
 
 CONTEXT_LINES = 4
 COMPARED_LINES = 4_000
@@ -26,7 +26,7 @@ Opcode = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class LineDiff:
     """A change in lines."""
 
     lines: tuple[str, ...]
@@ -35,7 +35,7 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _DiffWindow:
     """The lines a change touches with some around them; `first` is the number of the first."""
 
     old: Sequence[bytes]
@@ -43,57 +43,60 @@ class _Window:
     first: int
 
 
-def diff_of(change: Replacement) -> Diff:
+def build_diff(change: FileReplacement) -> LineDiff:
     """Return the lines that a replacement changed."""
-    window = _window(change)
-    opcodes = _opcodes(window)
+    window = _cut_window(change)
+    opcodes = _compute_opcodes(window)
     width = len(str(window.first + max(len(window.old), len(window.new))))
     lines = tuple(
         f"{sign} {number:>{width}} {text}" if number else f"  {'':>{width}} ..."
-        for sign, number, text in _numbered(window, opcodes)
+        for sign, number, text in _number_diff_lines(window, opcodes)
     )
     first = next(start for tag, _, _, start, _ in opcodes if tag != "equal")
-    return Diff(lines, window.first + first)
+    return LineDiff(lines, window.first + first)
 
 
-def _window(change: Replacement) -> _Window:
+def _cut_window(change: FileReplacement) -> _DiffWindow:
     first = change.before.count(b"\n", 0, change.start)
     # One line more than is shown: it becomes the "..." that says the file goes on there.
     around = CONTEXT_LINES + 1
     top = max(0, first - around)
     old_bottom = change.before.count(b"\n", 0, change.old_end) + 1 + around
     new_bottom = change.after.count(b"\n", 0, change.new_end) + 1 + around
-    old, new = _lines(change.before)[top:old_bottom], _lines(change.after)[top:new_bottom]
-    return _Window(old, new, top + 1)
+    old, new = (
+        _split_byte_lines(change.before)[top:old_bottom],
+        _split_byte_lines(change.after)[top:new_bottom],
+    )
+    return _DiffWindow(old, new, top + 1)
 
 
-def _lines(data: bytes) -> list[bytes]:
+def _split_byte_lines(data: bytes) -> list[bytes]:
     """Return the lines with their ends."""
     *whole, last = data.split(b"\n")
     return [line + b"\n" for line in whole] + ([last] if last else [])
 
 
-def _opcodes(window: _Window) -> list[Opcode]:
+def _compute_opcodes(window: _DiffWindow) -> list[Opcode]:
     if len(window.old) + len(window.new) > COMPARED_LINES:
-        return list(_change_by_change(window.old, window.new))
+        return list(_compare_stepwise(window.old, window.new))
     return list(SequenceMatcher(None, window.old, window.new, autojunk=False).get_opcodes())
 
 
-def _change_by_change(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Opcode]:
+def _compare_stepwise(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Opcode]:
     i = j = 0
     while True:
-        same = _alike(old, new, i, j)
+        same = _count_equal_lines(old, new, i, j)
         if same:
             yield "equal", i, i + same, j, j + same
             i, j = i + same, j + same
         if i == len(old) and j == len(new):
             return
-        old_end, new_end = _end_of_change(old, new, i, j)
+        old_end, new_end = _find_change_end(old, new, i, j)
         yield "replace", i, old_end, j, new_end
         i, j = old_end, new_end
 
 
-def _alike(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> int:
+def _count_equal_lines(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> int:
     """Return how many lines from `i` and `j` on are the same in both."""
     most, same, step = min(len(old) - i, len(new) - j), 0, 1
     while same < most:
@@ -107,7 +110,7 @@ def _alike(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> int:
     return same
 
 
-def _end_of_change(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> tuple[int, int]:
+def _find_change_end(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> tuple[int, int]:
     """Return where lines agree again behind `i` and `j`; both ends where that is too far."""
     for ahead in LOOKED_AHEAD:
         places: dict[tuple[bytes, ...], int] = {}
@@ -123,35 +126,37 @@ def _end_of_change(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -
     return len(old), len(new)
 
 
-def _numbered(window: _Window, opcodes: Sequence[Opcode]) -> Iterator[tuple[str, int, str]]:
+def _number_diff_lines(
+    window: _DiffWindow, opcodes: Sequence[Opcode]
+) -> Iterator[tuple[str, int, str]]:
     """Yield sign, number and text of each line; number 0 for lines left out."""
     for tag, old_start, old_end, new_start, new_end in opcodes:
         if tag == "equal":
             edges = (new_start == 0, new_end == len(window.new))
-            yield from _unchanged(window, new_start, new_end, edges)
+            yield from _number_context_lines(window, new_start, new_end, edges)
             continue
         for place in range(old_start, old_end):
-            yield "-", window.first + place, _text(window.old[place])
+            yield "-", window.first + place, _render_diff_line(window.old[place])
         for place in range(new_start, new_end):
-            yield "+", window.first + place, _text(window.new[place])
+            yield "+", window.first + place, _render_diff_line(window.new[place])
 
 
-def _unchanged(
-    window: _Window, start: int, end: int, edges: tuple[bool, bool]
+def _number_context_lines(
+    window: _DiffWindow, start: int, end: int, edges: tuple[bool, bool]
 ) -> Iterator[tuple[str, int, str]]:
     """Yield what lies around or between changes, no more than the context of each."""
     at_top, at_bottom = edges
     after = start if at_top else min(start + CONTEXT_LINES, end)
     before = end if at_bottom else max(end - CONTEXT_LINES, after)
     for place in range(start, after):
-        yield " ", window.first + place, _text(window.new[place])
+        yield " ", window.first + place, _render_diff_line(window.new[place])
     if after < before:
         yield "", 0, ""
     for place in range(before, end):
-        yield " ", window.first + place, _text(window.new[place])
+        yield " ", window.first + place, _render_diff_line(window.new[place])
 
 
-def _text(line: bytes) -> str:
+def _render_diff_line(line: bytes) -> str:
     text = line.decode("utf-8", "replace")
     end = "" if text.endswith("\n") else "\n\\ No newline at end of file"
     return text.removesuffix("\n").removesuffix("\r") + end

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct, field
 
 from ..env.protocol import Search
-from .searching import Found, Manner, found_in, shown
-from .settings import Caps, Tuning
-from .tool import Tool
-from .truncate import in_short
+from .searching import GrepMatches, MatchDisplay, search_path, show_matches
+from .settings import OutputCaps, ToolSettings
+from .tool import AgentTool
+from .truncate import format_limit
 
 if TYPE_CHECKING:
     from .tool import ToolContext, ToolResult
 
-DEFAULT_LIMIT = 100
+GREP_LIMIT = 100
 
 
-class Arguments(Struct, frozen=True):
+class GrepArguments(Struct, frozen=True):
     """What to look for, and where."""
 
     pattern: Annotated[str, Meta(description="Regular expression, or text if literal")]
@@ -30,14 +30,14 @@ class Arguments(Struct, frozen=True):
     )
     literal: Annotated[bool, Meta(description="Take the pattern as plain text")] = False
     context: Annotated[int, Meta(ge=0, description="Lines to show around each match")] = 0
-    limit: Annotated[int, Meta(ge=1, description="Matches to show at most")] = DEFAULT_LIMIT
+    limit: Annotated[int, Meta(ge=1, description="Matches to show at most")] = GREP_LIMIT
 
 
-async def run(
-    arguments: Arguments,
+async def run_grep(
+    arguments: GrepArguments,
     context: ToolContext,
     *,
-    caps: Caps = Caps(None),  # noqa: B008 (a frozen value)
+    caps: OutputCaps = OutputCaps(None),  # noqa: B008 (a frozen value)
 ) -> ToolResult:
     """Return the matching lines, by file and number."""
     search = Search(
@@ -47,26 +47,26 @@ async def run(
         literal=arguments.literal,
         limit=arguments.limit,
     )
-    found = await found_in(context.env, arguments.path, search)
-    if not isinstance(found, Found):
+    found = await search_path(context.env, arguments.path, search)
+    if not isinstance(found, GrepMatches):
         return found
-    return await shown(context.env, found, search, Manner(arguments.context, caps))
+    return await show_matches(context.env, found, search, MatchDisplay(arguments.context, caps))
 
 
-def grep(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+def build_grep_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
     """Return the tool as it is set."""
     caps = tuning.caps("grep", by_lines=False)
-    return Tool(
+    return AgentTool(
         name="grep",
         description=(
             "Search the content of files for a pattern. Shows file, line number and line; hidden"
             " files are searched too, binary ones and those .gitignore leaves out are not. At most"
-            f" {DEFAULT_LIMIT} matches or {in_short(caps.max_bytes)}."
+            f" {GREP_LIMIT} matches or {format_limit(caps.max_bytes)}."
         ),
-        arguments=Arguments,
-        run=partial(run, caps=caps),
+        arguments=GrepArguments,
+        run=partial(run_grep, caps=caps),
         replay="safe",
     )
 
 
-TOOL = grep()
+GREP_TOOL = build_grep_tool()

@@ -42,50 +42,52 @@ class Span(NamedTuple):
     end: int
 
 
-class View:
+class NormalizedText:
     """A text as it looks, and where each place of it comes from."""
 
     def __init__(self, text: str) -> None:
         *whole, last = text.split("\n")
-        self._sources = [_unended(line) for line in whole] + [last]
-        looks = [_look(line) for line in self._sources]
+        self._sources = [_strip_carriage_return(line) for line in whole] + [last]
+        looks = [_normalize_line(line) for line in self._sources]
         self.text = "\n".join(looks)
         self._starts = list(accumulate((len(look) + 1 for look in looks), initial=0))[:-1]
         lengths = (len(line) + 1 for line in text.split("\n"))
         self._source_starts = list(accumulate(lengths, initial=0))[:-1]
-        self._maps: dict[int, _Columns] = {}
+        self._maps: dict[int, _ColumnMap] = {}
 
     def source(self, span: Span) -> Span | None:
         """Return where a piece of the view stands in the text.
 
         None when it begins or ends inside what is one character there.
         """
-        start, end = self._place(span.start), self._place(span.end)
+        start, end = self._map_offset(span.start), self._map_offset(span.end)
         return None if start is None or end is None else Span(start, end)
 
-    def _place(self, place: int) -> int | None:
+    def _map_offset(self, place: int) -> int | None:
         line = bisect_right(self._starts, place) - 1
-        columns = self._maps.get(line) or self._maps.setdefault(line, _Columns(self._sources[line]))
+        columns = self._maps.get(line) or self._maps.setdefault(
+            line, _ColumnMap(self._sources[line])
+        )
         column = columns.source(place - self._starts[line])
         return None if column is None else self._source_starts[line] + column
 
 
-def alike(text: str, wanted: str) -> list[Span]:
+def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
     """Return where something that looks like `wanted` stands in `text`, without overlaps.
 
     Blanks at the end of `wanted` are found as they are or not at all at the end of a line.
     """
-    pattern = _pattern(wanted)
+    pattern = _compile_lookalike(wanted)
     if pattern is None:
         return []
-    view = View(text)
+    view = NormalizedText(text)
     found = (view.source(Span(*match.span())) for match in pattern.finditer(view.text))
     return [span for span in found if span is not None]
 
 
-def _pattern(wanted: str) -> re.Pattern[str] | None:
+def _compile_lookalike(wanted: str) -> re.Pattern[str] | None:
     lines = wanted.replace("\r\n", "\n").split("\n")
-    looks = "\n".join(map(_look, lines))
+    looks = "\n".join(map(_normalize_line, lines))
     ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
     if not _NEEDLESS.sub("", looks):
         return None
@@ -93,22 +95,24 @@ def _pattern(wanted: str) -> re.Pattern[str] | None:
     return re.compile(re.escape(looks) + tail)
 
 
-def _unended(line: str) -> str:
+def _strip_carriage_return(line: str) -> str:
     """Return a line without the carriage return of its end."""
     return line.removesuffix("\r")
 
 
-def _look(line: str) -> str:
+def _normalize_line(line: str) -> str:
     line = line.rstrip(_BLANKS)
-    return line if line.isascii() else _CLUSTER.sub(lambda found: _plain(found[0]), line)
+    return (
+        line if line.isascii() else _CLUSTER.sub(lambda found: _normalize_cluster(found[0]), line)
+    )
 
 
 @lru_cache(maxsize=4096)
-def _plain(cluster: str) -> str:
+def _normalize_cluster(cluster: str) -> str:
     return replace_lookalikes(unicodedata.normalize("NFKC", cluster))
 
 
-class _Columns:
+class _ColumnMap:
     """The columns of one line and of its look."""
 
     def __init__(self, line: str) -> None:
@@ -121,7 +125,7 @@ class _Columns:
             shown += found.start() - source
             source = found.end()
             self._begins.append(shown)
-            shown += len(_plain(found[0]))
+            shown += len(_normalize_cluster(found[0]))
             self._spans.append((found.start(), shown, source))
 
     def source(self, column: int) -> int | None:

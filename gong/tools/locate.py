@@ -25,35 +25,35 @@ _AMBIGUOUS = re.compile(r" |'|\\n")
 _SINGLE_QUOTES = re.compile("[\u2018-\u201b]")
 
 
-async def locate(env: ExecutionEnvironment, path: str) -> str:
+async def locate_path(env: ExecutionEnvironment, path: str) -> str:
     """Return the absolute path of what a model means by `path`; by the rule where none is there."""
     exact, plain = env.resolve(path, exact=True), env.resolve(path)
-    for one in _spellings(exact, plain):
-        if await _exists(env, one):
+    for one in _list_spellings(exact, plain):
+        if await _has_path(env, one):
             return one
     for one in dict.fromkeys((exact, plain)):
-        found = await _found_by_look(env, one)
+        found = await _find_by_look(env, one)
         if found is not None:
             return found
     return plain
 
 
-async def locate_new(env: ExecutionEnvironment, path: str) -> str:
+async def locate_new_path(env: ExecutionEnvironment, path: str) -> str:
     """Return the absolute path of a file that is written, whether or not it is there.
 
     A folder is taken as it is written where it is there so, as is the file itself.
     """
     exact, plain = env.resolve(path, exact=True), env.resolve(path)
     for one in (exact, plain):
-        if await _exists(env, one):
+        if await _has_path(env, one):
             return one
     folder = posixpath.dirname(exact)
-    if folder != posixpath.dirname(plain) and await _exists(env, folder):
+    if folder != posixpath.dirname(plain) and await _has_path(env, folder):
         return posixpath.join(folder, UNICODE_SPACES.sub(" ", posixpath.basename(exact)))
     return plain
 
 
-def printable_path(path: str) -> str:
+def format_path(path: str) -> str:
     """Return a path on one line, as UTF-8 whatever bytes its names hold."""
     try:
         data = os.fsencode(path)
@@ -62,7 +62,7 @@ def printable_path(path: str) -> str:
     return data.decode("utf-8", "replace").replace("\n", "\\n")
 
 
-def _spellings(exact: str, plain: str) -> Iterator[str]:
+def _list_spellings(exact: str, plain: str) -> Iterator[str]:
     """Yield both, then what macOS writes: odd blanks, taken apart letters, curly quotes."""
     apart = unicodedata.normalize("NFD", plain)
     yield from dict.fromkeys(
@@ -77,15 +77,15 @@ def _spellings(exact: str, plain: str) -> Iterator[str]:
     )
 
 
-async def _found_by_look(env: ExecutionEnvironment, path: str) -> str | None:
+async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     """Return the only path whose names read like these; None where there is none, or several."""
     base = posixpath.normpath(env.working_directory)
     start = base if path.startswith(base.rstrip("/") + "/") else "/"
     at = start
     for name in path[len(start) :].strip("/").split("/"):
         wanted = posixpath.join(at, name)
-        if not await _exists(env, wanted):
-            alike = await _names_like(env, at, name)
+        if not await _has_path(env, wanted):
+            alike = await _find_names_like(env, at, name)
             if len(alike) != 1:
                 return None
             wanted = posixpath.join(at, alike[0])
@@ -93,25 +93,25 @@ async def _found_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     return at
 
 
-async def _names_like(env: ExecutionEnvironment, folder: str, name: str) -> list[str]:
+async def _find_names_like(env: ExecutionEnvironment, folder: str, name: str) -> list[str]:
     if name.isascii() and not _AMBIGUOUS.search(name):
         # No other name reads like this one.
         return []
-    look = _look(name)
+    look = _normalize_name(name)
     try:
         entries = await env.list_directory(folder)
     except (OSError, ValueError):
         return []
-    return [entry.name for entry in entries if _look(entry.name) == look]
+    return [entry.name for entry in entries if _normalize_name(entry.name) == look]
 
 
-def _look(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Return what a name looks like: the same for all names a reader takes for one another."""
-    text = UNICODE_SPACES.sub(" ", _SINGLE_QUOTES.sub("'", printable_path(name)))
+    text = UNICODE_SPACES.sub(" ", _SINGLE_QUOTES.sub("'", format_path(name)))
     return unicodedata.normalize("NFC", text)
 
 
-async def _exists(env: ExecutionEnvironment, path: str) -> bool:
+async def _has_path(env: ExecutionEnvironment, path: str) -> bool:
     try:
         return await env.file_exists(path)
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ _LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 @asynccontextmanager
-async def held(paths: Iterable[str]) -> AsyncIterator[None]:
+async def hold_locks(paths: Iterable[str]) -> AsyncIterator[None]:
     """Hold the locks of these paths; whoever holds one of them already is waited for."""
     async with AsyncExitStack() as stack:
         for path in sorted(set(paths)):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from .likeness import Span, alike
-from .text_files import without_mark
+from .likeness import Span, find_lookalike_spans
+from .text_files import strip_byte_order_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class FileReplacement:
     """A file with one span of it replaced."""
 
     before: bytes
@@ -35,7 +35,7 @@ class Replacement:
     """Where it ends in `after`."""
 
 
-class Places(NamedTuple):
+class TextPlaces(NamedTuple):
     """Where a text stands."""
 
     spans: tuple[Span, ...]
@@ -46,41 +46,43 @@ class Places(NamedTuple):
     """Whether the spans hold the text as it is, but for line ends."""
 
 
-def places(text: str, wanted: str) -> Places:
+def find_text(text: str, wanted: str) -> TextPlaces:
     """Return where `wanted` stands in `text`; looks alone count too when it comes to being unique.
 
     What is found as it is is never taken for something that only looks like it.
     """
-    wanted = without_mark(wanted)
-    exact = _exact(text, wanted)
-    similar = alike(text, wanted)
-    return Places(tuple(exact or similar), len(exact) + _apart(similar, exact), bool(exact))
+    wanted = strip_byte_order_mark(wanted)
+    exact = _find_exact_spans(text, wanted)
+    similar = find_lookalike_spans(text, wanted)
+    return TextPlaces(
+        tuple(exact or similar), len(exact) + _count_apart(similar, exact), bool(exact)
+    )
 
 
-def replaced(file: TextFile, spans: Sequence[Span], new: str) -> Replacement:
+def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplacement:
     """Return the file with `new` in place of each span; they stand in order and do not overlap."""
     text = file.text
-    new = _unix(new).replace("\n", _line_end(text))
+    new = _to_unix_line_ends(new).replace("\n", _detect_line_end(text))
     first, last = spans[0].start, spans[-1].end
     kept = (text[one.end : other.start] for one, other in pairwise(spans))
     middle = new + "".join(part + new for part in kept)
-    before, after = file.encoded(text), file.encoded(text[:first] + middle + text[last:])
-    start = len(file.mark) + len(file.bytes_of(text[:first]))
-    rest = len(file.bytes_of(text[last:]))
-    return Replacement(before, after, start, len(before) - rest, len(after) - rest)
+    before, after = file.to_bytes(text), file.to_bytes(text[:first] + middle + text[last:])
+    start = len(file.mark) + len(file.encode_piece(text[:first]))
+    rest = len(file.encode_piece(text[last:]))
+    return FileReplacement(before, after, start, len(before) - rest, len(after) - rest)
 
 
-def same(one: str, other: str) -> bool:
+def is_same_text(one: str, other: str) -> bool:
     """Whether two texts differ in nothing but their line ends."""
-    return _unix(one) == _unix(other)
+    return _to_unix_line_ends(one) == _to_unix_line_ends(other)
 
 
-def _exact(text: str, wanted: str) -> list[Span]:
-    pattern = "\r?\n".join(map(_literal, _unix(wanted).split("\n")))
+def _find_exact_spans(text: str, wanted: str) -> list[Span]:
+    pattern = "\r?\n".join(map(_escape_literal, _to_unix_line_ends(wanted).split("\n")))
     return [Span(*found.span()) for found in re.finditer(pattern, text)]
 
 
-def _apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
+def _count_apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
     """Return how many spans overlap none of the others; both stand in order."""
     ends = [other.end for other in others]
     count = 0
@@ -90,14 +92,14 @@ def _apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
     return count
 
 
-def _literal(part: str) -> str:
+def _escape_literal(part: str) -> str:
     return re.escape(part).replace("\\\r", "\\\r(?!\n)")
 
 
-def _unix(text: str) -> str:
-    return without_mark(text).replace("\r\n", "\n")
+def _to_unix_line_ends(text: str) -> str:
+    return strip_byte_order_mark(text).replace("\r\n", "\n")
 
 
-def _line_end(text: str) -> str:
+def _detect_line_end(text: str) -> str:
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"

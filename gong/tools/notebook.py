@@ -19,17 +19,17 @@ _TEXTS = ("text/plain", "text/markdown", "text/latex", "application/json", "text
 """Forms of one output that can be read as text, the plainest first."""
 
 
-def notebook_text(data: bytes) -> str | None:
+def render_notebook(data: bytes) -> str | None:
     """Return the cells of a notebook; None for anything else."""
     try:
-        cells = _cells(json.loads(data))
-        return "\n".join(_cell(number, cell) for number, cell in enumerate(cells, 1))
+        cells = _find_cells(json.loads(data))
+        return "\n".join(_render_cell(number, cell) for number, cell in enumerate(cells, 1))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # A file that only has the name of one: its text is shown.
         return None
 
 
-def _cells(notebook: Mapping[str, Any]) -> list[Any]:
+def _find_cells(notebook: Mapping[str, Any]) -> list[Any]:
     """Return the cells, of a notebook of the third version, too: there they stand in sheets."""
     if "cells" not in notebook:
         return [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
@@ -37,36 +37,36 @@ def _cells(notebook: Mapping[str, Any]) -> list[Any]:
     return cells
 
 
-def _cell(number: int, cell: Mapping[str, Any]) -> str:
+def _render_cell(number: int, cell: Mapping[str, Any]) -> str:
     source = cell["source"] if "source" in cell else cell["input"]
-    parts = [f"# [{number}] {cell['cell_type']}", _joined(source)]
+    parts = [f"# [{number}] {cell['cell_type']}", _join_source(source)]
     for output in cell.get("outputs", ()):
-        text = _in_brief("\n".join(_said(output)))
+        text = _shorten_output("\n".join(_render_output(output)))
         if text:
             parts += [f"# [{number}] output", text]
     return "\n".join(parts) + "\n"
 
 
-def _said(output: Mapping[str, Any]) -> Iterator[str]:
+def _render_output(output: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an output says: an error by its name, text, or what stands for a picture."""
     if output.get("output_type") in {"error", "pyerr"}:
         yield f"{output.get('ename', '')}: {output.get('evalue', '')}"
         return
     if "text" in output:
-        yield _joined(output["text"])
+        yield _join_source(output["text"])
     forms = output.get("data", {})
     text = next((forms[one] for one in _TEXTS if forms.get(one)), None)
     if text is not None:
-        yield _joined(text) if isinstance(text, str | list) else json.dumps(text)
+        yield _join_source(text) if isinstance(text, str | list) else json.dumps(text)
     yield from (f"[{one}]" for one in forms if one.startswith("image/"))
 
 
-def _in_brief(text: str) -> str:
+def _shorten_output(text: str) -> str:
     text = _COLOURS.sub("", text).removesuffix("\n")
     if len(text) <= OUTPUT_CHARS:
         return text
     return f"{text[:OUTPUT_CHARS]}\n[... {len(text) - OUTPUT_CHARS} more characters]"
 
 
-def _joined(lines: str | list[str]) -> str:
+def _join_source(lines: str | list[str]) -> str:
     return lines if isinstance(lines, str) else "".join(lines)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .locate import locate
+from .locate import locate_path
 
 if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
 
-LOOKED_AT = 4100
+SNIFFED_BYTES = 4100
 """Bytes at the start of a file that tell what it is."""
 _PDF = re.compile(rb"%PDF-[0-9]\.[0-9]")
 _BEFORE_PDF = 1024
@@ -22,15 +22,15 @@ _PICTURES = (
 )
 
 
-async def opened(env: ExecutionEnvironment, path: str) -> tuple[bytes, str]:
+async def open_located_file(env: ExecutionEnvironment, path: str) -> tuple[bytes, str]:
     """Return the bytes of a file and the absolute path it was found at; raises OSError."""
-    found = await locate(env, path)
+    found = await locate_path(env, path)
     return await env.read_file(found), found
 
 
-def picture_type(data: bytes) -> str | None:
+def detect_picture_type(data: bytes) -> str | None:
     """Return the type of a picture such as image/png, whatever its name; None for other files."""
-    head = data[:LOOKED_AT]
+    head = data[:SNIFFED_BYTES]
     return next((kind for pattern, kind in _PICTURES if pattern.match(head)), None)
 
 

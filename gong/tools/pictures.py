@@ -15,22 +15,30 @@ from msgspec import Struct
 
 from tape.blocks import BlobRef, Image, Text
 
-from .picture_size import size_of
-from .resizing import MAX_BYTES, MAX_SIDE, Missing, fits, resized
+from .picture_size import read_picture_size
+from .resizing import (
+    MAX_PICTURE_BYTES,
+    MAX_PICTURE_SIDE,
+    PillowMissing,
+    is_small_enough,
+    resize_picture,
+)
 from .tool import ToolResult
 from .truncate import format_size
-from .truncation.service import temporary_folder
+from .truncation.service import build_temporary_path
 from .truncation.storage import FolderStorage
 
 if TYPE_CHECKING:
-    from .picture_size import Size
-    from .resizing import Resized
+    from .picture_size import PictureSize
+    from .resizing import ResizedPicture
     from .tool import ToolContext
 
-LIMITS = f"{MAX_SIDE}x{MAX_SIDE} pixels and {format_size(MAX_BYTES)} in base64"
+PICTURE_LIMITS = (
+    f"{MAX_PICTURE_SIDE}x{MAX_PICTURE_SIDE} pixels and {format_size(MAX_PICTURE_BYTES)} in base64"
+)
 
 
-class Details(Struct, frozen=True):
+class PictureDetails(Struct, frozen=True):
     """The picture that is shown; width and height in pixels, None if unknown."""
 
     path: str
@@ -45,40 +53,46 @@ class Details(Struct, frozen=True):
     """Path of a file with the bytes that are shown."""
 
 
-async def shown_picture(path: str, data: bytes, mime: str, context: ToolContext) -> ToolResult:
+async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) -> ToolResult:
     """Return words and the picture, or only words where it is too large and stays so."""
-    size = size_of(data, mime)
-    what = f"{path}: {_measures(mime, size, data)}"
-    if fits(data, size):
-        return await _result(path, f"[Picture {what}]", _Shown(data, mime, size), context)
+    size = read_picture_size(data, mime)
+    what = f"{path}: {_describe_picture(mime, size, data)}"
+    if is_small_enough(data, size):
+        return await _build_picture_result(
+            path, f"[Picture {what}]", _ShownPicture(data, mime, size), context
+        )
     try:
-        made = await asyncio.to_thread(resized, data, size)
-    except Missing:
+        made = await asyncio.to_thread(resize_picture, data, size)
+    except PillowMissing:
         return ToolResult.error(
-            f"Cannot show {what}: models take {LIMITS}. Install what makes it smaller:"
+            f"Cannot show {what}: models take {PICTURE_LIMITS}. Install what makes it smaller:"
             " pip install 'gong[images]'. Or make it smaller with bash, then read that."
         )
     except ValueError as error:
         return ToolResult.error(f"Cannot show {what}: {error}.")
-    said = (
-        f"[Picture {what}, shown as {_measures(made.mime, made.size, made.data)}.{_factor(made)}]"
+    said = f"[Picture {what}, shown as {_describe_picture(made.mime, made.size, made.data)}.{_describe_scale(made)}]"
+    return await _build_picture_result(
+        path, said, _ShownPicture(made.data, made.mime, made.size), context, len(data)
     )
-    return await _result(path, said, _Shown(made.data, made.mime, made.size), context, len(data))
 
 
-class _Shown(NamedTuple):
+class _ShownPicture(NamedTuple):
     """What a model gets to see."""
 
     data: bytes
     mime: str
-    size: Size | None
+    size: PictureSize | None
 
 
-async def _result(
-    path: str, said: str, shown: _Shown, context: ToolContext, original_size: int | None = None
+async def _build_picture_result(
+    path: str,
+    said: str,
+    shown: _ShownPicture,
+    context: ToolContext,
+    original_size: int | None = None,
 ) -> ToolResult:
     data, mime, size = shown
-    details = Details(
+    details = PictureDetails(
         path=path,
         mime=mime,
         width=size.width if size else None,
@@ -86,26 +100,28 @@ async def _result(
         byte_size=len(data),
         original_size=original_size or len(data),
         resized=original_size is not None,
-        kept=await _kept(data, context),
+        kept=await _keep_picture(data, context),
     )
     blob = BlobRef(hashlib.sha256(data).hexdigest(), len(data))
     return ToolResult((Text(said), Image(blob=blob, mime=mime)), details)
 
 
-def _measures(mime: str, size: Size | None, data: bytes) -> str:
+def _describe_picture(mime: str, size: PictureSize | None, data: bytes) -> str:
     pixels = f" {size.width}x{size.height}," if size else ""
     return f"{mime},{pixels} {format_size(len(data))}"
 
 
-def _factor(made: Resized) -> str:
+def _describe_scale(made: ResizedPicture) -> str:
     """Return how places in what is shown become places of the file; nothing where they are."""
     factor = made.original.width / made.size.width
     return "" if factor == 1 else f" Multiply coordinates by {factor:.2f} for those of the file."
 
 
-async def _kept(data: bytes, context: ToolContext) -> str:
+async def _keep_picture(data: bytes, context: ToolContext) -> str:
     """Return the path of a file with these bytes and their hash as its name: a blob on a tape."""
-    storage = context.storage or FolderStorage(temporary_folder(context.env.temporary_directory))
+    storage = context.storage or FolderStorage(
+        build_temporary_path(context.env.temporary_directory)
+    )
     with TemporaryDirectory(prefix="gong-picture-") as folder:
         file = Path(folder, hashlib.sha256(data).hexdigest())
         await asyncio.to_thread(file.write_bytes, data)

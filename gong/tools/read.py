@@ -12,20 +12,20 @@ from msgspec import Meta, Struct
 
 from tape.blocks import Text
 
-from .notebook import notebook_text
-from .opening import is_pdf, opened, picture_type
-from .pdf import Unreadable, pdf_text
-from .pictures import shown_picture
-from .settings import Caps, Tuning
-from .text_files import failure, text_file
-from .tool import Tool, ToolResult
+from .notebook import render_notebook
+from .opening import detect_picture_type, is_pdf, open_located_file
+from .pdf import UnreadablePdf, extract_pdf_text
+from .pictures import show_picture
+from .settings import OutputCaps, ToolSettings
+from .text_files import decode_text_file, describe_os_error
+from .tool import AgentTool, ToolResult
 from .truncate import (
-    MAX_KEPT,
-    Result,
-    encoded,
+    MAX_KEPT_BYTES,
+    TruncatedText,
+    encode_text,
+    format_limit,
     format_size,
-    in_short,
-    kept_whole,
+    keep_full_text,
     truncate_head,
 )
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .tool import ToolContext
 
 
-class Arguments(Struct, frozen=True):
+class ReadArguments(Struct, frozen=True):
     """What to read."""
 
     path: Annotated[str, Meta(description="Path of the file, relative or absolute")]
@@ -43,7 +43,7 @@ class Arguments(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] | None = None
 
 
-class Details(Struct, frozen=True):
+class ReadDetails(Struct, frozen=True):
     """Facts about a page that shows only a part of the file."""
 
     path: str
@@ -79,13 +79,15 @@ class _Page:
         return self.line_count - (self.first - 1) - self.count
 
 
-async def run(arguments: Arguments, context: ToolContext, *, caps: Caps = Caps()) -> ToolResult:  # noqa: B008 (a frozen value)
+async def run_read(
+    arguments: ReadArguments, context: ToolContext, *, caps: OutputCaps = OutputCaps()
+) -> ToolResult:  # noqa: B008 (a frozen value)
     """Return the requested lines; a cut page says how to continue."""
-    content = await readable(arguments.path, context)
-    return content if isinstance(content, ToolResult) else _shown(content, arguments, caps)
+    content = await read_content(arguments.path, context)
+    return content if isinstance(content, ToolResult) else _show_page(content, arguments, caps)
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """A file as text."""
 
     text: str
@@ -93,106 +95,108 @@ class Content(NamedTuple):
     """utf-8, utf-16, or pdf."""
 
 
-async def readable(path: str, context: ToolContext) -> Content | ToolResult:
+async def read_content(path: str, context: ToolContext) -> FileContent | ToolResult:
     """Return the text of a file; a result for a picture, or for what cannot be read."""
     try:
-        data, found = await opened(context.env, path)
+        data, found = await open_located_file(context.env, path)
     except OSError as error:
-        return _failed(error, path)
+        return _build_read_error(error, path)
     except ValueError:
         return ToolResult.error(f"Not a path: {path!r}.")
-    return await _of_bytes(data, path, found, context)
+    return await _decode_content(data, path, found, context)
 
 
-async def _of_bytes(
+async def _decode_content(
     data: bytes, path: str, found: str, context: ToolContext
-) -> Content | ToolResult:
-    kind = picture_type(data)
+) -> FileContent | ToolResult:
+    kind = detect_picture_type(data)
     if kind is not None:
-        return await shown_picture(path, data, kind, context)
+        return await show_picture(path, data, kind, context)
     if is_pdf(data):
-        return await _of_pdf(path, data)
-    if found.endswith(".ipynb") and (cells := notebook_text(data)) is not None:
-        return Content(cells, "utf-8")
-    return _of_text(path, data)
+        return await _read_pdf(path, data)
+    if found.endswith(".ipynb") and (cells := render_notebook(data)) is not None:
+        return FileContent(cells, "utf-8")
+    return _read_text(path, data)
 
 
-async def _of_pdf(path: str, data: bytes) -> Content | ToolResult:
+async def _read_pdf(path: str, data: bytes) -> FileContent | ToolResult:
     try:
-        return Content(await pdf_text(path, data), "pdf")
-    except Unreadable as error:
+        return FileContent(await extract_pdf_text(path, data), "pdf")
+    except UnreadablePdf as error:
         return ToolResult.error(str(error))
 
 
-def _of_text(path: str, data: bytes) -> Content | ToolResult:
-    file = text_file(data)
+def _read_text(path: str, data: bytes) -> FileContent | ToolResult:
+    file = decode_text_file(data)
     if file is None:
         return ToolResult.error(
             f"Cannot read {path} as text: it is a binary file of"
             f" {format_size(len(data))}. Look into it with bash: file, strings or xxd."
         )
     if file.encoding == "utf-8":
-        return Content(data[len(file.mark) :].decode("utf-8", "replace"), "utf-8")
-    return Content(file.text, "utf-16")
+        return FileContent(data[len(file.mark) :].decode("utf-8", "replace"), "utf-8")
+    return FileContent(file.text, "utf-16")
 
 
-def _failed(error: OSError, path: str) -> ToolResult:
+def _build_read_error(error: OSError, path: str) -> ToolResult:
     match error:
         case IsADirectoryError():
-            return ToolResult.error(f"{failure(error, path)}. List it with ls.")
+            return ToolResult.error(f"{describe_os_error(error, path)}. List it with ls.")
         case FileNotFoundError():
-            return ToolResult.error(failure(error, path), kind="FileNotFound")
+            return ToolResult.error(describe_os_error(error, path), kind="FileNotFound")
         case PermissionError():
-            return ToolResult.error(failure(error, path), kind="PermissionDenied")
-    return ToolResult.error(failure(error, path))
+            return ToolResult.error(describe_os_error(error, path), kind="PermissionDenied")
+    return ToolResult.error(describe_os_error(error, path))
 
 
-def _shown(content: Content, arguments: Arguments, caps: Caps) -> ToolResult:
-    lines = lines_of(content.text)
+def _show_page(content: FileContent, arguments: ReadArguments, caps: OutputCaps) -> ToolResult:
+    lines = split_lines(content.text)
     start = max((arguments.offset or 1) - 1, 0)
     if start and start >= len(lines):
-        return beyond_the_end(start + 1, lines)
+        return build_offset_error(start + 1, lines)
     chosen = lines[start:] if arguments.limit is None else lines[start : start + arguments.limit]
     page = _Page(
         arguments.path, "".join(chosen), start + 1, len(chosen), len(lines), content.encoding
     )
-    return _cut(page, caps)
+    return _cut_page(page, caps)
 
 
-def beyond_the_end(offset: int, lines: Sequence[str]) -> ToolResult:
+def build_offset_error(offset: int, lines: Sequence[str]) -> ToolResult:
     """Return the error for an offset beyond the end of the file."""
     return ToolResult.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
 
 
-def kept_page(text: str, path: str) -> str:
+def keep_page(text: str, path: str) -> str:
     """Return what a result keeps of the lines asked for; of very many the file has the rest."""
-    digest = hashlib.sha256(encoded(text)).hexdigest() if len(text) * 4 > MAX_KEPT else ""
-    return kept_whole(text, f"the rest is in {path}; SHA-256 of all {digest}")
+    digest = hashlib.sha256(encode_text(text)).hexdigest() if len(text) * 4 > MAX_KEPT_BYTES else ""
+    return keep_full_text(text, f"the rest is in {path}; SHA-256 of all {digest}")
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Return the lines with their ends; a final line feed opens no further line."""
     *whole, last = text.split("\n")
     return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
-def _cut(page: _Page, caps: Caps) -> ToolResult:
+def _cut_page(page: _Page, caps: OutputCaps) -> ToolResult:
     body = page.text.removesuffix("\n")
     # The line feed taken off counts too, so that what is shown whole stays within the limit.
     cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(page.text) - len(body)))
     if cut.truncated:
-        shown = _joined(cut.content, _notice(page, cut, caps))
-        return ToolResult((Text(shown),), _details(page, cut), full=kept_page(page.text, page.path))
+        shown = _append_notice(cut.content, _describe_cut(page, cut, caps))
+        return ToolResult(
+            (Text(shown),), _build_read_details(page, cut), full=keep_page(page.text, page.path)
+        )
     if not page.rest:
         return ToolResult.from_text(page.text)
     more = f"[{page.rest} more lines in file. Use offset={page.first + page.count} to continue.]"
-    return ToolResult.from_text(_joined(body, more), _details(page, cut))
+    return ToolResult.from_text(_append_notice(body, more), _build_read_details(page, cut))
 
 
-def _notice(page: _Page, cut: Result, caps: Caps) -> str:
+def _describe_cut(page: _Page, cut: TruncatedText, caps: OutputCaps) -> str:
     limit = format_size(caps.max_bytes)
     if cut.first_line_exceeds_limit:
-        size = format_size(len(encoded(page.text.partition("\n")[0])))
+        size = format_size(len(encode_text(page.text.partition("\n")[0])))
         return (
             f"[Line {page.first} is {size}, exceeds {limit} limit. Use bash:"
             f" sed -n '{page.first}p' {shlex.quote(page.path)} | head -c {caps.max_bytes}]"
@@ -205,12 +209,12 @@ def _notice(page: _Page, cut: Result, caps: Caps) -> str:
     )
 
 
-def _joined(content: str, notice: str) -> str:
+def _append_notice(content: str, notice: str) -> str:
     return f"{content}\n\n{notice}" if content else notice
 
 
-def _details(page: _Page, cut: Result) -> Details:
-    return Details(
+def _build_read_details(page: _Page, cut: TruncatedText) -> ReadDetails:
+    return ReadDetails(
         path=page.path,
         line_count=page.line_count,
         truncated=cut.truncated,
@@ -222,20 +226,20 @@ def _details(page: _Page, cut: Result) -> Details:
     )
 
 
-def read(tuning: Tuning = Tuning()) -> Tool:  # noqa: B008 (a frozen value)
+def build_read_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
     """Return the tool as it is set."""
     caps = tuning.caps("read")
-    return Tool(
+    return AgentTool(
         name="read",
         description=(
             "Read a text file, a notebook, the text of a PDF, or a picture. Shows up to"
-            f" {caps.max_lines} lines or {in_short(caps.max_bytes)}; use offset and limit to page"
+            f" {caps.max_lines} lines or {format_limit(caps.max_bytes)}; use offset and limit to page"
             " through longer files."
         ),
-        arguments=Arguments,
-        run=partial(run, caps=caps),
+        arguments=ReadArguments,
+        run=partial(run_read, caps=caps),
         replay="safe",
     )
 
 
-TOOL = read()
+READ_TOOL = build_read_tool()

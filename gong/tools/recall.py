@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from tape.clock import moment
+from tape.clock import shorten_timestamp
 from tape.errors import TapeError
 
-from .tool import Tool, ToolResult
+from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .tool import Found, ToolContext
+    from .tool import RecallMatch, ToolContext
 
-DEFAULT_LIMIT = 10
-SHORT = 12
+RECALL_LIMIT = 10
+SHORT_ID_DIGITS = 12
 """Digits of an id as the model gets to see it."""
 _NO_TAPE = "There is no tape here, so there is nothing to search."
 
 
-class Query(Struct, frozen=True):
+class TapeSearchArguments(Struct, frozen=True):
     """What to look for."""
 
     query: Annotated[str, Meta(description='Words to look for; "in quotes" for a phrase')]
-    limit: Annotated[int, Meta(ge=1, le=50, description="Entries to show at most")] = DEFAULT_LIMIT
+    limit: Annotated[int, Meta(ge=1, le=50, description="Entries to show at most")] = RECALL_LIMIT
 
 
-class Reading(Struct, frozen=True):
+class TapeReadArguments(Struct, frozen=True):
     """What to read."""
 
     entry: Annotated[str, Meta(description="Id of an entry, or its first digits (4 or more)")]
@@ -39,14 +39,14 @@ class Reading(Struct, frozen=True):
     offset: Annotated[int, Meta(ge=0, description="Characters of its text to skip")] = 0
 
 
-class Details(Struct, frozen=True):
+class TapeSearchDetails(Struct, frozen=True):
     """What was found."""
 
     query: str
     matches: int
 
 
-async def search(arguments: Query, context: ToolContext) -> ToolResult:
+async def run_tape_search(arguments: TapeSearchArguments, context: ToolContext) -> ToolResult:
     """Return the entries that fit best, each with its id and the words around."""
     if context.tape is None:
         return ToolResult.error(_NO_TAPE)
@@ -54,19 +54,22 @@ async def search(arguments: Query, context: ToolContext) -> ToolResult:
         found = await asyncio.to_thread(context.tape.search, arguments.query, arguments.limit)
     except TapeError as error:
         return ToolResult.error(f"{error}", kind="ValidationError")
-    return ToolResult.from_text(_listed(found), Details(arguments.query, len(found)))
+    return ToolResult.from_text(
+        _render_matches(found), TapeSearchDetails(arguments.query, len(found))
+    )
 
 
-def _listed(found: Sequence[Found]) -> str:
+def _render_matches(found: Sequence[RecallMatch]) -> str:
     if not found:
         return "No entry of this tape contains these words. Try other words, or fewer."
     lines = [
-        f"{one.entry[:SHORT]}  {moment(one.time)[:16]}  {one.type}: {one.snippet}" for one in found
+        f"{one.entry[:SHORT_ID_DIGITS]}  {shorten_timestamp(one.time)[:16]}  {one.type}: {one.snippet}"
+        for one in found
     ]
     return "\n".join([*lines, "[tape_read ENTRY shows one in full]"])
 
 
-async def read(arguments: Reading, context: ToolContext) -> ToolResult:
+async def run_tape_read(arguments: TapeReadArguments, context: ToolContext) -> ToolResult:
     """Return an entry and those around it as text."""
     if context.tape is None:
         return ToolResult.error(_NO_TAPE)
@@ -78,7 +81,7 @@ async def read(arguments: Reading, context: ToolContext) -> ToolResult:
     return ToolResult.from_text(text)
 
 
-SEARCH = Tool(
+TAPE_SEARCH_TOOL = AgentTool(
     name="tape_search",
     description=(
         "Search everything said and done earlier in this session: prompts, answers, tool calls and"
@@ -86,22 +89,22 @@ SEARCH = Tool(
         " not know or no longer have something, and for exact names, values, errors or decisions"
         " that a summary leaves out. Best first, with ids for tape_read."
     ),
-    arguments=Query,
-    run=search,
+    arguments=TapeSearchArguments,
+    run=run_tape_search,
     replay="safe",
 )
 
-READ = Tool(
+TAPE_READ_TOOL = AgentTool(
     name="tape_read",
     description=(
         "Read an entry of this session in full, and those around it: a message, or a tool's output"
         " that was cut or replaced by a placeholder. `entry` is an id from tape_search, a summary"
         " or a placeholder. 8000 characters at a time; continue with `offset`."
     ),
-    arguments=Reading,
-    run=read,
+    arguments=TapeReadArguments,
+    run=run_tape_read,
     replay="safe",
 )
 
-TOOLS = (SEARCH, READ)
+RECALL_TOOLS = (TAPE_SEARCH_TOOL, TAPE_READ_TOOL)
 """Both of them."""

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from tape.blocks import Text, text_of
+from tape.blocks import Text, join_texts
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
-from .schema import coerced, described, schema_of
-from .tool import Tool, ToolContext, ToolResult
-from .truncation.middleware import TruncationMiddleware, is_marked
-from .truncation.pipeline import limited
+from .schema import build_schema, coerce_value, describe_fields
+from .tool import AgentTool, ToolContext, ToolResult
+from .truncation.middleware import TruncationMiddleware, is_already_cut
+from .truncation.pipeline import limit_text
 from .truncation.service import TruncationService
-from .truncation.values import Context
+from .truncation.values import TruncationContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from tape.blocks import ToolCall
 
     from .tool import ErrorKind
-    from .truncation.pipeline import Limits
-    from .truncation.values import Options
+    from .truncation.pipeline import OutputLimits
+    from .truncation.values import TruncationOptions
 
-    Middleware = Callable[[ToolResult, Context], Awaitable[ToolResult]]
+    Middleware = Callable[[ToolResult, TruncationContext], Awaitable[ToolResult]]
 
-PRESETS: Mapping[str, tuple[str, ...]] = {
+TOOL_PRESETS: Mapping[str, tuple[str, ...]] = {
     "default": ("read", "write", "edit", "bash", "grep", "find", "ls"),
     "minimal": ("read", "write", "edit", "bash"),
     "readonly": ("read", "grep", "find", "ls"),
@@ -49,10 +49,10 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedCall:
     """A call that may run."""
 
-    tool: Tool
+    tool: AgentTool
     """The tool to run."""
     call: ToolCall
     """The model's call."""
@@ -60,10 +60,10 @@ class Prepared:
     """An instance of `tool.arguments`."""
 
 
-class Registry:
+class ToolRegistry:
     """Tools by name, in the order they were added; all are active until some are chosen."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[AgentTool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._chosen: tuple[str, ...] | None = None
         self.truncation: Middleware = TruncationMiddleware(TruncationService())
@@ -79,33 +79,35 @@ class Registry:
         """The tools that the model sees and may call."""
         return self.names if self._chosen is None else self._chosen
 
-    def register(self, tool: Tool) -> None:
+    def register(self, tool: AgentTool) -> None:
         """Add a tool; the latest of a name wins and keeps its place."""
         self._tools[tool.name] = tool
 
     def unregister(self, name: str) -> None:
         """Remove a tool; raises ConfigurationError if there is none of that name."""
-        self._require((name,))
+        self._require_known((name,))
         del self._tools[name]
         if self._chosen is not None:
             self._chosen = tuple(one for one in self._chosen if one != name)
 
-    def get(self, name: str) -> Tool | None:
+    def get(self, name: str) -> AgentTool | None:
         """Return the tool of that name, active or not."""
         return self._tools.get(name)
 
     def preset(self, name: str) -> tuple[str, ...]:
         """Return the tools of a preset that are there; ConfigurationError for an unknown one."""
-        if name not in PRESETS:
-            raise ConfigurationError(f"Unknown preset of tools: {name}. Try {', '.join(PRESETS)}.")
-        return tuple(one for one in PRESETS[name] if one in self._tools)
+        if name not in TOOL_PRESETS:
+            raise ConfigurationError(
+                f"Unknown preset of tools: {name}. Try {', '.join(TOOL_PRESETS)}."
+            )
+        return tuple(one for one in TOOL_PRESETS[name] if one in self._tools)
 
     def validate(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the names once each; ConfigurationError when one is unknown or none is given."""
         wanted = tuple(dict.fromkeys(names))
         if not wanted:
             raise ConfigurationError("No tools given. Name at least one of them.")
-        self._require(wanted)
+        self._require_known(wanted)
         return wanted
 
     def set_active(self, names: Iterable[str]) -> None:
@@ -114,25 +116,27 @@ class Registry:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the definitions of the active tools, always in the same order."""
-        return tuple(_spec(self._tools[name]) for name in self.active)
+        return tuple(_build_spec(self._tools[name]) for name in self.active)
 
-    def prepare(self, call: ToolCall) -> Prepared | ToolResult:
+    def prepare(self, call: ToolCall) -> PreparedCall | ToolResult:
         """Find the tool and check the arguments; a result when the call cannot run."""
         if call.name not in self.active:
-            return ToolResult.error(_unknown(call.name, self.active), kind="UnknownTool")
+            return ToolResult.error(
+                _describe_unknown_tool(call.name, self.active), kind="UnknownTool"
+            )
         tool = self._tools[call.name]
-        schema = schema_of(tool.arguments)
+        schema = build_schema(tool.arguments)
         try:
-            value = coerced(_parsed(call, tool), schema)
+            value = coerce_value(_parse_arguments(call, tool), schema)
             arguments = msgspec.convert(value, tool.arguments, strict=False)
         except (ValueError, RecursionError) as error:
             said = f"Invalid arguments for tool: {tool.name}: {error}."
-            expected = f"Expected: {described(schema)}"
+            expected = f"Expected: {describe_fields(schema)}"
             return ToolResult.error(f"{said} {expected}", kind="ValidationError")
-        return _diverted(Prepared(tool, call, arguments))
+        return _redirect_call(PreparedCall(tool, call, arguments))
 
     async def run(
-        self, prepared: Prepared, context: ToolContext, options: Options | None = None
+        self, prepared: PreparedCall, context: ToolContext, options: TruncationOptions | None = None
     ) -> ToolResult:
         """Run the tool's body and cut what it did not cut itself, this time by `options`."""
         try:
@@ -140,15 +144,19 @@ class Registry:
         except Exception as error:  # noqa: BLE001 - every error of a tool becomes a result
             said = str(error) or type(error).__name__
             text = f"Tool error ({prepared.tool.name}): {said}"
-            return ToolResult.error(text, kind=_kind(error))
-        return await self._cut(result, prepared.tool, context, options)
+            return ToolResult.error(text, kind=_name_error_kind(error))
+        return await self._truncate_result(result, prepared.tool, context, options)
 
-    async def _cut(
-        self, result: ToolResult, tool: Tool, context: ToolContext, options: Options | None
+    async def _truncate_result(
+        self,
+        result: ToolResult,
+        tool: AgentTool,
+        context: ToolContext,
+        options: TruncationOptions | None,
     ) -> ToolResult:
         if tool.limits is not None:
-            return result if is_marked(result) else _limited(result, tool.limits)
-        about = Context(
+            return result if is_already_cut(result) else _apply_limits(result, tool.limits)
+        about = TruncationContext(
             tool_name=tool.name,
             session_id=context.session,
             message_id=context.call_id,
@@ -158,19 +166,19 @@ class Registry:
         )
         return await self.truncation(result, about)
 
-    def _require(self, names: Iterable[str]) -> None:
+    def _require_known(self, names: Iterable[str]) -> None:
         unknown = [name for name in names if name not in self._tools]
         if unknown:
             there = ", ".join(self._tools) or "none"
             raise ConfigurationError(f"Unknown tool: {', '.join(unknown)}. There are: {there}.")
 
 
-def _spec(tool: Tool) -> ToolSpec:
-    parameters = msgspec.Raw(msgspec.json.encode(schema_of(tool.arguments)))
+def _build_spec(tool: AgentTool) -> ToolSpec:
+    parameters = msgspec.Raw(msgspec.json.encode(build_schema(tool.arguments)))
     return ToolSpec(tool.name, tool.description, parameters, tool.freeform)
 
 
-def _unknown(name: str, active: tuple[str, ...]) -> str:
+def _describe_unknown_tool(name: str, active: tuple[str, ...]) -> str:
     """Return the error for an unknown tool name, with the most similar name."""
     known = ", ".join(active) or "none"
     by_lower = {one.lower(): one for one in active}
@@ -179,7 +187,7 @@ def _unknown(name: str, active: tuple[str, ...]) -> str:
     return f"Unknown tool: {name}: {meant}the tools there are: {known}"
 
 
-def _parsed(call: ToolCall, tool: Tool) -> Any:
+def _parse_arguments(call: ToolCall, tool: AgentTool) -> Any:
     """Return the JSON of the call, control characters in strings forgiven; nothing is {}.
 
     Text for a tool that takes text is its argument `input`.
@@ -196,24 +204,24 @@ def _parsed(call: ToolCall, tool: Tool) -> Any:
     return {} if value is None else value
 
 
-def _diverted(prepared: Prepared) -> Prepared | ToolResult:
+def _redirect_call(prepared: PreparedCall) -> PreparedCall | ToolResult:
     """Return the call that is meant: the same, or another tool's."""
     found = prepared.tool.divert(prepared.arguments) if prepared.tool.divert else None
     if found is None or isinstance(found, ToolResult):
         return found or prepared
-    return Prepared(found.tool, prepared.call, found.arguments)
+    return PreparedCall(found.tool, prepared.call, found.arguments)
 
 
-def _limited(result: ToolResult, limits: Limits) -> ToolResult:
-    text = text_of(result.content)
-    shown = limited(text, limits)
+def _apply_limits(result: ToolResult, limits: OutputLimits) -> ToolResult:
+    text = join_texts(result.content)
+    shown = limit_text(text, limits)
     if shown == text:
         return result
     others = tuple(block for block in result.content if not isinstance(block, Text))
     return replace(result, content=(Text(shown), *others), full=text)
 
 
-def _kind(error: Exception) -> ErrorKind | None:
+def _name_error_kind(error: Exception) -> ErrorKind | None:
     match error:
         case FileNotFoundError():
             return "FileNotFound"

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..env.protocol import FileChange
-from .diff import diff_of
-from .locks import held
-from .match import places, replaced, same
-from .text_files import text_file, without_mark
+from .diff import build_diff
+from .locks import hold_locks
+from .match import find_text, is_same_text, replace_spans
+from .text_files import decode_text_file, strip_byte_order_mark
 from .tool import ToolResult
-from .whereabouts import failed, whereabouts
+from .whereabouts import build_write_error, find_write_target
 
 if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
-    from .match import Replacement
-    from .whereabouts import Whereabouts
+    from .match import FileReplacement
+    from .whereabouts import WriteTarget
 
 
-class Wish(NamedTuple):
+class ReplaceRequest(NamedTuple):
     """What is to be replaced."""
 
     path: str
@@ -33,7 +33,7 @@ class Wish(NamedTuple):
     """Name of the argument with the old text, for messages."""
 
 
-class Details(Struct, frozen=True):
+class EditDetails(Struct, frozen=True):
     """What changed, for people."""
 
     path: str
@@ -48,34 +48,36 @@ class Details(Struct, frozen=True):
     """False if the match differed in spaces, quotes or dashes."""
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     """A change that can be made."""
 
-    replacement: Replacement
+    replacement: FileReplacement
     times: int
     exact: bool
 
 
-async def replace_text(env: ExecutionEnvironment, wish: Wish) -> Details | ToolResult:
+async def replace_text(env: ExecutionEnvironment, wish: ReplaceRequest) -> EditDetails | ToolResult:
     """Apply the change, or change nothing and return the error."""
-    place = await whereabouts(env, wish.path)
+    place = await find_write_target(env, wish.path)
     if isinstance(place, str):
         return ToolResult.error(place, kind="PermissionDenied")
     try:
-        async with held((place.real,)):
-            change = await _changed(env, place, wish)
+        async with hold_locks((place.real,)):
+            change = await _apply_replacement(env, place, wish)
     except FileNotFoundError:
         return ToolResult.error(f"File not found: {wish.path}", kind="FileNotFound")
     except OSError as error:
-        return failed(error, wish.path)
+        return build_write_error(error, wish.path)
     if isinstance(change, str):
         return ToolResult.error(change, kind="EditConflict")
-    return await asyncio.to_thread(_details, change, wish)
+    return await asyncio.to_thread(_build_edit_details, change, wish)
 
 
-async def _changed(env: ExecutionEnvironment, place: Whereabouts, wish: Wish) -> Change | str:
+async def _apply_replacement(
+    env: ExecutionEnvironment, place: WriteTarget, wish: ReplaceRequest
+) -> TextChange | str:
     data = await env.read_file(place.real, place.root)
-    change = await asyncio.to_thread(change_of, data, wish)
+    change = await asyncio.to_thread(build_change, data, wish)
     if isinstance(change, str):
         return change
     after = change.replacement.after
@@ -88,17 +90,17 @@ async def _changed(env: ExecutionEnvironment, place: Whereabouts, wish: Wish) ->
     return change
 
 
-def change_of(data: bytes, wish: Wish) -> Change | str:
+def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
     """Return the changed file, or why there is none (pure)."""
-    path, file = wish.path, text_file(data)
+    path, file = wish.path, decode_text_file(data)
     if file is None:
         return f"Cannot edit {path}: it is a binary file. Use bash to change it."
-    if not without_mark(wish.old):
+    if not strip_byte_order_mark(wish.old):
         return (
             f"{wish.old_name} is empty: name the text to replace in {path},"
             " or use write for all of it."
         )
-    found = places(file.text, wish.old)
+    found = find_text(file.text, wish.old)
     if not found.spans:
         return (
             f"Could not find the exact text in {path}."
@@ -109,15 +111,15 @@ def change_of(data: bytes, wish: Wish) -> Change | str:
             f"Found {found.total} occurrences of the text in {path}. The text must be unique."
             " Please provide more context to make it unique."
         )
-    made = replaced(file, found.spans, wish.new)
-    if same(wish.old, wish.new) or made.after == data:
+    made = replace_spans(file, found.spans, wish.new)
+    if is_same_text(wish.old, wish.new) or made.after == data:
         return f"No changes made to {path}. The replacement produced identical content."
-    return Change(made, len(found.spans), found.exact)
+    return TextChange(made, len(found.spans), found.exact)
 
 
-def _details(change: Change, wish: Wish) -> Details:
-    diff = diff_of(change.replacement)
-    return Details(
+def _build_edit_details(change: TextChange, wish: ReplaceRequest) -> EditDetails:
+    diff = build_diff(change.replacement)
+    return EditDetails(
         path=wish.path,
         old_text=wish.old,
         new_text=wish.new,

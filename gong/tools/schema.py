@@ -16,29 +16,29 @@ _CONTAINERS: dict[str, type] = {"object": dict, "array": list}
 
 
 @cache
-def schema_of(arguments: type[msgspec.Struct]) -> JsonSchema:
+def build_schema(arguments: type[msgspec.Struct]) -> JsonSchema:
     """Return a schema with an object at its root and no references.
 
     Null is not named as a choice: a model leaves an optional field out. (`coerced` takes nulls.)
     It is made once for each Struct and not to be changed.
     """
     schema = msgspec.json.schema(arguments)
-    flat = _flat(schema, schema["$defs"])
+    flat = _flatten_schema(schema, schema["$defs"])
     flat.pop("description", None)
     return {"type": "object", "properties": {}, **flat}
 
 
-def coerced(value: Any, schema: JsonSchema) -> Any:
+def coerce_value(value: Any, schema: JsonSchema) -> Any:
     """Return `value` with JSON in strings opened and nulls of optional fields left out."""
-    value = _opened(value, _CONTAINERS.get(schema.get("type", "")))
+    value = _parse_container(value, _CONTAINERS.get(schema.get("type", "")))
     if isinstance(value, dict) and "properties" in schema:
-        return _coerced_fields(value, schema)
+        return _coerce_fields(value, schema)
     if isinstance(value, list) and "items" in schema:
-        return [coerced(item, schema["items"]) for item in value]
+        return [coerce_value(item, schema["items"]) for item in value]
     return value
 
 
-def described(schema: JsonSchema) -> str:
+def describe_fields(schema: JsonSchema) -> str:
     """Return the fields of an object in words: "path (string), limit (integer, optional)"."""
     required = schema.get("required", ())
     return ", ".join(
@@ -47,30 +47,30 @@ def described(schema: JsonSchema) -> str:
     )
 
 
-def _flat(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
+def _flatten_schema(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
     if "$ref" in node:
-        return _flat(definitions[node["$ref"].rpartition("/")[2]], definitions)
+        return _flatten_schema(definitions[node["$ref"].rpartition("/")[2]], definitions)
     flat = {key: value for key, value in node.items() if key != "title"}
     if flat.get("default", ...) is None:
         del flat["default"]
     if "properties" in flat:
         fields = flat["properties"].items()
-        flat["properties"] = {name: _flat(field, definitions) for name, field in fields}
+        flat["properties"] = {name: _flatten_schema(field, definitions) for name, field in fields}
     for key in ("items", "additionalProperties"):
         if isinstance(flat.get(key), dict):
-            flat[key] = _flat(flat[key], definitions)
-    return _without_null(flat, definitions)
+            flat[key] = _flatten_schema(flat[key], definitions)
+    return _drop_null_choice(flat, definitions)
 
 
-def _without_null(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
-    choices = [_flat(one, definitions) for one in node.get("anyOf", ()) if one != _NULL]
+def _drop_null_choice(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
+    choices = [_flatten_schema(one, definitions) for one in node.get("anyOf", ()) if one != _NULL]
     if not choices:
         return node
     rest = {key: value for key, value in node.items() if key != "anyOf"}
     return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}
 
 
-def _opened(value: Any, wanted: type | None) -> Any:
+def _parse_container(value: Any, wanted: type | None) -> Any:
     """Return what the JSON in a string holds where a container is wanted, else the value."""
     if wanted is None or not isinstance(value, str):
         return value
@@ -82,10 +82,10 @@ def _opened(value: Any, wanted: type | None) -> Any:
     return inner if isinstance(inner, wanted) else value
 
 
-def _coerced_fields(value: dict[str, Any], schema: JsonSchema) -> dict[str, Any]:
+def _coerce_fields(value: dict[str, Any], schema: JsonSchema) -> dict[str, Any]:
     fields, required = schema["properties"], schema.get("required", ())
     return {
-        name: coerced(item, fields.get(name, {}))
+        name: coerce_value(item, fields.get(name, {}))
         for name, item in value.items()
         if item is not None or name in required
     }

@@ -23,7 +23,7 @@ KEPT_BYTES = 1 << 30
 """Maximum bytes of a command's output in its file."""
 
 
-class Spill:
+class SpillFile:
     """Takes output as it comes, counts its lines, and can name a file that holds all of it.
 
     If the disk fails, the file is lost but the command continues: `failure` has the reason.
@@ -60,27 +60,27 @@ class Spill:
             return
         self._memory += chunk[:room]
         if self._file is not None or len(self._memory) > MAX_BYTES:
-            self._flush()
+            self._flush_memory()
 
     def keep(self) -> str | None:
         """Return the path of a file that holds what is kept; None when there could be none."""
         if self.failure is None and not self._is_done:
-            self._flush()
+            self._flush_memory()
             self._give_name()
         self._is_done = True
-        self._close()
+        self._close_file()
         return self._path
 
     def drop(self) -> None:
         """Remove the file."""
-        self._close()
+        self._close_file()
         if self._path is not None:
             Path(self._path).unlink(missing_ok=True)
             self._path = None
 
-    def _flush(self) -> None:
+    def _flush_memory(self) -> None:
         try:
-            file = self._file or self._opened()
+            file = self._file or self._open_file()
             file.write(self._memory)
             file.flush()
         except OSError as error:
@@ -88,15 +88,15 @@ class Spill:
             self.drop()
         self._memory.clear()
 
-    def _opened(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         """Open the file: one without a name where the system can, so that a kill leaves nothing."""
-        handle = self._opened_nameless()
+        handle = self._open_nameless_file()
         if handle is None:
             handle, self._path = tempfile.mkstemp(_SUFFIX, _PREFIX, self._folder)
         self._file = os.fdopen(handle, "wb")
         return self._file
 
-    def _opened_nameless(self) -> int | None:
+    def _open_nameless_file(self) -> int | None:
         if not hasattr(os, "O_TMPFILE") or not Path(_OWN_HANDLES).is_dir():
             return None
         try:
@@ -120,7 +120,7 @@ class Spill:
         else:
             self._path = path
 
-    def _close(self) -> None:
+    def _close_file(self) -> None:
         if self._file is not None:
             with suppress(OSError):
                 # Only a disk that already refused the last bytes can refuse them again.

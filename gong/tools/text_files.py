@@ -24,11 +24,11 @@ class TextFile(NamedTuple):
     mark: bytes
     """The byte order mark it begins with; empty for most."""
 
-    def encoded(self, text: str) -> bytes:
+    def to_bytes(self, text: str) -> bytes:
         """Return the bytes of such a file that says `text`."""
-        return self.mark + self.bytes_of(text)
+        return self.mark + self.encode_piece(text)
 
-    def bytes_of(self, text: str) -> bytes:
+    def encode_piece(self, text: str) -> bytes:
         """Return the bytes of a piece of `text`."""
         if self.encoding != "utf-8":
             return text.encode(self.encoding, "surrogatepass")
@@ -36,13 +36,13 @@ class TextFile(NamedTuple):
             return text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             # A lone surrogate that stands for no byte: only a model can have written it.
-            return b"".join(map(_bytes_of_one, text))
+            return b"".join(map(_encode_character, text))
 
 
-def text_file(data: bytes) -> TextFile | None:
+def decode_text_file(data: bytes) -> TextFile | None:
     """Return the text of a file; None for a binary one."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _utf_16(data)
+        return _decode_utf_16(data)
     if is_binary(data):
         return None
     mark = BOM if data.startswith(BOM) else b""
@@ -54,12 +54,12 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data
 
 
-def without_mark(text: str) -> str:
+def strip_byte_order_mark(text: str) -> str:
     """Return what a model wrote without a byte order mark at its start."""
     return text.removeprefix(_MARK)
 
 
-def failure(error: OSError, path: str) -> str:
+def describe_os_error(error: OSError, path: str) -> str:
     """Return what went wrong with `path`: "ENOENT: no such file or directory: notes.txt"."""
     match error:
         case IsADirectoryError():
@@ -73,12 +73,12 @@ def failure(error: OSError, path: str) -> str:
     return f"{name}: {(error.strerror or str(error)).lower()}: {path}"
 
 
-def refusal(path: str) -> str:
+def describe_refused_path(path: str) -> str:
     """Return the error for a path that leaves the working directory."""
     return f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
 
 
-def _utf_16(data: bytes) -> TextFile | None:
+def _decode_utf_16(data: bytes) -> TextFile | None:
     mark, rest = data[:2], data[2:]
     encoding = "utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be"
     try:
@@ -88,7 +88,7 @@ def _utf_16(data: bytes) -> TextFile | None:
     return None if "\0" in text else TextFile(text, encoding, mark)
 
 
-def _bytes_of_one(character: str) -> bytes:
+def _encode_character(character: str) -> bytes:
     try:
         return character.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

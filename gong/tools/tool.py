@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
-    from .truncation.pipeline import Limits
-    from .truncation.storage import Storage
-    from .truncation.values import Override
+    from .truncation.pipeline import OutputLimits
+    from .truncation.storage import OutputStorage
+    from .truncation.values import TruncationOverride
 
 ErrorKind = Literal[
     "FileNotFound",
@@ -35,7 +35,7 @@ ErrorKind = Literal[
 """The kind of an error, for programs; the model reads the text."""
 
 
-class Removed(Struct, frozen=True, omit_defaults=True):
+class RemovedOutput(Struct, frozen=True, omit_defaults=True):
     """What the registry cut from a result, and where the full text is."""
 
     truncation_path: str
@@ -53,7 +53,7 @@ class ToolResult(Struct, frozen=True):
     """The full output, if `content` shows a part of it (see `truncate.kept_whole`)."""
     kept: BlobRef | None = None
     """The whole of it as a blob of the tape; an entry that names it keeps it from `tape gc`."""
-    removed: Removed | None = None
+    removed: RemovedOutput | None = None
     """What the registry cut; None if nothing, or if the tool cut its own result."""
     kind: ErrorKind | None = None
     """Which error it is, where it is one of the named kinds."""
@@ -71,7 +71,7 @@ class ToolResult(Struct, frozen=True):
         return cls((Text(text),), details, is_error=True, kind=kind)
 
 
-def details_of(result: ToolResult) -> Raw:
+def encode_details(result: ToolResult) -> Raw:
     """Return the JSON for people and programs: details, what was cut, the kind of error.
 
     NO_JSON when there is nothing of it.
@@ -86,7 +86,7 @@ def details_of(result: ToolResult) -> Raw:
     return Raw(msgspec.json.encode(merged)) if merged else NO_JSON
 
 
-class Found(NamedTuple):
+class RecallMatch(NamedTuple):
     """An entry of the tape that matches a search."""
 
     entry: str
@@ -100,7 +100,7 @@ class Found(NamedTuple):
 class Recall(Protocol):
     """Search and read the path of the session's branch. Called in a thread."""
 
-    def search(self, query: str, limit: int) -> Sequence[Found]:
+    def search(self, query: str, limit: int) -> Sequence[RecallMatch]:
         """Return at most `limit` entries that fit the words of a query, best first.
 
         Raises UsageError (of the store) where the query has no word.
@@ -124,7 +124,7 @@ class ToolContext:
     """The call it answers."""
     update: Callable[[str], None]
     """Receives output as it arrives, for screens; never stored."""
-    storage: Storage | None = None
+    storage: OutputStorage | None = None
     """Where long output is saved; None is among temporary files."""
     session: str | None = None
     """Tape id."""
@@ -135,7 +135,7 @@ class ToolContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class AgentTool:
     """One tool."""
 
     name: str
@@ -148,9 +148,9 @@ class Tool:
     """The body: takes an instance of `arguments`; cancelling it stops it."""
     replay: Literal["safe", "unsafe"] = "unsafe"
     """Safe when running it twice changes nothing (tape.md §3)."""
-    truncation: Override | None = None
+    truncation: TruncationOverride | None = None
     """How the registry cuts its results, where that is not as for all tools."""
-    limits: Limits | None = None
+    limits: OutputLimits | None = None
     """Cuts its results by characters and lines instead, as the model family expects."""
     freeform: Grammar | None = None
     """Takes text in place of JSON: it becomes the argument `input`."""
@@ -163,5 +163,5 @@ class Tool:
 class Diversion(NamedTuple):
     """A call that is redirected to another tool."""
 
-    tool: Tool
+    tool: AgentTool
     arguments: Struct

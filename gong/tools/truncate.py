@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MAX_LINE_CHARS = 500
 KILOBYTE = 1024
-MAX_KEPT = 1 << 20
+MAX_KEPT_BYTES = 1 << 20
 """Bytes of a text that a result keeps beside the part the model saw."""
 CONTINUATION = 0b1000_0000
 """The two high bits of a UTF-8 byte that is not the first of its character."""
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class TruncatedText(Struct, frozen=True, kw_only=True):
     """What is left of a text, and of how much; a limit of None stands for no limit."""
 
     content: str
@@ -43,58 +43,58 @@ class Result(Struct, frozen=True, kw_only=True):
 
 def truncate_head(
     text: str, max_lines: int | None = MAX_LINES, max_bytes: int | None = MAX_BYTES
-) -> Result:
+) -> TruncatedText:
     """Keep whole lines from the beginning; nothing when the first alone is too long."""
-    source = _Source.of(text, max_lines, max_bytes)
+    source = _TextSource.from_text(text, max_lines, max_bytes)
     if source.fits():
         return source.whole()
-    count = source.fitting(source.lines)
+    count = source.count_fitting(source.lines)
     kept = b"\n".join(source.lines[:count])
     return source.cut(kept, count, first_too_long=not count)
 
 
 def truncate_tail(
     text: str, max_lines: int | None = MAX_LINES, max_bytes: int | None = MAX_BYTES
-) -> Result:
+) -> TruncatedText:
     """Keep whole lines from the end; the end of the last one when it alone is too long."""
-    source = _Source.of(text, max_lines, max_bytes)
+    source = _TextSource.from_text(text, max_lines, max_bytes)
     if source.fits():
         return source.whole()
-    count = source.fitting(reversed(source.lines))
+    count = source.count_fitting(reversed(source.lines))
     if count:
         return source.cut(b"\n".join(source.lines[-count:]), count)
-    return source.cut(_last_bytes(source.lines[-1], max_bytes or 0), 1, last_partial=True)
+    return source.cut(_take_last_bytes(source.lines[-1], max_bytes or 0), 1, last_partial=True)
 
 
-def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> Result:
+def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> TruncatedText:
     """Keep the first `max_chars` characters of a line, with a mark that it was cut."""
     long = len(line) > max_chars
     content = f"{line[:max_chars]}... [truncated]" if long else line
-    return Result(
+    return TruncatedText(
         content=content,
         truncated=long,
         truncated_by="chars" if long else None,
         total_lines=1,
-        total_bytes=len(encoded(line)),
+        total_bytes=len(encode_text(line)),
         output_lines=1,
-        output_bytes=len(encoded(content)),
+        output_bytes=len(encode_text(content)),
         last_line_partial=long,
         max_lines=None,
         max_bytes=None,
     )
 
 
-def kept_whole(text: str, rest: str = "the rest is not saved") -> str:
+def keep_full_text(text: str, rest: str = "the rest is not saved") -> str:
     """Return what a result keeps of a text the model saw only a part of.
 
     That is all of it up to MAX_KEPT bytes; of a longer one the beginning, and a line that says how
     much there was and, as `rest`, where the others are.
     """
-    size = len(text) if text.isascii() else len(encoded(text))
-    if size <= MAX_KEPT:
+    size = len(text) if text.isascii() else len(encode_text(text))
+    if size <= MAX_KEPT_BYTES:
         return text
-    start = encoded(text[:MAX_KEPT])[:MAX_KEPT].decode("utf-8", "ignore")
-    return f"{start}\n\n[{MAX_KEPT} of {size} bytes: {rest}]"
+    start = encode_text(text[:MAX_KEPT_BYTES])[:MAX_KEPT_BYTES].decode("utf-8", "ignore")
+    return f"{start}\n\n[{MAX_KEPT_BYTES} of {size} bytes: {rest}]"
 
 
 def format_size(size: int) -> str:
@@ -106,18 +106,18 @@ def format_size(size: int) -> str:
     return f"{size / KILOBYTE**2:.1f}MB"
 
 
-def in_short(size: int) -> str:
+def format_limit(size: int) -> str:
     """Return a limit of bytes as descriptions say it: 50KB."""
     return format_size(size).replace(".0", "")
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Return the UTF-8 of `text`, lone surrogates included."""
     return text.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _TextSource:
     """A text to be cut, and the limits it is held against."""
 
     data: bytes
@@ -126,15 +126,15 @@ class _Source:
     max_bytes: int | None
 
     @classmethod
-    def of(cls, text: str, max_lines: int | None, max_bytes: int | None) -> _Source:
-        data = encoded(text)
+    def from_text(cls, text: str, max_lines: int | None, max_bytes: int | None) -> _TextSource:
+        data = encode_text(text)
         return cls(data, data.split(b"\n"), max_lines, max_bytes)
 
     def fits(self) -> bool:
         few = self.max_lines is None or len(self.lines) <= self.max_lines
         return few and (self.max_bytes is None or len(self.data) <= self.max_bytes)
 
-    def fitting(self, lines: Iterable[bytes]) -> int:
+    def count_fitting(self, lines: Iterable[bytes]) -> int:
         """Return how many from the start of `lines` stay inside both limits."""
         count, size = 0, -1
         for line in lines:
@@ -144,13 +144,13 @@ class _Source:
             count += 1
         return count
 
-    def whole(self) -> Result:
-        return self._result(self.data, len(self.lines))
+    def whole(self) -> TruncatedText:
+        return self._build_result(self.data, len(self.lines))
 
     def cut(
         self, kept: bytes, count: int, *, first_too_long: bool = False, last_partial: bool = False
-    ) -> Result:
-        result = self._result(kept, count)
+    ) -> TruncatedText:
+        result = self._build_result(kept, count)
         by_lines = count == self.max_lines and not last_partial
         return replace(
             result,
@@ -160,8 +160,8 @@ class _Source:
             last_line_partial=last_partial,
         )
 
-    def _result(self, kept: bytes, count: int) -> Result:
-        return Result(
+    def _build_result(self, kept: bytes, count: int) -> TruncatedText:
+        return TruncatedText(
             content=kept.decode("utf-8", "surrogatepass"),
             truncated=False,
             total_lines=len(self.lines),
@@ -173,7 +173,7 @@ class _Source:
         )
 
 
-def _last_bytes(line: bytes, max_bytes: int) -> bytes:
+def _take_last_bytes(line: bytes, max_bytes: int) -> bytes:
     """Return the end of a line, from the first whole character on."""
     start = len(line) - max_bytes
     while start < len(line) and line[start] & 0b1100_0000 == CONTINUATION:

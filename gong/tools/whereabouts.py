@@ -9,16 +9,16 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..env.paths import climbs_out
-from .locate import locate, locate_new
-from .text_files import failure, refusal
+from ..env.paths import is_escaping_path
+from .locate import locate_new_path, locate_path
+from .text_files import describe_os_error, describe_refused_path
 from .tool import ToolResult
 
 if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
 
 
-class Whereabouts(NamedTuple):
+class WriteTarget(NamedTuple):
     """A file that may be written."""
 
     real: str
@@ -27,34 +27,34 @@ class Whereabouts(NamedTuple):
     """The real working directory it is below; None for one that was named outside of it."""
 
 
-async def whereabouts(
+async def find_write_target(
     env: ExecutionEnvironment, path: str, *, new: bool = False
-) -> Whereabouts | str:
+) -> WriteTarget | str:
     """Return where `path` leads, or the words that refuse it; `new` of a file to be written."""
-    named = await (locate_new if new else locate)(env, path)
+    named = await (locate_new_path if new else locate_path)(env, path)
     try:
-        if climbs_out(path, named, env.working_directory):
-            return refusal(path)
+        if is_escaping_path(path, named, env.working_directory):
+            return describe_refused_path(path)
         real, root = await env.real_path(named), await env.real_path(env.working_directory)
     except ValueError:
         return f"Not a path: {path!r}."
-    if _inside(real, root):
-        return Whereabouts(real, root)
-    if _inside(named, posixpath.normpath(env.working_directory)):
+    if _is_within_folder(real, root):
+        return WriteTarget(real, root)
+    if _is_within_folder(named, posixpath.normpath(env.working_directory)):
         return (
             f"Path leaves the working directory through a link: {path}."
             f" It leads to {real}: name that file, if it is meant."
         )
-    return Whereabouts(real, None)
+    return WriteTarget(real, None)
 
 
-def failed(error: OSError, path: str) -> ToolResult:
+def build_write_error(error: OSError, path: str) -> ToolResult:
     """Return what is said when `path` cannot be written."""
-    text = failure(error, path)
+    text = describe_os_error(error, path)
     if isinstance(error, PermissionError):
         return ToolResult.error(text, kind="PermissionDenied")
     return ToolResult.error(text)
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_within_folder(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from .locks import held
-from .tool import Tool, ToolResult
-from .truncate import encoded
-from .whereabouts import failed, whereabouts
+from .locks import hold_locks
+from .tool import AgentTool, ToolResult
+from .truncate import encode_text
+from .whereabouts import build_write_error, find_write_target
 
 if TYPE_CHECKING:
     from .tool import ToolContext
 
 
-class Arguments(Struct, frozen=True):
+class WriteArguments(Struct, frozen=True):
     """What to write, and where."""
 
     path: Annotated[str, Meta(description="Path of the file, relative or absolute")]
     content: Annotated[str, Meta(description="The whole new content of the file")]
 
 
-class Details(Struct, frozen=True):
+class WriteDetails(Struct, frozen=True):
     """What was written."""
 
     path: str
@@ -31,30 +31,30 @@ class Details(Struct, frozen=True):
     """Whether there was no such file before."""
 
 
-async def run(arguments: Arguments, context: ToolContext) -> ToolResult:
+async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
     """Write the file and say how long it is now."""
     path, env = arguments.path, context.env
-    place = await whereabouts(env, path, new=True)
+    place = await find_write_target(env, path, new=True)
     if isinstance(place, str):
         return ToolResult.error(place, kind="PermissionDenied")
-    data = encoded(arguments.content)
+    data = encode_text(arguments.content)
     try:
-        async with held((place.real,)):
+        async with hold_locks((place.real,)):
             created = not await env.file_exists(place.real)
             await env.write_file(place.real, data, place.root)
     except OSError as error:
-        return failed(error, path)
+        return build_write_error(error, path)
     return ToolResult.from_text(
-        f"Successfully wrote {len(data)} bytes to {path}", Details(path, len(data), created)
+        f"Successfully wrote {len(data)} bytes to {path}", WriteDetails(path, len(data), created)
     )
 
 
-TOOL = Tool(
+WRITE_TOOL = AgentTool(
     name="write",
     description=(
         "Write a file: creates it with the folders it needs, or replaces all of its content."
         " To change a part of a file use edit."
     ),
-    arguments=Arguments,
-    run=run,
+    arguments=WriteArguments,
+    run=run_write,
 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..disk import read_file
 from ..errors import NotFound, UsageError
-from .attribute import Change, Range, Seen, attribute
-from .history import Cause, history
+from .attribute import AttributedChange, BlamedRange, SeenVersion, attribute_lines
+from .history import ChangeCause, read_file_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,25 +20,33 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..store import Store
 
-__all__ = ["Blamed", "Cause", "Change", "Range", "Seen", "attribute", "blame"]
+__all__ = [
+    "AttributedChange",
+    "BlamedFile",
+    "BlamedRange",
+    "ChangeCause",
+    "SeenVersion",
+    "attribute_lines",
+    "blame_file",
+]
 
 
-class Blamed(NamedTuple):
+class BlamedFile(NamedTuple):
     """A file as it is now, and where its lines come from."""
 
     lines: list[str]
     """Without their ends."""
-    ranges: list[Range[Cause]]
+    ranges: list[BlamedRange[ChangeCause]]
     """In order and without gaps; none of a file without lines."""
 
 
-def blame(
+def blame_file(
     store: Store,
     index: Index | None,
     file: Path,
     skipped: Callable[[str], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Blamed:
+) -> BlamedFile:
     """Return which change brought in each line of a file.
 
     What cannot be read on a tape is told to `skipped` and left out; `progress` is told how many of
@@ -46,17 +54,17 @@ def blame(
     is not there or no tape knows it, UsageError where it is no text, OSError where it cannot be
     read.
     """
-    text = _text(file)
-    changes = history(store, index, file, skipped, progress)
+    text = _read_current_text(file)
+    changes = read_file_history(store, index, file, skipped, progress)
     if not changes:
         raise NotFound(f"{file}: no tape of {store.path} knows of a change of it")
     *lines, last = text.removeprefix("\ufeff").split("\n")
     whole = [*lines, last] if last else lines
-    ranges = attribute(text, changes)
-    return Blamed([line.removesuffix("\r") for line in whole], ranges)
+    ranges = attribute_lines(text, changes)
+    return BlamedFile([line.removesuffix("\r") for line in whole], ranges)
 
 
-def _text(file: Path) -> str:
+def _read_current_text(file: Path) -> str:
     try:
         data = read_file(file)
     except (FileNotFoundError, NotADirectoryError) as error:

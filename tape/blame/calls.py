@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from ..blocks import NO_JSON, ToolCall, tool_calls
-from ..checked import LineCheck, check_runs
+from ..blocks import NO_JSON, ToolCall, select_tool_calls
+from ..checked import LineChecker, select_checked_runs
 from ..entries import Assistant, Checkpoint, ToolResult, ToolStart
 from ..errors import NotFound, TapeError
-from ..filecalls import FileCall, Read, Write, file_calls
-from ..line import kind_of
+from ..filecalls import FileCall, FileRead, FileWrite, parse_file_calls
+from ..line import read_type
 from ..phase import ORIGIN
-from .around import Around, Phase
-from .attribute import Seen
-from .places import places
-from .seen import seen_text
+from .around import PhaseNotes, WorkContext
+from .attribute import SeenVersion
+from .places import find_file_location
+from .seen import extract_seen_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from ..phase import PhaseFile
     from ..store import Store
     from ..tape import Tape
-    from .attribute import Work
-    from .places import Whereabouts
+    from .attribute import ChangeWork
+    from .places import FileLocation
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _BLOB = b'"$blob"'
 
 
-class Deed(NamedTuple):
+class FileChange(NamedTuple):
     """What was done to one file."""
 
     op: str
-    where: Whereabouts
+    where: FileLocation
     source: str | None
     """Absolute path of the file that was moved here."""
-    work: Work
+    work: ChangeWork
 
 
-class Touch(NamedTuple):
+class FileEvent(NamedTuple):
     """A deed, and the entry that tells of it."""
 
     time: str
@@ -61,17 +61,17 @@ class Touch(NamedTuple):
     branch: str
     model: str | None
     prompt: str | None
-    deed: Deed
+    deed: FileChange
     known: bool
     """False when no result tells whether it ran."""
     is_copy: bool
     """True in the copy of another tape's past."""
 
 
-class _Told(NamedTuple):
+class _CallPlace(NamedTuple):
     """A place on the tape that tells of a call or of files."""
 
-    phase: Phase
+    phase: PhaseNotes
     offset: int
     entry: Entry
     first: int
@@ -79,136 +79,138 @@ class _Told(NamedTuple):
     call: ToolCall
 
 
-class _Details(Struct, gc=False):
+class _CreatedDetails(Struct, gc=False):
     created: bool | None = None
 
 
-_DETAILS = msgspec.json.Decoder(_Details | None)
+_DETAILS = msgspec.json.Decoder(_CreatedDetails | None)
 _NO_CALL = ToolCall(id="", name="")
 
 
-def read_calls(store: Store, folder: str, name: str, skipped: Callable[[str], None]) -> list[Touch]:
+def read_file_events(
+    store: Store, folder: str, name: str, skipped: Callable[[str], None]
+) -> list[FileEvent]:
     """Return what the calls on the tape in a folder did to files called `name`.
 
     Of a tape that cannot be read nothing; `skipped` is told.
     """
     try:
         with store.open_folder(folder) as tape:
-            return _Reader(tape, name, skipped).read()
+            return _CallReader(tape, name, skipped).read()
     except (OSError, TapeError) as error:
         skipped(str(error))
         return []
 
 
-class _Reader:
+class _CallReader:
     """One tape while it is read."""
 
     def __init__(self, tape: Tape, name: str, skipped: Callable[[str], None]) -> None:
         self.tape, self.name, self.skipped = tape, name, skipped
         self.needle = max(_PLAIN.findall(name), key=len, default="").encode()
-        self.around = Around(tape, skipped)
-        self.waiting: dict[str, _Told] = {}
+        self.around = WorkContext(tape, skipped)
+        self.waiting: dict[str, _CallPlace] = {}
         self.ran: dict[str, Raw] = {}
         """Arguments of the calls whose bodies surely began to run."""
         self.has_starts = False
-        self.found: list[Touch] = []
+        self.found: list[FileEvent] = []
 
-    def read(self) -> list[Touch]:
+    def read(self) -> list[FileEvent]:
         """Return all that is found, phase by phase."""
         named = self.tape.refs().phases() | {ORIGIN}
-        for phase in self.tape.phases.with_origin():
+        for phase in self.tape.phases.list_with_origin():
             if phase in named:
                 try:
-                    self._read(phase)
+                    self._read_phase(phase)
                 except (OSError, TapeError) as error:
                     self.skipped(f"{self.tape.id[:8]}: {error}")
         for told in self.waiting.values():
             if told.call.id in self.ran or not self.has_starts:  # the rest never ran
-                self._tell(told, None)
+                self._add_call_events(told, None)
         return self.found
 
-    def _read(self, name: str) -> None:
+    def _read_phase(self, name: str) -> None:
         with self.tape.phases.open(name) as file:
-            if not self.waiting and not self._mentions(file):
+            if not self.waiting and not self._has_mention(file):
                 return
-            phase = Phase(name, self.tape.branch_of(name), [], [])
-            check = LineCheck(name, self.tape.phases.redacted_ids, self.around.tell)
-            for offset, line in check_runs(file.runs(0, file.size()), check):
-                kind = kind_of(line)
-                phase.note(offset, kind)
-                self._learn(phase, offset, kind, line)
+            phase = PhaseNotes(name, self.tape.find_branch(name), [], [])
+            check = LineChecker(name, self.tape.phases.redacted_ids, self.around.report_skipped)
+            for offset, line in select_checked_runs(file.read_runs(0, file.size()), check):
+                kind = read_type(line)
+                phase.note_line(offset, kind)
+                self._read_line(phase, offset, kind, line)
 
-    def _mentions(self, file: PhaseFile) -> bool:
-        runs = file.runs(0, file.size())
+    def _has_mention(self, file: PhaseFile) -> bool:
+        runs = file.read_runs(0, file.size())
         return any(self.needle in run or _BLOB in run for _, run in runs)
 
-    def _learn(self, phase: Phase, offset: int, kind: str, line: bytes) -> None:
+    def _read_line(self, phase: PhaseNotes, offset: int, kind: str, line: bytes) -> None:
         match kind:
             case "assistant" | "checkpoint" if self.needle in line or _BLOB in line:
                 entry = self.around.entry(line)
                 if entry is not None:
-                    self._call(_Told(phase, offset, entry, 0, _NO_CALL))
+                    self._note_calls(_CallPlace(phase, offset, entry, 0, _NO_CALL))
             case "tool.start" | "tool.result":
                 self.has_starts = self.has_starts or kind == "tool.start"
                 if any(call.encode() in line for call in self.waiting):
-                    self._answer(self.around.entry(line))
+                    self._read_answer(self.around.entry(line))
 
-    def _call(self, told: _Told) -> None:
+    def _note_calls(self, told: _CallPlace) -> None:
         match told.entry.data:
             case Assistant(content=content):
-                for call in tool_calls(content):
-                    calls = file_calls(call)
-                    if any(self._is_named(one.path) for one in calls):
+                for call in select_tool_calls(content):
+                    calls = parse_file_calls(call)
+                    if any(self._has_name(one.path) for one in calls):
                         self.waiting[call.id] = told._replace(call=call)
                     told = told._replace(first=told.first + len(calls))
             case Checkpoint(files=files):
                 for at, state in enumerate(files):
                     blob = state.after or state.before
-                    if blob is not None and self._is_named(state.path):
+                    if blob is not None and self._has_name(state.path):
                         with suppress(NotFound):  # what it held is not known any more
                             text = self.tape.blobs.read(blob.hash).decode("utf-8", "replace")
-                            self._see(told._replace(first=at), state.path, text)
+                            self._add_seen_version(told._replace(first=at), state.path, text)
 
-    def _is_named(self, path: str) -> bool:
+    def _has_name(self, path: str) -> bool:
         return os.path.basename(path) == self.name  # noqa: PTH119 (text)
 
-    def _answer(self, entry: Entry | None) -> None:
+    def _read_answer(self, entry: Entry | None) -> None:
         match entry and entry.data:
             case ToolStart(call_id=call, args=args) if call in self.waiting:
                 self.ran[call] = args
             case ToolResult(call_id=call, is_error=is_error) if call in self.waiting:
                 told = self.waiting.pop(call)
                 if not is_error:
-                    self._tell(told, entry)
+                    self._add_call_events(told, entry)
 
-    def _tell(self, told: _Told, answer: Entry | None) -> None:
+    def _add_call_events(self, told: _CallPlace, answer: Entry | None) -> None:
         """Note what a call did to files of the name that is looked for."""
-        calls = file_calls(told.call, self.ran.get(told.call.id, NO_JSON))
+        calls = parse_file_calls(told.call, self.ran.get(told.call.id, NO_JSON))
         cwd = self.around.cwd(told.phase, told.offset)
         for at, call in enumerate(calls):
-            work = _work(call, answer)
-            if work is not None and self._is_named(call.path):
-                where = places(call.path, cwd, self.around.newest_cwd)
-                source = None if call.source is None else _joined(cwd, call.source)
-                deed = Deed(call.op, where, source, work)
-                self._note(told._replace(first=told.first + at), deed, answer)
+            work = _read_call_work(call, answer)
+            if work is not None and self._has_name(call.path):
+                where = find_file_location(call.path, cwd, self.around.find_newest_cwd)
+                source = None if call.source is None else _join_path(cwd, call.source)
+                deed = FileChange(call.op, where, source, work)
+                self._add_event(told._replace(first=told.first + at), deed, answer)
 
-    def _see(self, told: _Told, path: str, text: str) -> None:
+    def _add_seen_version(self, told: _CallPlace, path: str, text: str) -> None:
         cwd = self.around.cwd(told.phase, told.offset)
-        where = places(path, cwd, self.around.newest_cwd)
-        self._note(told, Deed("read", where, None, Seen(text)), told.entry)
+        where = find_file_location(path, cwd, self.around.find_newest_cwd)
+        self._add_event(told, FileChange("read", where, None, SeenVersion(text)), told.entry)
 
-    def _note(self, told: _Told, deed: Deed, answer: Entry | None) -> None:
+    def _add_event(self, told: _CallPlace, deed: FileChange, answer: Entry | None) -> None:
         entry, phase = told.entry, told.phase
         self.found.append(
-            Touch(
+            FileEvent(
                 (answer or entry).time,
                 self.tape.id,
                 (answer or entry).n,
                 entry.id,
                 told.first,
                 phase.branch,
-                _model(entry),
+                _describe_model(entry),
                 self.around.prompt(phase, told.offset),
                 deed,
                 known=answer is not None,
@@ -217,30 +219,30 @@ class _Reader:
         )
 
 
-def _model(entry: Entry) -> str | None:
+def _describe_model(entry: Entry) -> str | None:
     if not isinstance(entry.data, Assistant):
         return None
     return "/".join(filter(None, (entry.data.provider, entry.data.model))) or None
 
 
-def _joined(cwd: str, path: str) -> str:
+def _join_path(cwd: str, path: str) -> str:
     return os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text)
 
 
-def _work(call: FileCall, answer: Entry | None) -> Work | None:
+def _read_call_work(call: FileCall, answer: Entry | None) -> ChangeWork | None:
     """Return what a call did, as far as its answer tells; None for a look at a part."""
     result = answer.data if answer and isinstance(answer.data, ToolResult) else None
     match call.work:
-        case Read(whole):
-            text = seen_text(result) if whole and result else None
-            return None if text is None else Seen(text)
-        case Write(text) if result and _has_created(result):
-            return Write(text, created=True)
+        case FileRead(whole):
+            text = extract_seen_text(result) if whole and result else None
+            return None if text is None else SeenVersion(text)
+        case FileWrite(text) if result and _is_created_file(result):
+            return FileWrite(text, created=True)
         case work:
             return work
 
 
-def _has_created(result: ToolResult) -> bool:
+def _is_created_file(result: ToolResult) -> bool:
     """Tell whether a tool said that there was no such file before."""
     try:
         details = _DETAILS.decode(bytes(result.details) or b"null")

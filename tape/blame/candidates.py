@@ -11,13 +11,13 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..glance.words import spaced
+from ..glance.words import space_cjk
 
 if TYPE_CHECKING:
     from ..index import Index
     from ..store import Store
 
-_TOUCHED = """
+_TOUCHED_QUERY = """
     SELECT DISTINCT CAST(t.folder AS BLOB) FROM entries e
     JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
     WHERE e.key IN (
@@ -28,15 +28,15 @@ _TOUCHED = """
 """
 
 
-def folders(store: Store, index: Index | None, name: str) -> list[str]:
+def find_candidate_folders(store: Store, index: Index | None, name: str) -> list[str]:
     """Return the folders of the tapes whose calls may have touched a file called `name`."""
     if index is not None and any(map(str.isalnum, name)):  # else it has no words to look for
         with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
-            return index.answer(lambda db: _touched(db, name))
+            return index.answer(lambda db: _query_touched_folders(db, name))
     return store.folders()
 
 
-def _touched(db: sqlite3.Connection, name: str) -> list[str]:
-    quoted = spaced(name).replace('"', '""')
+def _query_touched_folders(db: sqlite3.Connection, name: str) -> list[str]:
+    quoted = space_cjk(name).replace('"', '""')
     told = {"name": name, "named": f'called : "{quoted}"'}
-    return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED, told)]
+    return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, told)]

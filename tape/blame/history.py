@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from .attribute import Change, Seen
-from .calls import read_calls
-from .candidates import folders
+from .attribute import AttributedChange, SeenVersion
+from .calls import read_file_events
+from .candidates import find_candidate_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from ..index import Index
     from ..store import Store
-    from .calls import Touch
+    from .calls import FileEvent
 
 
-class Cause(Struct, frozen=True, gc=False):
+class ChangeCause(Struct, frozen=True, gc=False):
     """What led to a change."""
 
     tape: str
@@ -43,75 +43,77 @@ class Cause(Struct, frozen=True, gc=False):
     """write, edit or patch."""
 
 
-class _Paths:
+class _PathEvents:
     """Which touches are those of a file; looks at each path once."""
 
-    def __init__(self, touches: Callable[[str], list[Touch]]) -> None:
+    def __init__(self, touches: Callable[[str], list[FileEvent]]) -> None:
         self._touches = touches
         self._real = cache(os.path.realpath)
 
-    def lineage(self, path: str, until: str | None = None) -> list[Touch]:
+    def trace_lineage(self, path: str, until: str | None = None) -> list[FileEvent]:
         """Return what was done to a file before a time, and to the file it was before a move."""
-        own = [touch for touch in self._own(path) if until is None or touch.time < until]
+        own = [
+            touch for touch in self._find_own_events(path) if until is None or touch.time < until
+        ]
         for at in reversed(range(len(own))):
             source = own[at].deed.source
             if source is not None and own[at].known:
-                return [*self.lineage(source, own[at].time), *own[at:]]
+                return [*self.trace_lineage(source, own[at].time), *own[at:]]
         return own
 
-    def _own(self, path: str) -> list[Touch]:
+    def _find_own_events(self, path: str) -> list[FileEvent]:
         """Return what was done to a file, and before that to one that its project took along."""
         real = self._real(path)
         names = dict.fromkeys(os.path.basename(one) for one in (path, real))  # noqa: PTH119 (text)
         found = [touch for name in names for touch in self._touches(name)]
-        own = [touch for touch in found if self._is(touch, path, real)]
+        own = [touch for touch in found if self._is_same_file(touch, path, real)]
         first = min((touch.time for touch in own), default=None)
         for touch in found:
             tail = touch.deed.where.tail
             if tail and real.endswith(tail) and (first is None or touch.time < first):
                 own.append(touch)
-        return sorted(own, key=_order)
+        return sorted(own, key=_order_event)
 
-    def _is(self, touch: Touch, path: str, real: str) -> bool:
+    def _is_same_file(self, touch: FileEvent, path: str, real: str) -> bool:
         return any(one == path or self._real(one) == real for one in touch.deed.where.paths)
 
 
-def history(
+def read_file_history(
     store: Store,
     index: Index | None,
     file: Path,
     skipped: Callable[[str], None],
     progress: Callable[[int, int], None],
-) -> list[Change[Cause]]:
+) -> list[AttributedChange[ChangeCause]]:
     """Return the changes of a file, oldest first, and what it was seen to hold between them.
 
     Empty when no tape tells of a change.
     """
 
     @cache
-    def touches(name: str) -> list[Touch]:
-        found: dict[tuple[str, int], Touch] = {}
-        tapes = folders(store, index, name)
+    def touches(name: str) -> list[FileEvent]:
+        found: dict[tuple[str, int], FileEvent] = {}
+        tapes = find_candidate_folders(store, index, name)
         for done, folder in enumerate(tapes):
             progress(done, len(tapes))
-            for touch in read_calls(store, folder, name, skipped):
+            for touch in read_file_events(store, folder, name, skipped):
                 key = touch.entry, touch.place
                 if key not in found or found[key].is_copy:
                     found[key] = touch
         return list(found.values())
 
     path = os.path.abspath(file)  # noqa: PTH100 (links stay: a tape may know the file by one)
-    changes = [_change(touch) for touch in _Paths(touches).lineage(path)]
-    return changes if any(not isinstance(one.work, Seen) for one in changes) else []
+    changes = [_build_change(touch) for touch in _PathEvents(touches).trace_lineage(path)]
+    return changes if any(not isinstance(one.work, SeenVersion) for one in changes) else []
 
 
-def _order(touch: Touch) -> tuple[str, str, int, int]:
+def _order_event(touch: FileEvent) -> tuple[str, str, int, int]:
     return touch.time, touch.tape, touch.n, touch.place
 
 
-def _change(touch: Touch) -> Change[Cause]:
+def _build_change(touch: FileEvent) -> AttributedChange[ChangeCause]:
     """Return a touch as a change of one file."""
-    cause = Cause(
+    cause = ChangeCause(
         touch.tape,
         touch.branch,
         touch.entry,
@@ -120,4 +122,4 @@ def _change(touch: Touch) -> Change[Cause]:
         touch.prompt,
         touch.deed.op,
     )
-    return Change(cause, touch.deed.work, touch.known)
+    return AttributedChange(cause, touch.deed.work, touch.known)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMPARED = 40_000
+MAX_COMPARED_PAIRS = 40_000
 """Pairs of lines that may be compared; beyond it what lies between counts as rewritten."""
-NEW = -1
+NO_ORIGIN = -1
 """In the place of an old line's number: there was none."""
 
 
-class _Span(NamedTuple):
+class _LineSpan(NamedTuple):
     """A stretch of both texts: first line, and the one after the last."""
 
     old: int
@@ -29,18 +29,20 @@ class _Span(NamedTuple):
     new_end: int
 
 
-def origins(old: Sequence[str], new: Sequence[str]) -> list[int]:
+def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
     """Return for each line of `new` its number in `old`, from 0, or NEW."""
-    found = [NEW] * len(new)
-    spans = [_Span(0, len(old), 0, len(new))]
+    found = [NO_ORIGIN] * len(new)
+    spans = [_LineSpan(0, len(old), 0, len(new))]
     while spans:
-        span = _trimmed(old, new, spans.pop(), found)
+        span = _trim_span(old, new, spans.pop(), found)
         if not set(old[span.old : span.old_end]).isdisjoint(new[span.new : span.new_end]):
-            spans += _between(old, new, span, found)
+            spans += _split_span(old, new, span, found)
     return found
 
 
-def _trimmed(old: Sequence[str], new: Sequence[str], span: _Span, found: list[int]) -> _Span:
+def _trim_span(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+) -> _LineSpan:
     """Note what is alike at both ends and return what lies between."""
     a, b, c, d = span
     while a < b and c < d and old[a] == new[c]:
@@ -49,38 +51,45 @@ def _trimmed(old: Sequence[str], new: Sequence[str], span: _Span, found: list[in
     while a < b and c < d and old[b - 1] == new[d - 1]:
         b, d = b - 1, d - 1
         found[d] = b
-    return _Span(a, b, c, d)
+    return _LineSpan(a, b, c, d)
 
 
-def _between(old: Sequence[str], new: Sequence[str], span: _Span, found: list[int]) -> list[_Span]:
+def _split_span(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+) -> list[_LineSpan]:
     """Note the lines that hold a stretch together and return what lies between them."""
-    anchors = _anchors(old, new, span)
+    anchors = _find_unique_pairs(old, new, span)
     if not anchors:
-        _compare(old, new, span, found)
+        _compare_span(old, new, span, found)
         return []
     spans, a, c = [], span.old, span.new
     for i, j in [*anchors, (span.old_end, span.new_end)]:
         if a < i and c < j:
-            spans.append(_Span(a, i, c, j))
+            spans.append(_LineSpan(a, i, c, j))
         a, c = i + 1, j + 1
     for i, j in anchors:
         found[j] = i
     return spans
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], span: _Span) -> list[tuple[int, int]]:
+def _find_unique_pairs(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan
+) -> list[tuple[int, int]]:
     """Return the longest run, in order, of lines that stand once on both sides."""
-    once_old, once_new = _once(old, span.old, span.old_end), _once(new, span.new, span.new_end)
+    once_old, once_new = (
+        _index_unique_lines(old, span.old, span.old_end),
+        _index_unique_lines(new, span.new, span.new_end),
+    )
     pairs = [(once_old[line], j) for line, j in once_new.items() if line in once_old]
-    return _rising(sorted(pairs, key=lambda pair: pair[1]))
+    return _select_rising_pairs(sorted(pairs, key=lambda pair: pair[1]))
 
 
-def _once(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
+def _index_unique_lines(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
     counts = Counter(lines[start:end])
     return {lines[at]: at for at in range(start, end) if counts[lines[at]] == 1}
 
 
-def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _select_rising_pairs(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest part of the pairs whose first numbers rise."""
     ends: list[int] = []  # smallest first number that ends a run of each length
     at: list[int] = []  # which pair that is
@@ -97,9 +106,11 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return run[::-1]
 
 
-def _compare(old: Sequence[str], new: Sequence[str], span: _Span, found: list[int]) -> None:
+def _compare_span(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+) -> None:
     a, b, c, d = span
-    if (b - a) * (d - c) > COMPARED:
+    if (b - a) * (d - c) > MAX_COMPARED_PAIRS:
         return
     matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False)
     for i, j, size in matcher.get_matching_blocks():

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Whereabouts(NamedTuple):
+class FileLocation(NamedTuple):
     """The paths a file may have, resolved but for links."""
 
     paths: tuple[str, ...]
@@ -19,13 +19,13 @@ class Whereabouts(NamedTuple):
     where to."""
 
 
-def places(path: str, cwd: str, newest: Callable[[], str | None]) -> Whereabouts:
+def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) -> FileLocation:
     """Return where a file is that was named in `cwd`; `newest` tells where its tape works now."""
     was = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text, and not looked at)
     inside = f"{cwd.rstrip('/')}/"
     if os.path.isdir(cwd) or not was.startswith(inside):  # noqa: PTH112
-        return Whereabouts((was,))
+        return FileLocation((was,))
     rest, now = was.removeprefix(inside), newest()
     if now is not None and os.path.isdir(now):  # noqa: PTH112
-        return Whereabouts((was, os.path.join(now, rest)))  # noqa: PTH118
-    return Whereabouts((was,), f"/{os.path.basename(inside[:-1])}/{rest}")  # noqa: PTH119
+        return FileLocation((was, os.path.join(now, rest)))  # noqa: PTH118
+    return FileLocation((was,), f"/{os.path.basename(inside[:-1])}/{rest}")  # noqa: PTH119

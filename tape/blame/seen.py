@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from ..blocks import NO_JSON, text_of
+from ..blocks import NO_JSON, join_texts
 
 if TYPE_CHECKING:
     from ..entries import ToolResult
@@ -17,12 +17,12 @@ _PAGE = 2000
 """Lines that agents show at once: a listing as long as that may not be the whole file."""
 
 
-def seen_text(answer: ToolResult) -> str | None:
+def extract_seen_text(answer: ToolResult) -> str | None:
     """Return what a file held that was read whole, None where that cannot be told.
 
     Lines may have numbers before them; then a remark may follow.
     """
-    text = answer.whole if answer.whole is not None else text_of(answer.content)
+    text = answer.whole if answer.whole is not None else join_texts(answer.content)
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     numbered = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
     if not numbered:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "tape"]
 
-COMPLETE = "_TAPE_COMPLETE"
+COMPLETE_VARIABLE = "_TAPE_COMPLETE"
 """The variable by which a shell asks for completions."""
 
-_OBJECTS = 20_000
+_GC_THRESHOLD = 20_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
 
 
@@ -31,24 +31,24 @@ def main() -> None:
     only the index where that is ready; everything else goes through the click group.
     """
     if sys.argv[1:] == ["--version"]:
-        sys.exit(say_version("tape", __version__))
-    if COMPLETE in os.environ:
-        from .completion import answer  # noqa: PLC0415 (only a shell asks)
+        sys.exit(print_version("tape", __version__))
+    if COMPLETE_VARIABLE in os.environ:
+        from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
 
-        sys.exit(answer(os.environ[COMPLETE]))
-    gc.set_threshold(_OBJECTS)
+        sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
+    gc.set_threshold(_GC_THRESHOLD)
     if sys.argv[1:2] in (["ls"], ["search"]):
-        from .quick import at_once  # noqa: PLC0415 (all else is too slow for it)
+        from .quick import run_fast  # noqa: PLC0415 (all else is too slow for it)
 
-        code = at_once(sys.argv[1], sys.argv[2:])
+        code = run_fast(sys.argv[1], sys.argv[2:])
         if code is not None:
             sys.exit(code)
-    from .run import run  # noqa: PLC0415 (as above)
+    from .run import run_command  # noqa: PLC0415 (as above)
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run_command(sys.argv[1:]))
 
 
-def say_version(program: str, version: str) -> int:
+def print_version(program: str, version: str) -> int:
     """Print a program's version without importing anything, and return the exit code."""
     if sys.stdout is None:  # the parent closed standard output: nobody reads it
         return 0

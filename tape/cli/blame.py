@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..blame import blame as blamed
+from ..blame import blame_file as blamed
 from ..errors import UsageError
-from ..render import SHORT, fitted, visible, width
-from .call import folder, library
+from ..render import SHORT, measure_width, shorten_to_width, show_controls
+from .call import get_current_folder, open_library
 from .out import (
     as_json,
-    columns,
-    counted,
-    document,
-    examples,
-    progress,
-    say,
-    style,
-    table,
-    warn,
+    format_count,
+    format_examples,
+    format_table,
+    get_columns,
+    print_json,
+    print_lines,
+    print_warning,
+    show_progress,
+    style_text,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..blame import Blamed, Cause, Range
-    from .group import Options
+    from ..blame import BlamedFile, BlamedRange, ChangeCause
+    from .group import GlobalOptions
 
-_LINES = re.compile(r"([0-9]{1,9})?(?:(,)(\+)?([0-9]{1,9})?)?\Z")
-_NOBODY = "-" * SHORT
-_PROMPT = 32
+_RANGE_PATTERN = re.compile(r"([0-9]{1,9})?(?:(,)(\+)?([0-9]{1,9})?)?\Z")
+_NO_ENTRY = "-" * SHORT
+_PROMPT_COLUMNS = 32
 """Columns for a prompt beside a line."""
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape blame src/auth.py",
         "tape blame src/auth.py -L 40,60 --prompt",
         "tape blame src/auth.py --ranges",
@@ -58,7 +58,7 @@ _PROMPT = 32
 @as_json
 @click.pass_obj
 def blame(
-    options: Options, file: Path, part: str, with_prompt: bool, grouped: bool, as_json: bool
+    options: GlobalOptions, file: Path, part: str, with_prompt: bool, grouped: bool, as_json: bool
 ) -> None:
     """Show which entry of which tape last changed each line of FILE, from edits on all branches.
 
@@ -70,36 +70,42 @@ def blame(
     --json prints an array of {first, last, tape, branch, entry, time, model, prompt, op, certain,
     why}; for lines that no tape explains all but the first two are null.
     """
-    with library(options) as (store, index), progress("tapes read:") as show:
-        found = blamed(store, index, Path(folder()) / file, warn, show)
-    first, last = part_of(part, len(found.lines))
+    with open_library(options) as (store, index), show_progress("tapes read:") as show:
+        found = blamed(store, index, Path(get_current_folder()) / file, print_warning, show)
+    first, last = parse_range(part, len(found.lines))
     if as_json:
-        document([_fields(one) for one in _cut(found.ranges, first, last)])
+        print_json([_build_range_fields(one) for one in _clip_ranges(found.ranges, first, last)])
         return
-    say(range_lines(found, first, last) if grouped else file_lines(found, first, last, with_prompt))
-    _remark(found, first, last)
+    print_lines(
+        format_ranges(found, first, last)
+        if grouped
+        else format_blamed_lines(found, first, last, with_prompt)
+    )
+    _warn_of_unexplained(found, first, last)
 
 
-def part_of(text: str, count: int) -> tuple[int, int]:
+def parse_range(text: str, count: int) -> tuple[int, int]:
     """Return the first and last line number that `-L` selects in a file of `count` lines."""
-    asked = _LINES.match(text)
+    asked = _RANGE_PATTERN.match(text)
     if asked is None:
         raise UsageError(f"-L {text!r} is not a range of lines: write 40,60 or 40,+20 or 40,")
     first = int(asked[1] or 1)
     last = count if asked[4] is None else int(asked[4]) + (first - 1 if asked[3] else 0)
     if text and not 1 <= first <= min(last, count):
-        raise UsageError(f"-L {text}: the file has {counted(count, 'line')}")
+        raise UsageError(f"-L {text}: the file has {format_count(count, 'line')}")
     return first, min(last, count)
 
 
-def _cut(ranges: list[Range[Cause]], first: int, last: int) -> Iterator[Range[Cause]]:
+def _clip_ranges(
+    ranges: list[BlamedRange[ChangeCause]], first: int, last: int
+) -> Iterator[BlamedRange[ChangeCause]]:
     """Yield the parts of the ranges that lie between two lines."""
     for one in ranges:
         if one.first <= last and one.last >= first:
             yield one._replace(first=max(one.first, first), last=min(one.last, last))
 
 
-def _fields(one: Range[Cause]) -> dict[str, object]:
+def _build_range_fields(one: BlamedRange[ChangeCause]) -> dict[str, object]:
     by = one.by
     return {
         "first": one.first,
@@ -116,69 +122,73 @@ def _fields(one: Range[Cause]) -> dict[str, object]:
     }
 
 
-def file_lines(found: Blamed, first: int, last: int, with_prompt: bool) -> Iterator[str]:
+def format_blamed_lines(
+    found: BlamedFile, first: int, last: int, with_prompt: bool
+) -> Iterator[str]:
     """Yield each line of a file after its origin; an origin that repeats is dimmed."""
     wide = len(str(last))
-    for one in _cut(found.ranges, first, last):
+    for one in _clip_ranges(found.ranges, first, last):
         for line in range(one.first, one.last + 1):
-            head = f"{_entry(one)} {_short(one)} {_time(one)}"
+            head = f"{_format_range_entry(one)} {_format_range_tape(one)} {_format_range_time(one)}"
             if with_prompt:
-                head += f"  {_filled(one.by.prompt or '' if one.by else '')}"
+                head += f"  {_pad_prompt(one.by.prompt or '' if one.by else '')}"
             looks = {"fg": "yellow"} if line == one.first else {"dim": True}
-            text = visible(found.lines[line - 1])
-            yield f"{style(head, **looks)} {line:>{wide}}) {text}".rstrip()
+            text = show_controls(found.lines[line - 1])
+            yield f"{style_text(head, **looks)} {line:>{wide}}) {text}".rstrip()
 
 
-def range_lines(found: Blamed, first: int, last: int) -> list[str]:
+def format_ranges(found: BlamedFile, first: int, last: int) -> list[str]:
     """Return the ranges as a table; the prompt takes the columns that are left."""
     rows = [
         (
             f"{one.first}-{one.last}" if one.last > one.first else str(one.first),
-            _entry(one),
-            f"{_short(one)}:{one.by.branch}" if one.by else "",
-            _time(one),
+            _format_range_entry(one),
+            f"{_format_range_tape(one)}:{one.by.branch}" if one.by else "",
+            _format_range_time(one),
             one.by.op if one.by else "",
-            fitted(one.by.model or "–", 30) if one.by else "",
+            shorten_to_width(one.by.model or "–", 30) if one.by else "",
         )
-        for one in _cut(found.ranges, first, last)
+        for one in _clip_ranges(found.ranges, first, last)
     ]
-    prompts = [(one.by and one.by.prompt) or "" for one in _cut(found.ranges, first, last)]
-    lines = table([(*row, ".") for row in rows], right=(0,)) if rows else []
-    room = max(columns() - max((width(line) for line in lines), default=0), 20)
+    prompts = [(one.by and one.by.prompt) or "" for one in _clip_ranges(found.ranges, first, last)]
+    lines = format_table([(*row, ".") for row in rows], right=(0,)) if rows else []
+    room = max(get_columns() - max((measure_width(line) for line in lines), default=0), 20)
     return [
-        (line[:-1] + style(fitted(prompt, room), bold=True)).rstrip()
+        (line[:-1] + style_text(shorten_to_width(prompt, room), bold=True)).rstrip()
         for line, prompt in zip(lines, prompts, strict=True)
     ]
 
 
-def _entry(one: Range[Cause]) -> str:
+def _format_range_entry(one: BlamedRange[ChangeCause]) -> str:
     """Return the short id of an entry, one digit less after a mark for an uncertain origin."""
     if one.by is None:
-        return _NOBODY
+        return _NO_ENTRY
     if one.doubt is None:
         return one.by.entry[:SHORT]
     return ("^" if one.is_older else "?") + one.by.entry[: SHORT - 1]
 
 
-def _short(one: Range[Cause]) -> str:
+def _format_range_tape(one: BlamedRange[ChangeCause]) -> str:
     return one.by.tape[:SHORT] if one.by else " " * SHORT
 
 
-def _time(one: Range[Cause]) -> str:
+def _format_range_time(one: BlamedRange[ChangeCause]) -> str:
     return f"{one.by.time[:10]} {one.by.time[11:16]}" if one.by else " " * 16
 
 
-def _filled(prompt: str) -> str:
-    text = fitted(prompt, _PROMPT)
-    return text + " " * (_PROMPT - width(text))
+def _pad_prompt(prompt: str) -> str:
+    text = shorten_to_width(prompt, _PROMPT_COLUMNS)
+    return text + " " * (_PROMPT_COLUMNS - measure_width(text))
 
 
-def _remark(found: Blamed, first: int, last: int) -> None:
+def _warn_of_unexplained(found: BlamedFile, first: int, last: int) -> None:
     """Warn of the number of lines that no tape explains."""
-    nobody = sum(o.last - o.first + 1 for o in _cut(found.ranges, first, last) if o.by is None)
+    nobody = sum(
+        o.last - o.first + 1 for o in _clip_ranges(found.ranges, first, last) if o.by is None
+    )
     if nobody:
         verb = "is" if nobody == 1 else "are"
-        warn(
-            f"{counted(nobody, 'line')} of {last - first + 1} {verb} not explained by any tape: "
+        print_warning(
+            f"{format_count(nobody, 'line')} of {last - first + 1} {verb} not explained by any tape: "
             "changed outside, or there before"
         )

@@ -8,24 +8,24 @@ import click
 
 from ..entries import Meta, Start
 from ..errors import UsageError
-from ..refs import MAIN, checked_name
+from ..refs import MAIN_BRANCH, check_ref_name
 from ..render import SHORT
 from ..store import Beginning
-from .call import entry, found, library
-from .out import as_json, document, examples, places, ref, say, wait
+from .call import open_entry, open_library, open_ref
+from .out import as_json, complete_ref, format_examples, print_json, print_lines, ref, wait
 from .record import PROGRAM
-from .summary import branch_lines, branch_rows
-from .walk import steps
+from .summary import format_branches, summarize_branches
+from .walk import read_path
 
 if TYPE_CHECKING:
     from ..branches import Head
     from ..store import Store
     from ..tape import Tape
-    from .group import Options
+    from .group import GlobalOptions
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape fork 3f2a~4", "tape fork 3f2a@9c1b --name try-redis --switch", "tape fork 3f2a --new"
     )
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @as_json
 @click.pass_obj
 def fork(
-    options: Options, ref: str, name: str | None, new: bool, switch: bool, as_json: bool
+    options: GlobalOptions, ref: str, name: str | None, new: bool, switch: bool, as_json: bool
 ) -> None:
     """Start a branch, or a new tape, at the entry that REF names.
 
@@ -47,32 +47,34 @@ def fork(
     if new and switch:
         raise UsageError("--switch chooses among the branches of one tape; omit it with --new")
     if name is not None and not new:
-        checked_name("branch", name)
-    with library(options) as (store, _), entry(options, ref) as (tape, head):
+        check_ref_name("branch", name)
+    with open_library(options) as (store, _), open_entry(options, ref) as (tape, head):
         if new:
-            identity, branch = begun(store, tape, head, name), MAIN
+            identity, branch = create_forked_tape(store, tape, head, name), MAIN_BRANCH
         else:
             identity, branch = tape.id, tape.fork(head, name, switch=switch)
     if as_json:
-        document({"tape": identity, "branch": branch, "entry": head.entry})
+        print_json({"tape": identity, "branch": branch, "entry": head.entry})
     else:
         place = identity[:SHORT] if new or switch else f"{identity[:SHORT]}:{branch}"
-        say([f"{place} begins at {head.entry[:SHORT]}; continue with `tape append {place}`"])
+        print_lines(
+            [f"{place} begins at {head.entry[:SHORT]}; continue with `tape append {place}`"]
+        )
 
 
-def begun(store: Store, tape: Tape, head: Head, title: str | None) -> str:
+def create_forked_tape(store: Store, tape: Tape, head: Head, title: str | None) -> str:
     """Create a tape that begins at an entry of another one, with its cwd, and return its id."""
     title = title or tape.refs().title
-    cwd, project = place(tape, head)
+    cwd, project = find_work_folder(tape, head)
     beginning = Beginning(cwd, PROGRAM, title, title or "", project)
     with store.create(beginning, origin=(tape, head)) as made:
         return made.id
 
 
-def place(tape: Tape, head: Head) -> tuple[str, str | None]:
+def find_work_folder(tape: Tape, head: Head) -> tuple[str, str | None]:
     """Return the working folder and the project of a path, from its newest entry that has them."""
     cwd, project = "", None
-    for step in steps(tape, head, types=frozenset({"start", "meta"})):
+    for step in read_path(tape, head, types=frozenset({"start", "meta"})):
         match step.entry.data:
             case Start():
                 cwd, project = step.entry.data.cwd, step.entry.data.project
@@ -83,32 +85,32 @@ def place(tape: Tape, head: Head) -> tuple[str, str | None]:
     return cwd, project
 
 
-@click.command(epilog=examples("tape branches", "tape branches 3f2a --json"))
+@click.command(epilog=format_examples("tape branches", "tape branches 3f2a --json"))
 @ref
 @as_json
 @click.pass_obj
-def branches(options: Options, ref: str, as_json: bool) -> None:
+def branches(options: GlobalOptions, ref: str, as_json: bool) -> None:
     """List the branches of a tape with their heads: entry, depth, time and type.
 
     --json prints an array of {branch, current, phase, entry, n, time, type, pinned, moves, error}.
     """
-    with found(options, ref) as (tape, _, __):
-        rows = branch_rows(tape, tape.refs())
-        document(rows) if as_json else say(branch_lines(rows))
+    with open_ref(options, ref) as (tape, _, __):
+        rows = summarize_branches(tape, tape.refs())
+        print_json(rows) if as_json else print_lines(format_branches(rows))
 
 
-@click.command(epilog=examples("tape switch 3f2a:try-redis", "tape switch :main"))
-@click.argument("ref", metavar="[TAPE]:BRANCH", shell_complete=places)
+@click.command(epilog=format_examples("tape switch 3f2a:try-redis", "tape switch :main"))
+@click.argument("ref", metavar="[TAPE]:BRANCH", shell_complete=complete_ref)
 @wait
 @as_json
 @click.pass_obj
-def switch(options: Options, ref: str, as_json: bool) -> None:
+def switch(options: GlobalOptions, ref: str, as_json: bool) -> None:
     """Choose the current branch of a tape. --json prints {tape, branch}."""
-    with found(options, ref) as (tape, head, branch):
+    with open_ref(options, ref) as (tape, head, branch):
         if branch is None or head is not None:
             raise UsageError(f"{ref!r} does not name a branch: write TAPE:BRANCH")
         tape.switch(branch)
         if as_json:
-            document({"tape": tape.id, "branch": branch})
+            print_json({"tape": tape.id, "branch": branch})
         else:
-            say([f"{tape.id[:SHORT]}: switched to branch {branch}"])
+            print_lines([f"{tape.id[:SHORT]}: switched to branch {branch}"])

@@ -6,7 +6,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL = "█"
 
 
-def bar(value: float, most: float, columns: int) -> str:
+def draw_bar(value: float, most: float, columns: int) -> str:
     """Return a bar of `value` out of `most`, scaled to `columns`.
 
     A value above 0 shows at least an eighth of a column.

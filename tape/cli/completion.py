@@ -15,21 +15,21 @@ import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
 
 from .. import glance
-from ..text import SHORT, single
-from . import COMPLETE
-from .out import as_json, document, examples, say
-from .quick import home_in
+from ..text import SHORT, to_single_line
+from . import COMPLETE_VARIABLE
+from .out import as_json, format_examples, print_json, print_lines
+from .quick import find_store_home
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
-    from .group import Options
+    from .group import GlobalOptions
 
-MOST = 50
+MAX_OFFERED = 50
 """How many tapes, or entries, are offered."""
 
-_BASH = """\
+_BASH_TEMPLATE = """\
 %(complete_func)s() {
     local line="${COMP_LINE:0:COMP_POINT}" current before reply
     current="${line##*[[:space:]]}"
@@ -45,11 +45,11 @@ complete -o default -F %(complete_func)s %(prog_name)s
 """
 
 
-class _Bash(ShellComplete):
+class _BashComplete(ShellComplete):
     """Bash splits words at `:` and `@`, so it passes the whole line and gets whole words back."""
 
     name = "bash"
-    source_template = _BASH
+    source_template = _BASH_TEMPLATE
 
     def get_completion_args(self) -> tuple[list[str], str]:
         words = click.shell_completion.split_arg_string(os.environ["TAPE_LINE"])
@@ -62,11 +62,15 @@ class _Bash(ShellComplete):
         return str(item.value) if item.type == "plain" else ""
 
 
-_SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": ZshComplete, "fish": FishComplete}
+_SHELLS: dict[str, type[ShellComplete]] = {
+    "bash": _BashComplete,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         """echo 'eval "$(tape completion bash)"' >> ~/.bashrc""",
         """echo 'eval "$(tape completion zsh)"' >> ~/.zshrc""",
         "tape completion fish > ~/.config/fish/completions/tape.fish",
@@ -75,7 +79,7 @@ _SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": ZshComplete, "f
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @as_json
 @click.pass_obj
-def completion(_: Options, shell: str, as_json: bool) -> None:
+def completion(_: GlobalOptions, shell: str, as_json: bool) -> None:
     """Print the script by which a shell completes commands, options, tapes, branches and entries.
 
     For bash, eval it in ~/.bashrc; for zsh in ~/.zshrc, behind compinit; for fish, write it to
@@ -83,17 +87,19 @@ def completion(_: Options, shell: str, as_json: bool) -> None:
     """
     from .group import tape  # noqa: PLC0415 (a verb that speaks of all verbs)
 
-    script = _SHELLS[shell](tape, {}, "tape", COMPLETE).source()
-    document({"shell": shell, "script": script}) if as_json else say([script.rstrip("\n")])
+    script = _SHELLS[shell](tape, {}, "tape", COMPLETE_VARIABLE).source()
+    print_json({"shell": shell, "script": script}) if as_json else print_lines(
+        [script.rstrip("\n")]
+    )
 
 
-def answer(instruction: str) -> int:
+def answer_completion(instruction: str) -> int:
     """Print the completions that a shell asks for, and return 0; ignore all errors."""
-    from .group import Options, tape  # noqa: PLC0415 (as above)
+    from .group import GlobalOptions, tape  # noqa: PLC0415 (as above)
 
     try:
         shell = _SHELLS[instruction.partition("_")[0]]
-        asked = shell(tape, {"obj": Options()}, "tape", COMPLETE)
+        asked = shell(tape, {"obj": GlobalOptions()}, "tape", COMPLETE_VARIABLE)
         sys.stdout.write(f"{asked.complete()}\n")
         sys.stdout.flush()
     except Exception:  # noqa: BLE001, S110 (a prompt is no place for errors)
@@ -101,44 +107,53 @@ def answer(instruction: str) -> int:
     return 0
 
 
-def places(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def list_ref_completions(
+    ctx: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
     options = ctx.obj
-    home = str(options.store) if options and options.store else home_in(os.environ)
-    found = glance.asked(home, lambda db: list(_places(db, incomplete)))
-    return [CompletionItem(value, help=single(about) or None) for value, about in found or ()]
+    home = str(options.store) if options and options.store else find_store_home(os.environ)
+    found = glance.query_fast(home, lambda db: list(_iter_ref_completions(db, incomplete)))
+    return [
+        CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()
+    ]
 
 
-def _places(db: sqlite3.Connection, text: str) -> Iterator[tuple[str, str]]:
+def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[str, str]]:
     if "@" in text:
         before, _, entry = text.rpartition("@")
         tape, _, branch = before.partition(":")
-        offered: Iterable[tuple[str, str]] = _entries(db, tape, branch)
-        yield from _beginning(f"{before}@", entry, offered)
+        offered: Iterable[tuple[str, str]] = _iter_entry_completions(db, tape, branch)
+        yield from _filter_completions(f"{before}@", entry, offered)
     elif ":" in text:
         tape, _, branch = text.partition(":")
-        known = glance.tape_of(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
-        yield from _beginning(f"{tape}:", branch, glance.branches(db, known) if known else ())
+        known = glance.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
+        yield from _filter_completions(
+            f"{tape}:", branch, glance.fetch_branches(db, known) if known else ()
+        )
     else:
-        yield from _tapes(db, text)
+        yield from _iter_tape_completions(db, text)
 
 
-def _tapes(db: sqlite3.Connection, prefix: str) -> Iterator[tuple[str, str]]:
+def _iter_tape_completions(db: sqlite3.Connection, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield id and title of tapes, the id as long as it is shown or was typed."""
-    for identity, title in glance.tapes(db, prefix, MOST):
+    for identity, title in glance.fetch_tapes(db, prefix, MAX_OFFERED):
         yield identity[: max(SHORT, len(prefix))], title
 
 
-def _entries(db: sqlite3.Connection, tape: str, branch: str) -> Iterator[tuple[str, str]]:
-    known = glance.tape_of(db, tape, os.getcwd())  # noqa: PTH109 (as above)
+def _iter_entry_completions(
+    db: sqlite3.Connection, tape: str, branch: str
+) -> Iterator[tuple[str, str]]:
+    known = glance.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
     if known:
-        yield from ((name, entry[:SHORT]) for name, entry in glance.labels(db, known))
+        yield from ((name, entry[:SHORT]) for name, entry in glance.fetch_labels(db, known))
         yield from (
-            (entry[:SHORT], about) for entry, about in glance.entries(db, known, branch, MOST)
+            (entry[:SHORT], about)
+            for entry, about in glance.fetch_entries(db, known, branch, MAX_OFFERED)
         )
 
 
-def _beginning(
+def _filter_completions(
     before: str, begun: str, offered: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     for word, about in offered:

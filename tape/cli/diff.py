@@ -7,18 +7,27 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import Struct
 
-from ..clock import micros, moment
+from ..clock import parse_timestamp, shorten_timestamp
 from ..damage import warn_of_damage
 from ..entries import Assistant, Meta, Start, ToolResult, ToolStart, User
-from ..line import decode, kind_of
-from ..reference import parse, render
-from ..render import SHORT, beginning, fitted, oneline, single
-from ..tree.deeds import Deeds, deeds
-from ..tree.parting import parting, way
-from .call import entry
-from .out import as_json, counted, document, examples, places, say, table, warn
-from .terminal import columns, style
-from .walk import Line, legible
+from ..line import decode_line, read_type
+from ..reference import parse_reference, render_reference
+from ..render import SHORT, render_blob_head, render_entry_line, shorten_to_width, to_single_line
+from ..tree.deeds import Activity, summarize_activity
+from ..tree.parting import find_merge_base, read_path_to
+from .call import open_entry
+from .out import (
+    as_json,
+    complete_ref,
+    format_count,
+    format_examples,
+    format_table,
+    print_json,
+    print_lines,
+    print_warning,
+)
+from .terminal import get_columns, style_text
+from .walk import LocatedLine, decode_legible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,19 +37,19 @@ if TYPE_CHECKING:
     from ..path import Segment
     from ..tape import Hit, Tape
     from ..tree.deeds import Exchange, ToolUse
-    from ..tree.parting import Parting
-    from .group import Options
+    from ..tree.parting import MergeBase
+    from .group import GlobalOptions
 
 
-_PLACES = frozenset({"start", "meta"})
+_FOLDER_TYPES = frozenset({"start", "meta"})
 """Entry types that give the working folder from there on."""
 
 
-_CALLS = frozenset({Assistant.entry_type, ToolStart.entry_type, ToolResult.entry_type})
+_CALL_TYPES = frozenset({Assistant.entry_type, ToolStart.entry_type, ToolResult.entry_type})
 """Entry types that request a tool call, start it and answer it."""
 
 
-class Base(Struct, frozen=True):
+class CommonEntry(Struct, frozen=True):
     """The newest common entry."""
 
     tape: str
@@ -51,46 +60,46 @@ class Base(Struct, frozen=True):
     type: str
 
 
-class Side(Struct, frozen=True):
+class BranchSide(Struct, frozen=True):
     """A branch, and what it did since the common entry; `n` is the depth of its head."""
 
     tape: str
     branch: str
     entry: str
     n: int
-    since: Deeds
+    since: Activity
 
 
-class Report(Struct, frozen=True):
+class DiffReport(Struct, frozen=True):
     """How two branches differ, as `diff --json` prints it."""
 
-    base: Base | None
-    a: Side
-    b: Side
+    base: CommonEntry | None
+    a: BranchSide
+    b: BranchSide
     both: tuple[str, ...]
     """Files that both sides changed."""
 
 
-class Compared(NamedTuple):
+class BranchComparison(NamedTuple):
     """How two branches differ, and their common entry."""
 
-    report: Report
+    report: DiffReport
     common: Entry | None
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape diff :try-redis", "tape diff 3f2a:main 3f2a:try-redis --files", "tape diff 3f2a 9c1b"
     )
 )
-@click.argument("a", metavar="REF", shell_complete=places)
-@click.argument("b", default="", metavar="[REF]", shell_complete=places)
+@click.argument("a", metavar="REF", shell_complete=complete_ref)
+@click.argument("b", default="", metavar="[REF]", shell_complete=complete_ref)
 @click.option(
     "--files", "only_files", is_flag=True, help="Show only the files that each side changed."
 )
 @as_json
 @click.pass_obj
-def diff(options: Options, a: str, b: str, only_files: bool, as_json: bool) -> None:
+def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool) -> None:
     """Show how two branches differ: their common entry, and what each side did since.
 
     Shows prompts and their answers, tools, changed files, models, tokens and cost. A single REF is
@@ -101,135 +110,144 @@ def diff(options: Options, a: str, b: str, only_files: bool, as_json: bool) -> N
     changed. --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
     since}, b: …, both}; base is null where the two have no common entry.
     """
-    with entry(options, a) as one, entry(options, _other(b, one.tape)) as two:
-        found = compared(one, two)
+    with (
+        open_entry(options, a) as one,
+        open_entry(options, _complete_second_ref(b, one.tape)) as two,
+    ):
+        found = compare_places(one, two)
     if as_json:
-        document(found.report)
+        print_json(found.report)
     else:
-        say(file_lines(found.report) if only_files else lines(found))
+        print_lines(format_changed_files(found.report) if only_files else format_comparison(found))
 
 
-def _other(text: str, tape: Tape) -> str:
+def _complete_second_ref(text: str, tape: Tape) -> str:
     """Return the second REF, completed with the first one's tape where it names none."""
-    reference = parse(text)
-    return text if reference.tape else render(reference._replace(tape=tape.id))
+    reference = parse_reference(text)
+    return text if reference.tape else render_reference(reference._replace(tape=tape.id))
 
 
-def compared(one: Hit, two: Hit) -> Compared:
+def compare_places(one: Hit, two: Hit) -> BranchComparison:
     """Return how two entries' paths differ; damaged entries are left out with a warning."""
-    parted = parting(way(*one), way(*two))
+    parted = find_merge_base(read_path_to(*one), read_path_to(*two))
     for text in parted.broken:
-        warn(f"{text}; what lies before it is not compared")
-    begun = _Begun(_cwd(parted.common), _open_calls(parted.common))
-    a, b = _side(one, parted.a, begun), _side(two, parted.b, begun)
+        print_warning(f"{text}; what lies before it is not compared")
+    begun = _StartingPoint(_find_last_cwd(parted.common), _find_open_calls(parted.common))
+    a, b = _build_side(one, parted.a, begun), _build_side(two, parted.b, begun)
     both = sorted({file.path for file in a.since.files} & {file.path for file in b.since.files})
-    base, common = _base(parted)
-    return Compared(Report(base, a, b, tuple(both)), common)
+    base, common = _read_common_entry(parted)
+    return BranchComparison(DiffReport(base, a, b, tuple(both)), common)
 
 
-class _Begun(NamedTuple):
+class _StartingPoint(NamedTuple):
     """What both sides start from: the working folder, and entries with calls they may answer."""
 
     cwd: str
     before: list[Entry]
 
 
-def _side(hit: Hit, since: Sequence[Segment], begun: _Begun) -> Side:
+def _build_side(hit: Hit, since: Sequence[Segment], begun: _StartingPoint) -> BranchSide:
     tape, head = hit
-    read = (step.entry for step in legible(_lines(since), beginning))
-    return Side(tape.id, head.branch, head.entry, head.header.n, deeds(read, *begun))
+    read = (step.entry for step in decode_legible(_iter_segments(since), render_blob_head))
+    return BranchSide(
+        tape.id, head.branch, head.entry, head.header.n, summarize_activity(read, *begun)
+    )
 
 
-def _open_calls(common: Sequence[Segment]) -> list[Entry]:
+def _find_open_calls(common: Sequence[Segment]) -> list[Entry]:
     """Return the newest answer of a path and the results of its calls."""
     found: list[Entry] = []
-    for line in _back(common):
-        kind = kind_of(line.line)
-        if kind in _CALLS:
-            found[:0] = [step.entry for step in legible([line], beginning)]
+    for line in _iter_segments_back(common):
+        kind = read_type(line.line)
+        if kind in _CALL_TYPES:
+            found[:0] = [step.entry for step in decode_legible([line], render_blob_head)]
         if kind in {Assistant.entry_type, User.entry_type}:
             break
     return found
 
 
-def _back(segments: Sequence[Segment]) -> Iterator[Line]:
+def _iter_segments_back(segments: Sequence[Segment]) -> Iterator[LocatedLine]:
     for segment in reversed(segments):
-        for offset, line in segment.checked_back(warn_of_damage):
-            yield Line(segment.source, segment.phase, offset, line)
+        for offset, line in segment.checked_lines_back(warn_of_damage):
+            yield LocatedLine(segment.source, segment.phase, offset, line)
 
 
-def _lines(segments: Sequence[Segment]) -> Iterator[Line]:
+def _iter_segments(segments: Sequence[Segment]) -> Iterator[LocatedLine]:
     for segment in segments:
         for offset, line in segment.checked_lines(warn_of_damage):
-            yield Line(segment.source, segment.phase, offset, line)
+            yield LocatedLine(segment.source, segment.phase, offset, line)
 
 
-def _base(parted: Parting) -> tuple[Base | None, Entry | None]:
+def _read_common_entry(parted: MergeBase) -> tuple[CommonEntry | None, Entry | None]:
     head, source = parted.base, parted.source
     if head is None or source is None:
         return None, None
     at = head.header
     with source.phases.open(head.phase) as file:
-        common = decode(file.line_at(head.offset), beginning)
-    return Base(source.tape, head.phase, at.id, at.n, at.time, at.type), common
+        common = decode_line(file.line_at(head.offset), render_blob_head)
+    return CommonEntry(source.tape, head.phase, at.id, at.n, at.time, at.type), common
 
 
-def _cwd(common: Sequence[Segment]) -> str:
+def _find_last_cwd(common: Sequence[Segment]) -> str:
     """Return the working folder at the end of a path, "" where it is unknown."""
     cwd = ""
-    for step in legible(_lines(common), beginning, _PLACES):
+    for step in decode_legible(_iter_segments(common), render_blob_head, _FOLDER_TYPES):
         if isinstance(step.entry.data, Start | Meta):
             cwd = step.entry.data.cwd or cwd
     return cwd
 
 
-def lines(found: Compared) -> Iterator[str]:
+def format_comparison(found: BranchComparison) -> Iterator[str]:
     """Yield the lines of the report."""
-    report, wide = found.report, columns()
+    report, wide = found.report, get_columns()
     if report.base is None or found.common is None:
         yield "no common entry"
     else:
-        yield f"common ancestor: entry {report.base.n}, {moment(report.base.time)}"
-        yield f"  {oneline(found.common, wide - 2)}"
-    names = _name(report.a, report.b), _name(report.b, report.a)
+        yield f"common ancestor: entry {report.base.n}, {shorten_timestamp(report.base.time)}"
+        yield f"  {render_entry_line(found.common, wide - 2)}"
+    names = _format_side_name(report.a, report.b), _format_side_name(report.b, report.a)
     for side, name, other in ((report.a, *names), (report.b, *names[::-1])):
         yield ""
-        yield from _side_lines(side, name, other, found, wide)
+        yield from _format_side(side, name, other, found, wide)
     if report.both:
         yield ""
-        yield style("changed by both", bold=True)
-        yield from (f"  {single(path)}" for path in report.both)
+        yield style_text("changed by both", bold=True)
+        yield from (f"  {to_single_line(path)}" for path in report.both)
 
 
-def _name(side: Side, other: Side) -> str:
+def _format_side_name(side: BranchSide, other: BranchSide) -> str:
     tape = f"{side.tape[:SHORT]}:" if side.tape != other.tape else ""
     return f"{tape}{side.branch}@{side.entry[:SHORT]}"
 
 
-def _side_lines(side: Side, name: str, other: str, found: Compared, wide: int) -> Iterator[str]:
+def _format_side(
+    side: BranchSide, name: str, other: str, found: BranchComparison, wide: int
+) -> Iterator[str]:
     since, base = side.since, found.report.base
-    title = style(name, bold=True)
+    title = style_text(name, bold=True)
     if base is not None and base.entry == side.entry:
         report = found.report
         same = report.a.entry == report.b.entry
         yield f"{title} {'is the same entry' if same else f'is an ancestor of {other}'}"
         return
-    yield f"{title}: {counted(since.entries, 'entry')} since{_when(since)}"
+    yield f"{title}: {format_count(since.entries, 'entry')} since{_format_period(since)}"
     for exchange in since.exchanges:
-        yield from _exchange(exchange, wide)
-    yield from (f"  {key:<7} {fitted(value, wide - 10)}" for key, value in _facts(since))
+        yield from _format_exchange(exchange, wide)
+    yield from (
+        f"  {key:<7} {shorten_to_width(value, wide - 10)}" for key, value in _list_side_facts(since)
+    )
     for use in since.files:
-        yield f"  changed {single(use.path)} ({_ops(use.ops)})"
+        yield f"  changed {to_single_line(use.path)} ({_format_ops(use.ops)})"
 
 
-def _when(since: Deeds) -> str:
+def _format_period(since: Activity) -> str:
     if since.began is None or since.ended is None:
         return ""
-    seconds = max(micros(since.ended) - micros(since.began), 0) // 1_000_000
-    return f", {moment(since.began)} to {moment(since.ended)} ({span(seconds)})"
+    seconds = max(parse_timestamp(since.ended) - parse_timestamp(since.began), 0) // 1_000_000
+    return f", {shorten_timestamp(since.began)} to {shorten_timestamp(since.ended)} ({format_span(seconds)})"
 
 
-def span(seconds: int) -> str:
+def format_span(seconds: int) -> str:
     """Return a duration in its two largest units."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -239,56 +257,59 @@ def span(seconds: int) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts[largest : largest + 2])
 
 
-def _exchange(exchange: Exchange, wide: int) -> Iterator[str]:
+def _format_exchange(exchange: Exchange, wide: int) -> Iterator[str]:
     if exchange.prompt is not None:
-        yield f"  {style('asked', fg='green')}   {fitted(exchange.prompt.text, wide - 10)}"
+        yield f"  {style_text('asked', fg='green')}   {shorten_to_width(exchange.prompt.text, wide - 10)}"
     if exchange.answer is not None:
-        yield f"  answer  {fitted(exchange.answer.text, wide - 10)}"
+        yield f"  answer  {shorten_to_width(exchange.answer.text, wide - 10)}"
 
 
-def _facts(since: Deeds) -> Iterator[tuple[str, str]]:
+def _list_side_facts(since: Activity) -> Iterator[tuple[str, str]]:
     if since.tools:
-        yield "tools", ", ".join(map(_tool, since.tools))
+        yield "tools", ", ".join(map(_format_tool_use, since.tools))
     for use in since.models:
         tokens = f"{use.usage.total:,} tokens"
-        yield "model", f"{use.model}: {counted(use.calls, 'call')}, {tokens}{_money(use.cost)}"
+        yield (
+            "model",
+            f"{use.model}: {format_count(use.calls, 'call')}, {tokens}{_format_side_cost(use.cost)}",
+        )
     if len(since.models) > 1:
-        yield "sum", f"{since.usage.total:,} tokens{_money(since.cost)}"
+        yield "sum", f"{since.usage.total:,} tokens{_format_side_cost(since.cost)}"
     for key, count in (("anchors", since.anchors), ("errors", since.errors)):
         if count:
             yield key, str(count)
 
 
-def _tool(use: ToolUse) -> str:
+def _format_tool_use(use: ToolUse) -> str:
     notes = [f"{use.failed} failed"] * bool(use.failed)
     notes += [f"{use.open} without a result"] * bool(use.open)
     return f"{use.name} {use.calls}" + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _money(cost: Cost | None) -> str:
+def _format_side_cost(cost: Cost | None) -> str:
     return f", ${cost.amount:.2f}" if cost else ""
 
 
-def _ops(ops: dict[str, int]) -> str:
-    return ", ".join(counted(count, op) for op, count in ops.items())
+def _format_ops(ops: dict[str, int]) -> str:
+    return ", ".join(format_count(count, op) for op, count in ops.items())
 
 
-def file_lines(report: Report) -> list[str]:
+def format_changed_files(report: DiffReport) -> list[str]:
     """Return a line per changed file: on which side, and how."""
-    names = {"a": _name(report.a, report.b), "b": _name(report.b, report.a)}
-    sides = {"a": _by_path(report.a), "b": _by_path(report.b)}
+    names = {"a": _format_side_name(report.a, report.b), "b": _format_side_name(report.b, report.a)}
+    sides = {"a": _index_by_path(report.a), "b": _index_by_path(report.b)}
     rows = [
         (
             "both" if path in report.both else names["a" if path in sides["a"] else "b"],
-            single(path),
-            "; ".join(_ops(side[path]) for side in sides.values() if path in side),
+            to_single_line(path),
+            "; ".join(_format_ops(side[path]) for side in sides.values() if path in side),
         )
         for path in sorted({*sides["a"], *sides["b"]})
     ]
     if not rows:
-        warn("neither side changed a file by its tool calls")
-    return table(rows) if rows else []
+        print_warning("neither side changed a file by its tool calls")
+    return format_table(rows) if rows else []
 
 
-def _by_path(side: Side) -> dict[str, dict[str, int]]:
+def _index_by_path(side: BranchSide) -> dict[str, dict[str, int]]:
     return {file.path: file.ops for file in side.since.files}

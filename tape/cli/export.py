@@ -11,22 +11,22 @@ import click
 from ..errors import UsageError
 from ..formats.arrays import FORMATS
 from ..render import SHORT
-from ..transfer import Masks, array_of, markdown
-from ..transfer import export as export_tape
-from .call import found
-from .files import demand_place, open_output
-from .out import counted, examples, raw, ref, warn
+from ..transfer import MaskCount, export_array, render_markdown
+from ..transfer import export_tape as export_tape
+from .call import open_ref
+from .files import open_output, require_writable
+from .out import format_count, format_examples, print_bytes, print_warning, ref
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from .call import Found
+    from .call import ResolvedRef
     from .files import Write
-    from .group import Options
+    from .group import GlobalOptions
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape export 3f2a -o session.jsonl",
         "tape export 3f2a:try-redis --to md -o session.md",
         "tape export 3f2a --no-redact | ssh host tape import -",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def export(
-    options: Options,
+    options: GlobalOptions,
     ref: str,
     form: str,
     output: Path | None,
@@ -83,58 +83,62 @@ def export(
     if force and output is None:
         raise UsageError("--force goes with -o: standard output replaces nothing")
     if output is not None:
-        demand_place(output, force=force)
-    with found(options, ref) as place, _target(output) as write:
+        require_writable(output, force=force)
+    with open_ref(options, ref) as place, _open_target(output) as write:
         if form in FORMATS:
-            _array(place, form, write, redact=redact, request=request)
+            _export_array(place, form, write, redact=redact, request=request)
         elif form == "md":
-            _page(place, write, redact=redact)
+            _export_page(place, write, redact=redact)
         else:
-            _file(place, write, redact=redact)
+            _export_file(place, write, redact=redact)
 
 
-def _target(output: Path | None) -> AbstractContextManager[Write]:
+def _open_target(output: Path | None) -> AbstractContextManager[Write]:
     """Hold standard output or a file, and give the function that writes bytes to it."""
-    return nullcontext(raw) if output is None else open_output(output)
+    return nullcontext(print_bytes) if output is None else open_output(output)
 
 
-def _file(place: Found, write: Write, *, redact: bool) -> None:
+def _export_file(place: ResolvedRef, write: Write, *, redact: bool) -> None:
     head = place.head
     if head is None and place.branch is not None:
         head = place.tape.head(place.branch)
     done = export_tape(place.tape, write, head=head, redact=redact)
-    _tell(done.secrets, done.masked, f"; this copy is tape {done.tape[:SHORT]}")
+    _report_masked(done.secrets, done.masked, f"; this copy is tape {done.tape[:SHORT]}")
     for digest in done.lost:
-        warn(f"blob {digest[:12]} is missingand so is not in the copy; `tape verify` says more")
+        print_warning(
+            f"blob {digest[:12]} is missingand so is not in the copy; `tape verify` says more"
+        )
 
 
-def _page(place: Found, write: Write, *, redact: bool) -> None:
+def _export_page(place: ResolvedRef, write: Write, *, redact: bool) -> None:
     head = place.head or place.tape.head(place.branch)
-    masks = Masks() if redact else None
-    for line in markdown(place.tape, head, masks=masks, skipped=_warn_left_out):
+    masks = MaskCount() if redact else None
+    for line in render_markdown(place.tape, head, masks=masks, skipped=_warn_left_out):
         write(f"{line}\n".encode("utf-8", "replace"))
     if masks is not None:
-        _tell(masks.secrets, masks.entries)
+        _report_masked(masks.secrets, masks.entries)
 
 
-def _array(place: Found, form: str, write: Write, *, redact: bool, request: bool) -> None:
+def _export_array(
+    place: ResolvedRef, form: str, write: Write, *, redact: bool, request: bool
+) -> None:
     head = place.head or place.tape.head(place.branch)
-    made = array_of(place.tape, head, form, redact=redact, skipped=_warn_left_out)
+    made = export_array(place.tape, head, form, redact=redact, skipped=_warn_left_out)
     write((made.request if request else made.array) + b"\n")
     if made.repair is not None:
-        warn(f"repaired: {made.repair.why}; `tape context` says more")
+        print_warning(f"repaired: {made.repair.why}; `tape context` says more")
     if not request and made.beside.keys() - {"model"}:
-        warn("the system prompt is not part of the array: --request writes both")
+        print_warning("the system prompt is not part of the array: --request writes both")
     if made.secrets:
-        warn(f"{counted(made.secrets, 'secret')} masked; --no-redact keeps them")
+        print_warning(f"{format_count(made.secrets, 'secret')} masked; --no-redact keeps them")
 
 
 def _warn_left_out(text: str) -> None:
-    warn(f"{text}; left out, `tape verify` says more")
+    print_warning(f"{text}; left out, `tape verify` says more")
 
 
-def _tell(secrets: int, entries: int, more: str = "") -> None:
+def _report_masked(secrets: int, entries: int, more: str = "") -> None:
     if secrets:
-        where = f"in {counted(entries, 'entry')}" if entries else "in its title"
-        what = f"{counted(secrets, 'secret')} masked {where}"
-        warn(f"{what}; --no-redact makes an exact copy{more}")
+        where = f"in {format_count(entries, 'entry')}" if entries else "in its title"
+        what = f"{format_count(secrets, 'secret')} masked {where}"
+        print_warning(f"{what}; --no-redact makes an exact copy{more}")

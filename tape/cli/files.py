@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Write = Callable[[bytes], object]
 
 
-def demand_place(file: Path, *, force: bool) -> None:
+def require_writable(file: Path, *, force: bool) -> None:
     """Raise WriteFailed where `open_output` would fail; called before any work is done.
 
     An existing file is refused unless `force`.

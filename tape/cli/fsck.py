@@ -10,39 +10,39 @@ from msgspec import Struct
 
 from ..errors import Damaged
 from ..fsck import (
+    CompletedAction,
     Explanation,
-    Mended,
-    described,
-    explanation,
-    facts,
-    plan,
-    repair,
+    describe_action,
+    explain_finding,
+    inspect_tape,
+    plan_repairs,
+    repair_tape,
 )
-from ..render import SHORT, single
-from ..verify import Counts, Finding, opened, told_by_start
+from ..render import SHORT, to_single_line
+from ..verify import Counts, Finding, open_for_check, read_start_info
 from ..verify import verify as check
-from .call import found, library
-from .out import as_json, counted, document, examples, progress, ref, say
-from .verify import folder_named, place
+from .call import open_library, open_ref
+from .out import as_json, format_count, format_examples, print_json, print_lines, ref, show_progress
+from .verify import find_tape_folder, format_finding_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..store import Store
     from ..tape import Tape
-    from .group import Options
+    from .group import GlobalOptions
 
-DAMAGED = Damaged.exit_code
+FSCK_DAMAGED_CODE = Damaged.exit_code
 
 
-class Explained(Struct):
+class ExplainedFinding(Struct):
     """A finding of verify and what it means."""
 
     finding: Finding
     means: Explanation
 
 
-class Step(Struct):
+class RepairStep(Struct):
     """One repair that was done."""
 
     did: str
@@ -50,20 +50,20 @@ class Step(Struct):
     """A shell command; empty where it cannot be undone."""
 
 
-class Report(Struct):
+class FsckReport(Struct):
     """What `fsck --json` says of a tape."""
 
     tape: str
-    findings: list[Explained]
+    findings: list[ExplainedFinding]
     actions: list[str]
     """What --repair does."""
-    done: list[Step]
+    done: list[RepairStep]
     left: list[Finding] | None = None
     """What verify finds afterwards; null where nothing was repaired."""
 
 
 @click.command(
-    epilog=examples("tape fsck", "tape fsck 3f2a --json", "tape fsck 3f2a --repair --yes")
+    epilog=format_examples("tape fsck", "tape fsck 3f2a --json", "tape fsck 3f2a --repair --yes")
 )
 @ref
 @click.option(
@@ -72,7 +72,7 @@ class Report(Struct):
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 @click.pass_obj
-def fsck(options: Options, ref: str, mends: bool, yes: bool, as_json: bool) -> int:
+def fsck(options: GlobalOptions, ref: str, mends: bool, yes: bool, as_json: bool) -> int:
     """Explain all that verify finds: what it is, what was lost, what to do.
 
     Exits with 4 when there is damage, or some is left. --repair shows what it will do and asks;
@@ -88,23 +88,23 @@ def fsck(options: Options, ref: str, mends: bool, yes: bool, as_json: bool) -> i
     --json prints {tape, findings [{finding, means {what, lost, todo, tapes}}], actions, done
     [{did, undo}], left}.
     """
-    how = _How(mends, asks=not yes, as_json=as_json)
-    with library(options) as (store, _):
-        name = folder_named(store, ref)
+    how = _FsckOptions(mends, asks=not yes, as_json=as_json)
+    with open_library(options) as (store, _):
+        name = find_tape_folder(store, ref)
         if name is not None:
-            return _of_folder(store, name, how)
-    with library(options) as (store, _), found(options, ref, warns=False) as place:
-        return _tape(store, place.tape, (), how)
+            return _fsck_folder(store, name, how)
+    with open_library(options) as (store, _), open_ref(options, ref, warns=False) as place:
+        return _fsck_tape(store, place.tape, (), how)
 
 
-class _How(NamedTuple):
+class _FsckOptions(NamedTuple):
     """What the options ask for."""
 
     mends: bool
     asks: bool
     as_json: bool
 
-    def agreed(self, actions: list[str]) -> bool:
+    def confirm_plan(self, actions: list[str]) -> bool:
         """Return whether the actions that were shown may be done."""
         if not self.mends or not actions:
             return False
@@ -115,99 +115,104 @@ class _How(NamedTuple):
         return click.confirm("Do this?")
 
 
-def _of_folder(store: Store, name: str, how: _How) -> int:
-    tape, wrong = opened(store, name)
+def _fsck_folder(store: Store, name: str, how: _FsckOptions) -> int:
+    tape, wrong = open_for_check(store, name)
     with tape:
         if wrong:
-            told_by_start(tape.folder)  # raises where the tape's id is unknown
-        return _tape(store, tape, wrong, how)
+            read_start_info(tape.folder)  # raises where the tape's id is unknown
+        return _fsck_tape(store, tape, wrong, how)
 
 
-def _tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _How) -> int:
+def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOptions) -> int:
     """Explain the damage of a tape and repair it; `wrong` is what opening it found."""
-    findings = [*wrong, *_checked(tape)]
-    seen = facts(store, tape, findings)
-    means = [Explained(finding, explanation(finding, seen)) for finding in findings]
-    todo = plan(findings, seen)
-    report = Report(tape.id, means, [described(action) for action in todo], [])
+    findings = [*wrong, *_collect_findings(tape)]
+    seen = inspect_tape(store, tape, findings)
+    means = [ExplainedFinding(finding, explain_finding(finding, seen)) for finding in findings]
+    todo = plan_repairs(findings, seen)
+    report = FsckReport(tape.id, means, [describe_action(action) for action in todo], [])
     if not how.as_json:
-        _show(report, how)
-    if how.agreed(report.actions):
-        report.done += [_told(mended, how) for mended in repair(store, tape, todo)]
+        _print_fsck_report(report, how)
+    if how.confirm_plan(report.actions):
+        report.done += [_report_step(mended, how) for mended in repair_tape(store, tape, todo)]
     if report.done:
-        report.left = _left(store, tape.folder.name)
+        report.left = _verify_repaired(store, tape.folder.name)
     if how.as_json:
-        document(report)
+        print_json(report)
     elif report.left is not None:
-        say(_end(report))
-    return _code(findings if report.left is None else report.left)
+        print_lines(_format_outcome(report))
+    return _get_fsck_code(findings if report.left is None else report.left)
 
 
-def _left(store: Store, name: str) -> list[Finding]:
+def _verify_repaired(store: Store, name: str) -> list[Finding]:
     """Return what verify finds in a repaired tape."""
-    tape, wrong = opened(store, name)
+    tape, wrong = open_for_check(store, name)
     with tape:
-        return [*wrong, *_checked(tape)]
+        return [*wrong, *_collect_findings(tape)]
 
 
-def _checked(tape: Tape) -> list[Finding]:
+def _collect_findings(tape: Tape) -> list[Finding]:
     """Return what verify finds, showing its progress."""
-    with progress("verified entry") as tell:
+    with show_progress("verified entry") as tell:
         return list(check(tape, Counts(), progress=tell))
 
 
-def _code(findings: Iterable[Finding]) -> int:
-    return DAMAGED if any(finding.level != "note" for finding in findings) else 0
+def _get_fsck_code(findings: Iterable[Finding]) -> int:
+    return FSCK_DAMAGED_CODE if any(finding.level != "note" for finding in findings) else 0
 
 
-def _told(mended: Mended, how: _How) -> Step:
+def _report_step(mended: CompletedAction, how: _FsckOptions) -> RepairStep:
     """Return a step, and print it as soon as it is done."""
-    step = Step(described(mended.action), mended.undo)
+    step = RepairStep(describe_action(mended.action), mended.undo)
     if not how.as_json:
-        say([single(f"did: {step.did}"), "  " + single(f"undo: {step.undo or 'none'}")])
+        print_lines(
+            [
+                to_single_line(f"did: {step.did}"),
+                "  " + to_single_line(f"undo: {step.undo or 'none'}"),
+            ]
+        )
     return step
 
 
-def _show(report: Report, how: _How) -> None:
-    document(report) if how.as_json else say(_lines(report, how))
+def _print_fsck_report(report: FsckReport, how: _FsckOptions) -> None:
+    print_json(report) if how.as_json else print_lines(_format_fsck_report(report, how))
 
 
-def _lines(report: Report, how: _How) -> Iterator[str]:
+def _format_fsck_report(report: FsckReport, how: _FsckOptions) -> Iterator[str]:
     """Yield each finding explained, and the repairs that are possible."""
     for one in report.findings:
-        yield from _explained(one)
+        yield from _format_explained_finding(one)
     short = report.tape[:SHORT]
     bad = sum(one.finding.level != "note" for one in report.findings)
-    yield f"{short}: {counted(bad, 'fault')}" if bad else f"{short}: all good"
+    yield f"{short}: {format_count(bad, 'fault')}" if bad else f"{short}: all good"
     if not report.actions:
         return
     yield "repair will:" if how.mends else f"`tape fsck {short} --repair` will:"
-    yield from (f"  {single(action)}" for action in report.actions)
+    yield from (f"  {to_single_line(action)}" for action in report.actions)
 
 
-def _explained(one: Explained) -> Iterator[str]:
+def _format_explained_finding(one: ExplainedFinding) -> Iterator[str]:
     finding, means = one.finding, one.means
     on = [
         *(f"branch {name}" for name in finding.depends),
         *(f"tape {t[:SHORT]}" for t in means.tapes),
     ]
-    yield single(f"{finding.level}: {place(finding)}: {finding.message}")
-    yield "  " + single(f"what:  {means.what}")
-    yield "  " + single(f"lost:  {means.lost}")
+    yield to_single_line(f"{finding.level}: {format_finding_place(finding)}: {finding.message}")
+    yield "  " + to_single_line(f"what:  {means.what}")
+    yield "  " + to_single_line(f"lost:  {means.lost}")
     if on:
-        yield "  " + single(f"on it: {', '.join(on)}")
-    yield "  " + single(f"to do: {means.todo}")
+        yield "  " + to_single_line(f"on it: {', '.join(on)}")
+    yield "  " + to_single_line(f"to do: {means.todo}")
     yield ""
 
 
-def _end(report: Report) -> Iterator[str]:
+def _format_outcome(report: FsckReport) -> Iterator[str]:
     """Yield what verify finds after the repair."""
     bad = [finding for finding in report.left or () if finding.level != "note"]
     for finding in bad:
-        yield single(f"left: {place(finding)}: {finding.message}")
+        yield to_single_line(f"left: {format_finding_place(finding)}: {finding.message}")
     short = report.tape[:SHORT]
     yield (
-        f"{short}: {counted(len(bad), 'fault')} left, explained above"
+        f"{short}: {format_count(len(bad), 'fault')} left, explained above"
         if bad
         else f"{short}: all good now"
     )

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from ..damage import warn_of_damage
-from ..line import kind_of, read_header
+from ..line import read_header, read_type
 from ..path import Segment
-from ..render import SHORT, beginning, oneline, single, width
-from ..tree.lanes import Lanes
-from ..tree.shape import newest_first, shape, stretches
-from .out import warn
-from .terminal import coloured, columns, style
-from .walk import Line, legible
+from ..render import SHORT, measure_width, render_blob_head, render_entry_line, to_single_line
+from ..tree.lanes import GraphLanes
+from ..tree.shape import order_newest_first, read_graph, split_runs
+from .out import print_warning
+from .terminal import can_colour, get_columns, style_text
+from .walk import LocatedLine, decode_legible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from ..line import Header
     from ..refs import Refs
     from ..tape import Tape
-    from ..tree.lanes import Row
-    from ..tree.shape import Node, Shape, Stretch
-    from .walk import Step
+    from ..tree.lanes import CellRow
+    from ..tree.shape import PhaseNode, PhaseRun, TapeGraph
+    from .walk import DecodedLine
 
-COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
+LANE_COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
 """Colours of the lanes, in turn."""
-_TOLD = frozenset({"start", "branch", "anchor", "user"})
+_FOLDED_TYPES = frozenset({"start", "branch", "anchor", "user"})
 """Entry types that a folded graph lists."""
 
 
-class Choice(NamedTuple):
+class EntryFilter(NamedTuple):
     """Which entries are listed; entries with a branch or label always are."""
 
     types: frozenset[str] = frozenset()
@@ -44,21 +44,21 @@ class Choice(NamedTuple):
     fold: bool = False
     """List only prompts and first entries of phases, unless types are given, and count the rest."""
 
-    def lists(self, kind: str) -> bool:
+    def is_listed(self, kind: str) -> bool:
         """Return whether entries of a type are listed; "" is a type that cannot be read."""
-        types = self.types or (_TOLD if self.fold else None)
+        types = self.types or (_FOLDED_TYPES if self.fold else None)
         return types is None or not kind or kind in types
 
 
-class Drawn(NamedTuple):
+class GraphRow(NamedTuple):
     """One line of a graph; `entry` is False for lines between entries."""
 
-    row: Row
+    row: CellRow
     text: str = ""
     entry: bool = False
 
 
-class Point(Struct, frozen=True):
+class EntryPoint(Struct, frozen=True):
     """An entry that a phase begins or ends with."""
 
     entry: str
@@ -67,7 +67,7 @@ class Point(Struct, frozen=True):
     type: str
 
 
-class BranchPoint(Struct, frozen=True):
+class BranchTip(Struct, frozen=True):
     """The head of a branch."""
 
     branch: str
@@ -78,7 +78,7 @@ class BranchPoint(Struct, frozen=True):
     pinned: bool
 
 
-class Base(Struct, frozen=True):
+class PhaseBase(Struct, frozen=True):
     """The entry a phase grows from."""
 
     tape: str
@@ -86,57 +86,64 @@ class Base(Struct, frozen=True):
     entry: str | None
 
 
-class PhasePoint(Struct, frozen=True):
+class PhaseExtent(Struct, frozen=True):
     """One phase; `undone` of its `entries` are on no branch, its last ones."""
 
     tape: str
     phase: str
     branch: str | None
-    base: Base | None
-    first: Point
-    last: Point
+    base: PhaseBase | None
+    first: EntryPoint
+    last: EntryPoint
     entries: int
     undone: int
 
 
-class Tree(Struct, frozen=True):
+class TapeTree(Struct, frozen=True):
     """A tape's tree as `log --graph --json` prints it."""
 
     tape: str
     current: str
-    branches: tuple[BranchPoint, ...]
-    phases: tuple[PhasePoint, ...]
+    branches: tuple[BranchTip, ...]
+    phases: tuple[PhaseExtent, ...]
     labels: dict[str, str]
     damage: tuple[str, ...]
 
 
-def tree_of(tape: Tape) -> Tree:
+def build_tree(tape: Tape) -> TapeTree:
     """Return the branches and phases of a tape, with the history it shares with its origin."""
-    tree, refs = shape(tape), tape.refs()
+    tree, refs = read_graph(tape), tape.refs()
     heads = tuple(
-        BranchPoint(one.branch, one.phase, one.entry, one.header.n, one.header.time, one.pinned)
+        BranchTip(one.branch, one.phase, one.entry, one.header.n, one.header.time, one.pinned)
         for one in tree.heads
     )
-    phases = tuple(_phase(tree, node) for node in tree.nodes.values())
-    return Tree(tape.id, refs.current, heads, phases, dict(refs.labels), tree.damage)
+    phases = tuple(_build_phase(tree, node) for node in tree.nodes.values())
+    return TapeTree(tape.id, refs.current, heads, phases, dict(refs.labels), tree.damage)
 
 
-def _phase(tree: Shape, node: Node) -> PhasePoint:
+def _build_phase(tree: TapeGraph, node: PhaseNode) -> PhaseExtent:
     first, last = node.first, node.last
-    base = node.base and Base(*node.base.key, first.parent_id)
-    undone = last.n - _depth(node, tree.reached.get(node.key, 0))
+    base = node.base and PhaseBase(*node.base.key, first.parent_id)
+    undone = last.n - _measure_depth(node, tree.reached.get(node.key, 0))
     count = last.n - first.n + 1
     key = node.key
-    return PhasePoint(
-        key.tape, key.phase, node.branch, base, _point(first), _point(last), count, undone
+    return PhaseExtent(
+        key.tape,
+        key.phase,
+        node.branch,
+        base,
+        _build_point(first),
+        _build_point(last),
+        count,
+        undone,
     )
 
 
-def _point(header: Header) -> Point:
-    return Point(header.id, header.n, header.time, header.type)
+def _build_point(header: Header) -> EntryPoint:
+    return EntryPoint(header.id, header.n, header.time, header.type)
 
 
-def _depth(node: Node, end: int) -> int:
+def _measure_depth(node: PhaseNode, end: int) -> int:
     """Return the depth of the entry that ends at a byte of a phase; at 0 that of its base."""
     if end == 0 or end >= node.end:
         return node.last.n if end else node.first.n - 1
@@ -145,33 +152,35 @@ def _depth(node: Node, end: int) -> int:
     return read_header(line).n
 
 
-def drawing(tape: Tape, choice: Choice, newest: int | None = None) -> Iterator[str]:
+def draw_tree(tape: Tape, choice: EntryFilter, newest: int | None = None) -> Iterator[str]:
     """Yield a tape's tree as lines of text, newest entry first; at most `newest` entries.
 
     Damaged entries are left out with a warning.
     """
-    tree, refs = shape(tape), tape.refs()
+    tree, refs = read_graph(tape), tape.refs()
     for text in tree.damage:
-        warn(f"{text}; left out, `tape verify` says more")
-    wide, paints = columns(), coloured()
+        print_warning(f"{text}; left out, `tape verify` says more")
+    wide, paints = get_columns(), can_colour()
     left = newest
-    for drawn in _drawn(tree, _names(tape, tree, refs), choice, wide):
+    for drawn in _draw_rows(tree, _collect_names(tape, tree, refs), choice, wide):
         if drawn.entry and left is not None:
             if left == 0:
                 return
             left -= 1
-        lanes = _painted(drawn.row) if paints else "".join(cell.char for cell in drawn.row)
+        lanes = _paint_row(drawn.row) if paints else "".join(cell.char for cell in drawn.row)
         yield f"{lanes}{drawn.text}".rstrip()
 
 
-def _painted(row: Row) -> str:
+def _paint_row(row: CellRow) -> str:
     return "".join(
-        cell.char if cell.char in " *o#" else style(cell.char, fg=COLOURS[cell.lane % len(COLOURS)])
+        cell.char
+        if cell.char in " *o#"
+        else style_text(cell.char, fg=LANE_COLOURS[cell.lane % len(LANE_COLOURS)])
         for cell in row
     )
 
 
-def _names(tape: Tape, tree: Shape, refs: Refs) -> dict[str, list[str]]:
+def _collect_names(tape: Tape, tree: TapeGraph, refs: Refs) -> dict[str, list[str]]:
     """Return the names in brackets by entry id: branches, the current one first, then labels."""
     names: dict[str, list[str]] = {}
     for head in sorted(tree.heads, key=lambda head: head.branch != refs.current):
@@ -185,70 +194,76 @@ def _names(tape: Tape, tree: Shape, refs: Refs) -> dict[str, list[str]]:
     return names
 
 
-def _drawn(tree: Shape, names: dict[str, list[str]], choice: Choice, wide: int) -> Iterator[Drawn]:
-    found = stretches(tree)
-    lanes = Lanes()
-    for number in newest_first(found):
+def _draw_rows(
+    tree: TapeGraph, names: dict[str, list[str]], choice: EntryFilter, wide: int
+) -> Iterator[GraphRow]:
+    found = split_runs(tree)
+    lanes = GraphLanes()
+    for number in order_newest_first(found):
         column = lanes.begin(number)
-        yield from _stretch(found[number], lanes, column, _Listing(names, choice, wide))
+        yield from _draw_stretch(found[number], lanes, column, _EntryStyle(names, choice, wide))
         for row in lanes.end(column, found[number].parent):
-            yield Drawn(row)
+            yield GraphRow(row)
 
 
-class _Listing(NamedTuple):
+class _EntryStyle(NamedTuple):
     """The options and facts that decide how an entry is listed."""
 
     names: dict[str, list[str]]
-    choice: Choice
+    choice: EntryFilter
     wide: int
 
 
-def _stretch(stretch: Stretch, lanes: Lanes, column: int, listing: _Listing) -> Iterator[Drawn]:
+def _draw_stretch(
+    stretch: PhaseRun, lanes: GraphLanes, column: int, listing: _EntryStyle
+) -> Iterator[GraphRow]:
     """Yield the entries of a run, newest first, and a count of those that are not listed."""
     passed: Counter[str] = Counter()
     undone = "undone" if stretch.undone else ""
-    counted, tip = lanes.row(column, ":"), [undone] * (stretch.end == stretch.node.end)
-    for line in _back(stretch):
-        kind, names = kind_of(line.line), listing.names.get(_id(line.line), [])
-        if not names and not listing.choice.lists(kind):
+    counted, tip = lanes.draw_row(column, ":"), [undone] * (stretch.end == stretch.node.end)
+    for line in _iter_stretch_back(stretch):
+        kind, names = read_type(line.line), listing.names.get(_read_line_id(line.line), [])
+        if not names and not listing.choice.is_listed(kind):
             passed[kind] += 1
             continue
-        for step in legible([line], beginning):
-            yield from _folded(passed, counted, listing.choice, undone)
-            row = lanes.row(column, "o" if undone else "#" if kind == "anchor" else "*")
+        for step in decode_legible([line], render_blob_head):
+            yield from _draw_folded_count(passed, counted, listing.choice, undone)
+            row = lanes.draw_row(column, "o" if undone else "#" if kind == "anchor" else "*")
             room = listing.wide - len(row)
             said = [*names, *filter(None, tip)]
-            yield Drawn(row, _entry(step, said, room, undone=stretch.undone), entry=True)
+            yield GraphRow(row, _draw_entry(step, said, room, undone=stretch.undone), entry=True)
             tip = []
-    yield from _folded(passed, counted, listing.choice, undone)
+    yield from _draw_folded_count(passed, counted, listing.choice, undone)
 
 
-def _back(stretch: Stretch) -> Iterator[Line]:
+def _iter_stretch_back(stretch: PhaseRun) -> Iterator[LocatedLine]:
     node = stretch.node
     segment = Segment(node.source, node.phase, stretch.end, stretch.start)
-    for offset, line in segment.checked_back(warn_of_damage):
-        yield Line(node.source, node.phase, offset, line)
+    for offset, line in segment.checked_lines_back(warn_of_damage):
+        yield LocatedLine(node.source, node.phase, offset, line)
 
 
-def _id(line: bytes) -> str:
+def _read_line_id(line: bytes) -> str:
     return line[7:47].decode("ascii", "replace")
 
 
-def _folded(passed: Counter[str], row: Row, choice: Choice, undone: str) -> Iterator[Drawn]:
+def _draw_folded_count(
+    passed: Counter[str], row: CellRow, choice: EntryFilter, undone: str
+) -> Iterator[GraphRow]:
     """Yield a count of the skipped entries, and reset it."""
     if passed and choice.fold:
         kinds = ", ".join(f"{count} {kind}" for kind, count in passed.most_common())
-        yield Drawn(row, style(f"{passed.total()} {undone or 'more'}: {kinds}", dim=True))
+        yield GraphRow(row, style_text(f"{passed.total()} {undone or 'more'}: {kinds}", dim=True))
     passed.clear()
 
 
-def _entry(step: Step, names: list[str], wide: int, *, undone: bool) -> str:
+def _draw_entry(step: DecodedLine, names: list[str], wide: int, *, undone: bool) -> str:
     """Return an entry on one line, its names in brackets after its id."""
-    said = single(f"({', '.join(names)})") if names else ""
-    text = oneline(step.entry, wide - width(said) - 1)
+    said = to_single_line(f"({', '.join(names)})") if names else ""
+    text = render_entry_line(step.entry, wide - measure_width(said) - 1)
     identity, rest = text[:SHORT], text[SHORT + 1 :]
     if undone:
-        return style(f"{identity} {said}{' ' * bool(said)}{rest}", dim=True)
-    rest = style(rest, bold=True) if step.entry.type == "anchor" else rest
-    said = style(said, fg="green", bold=True) + " " if said else ""
-    return f"{style(identity, fg='yellow')} {said}{rest}"
+        return style_text(f"{identity} {said}{' ' * bool(said)}{rest}", dim=True)
+    rest = style_text(rest, bold=True) if step.entry.type == "anchor" else rest
+    said = style_text(said, fg="green", bold=True) + " " if said else ""
+    return f"{style_text(identity, fg='yellow')} {said}{rest}"

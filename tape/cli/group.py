@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from .terminal import paged
+from .terminal import open_pager
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-VERBS = {
+COMMANDS = {
     "new": ("record", "Create a tape and print its id."),
     "append": ("record", "Record entries from JSON lines on standard input."),
     "ls": ("listing", "List tapes, newest first."),
@@ -51,7 +51,7 @@ VERBS = {
 }
 """Module and help line of each command, in the order of the help page."""
 
-PAGED = {
+PAGED_COMMANDS = {
     *("ls", "show", "log", "cat", "branches", "label", "anchors", "context"),
     *("diff", "search", "stats", "blame"),
 }
@@ -65,7 +65,7 @@ Without a REF: the newest tape of this folder.
 
 
 @dataclass(slots=True)
-class Options:
+class GlobalOptions:
     """The options that may be given before the command or after it."""
 
     store: Path | None = None
@@ -76,38 +76,38 @@ class Options:
     """Do not page long listings."""
 
 
-def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+def _keep_option(ctx: click.Context, option: click.Parameter, value: Any) -> None:
     if value:
         setattr(ctx.obj, option.name or "", value)
 
 
-def _common() -> list[click.Parameter]:
+def _build_common_options() -> list[click.Parameter]:
     return [
         click.Option(
             ["--store"],
             type=click.Path(path_type=Path),
             help="The store: a folder. Default: $TAPE_HOME, else ~/.tape.",
             expose_value=False,
-            callback=_keep,
+            callback=_keep_option,
         ),
         click.Option(
             ["--no-pager"],
             is_flag=True,
             help="Never page; so does an empty PAGER or TAPE_PAGER.",
             expose_value=False,
-            callback=_keep,
+            callback=_keep_option,
         ),
         click.Option(
             ["--debug"],
             is_flag=True,
             help="Show where an error came from.",
             expose_value=False,
-            callback=_keep,
+            callback=_keep_option,
         ),
     ]
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """A group that knows its commands by name and imports only the one that is used."""
 
     def make_context(
@@ -118,21 +118,21 @@ class Verbs(click.Group):
         **extra: Any,
     ) -> click.Context:
         """Set the common options, also where another program's group calls this one."""
-        return super().make_context(info_name, args, parent, **{"obj": Options(), **extra})
+        return super().make_context(info_name, args, parent, **{"obj": GlobalOptions(), **extra})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """Return the command names in the order of the help page."""
-        return list(VERBS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command; return None for an unknown name."""
-        if name not in VERBS:
+        if name not in COMMANDS:
             return None
-        module, help_line = VERBS[name]
+        module, help_line = COMMANDS[name]
         verb: click.Command = getattr(import_module(f".{module}", __package__), name)
         if not any(option.name == "store" for option in verb.params):
-            verb.params = [*verb.params, *_common()]
-            verb.callback = _paged(verb.callback) if name in PAGED else verb.callback
+            verb.params = [*verb.params, *_build_common_options()]
+            verb.callback = _wrap_paged(verb.callback) if name in PAGED_COMMANDS else verb.callback
         verb.short_help = help_line
         return verb
 
@@ -140,32 +140,32 @@ class Verbs(click.Group):
         """Return the commands, or options, that begin with `incomplete`, without importing any."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 (only a shell asks)
 
-        begun = [name for name in VERBS if name.startswith(incomplete)]
-        verbs = [CompletionItem(name, help=VERBS[name][1]) for name in begun]
+        begun = [name for name in COMMANDS if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=COMMANDS[name][1]) for name in begun]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-def _paged(callback: Any) -> Any:
+def _wrap_paged(callback: Any) -> Any:
     """Wrap a command's function so that its output is paged, unless it is JSON."""
 
     @wraps(callback)
     def shown(*args: Any, **options: Any) -> Any:
         if options.get("as_json") or click.get_current_context().obj.no_pager:
             return callback(*args, **options)
-        with paged():
+        with open_pager():
             return callback(*args, **options)
 
     return shown
 
 
-tape = Verbs(
+tape = CommandGroup(
     "tape",
-    params=_common(),
+    params=_build_common_options(),
     help="Records of coding-agent sessions: append-only, branching, checked by hashes.",
     epilog=EPILOG,
     subcommand_metavar="COMMAND [ARGS]...",

@@ -15,22 +15,22 @@ from ..errors import NotFound, UsageError
 from ..formats.arrays import FORMATS
 from ..render import SHORT
 from ..store import Beginning
-from ..transfer import ImportedArray, import_array, import_file
-from .call import folder, library
-from .out import as_json, counted, document, examples, say, warn
-from .record import PROGRAM, clean
+from ..transfer import ArrayImportReport, import_array, import_file
+from .call import get_current_folder, open_library
+from .out import as_json, format_count, format_examples, print_json, print_lines, print_warning
+from .record import PROGRAM, clean_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .group import Options
+    from .group import GlobalOptions
 
 STDIN = "-"
 
 
 @click.command(
     name="import",
-    epilog=examples(
+    epilog=format_examples(
         "tape import session.jsonl",
         "tape log 3f2a --json | tape --store /backup import -",
         "tape import notes.jsonl --json",
@@ -48,7 +48,7 @@ STDIN = "-"
 )
 @as_json
 @click.pass_obj
-def import_(options: Options, file: str, form: str, as_json: bool) -> None:
+def import_(options: GlobalOptions, file: str, form: str, as_json: bool) -> None:
     """Import a tape from FILE, or from standard input with `-`.
 
     FILE is what `tape export` wrote, the entries of one path as `tape log --json` prints them, or
@@ -62,33 +62,39 @@ def import_(options: Options, file: str, form: str, as_json: bool) -> None:
     `tape export --to` repairs them. --json adds {unsent}: parts that are not messages, which are
     kept but never sent.
     """
-    beginning = Beginning(clean(folder()), PROGRAM)
-    with _opened(file) as source, library(options) as (store, _):
+    beginning = Beginning(clean_argument(get_current_folder()), PROGRAM)
+    with _open_source(file) as source, open_library(options) as (store, _):
         done = (
             import_array(store, source.read(), form, beginning)
             if form in FORMATS
             else import_file(store, source, beginning)
         )
-    if isinstance(done, ImportedArray) and done.unsent:
+    if isinstance(done, ArrayImportReport) and done.unsent:
         are = "is not a message" if done.unsent == 1 else "are not messages"
-        warn(f"{counted(done.unsent, 'part')} of it {are} of {form}: kept on the tape, never sent")
+        print_warning(
+            f"{format_count(done.unsent, 'part')} of it {are} of {form}: kept on the tape, never sent"
+        )
     if done.lost:
         are = "is" if done.lost == 1 else "are"
-        warn(f"{counted(done.lost, 'blob')} that its entries name {are} not in the file")
+        print_warning(
+            f"{format_count(done.lost, 'blob')} that its entries name {are} not in the file"
+        )
     if as_json:
-        document(done)
+        print_json(done)
     elif done.added:
-        count = counted(done.added, "entry")
-        say([f"{done.id[:SHORT]} now has {count}; continue with `tape append {done.id[:SHORT]}`"])
+        count = format_count(done.added, "entry")
+        print_lines(
+            [f"{done.id[:SHORT]} now has {count}; continue with `tape append {done.id[:SHORT]}`"]
+        )
     else:
-        say([f"{done.id[:SHORT]} is already in the store: nothing added"])
+        print_lines([f"{done.id[:SHORT]} is already in the store: nothing added"])
 
 
 globals()["import"] = import_  # the command's name is a Python keyword
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
+def _open_source(file: str) -> Iterator[BinaryIO]:
     """Open the source so that it can be read twice: a stream is copied to a temporary file."""
     if file == STDIN and sys.stdin.isatty():
         raise UsageError("standard input is a terminal: name a FILE, or pipe one in")

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from ..clock import now
-from ..index import rows
-from .call import library, warn_of_left_out
-from .out import Count, as_json, document, examples, warn
-from .since import FORMS, moment_of
-from .tapes import LIMIT, show
+from ..clock import read_clock
+from ..index import list_tapes
+from .call import open_library, warn_of_left_out
+from .out import CountType, as_json, format_examples, print_json, print_warning
+from .since import TIME_FORMS, parse_moment
+from .tapes import TAPE_LIMIT, print_tapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..index import Library, TapeRow
-    from .group import Options
+    from .group import GlobalOptions
 
 _SORTS: dict[str, Callable[[TapeRow], Any]] = {
     "updated": lambda row: row.updated,
@@ -32,18 +32,20 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape ls",
         "tape ls --since 2d --project .",
         "tape ls --since 2026-11-01 --until 2026-12-01",
         "tape ls --all --sort cost --json",
     )
 )
-@click.option("--all", "every", is_flag=True, help=f"List all tapes, not only the newest {LIMIT}.")
+@click.option(
+    "--all", "every", is_flag=True, help=f"List all tapes, not only the newest {TAPE_LIMIT}."
+)
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--since", metavar="TIME", help=f"Only tapes used since: {FORMS} (UTC).")
+@click.option("--since", metavar="TIME", help=f"Only tapes used since: {TIME_FORMS} (UTC).")
 @click.option("--until", metavar="TIME", help="Only tapes last used before this time.")
-@click.option("-n", "--limit", type=Count(), metavar="N", help="At most N tapes.")
+@click.option("-n", "--limit", type=CountType(), metavar="N", help="At most N tapes.")
 @click.option(
     "--sort",
     type=click.Choice(list(_SORTS)),
@@ -54,7 +56,7 @@ _SORTS: dict[str, Callable[[TapeRow], Any]] = {
 @as_json
 @click.pass_obj
 def ls(
-    options: Options,
+    options: GlobalOptions,
     every: bool,
     project: str | None,
     since: str | None,
@@ -70,30 +72,30 @@ def ls(
     --json prints an array of {id, path, folder, title, cwd, project, created, updated, model,
     entries, branches, cost}.
     """
-    most = limit if limit is not None else None if every else LIMIT
-    wanted = Wanted(
+    most = limit if limit is not None else None if every else TAPE_LIMIT
+    wanted = TapeFilter(
         project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
-        since=moment_of(since, now()) if since else "",
-        until=moment_of(until, now()) if until else None,
+        since=parse_moment(since, read_clock()) if since else "",
+        until=parse_moment(until, read_clock()) if until else None,
         sort=sort,
     )
-    with library(options) as opened:
-        chosen = listed(opened, wanted, most)
+    with open_library(options) as opened:
+        chosen = select_tapes(opened, wanted, most)
         shown = chosen[:most]
         if as_json:
             tapes = opened.store.tapes.absolute()
-            document([_fields(row, str(tapes / row.folder)) for row in shown])
+            print_json([_build_tape_fields(row, str(tapes / row.folder)) for row in shown])
             return warn_of_left_out(opened).code
         told = [(r.id, r.updated, r.title, r.model, r.entries, r.branches, r.cost) for r in shown]
         cut = len(chosen) > len(shown) and limit is None
-        show(told, cut=cut, first="newest" if sort == "updated" else "first")
+        print_tapes(told, cut=cut, first="newest" if sort == "updated" else "first")
         lacking = warn_of_left_out(opened)
         if not chosen and not lacking.tapes:
-            warn("no tape to list; `tape new` makes one")
+            print_warning("no tape to list; `tape new` makes one")
         return lacking.code
 
 
-class Wanted(NamedTuple):
+class TapeFilter(NamedTuple):
     """Which tapes are listed, and in what order."""
 
     project: str | None = None
@@ -104,25 +106,25 @@ class Wanted(NamedTuple):
     sort: str = "updated"
 
 
-def listed(opened: Library, wanted: Wanted, most: int | None) -> list[TapeRow]:
+def select_tapes(opened: Library, wanted: TapeFilter, most: int | None) -> list[TapeRow]:
     """Return the tapes that match, in order; one more than `most` if there are more."""
-    if wanted == Wanted():
-        return rows(*opened, limit=None if most is None else most + 1)
+    if wanted == TapeFilter():
+        return list_tapes(*opened, limit=None if most is None else most + 1)
     chosen = [
         row
-        for row in rows(*opened)
+        for row in list_tapes(*opened)
         if wanted.since <= row.updated
         and (wanted.until is None or row.updated < wanted.until)
-        and _is_below(row, wanted.project)
+        and _is_tape_below(row, wanted.project)
     ]
     return sorted(chosen, key=_SORTS[wanted.sort], reverse=wanted.sort != "title")
 
 
-def _is_below(row: TapeRow, root: str | None) -> bool:
+def _is_tape_below(row: TapeRow, root: str | None) -> bool:
     places = (row.cwd, row.project or row.cwd)
     return root is None or any(f"{place}/".startswith(f"{root.rstrip('/')}/") for place in places)
 
 
-def _fields(row: TapeRow, path: str) -> dict[str, object]:
+def _build_tape_fields(row: TapeRow, path: str) -> dict[str, object]:
     fields: dict[str, object] = msgspec.structs.asdict(row)
     return {"id": fields.pop("id"), "path": path, **fields}

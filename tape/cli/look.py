@@ -7,21 +7,31 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UsageError
-from ..render import beginning, conversation, oneline, readable
-from .call import entry, found, home
-from .out import Count, array, as_json, columns, document, examples, raw, ref, say
-from .summary import described, summary
-from .walk import entry_at, line_at, steps
+from ..render import render_blob_head, render_conversation, render_entry, render_entry_line
+from .call import get_store_home, open_entry, open_ref
+from .out import (
+    CountType,
+    as_json,
+    format_examples,
+    get_columns,
+    print_bytes,
+    print_json,
+    print_json_array,
+    print_lines,
+    ref,
+)
+from .summary import describe_tape, summarize_tape
+from .walk import read_entry_at, read_line_at, read_path
 
 if TYPE_CHECKING:
-    from .group import Options
+    from .group import GlobalOptions
 
-CUT = 12
+LOG_LINES = 12
 """Lines of each entry that `log` shows."""
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape show", "tape show 3f2a", "tape show 3f2a:main~2", "tape show 3f2a@9c1b --raw"
     )
 )
@@ -29,29 +39,29 @@ CUT = 12
 @click.option("--raw", "as_line", is_flag=True, help="Print the entry's line as stored.")
 @as_json
 @click.pass_obj
-def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
+def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None:
     """Show a tape, or the one entry that a REF with @ or ~ names.
 
     --json prints a tape as {id, path, title, …, branches, phases}, an entry as its line.
     """
-    with found(options, ref) as place:
+    with open_ref(options, ref) as place:
         if place.head is None and not as_line:
-            about = summary(place.tape, home(options))
-            document(about) if as_json else say(described(about))
+            about = summarize_tape(place.tape, get_store_home(options))
+            print_json(about) if as_json else print_lines(describe_tape(about))
             return
         head = place.head or place.tape.head(place.branch)
         if as_line:
-            raw(line_at(place.tape, head) + b"\n")
+            print_bytes(read_line_at(place.tape, head) + b"\n")
             return
-        step = entry_at(place.tape, head)
+        step = read_entry_at(place.tape, head)
         if as_json:
-            raw(step.line + b"\n")
+            print_bytes(step.line + b"\n")
         else:
-            say(readable(step.entry))
+            print_lines(render_entry(step.entry))
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape log --oneline",
         "tape log 3f2a:fork-1 -n 5",
         "tape log --type user --json",
@@ -64,7 +74,7 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type; repeatable."
 )
-@click.option("-n", "newest", type=Count(), metavar="N", help="Show only the newest N.")
+@click.option("-n", "newest", type=CountType(), metavar="N", help="Show only the newest N.")
 @click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
 @click.option(
     "--fold",
@@ -74,7 +84,7 @@ def show(options: Options, ref: str, as_line: bool, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def log(
-    options: Options,
+    options: GlobalOptions,
     ref: str,
     short: bool,
     types: tuple[str, ...],
@@ -97,21 +107,23 @@ def log(
     if fold and not graphic:
         raise UsageError("--fold needs --graph")
     if graphic:
-        graph(options, ref, frozenset(types), newest, fold=fold, as_json=as_json)
+        print_graph(options, ref, frozenset(types), newest, fold=fold, as_json=as_json)
         return
-    with entry(options, ref) as (tape, head):
-        chosen = steps(tape, head, beginning, types=frozenset(types), newest=newest)
+    with open_entry(options, ref) as (tape, head):
+        chosen = read_path(tape, head, render_blob_head, types=frozenset(types), newest=newest)
         if as_json:
-            array(step.line for step in chosen)
+            print_json_array(step.line for step in chosen)
         elif short:
-            wide = columns()
-            say(oneline(step.entry, wide) for step in chosen)
+            wide = get_columns()
+            print_lines(render_entry_line(step.entry, wide) for step in chosen)
         else:
-            say(line for step in chosen for line in [*readable(step.entry, CUT), ""])
+            print_lines(
+                line for step in chosen for line in [*render_entry(step.entry, LOG_LINES), ""]
+            )
 
 
-def graph(
-    options: Options,
+def print_graph(
+    options: GlobalOptions,
     ref: str,
     types: frozenset[str],
     newest: int | None,
@@ -120,30 +132,30 @@ def graph(
     as_json: bool,
 ) -> None:
     """Draw the whole tape of a REF."""
-    from .graph import Choice, drawing, tree_of  # noqa: PLC0415 (only a drawing needs it)
+    from .graph import EntryFilter, build_tree, draw_tree  # noqa: PLC0415 (only a drawing needs it)
 
-    with found(options, ref) as place:
+    with open_ref(options, ref) as place:
         if as_json:
-            document(tree_of(place.tape))
+            print_json(build_tree(place.tape))
         else:
-            say(drawing(place.tape, Choice(types, fold=fold), newest))
+            print_lines(draw_tree(place.tape, EntryFilter(types, fold=fold), newest))
 
 
-@click.command(epilog=examples("tape cat", "tape cat 3f2a:main --md > session.md"))
+@click.command(epilog=format_examples("tape cat", "tape cat 3f2a:main --md > session.md"))
 @ref
 @click.option("--md", "markdown", is_flag=True, help="Markdown.")
 @as_json
 @click.pass_obj
-def cat(options: Options, ref: str, markdown: bool, as_json: bool) -> None:
+def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None:
     """Print a whole conversation; nothing is cut.
 
     --json prints an array of the lines of its entries as stored.
     """
     if markdown and as_json:
         raise UsageError("--md and --json cannot be combined")
-    with entry(options, ref) as (tape, head):
+    with open_entry(options, ref) as (tape, head):
         if as_json:
-            array(step.line for step in steps(tape, head, beginning))
+            print_json_array(step.line for step in read_path(tape, head, render_blob_head))
         else:
-            whole = (step.entry for step in steps(tape, head))
-            say(conversation(whole, markdown=markdown))
+            whole = (step.entry for step in read_path(tape, head))
+            print_lines(render_conversation(whole, markdown=markdown))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ..locks import PATIENT, patience
-from ..text import well_formed
-from .plain import say, table, warn
-from .terminal import columns, progress, style
+from ..locks import DEFAULT_LOCK_WAIT, limit_lock_wait
+from ..text import replace_surrogates
+from .plain import format_table, print_lines, print_warning
+from .terminal import get_columns, show_progress, style_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,68 +19,70 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 __all__ = [
-    "Count",
-    "array",
+    "CountType",
     "as_json",
-    "columns",
-    "counted",
-    "document",
-    "exact",
-    "examples",
-    "places",
-    "progress",
-    "raw",
+    "complete_ref",
+    "format_count",
+    "format_examples",
+    "format_size",
+    "format_table",
+    "get_columns",
+    "print_bytes",
+    "print_json",
+    "print_json_array",
+    "print_lines",
+    "print_utf8",
+    "print_warning",
     "ref",
-    "say",
-    "size",
-    "style",
-    "table",
+    "show_progress",
+    "style_text",
     "wait",
-    "warn",
 ]
 
-MOST = 10**12
+MAX_COUNT = 10**12
 """An upper bound for any count."""
-SECONDS = 1e6
+MAX_WAIT = 1e6
 """The longest wait that may be given, in seconds."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-def _be_patient(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
+def _set_patience(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
     if seconds is not None:
-        ctx.with_resource(patience(seconds, warn))
+        ctx.with_resource(limit_lock_wait(seconds, print_warning))
 
 
 wait = click.option(
     "--wait",
-    type=click.FloatRange(min=0, max=SECONDS),
+    type=click.FloatRange(min=0, max=MAX_WAIT),
     metavar="SECONDS",
-    help=f"How long to wait while another process updates the branches. Default: {PATIENT:g}.",
+    help=f"How long to wait while another process updates the branches. Default: {DEFAULT_LOCK_WAIT:g}.",
     expose_value=False,
-    callback=_be_patient,
+    callback=_set_patience,
 )
 
 
-def places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_ref(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Return completions of a REF: the `shell_complete` of arguments that are REFs."""
-    from .completion import places  # noqa: PLC0415 (only a shell asks)
+    from .completion import list_ref_completions  # noqa: PLC0415 (only a shell asks)
 
-    return places(ctx, param, incomplete)
-
-
-ref = click.argument("ref", default="", metavar="[REF]", shell_complete=places)
+    return list_ref_completions(ctx, param, incomplete)
 
 
-def examples(*lines: str) -> str:
+ref = click.argument("ref", default="", metavar="[REF]", shell_complete=complete_ref)
+
+
+def format_examples(*lines: str) -> str:
     """Return the examples that end a help page."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-class Count(click.IntRange):
+class CountType(click.IntRange):
     """A count of at least `min`; a number above the upper bound means all."""
 
-    def __init__(self, min: int = 0, most: int = MOST) -> None:  # noqa: A002 (as click calls it)
+    def __init__(self, min: int = 0, most: int = MAX_COUNT) -> None:  # noqa: A002 (as click calls it)
         super().__init__(min=min)
         self._most = most
 
@@ -89,50 +91,52 @@ class Count(click.IntRange):
         return min(int(super().convert(value, param, ctx)), self._most)
 
 
-def document(value: object) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document; bytes of a file name that are not UTF-8 become U+FFFD."""
     try:
         data = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        data = msgspec.json.encode(_well_formed(msgspec.to_builtins(value)))
-    raw(data + b"\n")
+        data = msgspec.json.encode(_replace_surrogates(msgspec.to_builtins(value)))
+    print_bytes(data + b"\n")
 
 
-def _well_formed(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     match value:
         case str():
-            return well_formed(value)
+            return replace_surrogates(value)
         case dict():
-            return {_well_formed(key): _well_formed(inner) for key, inner in value.items()}
+            return {
+                _replace_surrogates(key): _replace_surrogates(inner) for key, inner in value.items()
+            }
         case list() | tuple():
-            return [_well_formed(inner) for inner in value]
+            return [_replace_surrogates(inner) for inner in value]
         case _:
             return value
 
 
-def raw(data: bytes) -> None:
+def print_bytes(data: bytes) -> None:
     """Print bytes as they are; on a terminal control characters become JSON escapes."""
     sys.stdout.buffer.write(data)
 
 
-def exact(data: bytes) -> None:
+def print_utf8(data: bytes) -> None:
     """Print UTF-8 text as it is; on a terminal its control characters are made visible."""
     if sys.stdout.isatty():
         sys.stdout.write(data.decode("utf-8", "replace"))
     else:
-        raw(data)
+        print_bytes(data)
 
 
-def array(items: Iterable[bytes]) -> None:
+def print_json_array(items: Iterable[bytes]) -> None:
     """Print a JSON array, one item per line, as the items come."""
     start = b"[\n"
     for item in items:
-        raw(start + item)
+        print_bytes(start + item)
         start = b",\n"
-    raw(b"[]\n" if start == b"[\n" else b"\n]\n")
+    print_bytes(b"[]\n" if start == b"[\n" else b"\n]\n")
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Return a number of bytes with its unit (B, kB, MB, GB)."""
     amount = float(count)
     for unit in ("B", "kB", "MB"):
@@ -142,7 +146,7 @@ def size(count: int) -> str:
     return f"{amount:.1f} GB"
 
 
-def counted(count: int, one: str) -> str:
+def format_count(count: int, one: str) -> str:
     """Return a number with its noun, in the plural unless it is 1."""
     plural = (
         f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"

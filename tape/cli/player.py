@@ -16,20 +16,20 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..clock import micros
+from ..clock import parse_timestamp
 from ..entries import Assistant, User
-from ..render import conversation
+from ..render import render_conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import FrameType
 
     from ..line import Entry
-    from .walk import Step
+    from .walk import DecodedLine
 
-LETTERS, WORDS = 40, 12
+LETTERS_PER_SECOND, WORDS_PER_SECOND = 40, 12
 """Letters of a prompt, and words of an answer, that appear per second."""
-CUT = 12
+PLAYED_LINES = 12
 """Lines shown of an entry that is neither a prompt nor an answer."""
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)|\s+")
@@ -43,7 +43,7 @@ class Beat(NamedTuple):
     text: str
 
 
-class Act(Enum):
+class KeyAction(Enum):
     """What a key asks for."""
 
     PAUSE = "pause"
@@ -51,16 +51,16 @@ class Act(Enum):
     QUIT = "quit"
 
 
-_ACTS = {
-    b" ": Act.PAUSE,
-    b"\x1b[C": Act.NEXT,
-    b"\x1bOC": Act.NEXT,
-    b"\r": Act.NEXT,
-    b"\n": Act.NEXT,
-    b"q": Act.QUIT,
-    b"\x04": Act.QUIT,
+_KEY_ACTIONS = {
+    b" ": KeyAction.PAUSE,
+    b"\x1b[C": KeyAction.NEXT,
+    b"\x1bOC": KeyAction.NEXT,
+    b"\r": KeyAction.NEXT,
+    b"\n": KeyAction.NEXT,
+    b"q": KeyAction.QUIT,
+    b"\x04": KeyAction.QUIT,
 }
-Wait = Callable[[float], Act | None]
+WaitForKey = Callable[[float], KeyAction | None]
 """Returns after this many seconds, or earlier with the action of a key."""
 
 
@@ -75,88 +75,88 @@ class Pace(NamedTuple):
 class Scene(NamedTuple):
     """An entry that is shown, and how."""
 
-    step: Step
+    step: DecodedLine
     beats: list[Beat]
 
 
-def scenes(path: Iterable[Step], pace: Pace) -> Iterator[Scene]:
+def build_scenes(path: Iterable[DecodedLine], pace: Pace) -> Iterator[Scene]:
     """Yield how entries appear: prompts letter by letter, answers by words, all else at once.
 
     The first beat of each waits as long as the session did; entries that show nothing are left out.
     """
     before: str | None = None
     for step in path:
-        found = list(_beats(step.entry))
+        found = list(_split_beats(step.entry))
         if found:
             time, pause = step.entry.time, 0.0
             if before is not None:
-                passed = max(micros(time) - micros(before), 0)
+                passed = max(parse_timestamp(time) - parse_timestamp(before), 0)
                 pause = min(passed / 1_000_000, pace.max_pause)
             before = time
             found[0] = found[0]._replace(wait=pause)
             yield Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])
 
 
-def _beats(entry: Entry) -> Iterator[Beat]:
-    lines = list(conversation((entry,)))
+def _split_beats(entry: Entry) -> Iterator[Beat]:
+    lines = list(render_conversation((entry,)))
     if not lines:
         return
     if isinstance(entry.data, User | Assistant):
         heading, *body = lines
         yield Beat(0, f"{heading}\n")
         for line in body:
-            yield from _typed(line, isinstance(entry.data, User))
+            yield from _split_typed(line, isinstance(entry.data, User))
         return
-    if len(lines) > CUT + 2:
-        lines = [*lines[: CUT + 1], f"… {len(lines) - CUT - 2} more lines", ""]
+    if len(lines) > PLAYED_LINES + 2:
+        lines = [*lines[: PLAYED_LINES + 1], f"… {len(lines) - PLAYED_LINES - 2} more lines", ""]
     yield Beat(0, "\n".join(lines) + "\n")
 
 
-def _typed(line: str, letters: bool) -> Iterator[Beat]:
+def _split_typed(line: str, letters: bool) -> Iterator[Beat]:
     pieces = list(line) if letters else _WORD.findall(line)
     for piece in pieces:
-        yield Beat(1 / (LETTERS if letters else WORDS), piece)
+        yield Beat(1 / (LETTERS_PER_SECOND if letters else WORDS_PER_SECOND), piece)
     yield Beat(0, "\n")
 
 
-def play(shown: Iterable[Scene], wait: Wait, show: Callable[[str], None]) -> None:
+def play_scenes(shown: Iterable[Scene], wait: WaitForKey, show: Callable[[str], None]) -> None:
     """Show every beat at its time, until the end or until a key quits."""
     for scene in shown:
         hurries = False
         for beat in scene.beats:
             act = wait(0 if hurries else beat.wait)
-            if act is Act.PAUSE:
-                act = _paused(wait)
-            if act is Act.QUIT:
+            if act is KeyAction.PAUSE:
+                act = _wait_paused(wait)
+            if act is KeyAction.QUIT:
                 return
-            hurries = hurries or act is Act.NEXT
+            hurries = hurries or act is KeyAction.NEXT
             show(beat.text)
 
 
-def _paused(wait: Wait) -> Act | None:
+def _wait_paused(wait: WaitForKey) -> KeyAction | None:
     """Wait until a key ends the pause, and return its action."""
     while (act := wait(float("inf"))) is None:
         pass
-    return None if act is Act.PAUSE else act
+    return None if act is KeyAction.PAUSE else act
 
 
 @contextmanager
-def keys() -> Iterator[Wait]:
+def read_keys() -> Iterator[WaitForKey]:
     """Yield a wait that a key ends early; the terminal passes single keys meanwhile.
 
     Without a terminal to type on, it only waits.
     """
     if not sys.stdin.isatty():
-        yield _slept
+        yield _sleep_seconds
         return
     import termios  # noqa: PLC0415 (only a terminal needs these)
     import tty  # noqa: PLC0415
 
     fd = sys.stdin.fileno()
     kept = termios.tcgetattr(fd)
-    pressed: list[Act] = []
+    pressed: list[KeyAction] = []
 
-    def wait(seconds: float) -> Act | None:
+    def wait(seconds: float) -> KeyAction | None:
         until = time.monotonic() + seconds
         while not pressed:
             left = until - time.monotonic()
@@ -167,8 +167,8 @@ def keys() -> Iterator[Wait]:
             if not ready:
                 return None
             typed = os.read(fd, 64)
-            found = [_ACTS[key] for key in _KEY.findall(typed) if key in _ACTS]
-            pressed.extend(found if typed else [Act.QUIT])
+            found = [_KEY_ACTIONS[key] for key in _KEY.findall(typed) if key in _KEY_ACTIONS]
+            pressed.extend(found if typed else [KeyAction.QUIT])
         return pressed.pop(0)
 
     def again(_signal: int, _frame: FrameType | None) -> None:
@@ -188,7 +188,7 @@ def keys() -> Iterator[Wait]:
             signal.signal(number, handler)
 
 
-def _slept(seconds: float) -> Act | None:
+def _sleep_seconds(seconds: float) -> KeyAction | None:
     if seconds > 0:
         time.sleep(seconds)
     return None

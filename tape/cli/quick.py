@@ -5,53 +5,53 @@ from __future__ import annotations
 import os
 import sys
 
-from .plain import silence, warn
-from .streams import shown_streams
+from .plain import print_warning, silence_stdout
+from .streams import use_visible_streams
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("ls", "search")
+FAST_COMMANDS = ("ls", "search")
 
-_INTERRUPTED = 130
+_INTERRUPTED_CODE = 130
 
 
-def at_once(verb: str, arguments: Sequence[str]) -> int | None:
+def run_fast(verb: str, arguments: Sequence[str]) -> int | None:
     """Run a fast command and return its exit code, or do nothing and return None.
 
     None means that the index is missing or has to catch up first.
     """
     if sys.stdout is None:
         return None
-    with shown_streams():
-        return _at_once(verb, arguments)
+    with use_visible_streams():
+        return _run_catching_errors(verb, arguments)
 
 
-def _at_once(verb: str, arguments: Sequence[str]) -> int | None:
+def _run_catching_errors(verb: str, arguments: Sequence[str]) -> int | None:
     try:
-        done = _done(verb, arguments, home_in(os.environ))
+        done = _run_fast_command(verb, arguments, find_store_home(os.environ))
         sys.stdout.flush()
     except BrokenPipeError:
-        silence()
+        silence_stdout()
         return 0
     except OSError as error:
-        silence()
-        warn(error.strerror or str(error), "tape")
+        silence_stdout()
+        print_warning(error.strerror or str(error), "tape")
         return 1
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return _INTERRUPTED_CODE
     return 0 if done else None
 
 
-def _done(verb: str, arguments: Sequence[str], home: str) -> bool:
+def _run_fast_command(verb: str, arguments: Sequence[str], home: str) -> bool:
     if verb == "ls":
-        from .tapes import at_once  # noqa: PLC0415 (each needs what the other does not)
+        from .tapes import answer_at_once  # noqa: PLC0415 (each needs what the other does not)
     else:
-        from .hits import at_once  # noqa: PLC0415
-    return at_once(arguments, home)
+        from .hits import answer_at_once  # noqa: PLC0415
+    return answer_at_once(arguments, home)
 
 
-def home_in(environment: os._Environ[str]) -> str:
+def find_store_home(environment: os._Environ[str]) -> str:
     """Return the default store: $TAPE_HOME, else ~/.tape."""
     return environment.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (at once)

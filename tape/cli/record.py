@@ -10,54 +10,56 @@ import click
 
 from .. import __version__
 from ..errors import InvalidEntry, UsageError
-from ..given import given
+from ..given import parse_incoming_entry
 from ..store import Beginning
 from ..writer import Durability
-from .call import folder, found, library
-from .out import as_json, document, examples, raw, ref, say, warn
+from .call import get_current_folder, open_library, open_ref
+from .out import as_json, format_examples, print_bytes, print_json, print_lines, print_warning, ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
     from ..writer import Writer
-    from .call import Found
-    from .group import Options
+    from .call import ResolvedRef
+    from .group import GlobalOptions
 
 PROGRAM = f"tape/{__version__}"
 """The name of this program as a tape records it."""
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 @click.command(
-    epilog=examples('tape new --title "Login bug"', "tape append $(tape new) < entries.jsonl")
+    epilog=format_examples(
+        'tape new --title "Login bug"', "tape append $(tape new) < entries.jsonl"
+    )
 )
 @click.option("--title", help="Title of the tape; it also names its folder.")
 @click.option("--cwd", help="Folder the session works in. Default: the current one.")
 @as_json
 @click.pass_obj
-def new(options: Options, title: str | None, cwd: str | None, as_json: bool) -> None:
+def new(options: GlobalOptions, title: str | None, cwd: str | None, as_json: bool) -> None:
     """Create a tape and print its id.
 
     The store is created with it if there is none. --json prints {id, path}.
     """
-    title = clean(title or "") or None
-    place = clean(os.path.abspath(cwd or folder()))  # noqa: PTH100 (links stay as they are written)
-    with library(options) as (store, _):
+    title = clean_argument(title or "") or None
+    place = clean_argument(os.path.abspath(cwd or get_current_folder()))  # noqa: PTH100 (links stay as they are written)
+    with open_library(options) as (store, _):
         beginning = Beginning(cwd=place, program=PROGRAM, title=title, slug=title or "")
         with store.create(beginning) as tape:
             path = str(store.tapes.absolute() / tape.folder.name)
-            document({"id": tape.id, "path": path}) if as_json else say([tape.id])
+            print_json({"id": tape.id, "path": path}) if as_json else print_lines([tape.id])
 
 
-def clean(text: str) -> str:
+def clean_argument(text: str) -> str:
     """Return an argument as text; bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         """echo '{"type":"note","data":{"text":"hi"}}' | tape append 3f2a""",
         "tape append 3f2a:main --wait --durability entry < entries.jsonl",
     )
@@ -73,7 +75,7 @@ def clean(text: str) -> str:
 @click.option("--wait", is_flag=True, help="Wait for a busy branch.")
 @as_json
 @click.pass_obj
-def append(options: Options, ref: str, durability: str, wait: bool, as_json: bool) -> None:
+def append(options: GlobalOptions, ref: str, durability: str, wait: bool, as_json: bool) -> None:
     """Record entries from JSON lines on standard input.
 
     Each line is {"type":…,"data":{…}}; each is answered with the id of its entry, on one line, once
@@ -81,74 +83,76 @@ def append(options: Options, ref: str, durability: str, wait: bool, as_json: boo
     whose current branch is busy gets a new branch; TAPE:BRANCH is refused instead. --json prints an
     array of the ids, as they come.
     """
-    with found(options, ref) as place:
-        refuse_entry(place)
+    with open_ref(options, ref) as place:
+        refuse_entry_ref(place)
         kept = cast("Durability", durability)
         with place.tape.writer(place.branch, wait=wait, durability=kept) as writer:
             if writer.instead_of is not None:
-                warn(f"{writer.instead_of} is busy, so entries go to a new branch {writer.branch}")
-            answer = Answers(as_json=as_json)
+                print_warning(
+                    f"{writer.instead_of} is busy, so entries go to a new branch {writer.branch}"
+                )
+            answer = IdPrinter(as_json=as_json)
             try:
-                record(writer, sys.stdin.buffer, answer)
+                record_batches(writer, sys.stdin.buffer, answer)
             finally:
-                answer.end()
+                answer.close_array()
 
 
-def refuse_entry(place: Found) -> None:
+def refuse_entry_ref(place: ResolvedRef) -> None:
     """Raise UsageError for a REF that names an entry: appending there needs a fork."""
     if place.head is not None:
         at = f"{place.tape.id[:8]}@{place.head.entry[:8]}"
         raise UsageError(f"entries are appended to a branch, not at an entry: `tape fork {at}`")
 
 
-class Answers:
+class IdPrinter:
     """Writes the ids of recorded entries to standard output."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._start = as_json, b"[\n"
 
-    def give(self, ids: list[str]) -> None:
+    def print_ids(self, ids: list[str]) -> None:
         """Print the ids of entries that are on the disk."""
         for identity in ids:
             if self._as_json:
-                raw(b'%b"%b"' % (self._start, identity.encode()))
+                print_bytes(b'%b"%b"' % (self._start, identity.encode()))
                 self._start = b",\n"
             else:
-                raw(identity.encode() + b"\n")
+                print_bytes(identity.encode() + b"\n")
         sys.stdout.flush()
 
-    def end(self) -> None:
+    def close_array(self) -> None:
         """Close the JSON document."""
         if self._as_json:
-            raw(b"[]\n" if self._start == b"[\n" else b"\n]\n")
+            print_bytes(b"[]\n" if self._start == b"[\n" else b"\n]\n")
 
 
-def record(writer: Writer, source: BinaryIO, answer: Answers) -> None:
+def record_batches(writer: Writer, source: BinaryIO, answer: IdPrinter) -> None:
     """Write the available lines, sync once, print their ids; repeat until the end of input."""
-    for batch in batches(source):
+    for batch in read_batches(source):
         ids: list[str] = []
         try:
             for number, line in batch:
-                ids.append(recorded(writer, number, line))
+                ids.append(record_line(writer, number, line))
         finally:
             writer.barrier()
-            answer.give(ids)
+            answer.print_ids(ids)
 
 
-def recorded(writer: Writer, number: int, line: bytes) -> str:
+def record_line(writer: Writer, number: int, line: bytes) -> str:
     """Write the entry of one line and return its id; raise InvalidEntry with the line's number."""
     try:
-        entry = given(line)
+        entry = parse_incoming_entry(line)
         return writer.append_data(entry.type, entry.data)
     except InvalidEntry as error:
         raise InvalidEntry(f"line {number}: {error}") from error
 
 
-def batches(source: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
+def read_batches(source: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
     """Yield the numbered lines available at each read; blank ones are left out."""
     read: Callable[[int], bytes] = getattr(source, "read1", source.read)
     number, parts = 0, [b""]
-    while part := read(_CHUNK):
+    while part := read(_CHUNK_BYTES):
         parts.append(part)
         if b"\n" not in part:
             continue

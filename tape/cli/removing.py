@@ -11,22 +11,22 @@ from msgspec.structs import asdict, replace
 
 from ..disk import Folder
 from ..errors import UsageError
-from ..gc import Garbage, Kept, Survey, delete, survey
-from ..reference import Reference, parse
-from ..render import SHORT, single
-from .call import found, library
-from .consent import How, asking
+from ..gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
+from ..reference import Reference, parse_reference
+from ..render import SHORT, to_single_line
+from .call import open_library, open_ref
+from .consent import Confirmation, add_confirmation_options
 from .out import (
     as_json,
-    counted,
-    document,
-    examples,
-    places,
-    progress,
-    say,
-    size,
-    table,
-    warn,
+    complete_ref,
+    format_count,
+    format_examples,
+    format_size,
+    format_table,
+    print_json,
+    print_lines,
+    print_warning,
+    show_progress,
 )
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
     from ..store import Store
     from ..tape import Tape
-    from .group import Options
+    from .group import GlobalOptions
 
-MOST = 12
+MAX_NAMED = 12
 """How many items of one kind are named one by one."""
 
 
-class Removed(Struct, frozen=True):
+class RemovedTape(Struct, frozen=True):
     """A tape to move to the trash."""
 
     tape: str
@@ -50,91 +50,103 @@ class Removed(Struct, frozen=True):
     bytes: int
 
 
-@click.command(epilog=examples("tape rm 3f2a", "tape rm 3f2a 9c1b --yes", "tape rm 3f2a --dry-run"))
-@click.argument("tapes", metavar="TAPE...", nargs=-1, required=True, shell_complete=places)
-@asking
+@click.command(
+    epilog=format_examples("tape rm 3f2a", "tape rm 3f2a 9c1b --yes", "tape rm 3f2a --dry-run")
+)
+@click.argument("tapes", metavar="TAPE...", nargs=-1, required=True, shell_complete=complete_ref)
+@add_confirmation_options
 @as_json
 @click.pass_obj
-def rm(options: Options, tapes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> int:
+def rm(
+    options: GlobalOptions, tapes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool
+) -> int:
     """Move whole tapes to the trash of the store; `tape restore` brings them back.
 
     A tape that others were forked from is refused, unless they are removed too or were detached.
     --json prints {removed [{tape, folder, title, branches, bytes}], done}.
     """
-    how = How(yes, dry_run, as_json)
-    with library(options) as (store, _), ExitStack() as held:
+    how = Confirmation(yes, dry_run, as_json)
+    with open_library(options) as (store, _), ExitStack() as held:
         opened: dict[str, Tape] = {}
         for text in tapes:
-            tape = held.enter_context(found(options, _whole(text))).tape
+            tape = held.enter_context(open_ref(options, _require_whole_tape(text))).tape
             opened.setdefault(tape.id, tape)
         gone = sorted(opened.values(), key=lambda tape: tape.info.created, reverse=True)
-        removed = [_about(store, tape) for tape in gone]  # children first: they are younger
-        agreed = how.agreed(_rm_plan(removed))
+        removed = [
+            _build_removed_tape(store, tape) for tape in gone
+        ]  # children first: they are younger
+        agreed = how.confirm_plan(_describe_removal(removed))
         if agreed:
             todo = zip(removed, gone, strict=True)
-            removed = [_removed(store, tape, one, as_json=as_json) for one, tape in todo]
+            removed = [_remove_tape(store, tape, one, as_json=as_json) for one, tape in todo]
     if as_json:
-        document({"removed": removed, "done": agreed})
-    return 0 if agreed else how.undone()
+        print_json({"removed": removed, "done": agreed})
+    return 0 if agreed else how.report_refusal()
 
 
-def _whole(text: str) -> str:
+def _require_whole_tape(text: str) -> str:
     """Return the REF if it names a whole tape; raise UsageError otherwise."""
-    reference = parse(text)
+    reference = parse_reference(text)
     if reference.tape is None or reference[1:] != Reference()[1:]:
         raise UsageError(f"{text!r} does not name a whole tape: write TAPE")
     return text
 
 
-def _about(store: Store, tape: Tape) -> Removed:
+def _build_removed_tape(store: Store, tape: Tape) -> RemovedTape:
     refs, name = tape.refs(), tape.folder.name
     with Folder.open(store.tapes) as tapes:
-        return Removed(tape.id, name, tape.title(), len(refs.branches), tapes.weight(name))
+        return RemovedTape(
+            tape.id, name, tape.title(), len(refs.branches), tapes.measure_bytes(name)
+        )
 
 
-def _removed(store: Store, tape: Tape, about: Removed, *, as_json: bool) -> Removed:
+def _remove_tape(store: Store, tape: Tape, about: RemovedTape, *, as_json: bool) -> RemovedTape:
     """Move a tape to the trash, then print how to restore it."""
     folder = store.remove(tape)
     if not as_json:
         short = tape.id[:SHORT]
-        say([f"{short} is in the trash: `tape restore {short}` undoes it"])
+        print_lines([f"{short} is in the trash: `tape restore {short}` undoes it"])
     return replace(about, folder=folder)
 
 
-def _rm_plan(removed: list[Removed]) -> list[str]:
+def _describe_removal(removed: list[RemovedTape]) -> list[str]:
     total = sum(one.bytes for one in removed)
-    rows = table(
+    rows = format_table(
         [
-            (one.tape[:SHORT], f'"{single(one.title)}"' if one.title else "–", size(one.bytes))
+            (
+                one.tape[:SHORT],
+                f'"{to_single_line(one.title)}"' if one.title else "–",
+                format_size(one.bytes),
+            )
             for one in removed
         ],
         right=(2,),
     )
-    heading = f"{counted(len(removed), 'tape')} will move to the trash, {size(total)}:"
+    heading = f"{format_count(len(removed), 'tape')} will move to the trash, {format_size(total)}:"
     return [heading, *(f"  {row}" for row in rows), "`tape restore` brings them back"]
 
 
-@click.command(epilog=examples("tape restore", "tape restore 3f2a"))
+@click.command(epilog=format_examples("tape restore", "tape restore 3f2a"))
 @click.argument("tapes", metavar="[TAPE]...", nargs=-1)
 @as_json
 @click.pass_obj
-def restore(options: Options, tapes: tuple[str, ...], as_json: bool) -> None:
+def restore(options: GlobalOptions, tapes: tuple[str, ...], as_json: bool) -> None:
     """Restore tapes from the trash; without a TAPE, list the trash.
 
     TAPE is an id, or the beginning of one, or the name of a folder in the trash. --json prints an
     array of {tape, folder}; a list adds bytes.
     """
-    with library(options) as (store, _):
+    with open_library(options) as (store, _):
         if not tapes:
-            listed = [asdict(one) for one in _trashed(store)]
-            document(listed) if as_json else say(_trash_lines(listed))
+            listed = [asdict(one) for one in _list_trash(store)]
+            print_json(listed) if as_json else print_lines(_format_trash(listed))
             return
-        back = [_restored(store, name, as_json=as_json) for name in tapes]
+        back = [_restore_tape(store, name, as_json=as_json) for name in tapes]
     if as_json:
-        document(back)
+        print_json(back)
 
 
-class Trashed(Struct, frozen=True):
+class TrashItem(Struct, frozen=True):
     """A tape in the trash."""
 
     tape: str | None
@@ -143,53 +155,55 @@ class Trashed(Struct, frozen=True):
     bytes: int
 
 
-def _trashed(store: Store, *, tapes_only: bool = True) -> list[Trashed]:
+def _list_trash(store: Store, *, tapes_only: bool = True) -> list[TrashItem]:
     """Return the content of the trash, as `restore` lists it and `gc --trash` empties it."""
     tapes = {one.folder: one.id for one in store.trash()}
     with suppress(FileNotFoundError), Folder.open(store.path / "trash") as trash:
         return [
-            Trashed(tapes.get(name) or None, name, trash.weight(name))
+            TrashItem(tapes.get(name) or None, name, trash.measure_bytes(name))
             for name in trash.names()
             if name in tapes or not tapes_only
         ]
     return []
 
 
-def _trash_lines(listed: list[dict[str, Any]]) -> list[str]:
+def _format_trash(listed: list[dict[str, Any]]) -> list[str]:
     if not listed:
-        warn("the trash is empty")
+        print_warning("the trash is empty")
         return []
-    rows = [((one["tape"] or "?")[:SHORT], one["folder"], size(one["bytes"])) for one in listed]
-    return table(rows, right=(2,))
+    rows = [
+        ((one["tape"] or "?")[:SHORT], one["folder"], format_size(one["bytes"])) for one in listed
+    ]
+    return format_table(rows, right=(2,))
 
 
-def _restored(store: Store, name: str, *, as_json: bool) -> dict[str, str]:
+def _restore_tape(store: Store, name: str, *, as_json: bool) -> dict[str, str]:
     folder = store.restore(name)
-    identity = store.id_of(folder)
+    identity = store.read_tape_id(folder)
     if not as_json:
-        say([f"{identity[:SHORT]}: restored to {folder}"])
+        print_lines([f"{identity[:SHORT]}: restored to {folder}"])
     return {"tape": identity, "folder": folder}
 
 
-class Collected(Struct, frozen=True):
+class GarbageReport(Struct, frozen=True):
     """What `gc --json` prints."""
 
     garbage: tuple[Garbage, ...]
     """The garbage that was found, or deleted."""
-    kept: tuple[Kept, ...]
+    kept: tuple[SkippedTape, ...]
     """Tapes in which nothing is deleted, and why."""
-    trash: list[Trashed]
+    trash: list[TrashItem]
     """Items of the trash that are deleted too."""
     bytes: int
     done: bool
 
 
-@click.command(epilog=examples("tape gc --dry-run", "tape gc", "tape gc --trash --yes"))
+@click.command(epilog=format_examples("tape gc --dry-run", "tape gc", "tape gc --trash --yes"))
 @click.option("--trash", "empties", is_flag=True, help="Empty the trash too.")
-@asking
+@add_confirmation_options
 @as_json
 @click.pass_obj
-def gc(options: Options, empties: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
+def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Delete unreachable files permanently; with --trash, removed tapes too.
 
     That is: uncommitted phases and, if not touched for an hour, blobs that no entry names and
@@ -199,65 +213,65 @@ def gc(options: Options, empties: bool, yes: bool, dry_run: bool, as_json: bool)
     --json prints {garbage [{path, kind, bytes}], kept [{folder, why}], trash [{tape, folder,
     bytes}], bytes, done}.
     """
-    how = How(yes, dry_run, as_json)
-    with library(options) as (store, _):
-        with progress("checked tape") as tell:
-            found = survey(store, tell)
-        trash = _trashed(store, tapes_only=False) if empties else []
+    how = Confirmation(yes, dry_run, as_json)
+    with open_library(options) as (store, _):
+        with show_progress("checked tape") as tell:
+            found = find_garbage(store, tell)
+        trash = _list_trash(store, tapes_only=False) if empties else []
         anything = bool(found.garbage or trash)
-        agreed = anything and how.agreed(_gc_plan(found, trash))
+        agreed = anything and how.confirm_plan(_describe_collection(found, trash))
         if agreed:
             if empties:
                 store.empty_trash()
-            found = _without(found, delete(store, found))
-    freed = _bytes(found, trash)
+            found = _merge_surveys(found, delete_garbage(store, found))
+    freed = _count_bytes(found, trash)
     if as_json:
-        document(Collected(found.garbage, found.kept, trash, freed, agreed))
+        print_json(GarbageReport(found.garbage, found.kept, trash, freed, agreed))
     elif agreed:
-        say([*_kept_lines(found.kept), f"freed {size(freed)}"])
+        print_lines([*_format_spared_tapes(found.kept), f"freed {format_size(freed)}"])
     elif not anything:
-        say([*_kept_lines(found.kept), "nothing to delete"])
-    return 0 if agreed or not anything else how.undone()
+        print_lines([*_format_spared_tapes(found.kept), "nothing to delete"])
+    return 0 if agreed or not anything else how.report_refusal()
 
 
-def _bytes(found: Survey, trash: list[Trashed]) -> int:
+def _count_bytes(found: GarbageSurvey, trash: list[TrashItem]) -> int:
     return sum(one.bytes for one in found.garbage) + sum(one.bytes for one in trash)
 
 
-def _without(found: Survey, gone: Survey) -> Survey:
+def _merge_surveys(found: GarbageSurvey, gone: GarbageSurvey) -> GarbageSurvey:
     """Return the deleted garbage, with the kept tapes of both surveys."""
-    return Survey(gone.garbage, (*found.kept, *gone.kept))
+    return GarbageSurvey(gone.garbage, (*found.kept, *gone.kept))
 
 
-_KINDS = {
+_GARBAGE_KINDS = {
     "blob": "blob that no entry names",
     "phase": "phase that was never committed",
     "leftover": "leftover of an interrupted write",
 }
 
 
-def _gc_plan(found: Survey, trash: list[Trashed]) -> Iterator[str]:
-    yield from _kept_lines(found.kept)
-    for kind, words in _KINDS.items():
+def _describe_collection(found: GarbageSurvey, trash: list[TrashItem]) -> Iterator[str]:
+    yield from _format_spared_tapes(found.kept)
+    for kind, words in _GARBAGE_KINDS.items():
         chosen = [(one.path, one.bytes) for one in found.garbage if one.kind == kind]
-        yield from _group(words, chosen)
-    yield from _group("item in the trash", [(one.folder, one.bytes) for one in trash])
-    yield f"{size(_bytes(found, trash))} will be deleted for good: this cannot be undone"
+        yield from _describe_garbage(words, chosen)
+    yield from _describe_garbage("item in the trash", [(one.folder, one.bytes) for one in trash])
+    yield f"{format_size(_count_bytes(found, trash))} will be deleted for good: this cannot be undone"
 
 
-def _group(words: str, things: list[tuple[str, int]]) -> Iterator[str]:
+def _describe_garbage(words: str, things: list[tuple[str, int]]) -> Iterator[str]:
     """Yield the count of one kind, and its largest items by name."""
     if not things:
         return
     first, *rest = words.split(" ", 1)
-    of_kind = " ".join([counted(len(things), first), *rest])
-    yield f"{of_kind}, {size(sum(weight for _, weight in things))}:"
-    for path, weight in sorted(things, key=lambda thing: -thing[1])[:MOST]:
-        yield f"  {single(path)}  {size(weight)}"
-    if len(things) > MOST:
-        yield f"  … {len(things) - MOST} more"
+    of_kind = " ".join([format_count(len(things), first), *rest])
+    yield f"{of_kind}, {format_size(sum(weight for _, weight in things))}:"
+    for path, weight in sorted(things, key=lambda thing: -thing[1])[:MAX_NAMED]:
+        yield f"  {to_single_line(path)}  {format_size(weight)}"
+    if len(things) > MAX_NAMED:
+        yield f"  … {len(things) - MAX_NAMED} more"
 
 
-def _kept_lines(kept: tuple[Kept, ...]) -> Iterator[str]:
+def _format_spared_tapes(kept: tuple[SkippedTape, ...]) -> Iterator[str]:
     for one in kept:
-        yield single(f"skipped: {one.folder}: {one.why}")
+        yield to_single_line(f"skipped: {one.folder}: {one.why}")

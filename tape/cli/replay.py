@@ -9,25 +9,33 @@ import click
 from msgspec import Struct
 
 from ..errors import Damaged
-from ..render import SHORT, single
-from ..replay import Difference
-from ..replay import replay as fold_again
-from .call import entry
-from .out import array, as_json, counted, document, examples, ref, say
-from .player import Pace, keys, play, scenes
-from .terminal import style
-from .walk import steps
+from ..render import SHORT, to_single_line
+from ..replay import ReplayDifference
+from ..replay import replay_path as fold_again
+from .call import open_entry
+from .out import (
+    as_json,
+    format_count,
+    format_examples,
+    print_json,
+    print_json_array,
+    print_lines,
+    ref,
+)
+from .player import Pace, build_scenes, play_scenes, read_keys
+from .terminal import style_text
+from .walk import read_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..branches import Head
-    from ..replay import Replayed
+    from ..replay import ReplayResult
     from ..tape import Tape
-    from .group import Options
+    from .group import GlobalOptions
 
 
-class Checked(Struct, frozen=True):
+class ReplayCheck(Struct, frozen=True):
     """What `replay --check --json` prints; see `Replayed` for the counts."""
 
     tape: str
@@ -39,11 +47,11 @@ class Checked(Struct, frozen=True):
     repairs: int
     unanswered: int
     messages: int
-    differences: tuple[Difference, ...]
+    differences: tuple[ReplayDifference, ...]
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape replay",
         "tape replay 3f2a:main --speed 3 --max-pause 0.5",
         "tape replay 3f2a --check",
@@ -69,7 +77,7 @@ class Checked(Struct, frozen=True):
 @as_json
 @click.pass_obj
 def replay(
-    options: Options, ref: str, speed: float, max_pause: float, checks: bool, as_json: bool
+    options: GlobalOptions, ref: str, speed: float, max_pause: float, checks: bool, as_json: bool
 ) -> int:
     """Replay a session at reading speed.
 
@@ -84,69 +92,69 @@ def replay(
     --json prints {tape, branch, head, entries, anchors, kept, repairs, unanswered, messages,
     differences [{entry, what}]}.
     """
-    with entry(options, ref) as (tape, head):
+    with open_entry(options, ref) as (tape, head):
         if checks:
-            return check(tape, head, as_json=as_json)
+            return check_replay(tape, head, as_json=as_json)
         if as_json:
-            array(cues(tape, head, Pace(speed, max_pause)))
+            print_json_array(encode_cues(tape, head, Pace(speed, max_pause)))
         else:
-            perform(tape, head, Pace(speed, max_pause))
+            perform_session(tape, head, Pace(speed, max_pause))
     return 0
 
 
-def check(tape: Tape, head: Head, *, as_json: bool) -> int:
+def check_replay(tape: Tape, head: Head, *, as_json: bool) -> int:
     """Replay a path, print the comparison, and return the exit code."""
     made = fold_again(tape, head)
     if as_json:
         counts = (getattr(made, name) for name in made.__struct_fields__)
-        document(Checked(tape.id, head.branch, head.entry, *counts))
+        print_json(ReplayCheck(tape.id, head.branch, head.entry, *counts))
     else:
-        say(lines(tape, head, made))
+        print_lines(format_replay_check(tape, head, made))
     return Damaged.exit_code if made.differences else 0
 
 
-def lines(tape: Tape, head: Head, made: Replayed) -> Iterator[str]:
+def format_replay_check(tape: Tape, head: Head, made: ReplayResult) -> Iterator[str]:
     """Yield a line for each difference, and a summary."""
     for one in made.differences:
-        yield single(f"difference: {one.entry[:12] if one.entry else '?'}: {one.what}")
+        yield to_single_line(f"difference: {one.entry[:12] if one.entry else '?'}: {one.what}")
     counts = [
-        counted(made.entries, "entry"),
-        f"{counted(made.anchors, 'anchor')} ({counted(made.kept, 'kept range')})",
-        counted(made.repairs, "repair"),
-        counted(made.messages, "message"),
+        format_count(made.entries, "entry"),
+        f"{format_count(made.anchors, 'anchor')} ({format_count(made.kept, 'kept range')})",
+        format_count(made.repairs, "repair"),
+        format_count(made.messages, "message"),
     ]
     if made.unanswered:
         counts.append(
-            f"{counted(made.unanswered, 'repair')} without an answer after it, not compared"
+            f"{format_count(made.unanswered, 'repair')} without an answer after it, not compared"
         )
     bad = len(made.differences)
-    end = f"{counted(bad, 'difference')}, see above" if bad else "replayed, no differences"
+    end = f"{format_count(bad, 'difference')}, see above" if bad else "replayed, no differences"
     at = f"{tape.id[:SHORT]}:{head.branch}@{head.entry[:SHORT]}"
     yield f"{at}: {', '.join(counts)}: {end}"
 
 
-def cues(tape: Tape, head: Head, pace: Pace) -> Iterator[bytes]:
+def encode_cues(tape: Tape, head: Head, pace: Pace) -> Iterator[bytes]:
     """Yield {at, entry} of each shown entry, as JSON."""
     now = 0.0
-    for scene in scenes(steps(tape, head), pace):
+    for scene in build_scenes(read_path(tape, head), pace):
         begins = now + scene.beats[0].wait
         yield b'{"at":%.3f,"entry":%b}' % (begins, scene.step.line)
         now += sum(beat.wait for beat in scene.beats)
 
 
-def perform(tape: Tape, head: Head, pace: Pace) -> None:
+def perform_session(tape: Tape, head: Head, pace: Pace) -> None:
     """Play a path on the terminal; into a pipe or a file, print it."""
-    shown = scenes(steps(tape, head), pace)
+    shown = build_scenes(read_path(tape, head), pace)
     if not sys.stdout.isatty():
-        say("".join(beat.text for beat in scene.beats)[:-1] for scene in shown)
+        print_lines("".join(beat.text for beat in scene.beats)[:-1] for scene in shown)
         return
-    with keys() as wait:
+    with read_keys() as wait:
         if sys.stdin.isatty():
-            show(style("space pause · → next · q quit", dim=True) + "\n")
-        play(shown, wait, show)
+            write_text(style_text("space pause · → next · q quit", dim=True) + "\n")
+        play_scenes(shown, wait, write_text)
 
 
-def show(text: str) -> None:
+def write_text(text: str) -> None:
     """Write a piece of text and flush."""
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -7,26 +7,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..damage import tell_damage
-from ..locks import PATIENT, patience
-from .group import Options, tape
-from .plain import silence, warn
-from .streams import shown_streams
+from ..damage import catch_damage_warnings
+from ..locks import DEFAULT_LOCK_WAIT, limit_lock_wait
+from .group import GlobalOptions, tape
+from .plain import print_warning, silence_stdout
+from .streams import use_visible_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-INTERRUPTED = 130
+INTERRUPTED_CODE = 130
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_command(arguments: Sequence[str]) -> int:
     """Run a command of `tape` and return its exit code."""
-    options = Options()
-    with patience(PATIENT, warn):
-        return guarded("tape", lambda: invoke(tape, arguments, options), lambda: options.debug)
+    options = GlobalOptions()
+    with limit_lock_wait(DEFAULT_LOCK_WAIT, print_warning):
+        return run_guarded(
+            "tape", lambda: invoke_group(tape, arguments, options), lambda: options.debug
+        )
 
 
-def invoke(group: click.Group, arguments: Sequence[str], options: object = None) -> int:
+def invoke_group(group: click.Group, arguments: Sequence[str], options: object = None) -> int:
     """Run a click group with these arguments, and return the exit code."""
     try:
         with group.make_context(group.name, list(arguments), obj=options) as ctx:
@@ -37,19 +39,21 @@ def invoke(group: click.Group, arguments: Sequence[str], options: object = None)
     return int(code or 0)
 
 
-def guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]) -> int:
+def run_guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]) -> int:
     """Return the exit code of `command`; print an error as one line, with a traceback if `debug`.
 
     An error gives its own exit code in the attribute `exit_code`.
     """
-    with shown_streams():
-        return _guarded(program, command, debug)
+    with use_visible_streams():
+        return _run_reporting_errors(program, command, debug)
 
 
-def _guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]) -> int:
+def _run_reporting_errors(
+    program: str, command: Callable[[], int], debug: Callable[[], bool]
+) -> int:
     try:
         try:
-            with tell_damage(lambda text: warn(text, program)):
+            with catch_damage_warnings(lambda text: print_warning(text, program)):
                 return command()
         except BrokenPipeError:
             raise
@@ -58,38 +62,38 @@ def _guarded(program: str, command: Callable[[], int], debug: Callable[[], bool]
                 import traceback  # noqa: PLC0415 (slow to load, and seldom needed)
 
                 traceback.print_exc()
-            return _told(program, error)
+            return _report_error(program, error)
     except BrokenPipeError:
-        silence()
+        silence_stdout()
         return 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return INTERRUPTED_CODE
 
 
-def _told(program: str, error: Exception) -> int:
+def _report_error(program: str, error: Exception) -> int:
     """Print an error and return its exit code."""
     try:
         sys.stdout.flush()  # output from before the error comes first
     except BrokenPipeError:
         raise
     except OSError:
-        silence()  # a full disk, for example: do not retry the flush at exit
+        silence_stdout()  # a full disk, for example: do not retry the flush at exit
     match error:
         case click.exceptions.NoArgsIsHelpError():
             error.show()
             return 2
         case click.UsageError():
             verb = error.ctx.command_path if error.ctx else program
-            warn(f"{error.format_message().rstrip('.')}; see `{verb} --help`", program)
+            print_warning(f"{error.format_message().rstrip('.')}; see `{verb} --help`", program)
             return 2
         case click.Abort():
-            return INTERRUPTED
+            return INTERRUPTED_CODE
         case _ if hasattr(error, "exit_code"):
-            warn(str(error), program)
+            print_warning(str(error), program)
             return int(error.exit_code)
         case OSError(strerror=str()):
             told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            warn(str(told), program)
+            print_warning(str(told), program)
         case _:
-            warn(f"{type(error).__name__}: {error}; --debug shows where", program)
+            print_warning(f"{type(error).__name__}: {error}; --debug shows where", program)
     return 1

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from ..clock import now
-from ..index import search as search_in
-from .call import library, warn_of_left_out
-from .hits import LIMIT, narrowing, show, warn_of_nothing
-from .out import Count, as_json, document, examples
-from .since import FORMS
+from ..clock import read_clock
+from ..index import search_entries as search_in
+from .call import open_library, warn_of_left_out
+from .hits import HIT_LIMIT, parse_search_options, print_hits, warn_of_no_hits
+from .out import CountType, as_json, format_examples, print_json
+from .since import TIME_FORMS
 
 if TYPE_CHECKING:
-    from .group import Options
+    from .group import GlobalOptions
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape search login page",
         "tape search '\"connection refused\" -redis' --since 1w",
         "tape search src/auth/login.py:42 --type tool.result --project .",
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Only answers of matching models, and the other entries of their tapes.",
 )
-@click.option("--since", metavar="TIME", help=f"Only entries since this time: {FORMS}.")
+@click.option("--since", metavar="TIME", help=f"Only entries since this time: {TIME_FORMS}.")
 @click.option("--until", metavar="TIME", help="Only entries before this time.")
 @click.option(
     "-n",
     "--limit",
-    type=Count(1),
-    default=LIMIT,
+    type=CountType(1),
+    default=HIT_LIMIT,
     show_default=True,
     metavar="N",
     help="At most N entries.",
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @as_json
 @click.pass_obj
 def search(
-    options: Options,
+    options: GlobalOptions,
     *,
     query: tuple[str, ...],
     types: tuple[str, ...],
@@ -74,13 +74,13 @@ def search(
     """
     told = {"project": project, "model": model, "since": since, "until": until}
     given = {name: text for name, text in told.items() if text is not None}
-    with library(options) as opened:
-        narrow = narrowing(now(), given)
+    with open_library(options) as opened:
+        narrow = parse_search_options(read_clock(), given)
         matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
         if as_json:
-            document([asdict(match) for match in matches])
+            print_json([asdict(match) for match in matches])
         else:
-            show([(match, match.snippet, match.marks) for match in matches])
+            print_hits([(match, match.snippet, match.marks) for match in matches])
         if not matches:
-            warn_of_nothing(" ".join(query))
+            warn_of_no_hits(" ".join(query))
         return warn_of_left_out(opened).code

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from ..clock import SECONDS, stamp
+from ..clock import SECONDS, format_timestamp
 from ..errors import UsageError
 
-FORMS = "2h, 3d, 2026-11-21, or 2026-11-21T20:31"
+TIME_FORMS = "2h, 3d, 2026-11-21, or 2026-11-21T20:31"
 """How a help page describes a time."""
 
 _AGO = re.compile(r"([0-9]{1,6})([smhdwy])\Z")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?\Z")
 
 
-def moment_of(text: str, now: int) -> str:
+def parse_moment(text: str, now: int) -> str:
     """Return the tape time of a text: UTC with microseconds, so that texts compare in order.
 
     `text` is an age before `now` (microseconds since 1970) such as 90s, 30m, 2h, 3d, 1w, 1y, or an
@@ -24,7 +24,7 @@ def moment_of(text: str, now: int) -> str:
     """
     ago = _AGO.match(text)
     if ago:
-        return stamp(max(now - int(ago[1]) * SECONDS[ago[2]] * 1_000_000, 0))
+        return format_timestamp(max(now - int(ago[1]) * SECONDS[ago[2]] * 1_000_000, 0))
     try:
         time = datetime.fromisoformat(text) if _ISO.match(text) else None
         if time is not None:
@@ -32,4 +32,4 @@ def moment_of(text: str, now: int) -> str:
             return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     except (ValueError, OverflowError):  # a day or an hour that does not exist
         pass
-    raise UsageError(f"{text!r} is not a valid time: write {FORMS}")
+    raise UsageError(f"{text!r} is not a valid time: write {TIME_FORMS}")

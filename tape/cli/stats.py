@@ -10,31 +10,42 @@ from typing import TYPE_CHECKING, cast
 import click
 import msgspec
 
-from ..clock import now, stamp
-from ..index.stats import Wanted, statistics
-from ..render import SHORT, fitted, width
-from .call import found, library, warn_of_left_out
-from .chart import bar
-from .out import as_json, columns, counted, document, examples, ref, say, style, table, warn
-from .since import FORMS, moment_of
+from ..clock import format_timestamp, read_clock
+from ..index.stats import StatsFilter, compute_statistics
+from ..render import SHORT, measure_width, shorten_to_width
+from .call import open_library, open_ref, warn_of_left_out
+from .chart import draw_bar
+from .out import (
+    as_json,
+    format_count,
+    format_examples,
+    format_table,
+    get_columns,
+    print_json,
+    print_lines,
+    print_warning,
+    ref,
+    style_text,
+)
+from .since import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..index.stats import By, Sums
-    from .group import Options
+    from ..index.stats import By, StatsRow
+    from .group import GlobalOptions
 
-DAYS = 14
+CHART_DAYS = 14
 """Days shown in the chart."""
-_GAP = 60
+_MAX_GAP = 60
 """Longest gap of days without a call that is shown day by day."""
-_NAME = 44
+_NAME_COLUMNS = 44
 """Columns for the name of a row."""
 _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape stats",
         "tape stats 3f2a --by tool",
         "tape stats --by day --since 30d --model sonnet",
@@ -48,13 +59,13 @@ _HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "F
     help="Show one row for each; without it the totals, the models, and the last days.",
 )
 @click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
-@click.option("--since", metavar="TIME", help=f"Only calls since this time: {FORMS} (UTC).")
+@click.option("--since", metavar="TIME", help=f"Only calls since this time: {TIME_FORMS} (UTC).")
 @click.option("--until", metavar="TIME", help="Only calls before this time.")
 @click.option("--model", metavar="NAME", help="Only models whose provider/name contains this.")
 @as_json
 @click.pass_obj
 def stats(
-    options: Options,
+    options: GlobalOptions,
     ref: str,
     by: str | None,
     project: str | None,
@@ -73,54 +84,56 @@ def stats(
     tool_errors, tool_ms, error_rate, first, last}; rows of tools have only the fields from
     tool_calls on.
     """
-    wanted = Wanted(
-        *_place(options, ref),
+    wanted = StatsFilter(
+        *_resolve_scope(options, ref),
         project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
         model=model,
-        since=moment_of(since, now()) if since else None,
-        until=moment_of(until, now()) if until else None,
+        since=parse_moment(since, read_clock()) if since else None,
+        until=parse_moment(until, read_clock()) if until else None,
     )
-    with library(options) as opened:
+    with open_library(options) as opened:
 
-        def ask(by: By) -> list[Sums]:
-            return statistics(*opened, by, wanted)
+        def ask(by: By) -> list[StatsRow]:
+            return compute_statistics(*opened, by, wanted)
 
         if by is not None:
             rows = ask(cast("By", by))
-            document([fields(row, by) for row in rows]) if as_json else say(lines(rows, by))
+            print_json([build_row_fields(row, by) for row in rows]) if as_json else print_lines(
+                format_stats(rows, by)
+            )
         else:
-            rows = _overview(ask, as_json=as_json)
+            rows = _print_overview(ask, as_json=as_json)
         if not rows and not as_json:
-            warn("nothing to count: no model or tool calls found")
+            print_warning("nothing to count: no model or tool calls found")
         return 0 if ref else warn_of_left_out(opened).code
 
 
-def _place(options: Options, ref: str) -> tuple[str | None, str | None]:
+def _resolve_scope(options: GlobalOptions, ref: str) -> tuple[str | None, str | None]:
     """Return the tape id and the branch that a REF names, None where it names none."""
     if not ref:
         return None, None
-    with found(options, ref) as place:
+    with open_ref(options, ref) as place:
         return place.tape.id, place.branch
 
 
-def _overview(ask: Callable[[By], list[Sums]], *, as_json: bool) -> list[Sums]:
+def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> list[StatsRow]:
     """Print the totals, the models and the last days; return the totals."""
-    total, models, days = ask("all"), ask("model"), _newest(ask("day"))
+    total, models, days = ask("all"), ask("model"), _select_newest_days(ask("day"))
     if as_json:
-        document(
+        print_json(
             {
-                "total": fields(total[0], "all") if total else None,
-                "models": [fields(row, "model") for row in models],
-                "days": [fields(row, "day") for row in days],
+                "total": build_row_fields(total[0], "all") if total else None,
+                "models": [build_row_fields(row, "model") for row in models],
+                "days": [build_row_fields(row, "day") for row in days],
             }
         )
     elif total:
-        say(summary(total[0]))
-        say(["", *lines(models, "model"), "", *lines(days, "day")])
+        print_lines(format_totals(total[0]))
+        print_lines(["", *format_stats(models, "model"), "", *format_stats(days, "day")])
     return total
 
 
-def _newest(days: list[Sums]) -> list[Sums]:
+def _select_newest_days(days: list[StatsRow]) -> list[StatsRow]:
     """Return the last days that are shown, counted from the newest.
 
     A day in the future, from a wrong clock, does not hide the others.
@@ -128,14 +141,14 @@ def _newest(days: list[Sums]) -> list[Sums]:
     if not days:
         return []
     names = [day.key or "" for day in days]
-    today = stamp(now())[:10]
+    today = format_timestamp(read_clock())[:10]
     newest = max((name for name in names if name <= today), default=names[-1])
-    past = date.fromisoformat(newest).toordinal() - (DAYS - 1)
+    past = date.fromisoformat(newest).toordinal() - (CHART_DAYS - 1)
     first = date.fromordinal(max(past, 1)).isoformat()
     return [day for day in days if (day.key or "") >= first]
 
 
-def fields(row: Sums, by: str) -> dict[str, object]:
+def build_row_fields(row: StatsRow, by: str) -> dict[str, object]:
     """Return a row as `--json` prints it."""
     names: dict[str, object] = {} if by in ("all", "branch") else {by: row.key}
     if by == "branch":
@@ -147,21 +160,24 @@ def fields(row: Sums, by: str) -> dict[str, object]:
     return {**names, **spent, **ran, "first": row.first, "last": row.last}
 
 
-def summary(row: Sums) -> list[str]:
+def format_totals(row: StatsRow) -> list[str]:
     """Return the totals as lines of text."""
     spent, ran = row.spent, row.ran
-    errors = f", {ran.tool_errors} failed ({_rate(row)})" if ran.tool_errors else ""
+    errors = f", {ran.tool_errors} failed ({_format_error_rate(row)})" if ran.tool_errors else ""
     facts = [
-        ("tokens", f"{tokens(spent.total)}: {_kinds(row)}"),
-        ("cost", f"{cost(row)}{_unpriced(row)}"),
-        ("models", f"{counted(spent.calls, 'call')}, {_span(spent.model_ms)}"),
-        ("tools", f"{counted(ran.tool_calls, 'call')}, {_span(ran.tool_ms)}{errors}"),
+        ("tokens", f"{format_tokens(spent.total)}: {_format_token_kinds(row)}"),
+        ("cost", f"{format_cost(row)}{_format_unpriced(row)}"),
+        ("models", f"{format_count(spent.calls, 'call')}, {_format_duration(spent.model_ms)}"),
+        (
+            "tools",
+            f"{format_count(ran.tool_calls, 'call')}, {_format_duration(ran.tool_ms)}{errors}",
+        ),
         ("time", f"{row.first[:16].replace('T', ' ')} to {row.last[:16].replace('T', ' ')} UTC"),
     ]
-    return table(facts)
+    return format_table(facts)
 
 
-def _kinds(row: Sums) -> str:
+def _format_token_kinds(row: StatsRow) -> str:
     spent = row.spent
     kinds = {
         "input": spent.input,
@@ -170,80 +186,89 @@ def _kinds(row: Sums) -> str:
         "cache read": spent.cache_read,
         "cache write": spent.cache_write,
     }
-    return ", ".join(f"{name} {tokens(count)}" for name, count in kinds.items())
+    return ", ".join(f"{name} {format_tokens(count)}" for name, count in kinds.items())
 
 
-def _unpriced(row: Sums) -> str:
+def _format_unpriced(row: StatsRow) -> str:
     unknown = row.spent.unpriced
-    return f" ({counted(unknown, 'call')} unknown)" if unknown else ""
+    return f" ({format_count(unknown, 'call')} unknown)" if unknown else ""
 
 
-def lines(rows: list[Sums], by: str) -> list[str]:
+def format_stats(rows: list[StatsRow], by: str) -> list[str]:
     """Return rows as a table; on a terminal, days have a bar of their tokens."""
     if not rows:
         return []
     if by == "tool":
-        tools = [(_name(row, by), *_tool_cells(row)) for row in rows]
-        return table([("TOOL", "CALLS", "FAILED", "RATE", "TIME"), *tools], range(1, 5))
+        tools = [(_format_row_name(row, by), *_format_tool_row(row)) for row in rows]
+        return format_table([("TOOL", "CALLS", "FAILED", "RATE", "TIME"), *tools], range(1, 5))
     heading = (by.upper(), *_HEADINGS)
     if by == "day" and sys.stdout.isatty():
-        return _charted(heading, rows)
-    return table([heading, *(_cells(row, by) for row in rows)], range(1, len(heading)))
-
-
-def _cells(row: Sums, by: str) -> tuple[str, ...]:
-    spent, ran = row.spent, row.ran
-    return (
-        _name(row, by),
-        tokens(spent.total),
-        tokens(spent.input),
-        tokens(spent.output),
-        tokens(spent.cache_read),
-        cost(row),
-        str(spent.calls),
-        str(ran.tool_calls),
-        _rate(row),
+        return _draw_day_chart(heading, rows)
+    return format_table(
+        [heading, *(_format_stats_row(row, by) for row in rows)], range(1, len(heading))
     )
 
 
-def _tool_cells(row: Sums) -> tuple[str, ...]:
+def _format_stats_row(row: StatsRow, by: str) -> tuple[str, ...]:
+    spent, ran = row.spent, row.ran
+    return (
+        _format_row_name(row, by),
+        format_tokens(spent.total),
+        format_tokens(spent.input),
+        format_tokens(spent.output),
+        format_tokens(spent.cache_read),
+        format_cost(row),
+        str(spent.calls),
+        str(ran.tool_calls),
+        _format_error_rate(row),
+    )
+
+
+def _format_tool_row(row: StatsRow) -> tuple[str, ...]:
     ran = row.ran
-    return str(ran.tool_calls), str(ran.tool_errors), _rate(row), _span(ran.tool_ms)
+    return (
+        str(ran.tool_calls),
+        str(ran.tool_errors),
+        _format_error_rate(row),
+        _format_duration(ran.tool_ms),
+    )
 
 
-def _name(row: Sums, by: str) -> str:
+def _format_row_name(row: StatsRow, by: str) -> str:
     if by not in ("tape", "branch"):
-        return fitted(row.key or "–", _NAME)
+        return shorten_to_width(row.key or "–", _NAME_COLUMNS)
     branch = f":{row.branch or '?'}" if by == "branch" else ""
-    return fitted(f"{(row.key or '')[:SHORT]}{branch}  {row.title or ''}", _NAME)
+    return shorten_to_width(f"{(row.key or '')[:SHORT]}{branch}  {row.title or ''}", _NAME_COLUMNS)
 
 
-def _charted(heading: tuple[str, ...], days: list[Sums]) -> list[str]:
+def _draw_day_chart(heading: tuple[str, ...], days: list[StatsRow]) -> list[str]:
     """Return a row for every day from the first to the last, with a bar if there is room.
 
     A gap of many days, as a wrong clock causes, is one row.
     """
     there = {day.key: day for day in days}
-    names = list(_with_gaps([day.key or "" for day in days]))
+    names = list(_fill_gaps([day.key or "" for day in days]))
     empty = ("",) * len(_HEADINGS)
-    cells = [_cells(there[key], "day") if key in there else (key, *empty) for key in names]
-    found = table([heading, *cells], range(1, len(heading)))
-    wide = max(map(width, found))
+    cells = [
+        _format_stats_row(there[key], "day") if key in there else (key, *empty) for key in names
+    ]
+    found = format_table([heading, *cells], range(1, len(heading)))
+    wide = max(map(measure_width, found))
     totals = [(there[key].spent.total or 0) if key in there else 0 for key in names]
-    room = max(columns() - wide - 2, 8)
-    bars = ["", *(bar(total, max(totals), room) for total in totals)]
+    room = max(get_columns() - wide - 2, 8)
+    bars = ["", *(draw_bar(total, max(totals), room) for total in totals)]
     return [
-        f"{line}{' ' * (wide - width(line) + 2)}{style(drawn, fg='green')}".rstrip()
+        f"{line}{' ' * (wide - measure_width(line) + 2)}{style_text(drawn, fg='green')}".rstrip()
         for line, drawn in zip(found, bars, strict=True)
     ]
 
 
-def _with_gaps(days: list[str]) -> Iterator[str]:
+def _fill_gaps(days: list[str]) -> Iterator[str]:
     """Yield the days and those between them; `…` replaces a long gap."""
     before: int | None = None
     for day in days:
         this = date.fromisoformat(day).toordinal()
-        if before is not None and this - before > _GAP:
+        if before is not None and this - before > _MAX_GAP:
             yield "…"
         elif before is not None:
             yield from (date.fromordinal(at).isoformat() for at in range(before + 1, this))
@@ -251,7 +276,7 @@ def _with_gaps(days: list[str]) -> Iterator[str]:
         before = this
 
 
-def tokens(count: int | None) -> str:
+def format_tokens(count: int | None) -> str:
     """Return a number of tokens with its unit (k, M, G); `–` if unknown."""
     if count is None:
         return "–"
@@ -261,7 +286,7 @@ def tokens(count: int | None) -> str:
     return str(count)
 
 
-def cost(row: Sums) -> str:
+def format_cost(row: StatsRow) -> str:
     """Return a cost in dollars; `+` marks calls of unknown cost, `–` means that all are unknown."""
     amount = row.spent.cost
     if amount is None:
@@ -269,12 +294,12 @@ def cost(row: Sums) -> str:
     return f"${amount:.2f}{'+' * bool(row.spent.unpriced)}"
 
 
-def _rate(row: Sums) -> str:
+def _format_error_rate(row: StatsRow) -> str:
     rate = row.ran.error_rate
     return "–" if rate is None else f"{100 * rate:.0f}%"
 
 
-def _span(milliseconds: int | None) -> str:
+def _format_duration(milliseconds: int | None) -> str:
     """Return a duration with its unit."""
     if milliseconds is None:
         return "–"

@@ -15,50 +15,54 @@ import sys
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase, TextIOWrapper
 
-from ..text import visible, visible_json
+from ..text import escape_json_controls, show_controls
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TextIO
 
-_MARK = f"\x1b{os.urandom(8).hex()}"
+_CONTROL_MARK = f"\x1b{os.urandom(8).hex()}"
 """Marks a sequence of ours; it is random, so foreign text cannot contain it."""
-_END = "\x07"  # not a space: the end of a line may be stripped
+_CONTROL_END = "\x07"  # not a space: the end of a line may be stripped
 _BLANKS = str.maketrans("\n\t\u2028\u2029", "    ")
-_OURS = re.compile(f"{_MARK}([^{_END}]*){_END}")
+_CONTROL_PATTERN = re.compile(f"{_CONTROL_MARK}([^{_CONTROL_END}]*){_CONTROL_END}")
 
 
-def control(sequence: str) -> str:
+def mark_control(sequence: str) -> str:
     """Return an escape sequence marked so that the streams of this process let it pass."""
-    return f"{_MARK}{sequence}{_END}" if isinstance(sys.stdout, Shown) else sequence
+    return (
+        f"{_CONTROL_MARK}{sequence}{_CONTROL_END}"
+        if isinstance(sys.stdout, VisibleStream)
+        else sequence
+    )
 
 
-def without_controls(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Return a text without the sequences that `control` marked."""
-    return _OURS.sub("", text) if _MARK in text else text
+    return _CONTROL_PATTERN.sub("", text) if _CONTROL_MARK in text else text
 
 
-def _visible(text: str) -> str:
+def _encode_controls(text: str) -> str:
     """Return a text safe for a terminal: sequences from `control` unmarked, all others visible."""
-    if _MARK not in text:
-        return f"{visible(text[:-1])}\n" if text.endswith("\n") else visible(text)
-    parts = _OURS.split(text)  # a text, a sequence, a text, …
-    parts[::2] = map(visible, parts[::2])
+    if _CONTROL_MARK not in text:
+        return f"{show_controls(text[:-1])}\n" if text.endswith("\n") else show_controls(text)
+    parts = _CONTROL_PATTERN.split(text)  # a text, a sequence, a text, …
+    parts[::2] = map(show_controls, parts[::2])
     return "".join(parts)
 
 
-def in_cell(text: str) -> str:
+def format_cell(text: str) -> str:
     """Return a text as a table cell: control characters visible, without line ends."""
     if text.isascii() and text.isprintable():
         return text
-    parts = _OURS.split(text)
-    parts[::2] = (visible(part.translate(_BLANKS)) for part in parts[::2])
-    parts[1::2] = map(control, parts[1::2])
+    parts = _CONTROL_PATTERN.split(text)
+    parts[::2] = (show_controls(part.translate(_BLANKS)) for part in parts[::2])
+    parts[1::2] = map(mark_control, parts[1::2])
     return "".join(parts)
 
 
-class _ShownBytes(BufferedIOBase):
+class _VisibleJsonBytes(BufferedIOBase):
     """A byte stream of JSON to a terminal; control characters become JSON escapes."""
 
     def __init__(self, buffer: Any, encoding: str) -> None:
@@ -75,7 +79,7 @@ class _ShownBytes(BufferedIOBase):
         return found
 
     def write(self, data: Any) -> int:
-        text = visible_json(bytes(data).decode("utf-8", "replace"))
+        text = escape_json_controls(bytes(data).decode("utf-8", "replace"))
         self._buffer.write(text.encode(self._encoding, "backslashreplace"))
         return len(data)
 
@@ -83,7 +87,7 @@ class _ShownBytes(BufferedIOBase):
         self._buffer.flush()
 
 
-class Shown(TextIOWrapper):
+class VisibleStream(TextIOWrapper):
     """A text stream that makes control characters visible, except those of `control`."""
 
     def __init__(self, bare: Any, encoding: str, *, lines: bool, forgives: bool = False) -> None:
@@ -93,7 +97,7 @@ class Shown(TextIOWrapper):
         self.bare = bare
         """The underlying stream, which changes nothing."""
         self._forgives = forgives
-        self._bytes = _ShownBytes(bare, encoding) if bare.isatty() else bare
+        self._bytes = _VisibleJsonBytes(bare, encoding) if bare.isatty() else bare
 
     @property
     def buffer(self) -> Any:
@@ -103,9 +107,9 @@ class Shown(TextIOWrapper):
     def write(self, text: str) -> int:
         """Write a text; on standard error a failure is not raised."""
         try:
-            super().write(_visible(text))
+            super().write(_encode_controls(text))
         except OSError:
-            self._give_up()
+            self._handle_write_error()
         return len(text)
 
     def flush(self) -> None:
@@ -113,9 +117,9 @@ class Shown(TextIOWrapper):
         try:
             super().flush()
         except OSError:
-            self._give_up()
+            self._handle_write_error()
 
-    def _give_up(self) -> None:
+    def _handle_write_error(self) -> None:
         """Re-raise the error; on standard error drop the text instead."""
         if not self._forgives:
             raise  # noqa: PLE0704 (called where an error is being handled)
@@ -125,34 +129,34 @@ class Shown(TextIOWrapper):
 
 
 @contextmanager
-def shown_streams() -> Iterator[None]:
+def use_visible_streams() -> Iterator[None]:
     """Make the streams of this process `Shown` for as long as the block runs.
 
     A stream that was closed before the process started becomes the null device.
     """
-    _open_closed()
+    _open_closed_streams()
     out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _shown(out), _shown(err, forgives=True)
+    sys.stdout, sys.stderr = _wrap_stream(out), _wrap_stream(err, forgives=True)
     try:
         yield
     finally:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, Shown):
+            if isinstance(stream, VisibleStream):
                 with suppress(OSError, ValueError):
                     stream.detach()
         sys.stdout, sys.stderr = out, err
 
 
-def _shown(stream: TextIO, *, forgives: bool = False) -> TextIO:
-    if isinstance(stream, Shown) or not hasattr(stream, "buffer"):
+def _wrap_stream(stream: TextIO, *, forgives: bool = False) -> TextIO:
+    if isinstance(stream, VisibleStream) or not hasattr(stream, "buffer"):
         return stream
     with suppress(OSError):
         stream.flush()
     lines = getattr(stream, "line_buffering", False)
-    return Shown(stream.buffer, stream.encoding, lines=lines, forgives=forgives)
+    return VisibleStream(stream.buffer, stream.encoding, lines=lines, forgives=forgives)
 
 
-def _open_closed() -> None:
+def _open_closed_streams() -> None:
     """Open the null device for closed streams, so that no other file gets their descriptors."""
     for number in range(3):
         try:
@@ -168,10 +172,10 @@ def _open_closed() -> None:
 
 
 @contextmanager
-def bare_streams() -> Iterator[None]:
+def use_bare_streams() -> Iterator[None]:
     """Restore the original streams for the block: a screen library escapes its own output."""
     out, err = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = _bare(out), _bare(err)
+    sys.stdout, sys.stderr = _unwrap_stream(out), _unwrap_stream(err)
     try:
         yield
     finally:
@@ -182,7 +186,7 @@ def bare_streams() -> Iterator[None]:
                 stream.detach()  # type: ignore[attr-defined]
 
 
-def _bare(stream: TextIO) -> TextIO:
-    if not isinstance(stream, Shown):
+def _unwrap_stream(stream: TextIO) -> TextIO:
+    if not isinstance(stream, VisibleStream):
         return stream
     return TextIOWrapper(stream.bare, stream.encoding, "replace", newline="\n", line_buffering=True)

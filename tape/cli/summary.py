@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ..branches import head_of
-from ..clock import moment
+from ..branches import find_head
+from ..clock import shorten_timestamp
 from ..entries import Place, Start
 from ..errors import TapeError
 from ..line import read_header
-from ..payload import missing_blob
-from ..render import SHORT, single
-from .out import counted, size, style, table
+from ..payload import describe_missing_blob
+from ..render import SHORT, to_single_line
+from .out import format_count, format_size, format_table, style_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..tape import Tape
 
 
-class BranchRow(Struct, frozen=True):
+class BranchSummary(Struct, frozen=True):
     """The head of a branch; what cannot be read is None, and `error` says why."""
 
     branch: str
@@ -38,7 +38,7 @@ class BranchRow(Struct, frozen=True):
     error: str | None
 
 
-class PhaseRow(Struct, frozen=True):
+class PhaseSummary(Struct, frozen=True):
     """One phase: how many `entries` it holds, its size, and its start time."""
 
     phase: str
@@ -49,7 +49,7 @@ class PhaseRow(Struct, frozen=True):
     error: str | None
 
 
-class Summary(Struct, frozen=True):
+class TapeSummary(Struct, frozen=True):
     """A tape as `show --json` prints it."""
 
     id: str
@@ -60,34 +60,34 @@ class Summary(Struct, frozen=True):
     cwd: str | None
     origin: Place | None
     current: str
-    branches: tuple[BranchRow, ...]
-    phases: tuple[PhaseRow, ...]
+    branches: tuple[BranchSummary, ...]
+    phases: tuple[PhaseSummary, ...]
     labels: dict[str, str]
 
 
-def summary(tape: Tape, store: Path) -> Summary:
+def summarize_tape(tape: Tape, store: Path) -> TapeSummary:
     """Return the summary of a tape, read from the ends of its files."""
     refs = tape.refs()
-    return Summary(
+    return TapeSummary(
         tape.id,
         str(store.absolute() / "tapes" / tape.folder.name),
         tape.title(),
         tape.info.created,
         tape.info.by,
-        _cwd(tape),
+        _read_start_cwd(tape),
         tape.info.origin,
         refs.current,
-        branch_rows(tape, refs),
-        tuple(_phase_row(tape, name) for name in tape.phases.names()),
+        summarize_branches(tape, refs),
+        tuple(_summarize_phase(tape, name) for name in tape.phases.names()),
         dict(refs.labels),
     )
 
 
-def _cwd(tape: Tape) -> str | None:
+def _read_start_cwd(tape: Tape) -> str | None:
     """Return the folder the session started in; None if unknown."""
     for name in tape.phases.names()[:1]:
         try:
-            first = tape.phases.first(name, missing_blob)
+            first = tape.phases.first(name, describe_missing_blob)
         except (TapeError, OSError, ValueError):
             return None  # `tape verify` says more
         if first is not None and isinstance(first.data, Start):
@@ -95,63 +95,63 @@ def _cwd(tape: Tape) -> str | None:
     return None
 
 
-def branch_rows(tape: Tape, refs: Refs) -> tuple[BranchRow, ...]:
+def summarize_branches(tape: Tape, refs: Refs) -> tuple[BranchSummary, ...]:
     """Return a row for each branch, oldest first."""
-    return tuple(_branch_row(tape, refs, branch) for branch in refs.branches)
+    return tuple(_summarize_branch(tape, refs, branch) for branch in refs.branches)
 
 
-def _branch_row(tape: Tape, refs: Refs, branch: str) -> BranchRow:
+def _summarize_branch(tape: Tape, refs: Refs, branch: str) -> BranchSummary:
     moves, current = refs.branches[branch], branch == refs.current
     newest, count = moves[-1], len(moves)
     try:
-        head = head_of(refs, tape.phases, branch)
+        head = find_head(refs, tape.phases, branch)
     except (TapeError, OSError) as error:
         unknown = (None, None, None, None, newest.pin is not None, count, str(error))
-        return BranchRow(branch, current, newest.phase, *unknown)
+        return BranchSummary(branch, current, newest.phase, *unknown)
     at = head.header
     known = (at.id, at.n, at.time, at.type, head.pinned, count, None)
-    return BranchRow(branch, current, head.phase, *known)
+    return BranchSummary(branch, current, head.phase, *known)
 
 
-def _phase_row(tape: Tape, name: str) -> PhaseRow:
+def _summarize_phase(tape: Tape, name: str) -> PhaseSummary:
     try:
         with tape.phases.open(name) as file:
             first, tail = read_header(file.line_at(0)), file.tail()
         count = tail.header.n - first.n + 1 if tail.header else 0
-        return PhaseRow(name, tape.branch_of(name), count, tail.size, first.time, None)
+        return PhaseSummary(name, tape.find_branch(name), count, tail.size, first.time, None)
     except (TapeError, OSError) as error:
-        return PhaseRow(name, None, None, None, None, str(error))
+        return PhaseSummary(name, None, None, None, None, str(error))
 
 
-def described(tape: Summary) -> Iterator[str]:
+def describe_tape(tape: TapeSummary) -> Iterator[str]:
     """Yield the lines of a tape's summary."""
     facts = [
         ("title", tape.title or "–"),
         ("path", tape.path),
-        ("created", f"{moment(tape.created)} by {tape.by}"),
+        ("created", f"{shorten_timestamp(tape.created)} by {tape.by}"),
         ("cwd", tape.cwd or "–"),
     ]
     if tape.origin is not None:
         facts.append(("origin", f"{tape.origin.tape}@{tape.origin.entry[:SHORT]}"))
     facts += [("label", f"{name} → {entry[:SHORT]}") for name, entry in tape.labels.items()]
-    yield style(f"tape {tape.id}", fg="yellow")
-    yield from table([(key, single(value)) for key, value in facts])
+    yield style_text(f"tape {tape.id}", fg="yellow")
+    yield from format_table([(key, to_single_line(value)) for key, value in facts])
     yield ""
-    yield from branch_lines(tape.branches)
+    yield from format_branches(tape.branches)
     yield ""
-    yield from phase_lines(tape.phases)
+    yield from format_phases(tape.phases)
 
 
-def branch_lines(rows: tuple[BranchRow, ...]) -> list[str]:
+def format_branches(rows: tuple[BranchSummary, ...]) -> list[str]:
     """Return branches as a table, `*` before the current one."""
-    return table(
+    return format_table(
         [
             (
                 "*" * row.current,
-                style(row.branch, fg="green") if row.current else row.branch,
-                style((row.entry or "?")[:SHORT], fg="yellow"),
+                style_text(row.branch, fg="green") if row.current else row.branch,
+                style_text((row.entry or "?")[:SHORT], fg="yellow"),
                 "?" if row.n is None else str(row.n),
-                moment(row.time) if row.time else "",
+                shorten_timestamp(row.time) if row.time else "",
                 row.error or row.type or "",
             )
             for row in rows
@@ -160,15 +160,15 @@ def branch_lines(rows: tuple[BranchRow, ...]) -> list[str]:
     )
 
 
-def phase_lines(rows: tuple[PhaseRow, ...]) -> list[str]:
+def format_phases(rows: tuple[PhaseSummary, ...]) -> list[str]:
     """Return phases as a table."""
-    return table(
+    return format_table(
         [
             (
                 row.phase,
-                "?" if row.entries is None else counted(row.entries, "entry"),
-                "?" if row.bytes is None else size(row.bytes),
-                row.error or (moment(row.began) if row.began else ""),
+                "?" if row.entries is None else format_count(row.entries, "entry"),
+                "?" if row.bytes is None else format_size(row.bytes),
+                row.error or (shorten_timestamp(row.began) if row.began else ""),
             )
             for row in rows
         ],

@@ -13,25 +13,34 @@ import click
 
 from ..errors import UsageError
 from ..follow import Moved, follow
-from ..render import SHORT, beginning, readable
-from .call import found
-from .out import Count, array, as_json, examples, raw, ref, say, warn
-from .walk import Line, legible, steps
+from ..render import SHORT, render_blob_head, render_entry
+from .call import open_ref
+from .out import (
+    CountType,
+    as_json,
+    format_examples,
+    print_bytes,
+    print_json_array,
+    print_lines,
+    print_warning,
+    ref,
+)
+from .walk import LocatedLine, decode_legible, read_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..follow import Gained
-    from .call import Found
-    from .group import Options
-    from .walk import Step
+    from .call import ResolvedRef
+    from .group import GlobalOptions
+    from .walk import DecodedLine
 
-CUT = 12
+TAIL_LINES = 12
 """Lines of each entry to show."""
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         "tape tail",
         "tape tail 3f2a:main -n 3 --json",
         "tape tail -f 3f2a",
@@ -42,7 +51,7 @@ CUT = 12
 @click.option(
     "-n",
     "newest",
-    type=Count(),
+    type=CountType(),
     metavar="N",
     default=10,
     show_default=True,
@@ -53,7 +62,7 @@ CUT = 12
 )
 @as_json
 @click.pass_obj
-def tail(options: Options, ref: str, newest: int, follows: bool, as_json: bool) -> None:
+def tail(options: GlobalOptions, ref: str, newest: int, follows: bool, as_json: bool) -> None:
     """Show the newest entries of a path, newest last, as `log` does.
 
     With -f, show each entry that any process appends to the branch. TAPE:BRANCH follows that
@@ -62,53 +71,53 @@ def tail(options: Options, ref: str, newest: int, follows: bool, as_json: bool) 
 
     --json prints an array of the lines as stored; with -f one line per entry, no array.
     """
-    with found(options, ref) as place:
+    with open_ref(options, ref) as place:
         if follows:
-            go_on(place, newest, as_json=as_json)
+            follow_branch(place, newest, as_json=as_json)
         else:
             head = place.head or place.tape.head(place.branch)
-            chosen = steps(place.tape, head, beginning, newest=newest)
-            array(step.line for step in chosen) if as_json else show(chosen)
+            chosen = read_path(place.tape, head, render_blob_head, newest=newest)
+            print_json_array(step.line for step in chosen) if as_json else print_entries(chosen)
 
 
-def go_on(place: Found, newest: int, *, as_json: bool) -> None:
+def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
     """Show the newest entries of a branch, then new ones, until interrupted."""
     if place.head is not None:
         raise UsageError("-f follows a branch, not an entry: write TAPE or TAPE:BRANCH")
-    tell = show_lines if as_json else show
-    with follow(place.tape, place.branch, skipped=warn_of_line) as follower:
-        tell(steps(place.tape, follower.head, beginning, newest=newest))
-        for news in follower.live(waiting()):
+    tell = print_entry_lines if as_json else print_entries
+    with follow(place.tape, place.branch, skipped=warn_of_left_out_line) as follower:
+        tell(read_path(place.tape, follower.head, render_blob_head, newest=newest))
+        for news in follower.live(choose_wait()):
             if isinstance(news, Moved):
-                warn(f"{news.head.branch} moved to {news.head.entry[:SHORT]} ({news.why})")
+                print_warning(f"{news.head.branch} moved to {news.head.entry[:SHORT]} ({news.why})")
             else:
-                tell(legible([line_of(news)], beginning))
+                tell(decode_legible([build_gained_line(news)], render_blob_head))
 
 
-def line_of(gained: Gained) -> Line:
+def build_gained_line(gained: Gained) -> LocatedLine:
     """Return the line of a new entry, with its place."""
-    return Line(gained.source, gained.head.phase, gained.head.offset, gained.line)
+    return LocatedLine(gained.source, gained.head.phase, gained.head.offset, gained.line)
 
 
-def show(chosen: Iterable[Step]) -> None:
+def print_entries(chosen: Iterable[DecodedLine]) -> None:
     """Print entries as text, and flush."""
-    say(line for step in chosen for line in [*readable(step.entry, CUT), ""])
+    print_lines(line for step in chosen for line in [*render_entry(step.entry, TAIL_LINES), ""])
     sys.stdout.flush()
 
 
-def show_lines(chosen: Iterable[Step]) -> None:
+def print_entry_lines(chosen: Iterable[DecodedLine]) -> None:
     """Print the lines of entries as stored, and flush."""
     for step in chosen:
-        raw(step.line + b"\n")
+        print_bytes(step.line + b"\n")
     sys.stdout.flush()
 
 
-def warn_of_line(text: str) -> None:
+def warn_of_left_out_line(text: str) -> None:
     """Warn of a skipped line."""
-    warn(f"{text}; left out, `tape verify` says more")
+    print_warning(f"{text}; left out, `tape verify` says more")
 
 
-def waiting() -> Callable[[float], None]:
+def choose_wait() -> Callable[[float], None]:
     """Return a function that waits some seconds; BrokenPipeError once a pipe's reader is gone."""
     out = sys.stdout.fileno()
     if not stat.S_ISFIFO(os.fstat(out).st_mode):

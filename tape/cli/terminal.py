@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from time import monotonic
 
-from ..text import visible, width
-from .streams import Shown, control, without_controls
+from ..text import measure_width, show_controls
+from .streams import VisibleStream, mark_control, strip_controls
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from typing import Any, BinaryIO, TextIO
 
-PLAIN = 100
+DEFAULT_COLUMNS = 100
 """Width in columns where no terminal gives one."""
 
-PAGER = "less -FRX"
+DEFAULT_PAGER = "less -FRX"
 """The pager without TAPE_PAGER and PAGER: it keeps colours, and leaves the text on the screen."""
 
-_ROWS = 24
-_PATIENCE = 1.0
+_DEFAULT_ROWS = 24
+_PROGRESS_DELAY = 1.0
 """Seconds of work before progress is shown."""
-_PAUSE = 0.1
+_PROGRESS_INTERVAL = 0.1
 """Seconds between updates of a progress line."""
 
-_STYLE = "\x1b\\[[0-9;]*m"
+_STYLE_PATTERN = "\x1b\\[[0-9;]*m"
 
-_drawn: list[TextIO] = []
+_progress_streams: list[TextIO] = []
 """The streams that show a progress line now."""
 
 
-def columns() -> int:
+def get_columns() -> int:
     """Return the width of a line in columns."""
-    return _size()[0] or PLAIN
+    return _get_terminal_size()[0] or DEFAULT_COLUMNS
 
 
-def _size() -> tuple[int, int]:
+def _get_terminal_size() -> tuple[int, int]:
     """Return columns and rows of the terminal; 0 where they are unknown."""
     try:
         found = os.get_terminal_size(sys.stdout.fileno())
@@ -54,7 +54,7 @@ def _size() -> tuple[int, int]:
     return found.columns, found.lines
 
 
-def coloured() -> bool:
+def can_colour() -> bool:
     """Tell whether standard output takes colours (NO_COLOR, CLICOLOR_FORCE, or a terminal)."""
     if os.environ.get("NO_COLOR"):
         return False
@@ -63,35 +63,35 @@ def coloured() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def style(text: str, **looks: Any) -> str:
+def style_text(text: str, **looks: Any) -> str:
     """Return a text in a colour or weight, as `click.style` names them, if colours are on."""
-    if not text or not coloured():
+    if not text or not can_colour():
         return text
     from click import style as styled  # noqa: PLC0415 (only where colours are shown)
 
     begin, end = styled("\0", **looks).split("\0")
-    return control(begin) + visible(text) + control(end)
+    return mark_control(begin) + show_controls(text) + mark_control(end)
 
 
-def unstyled(text: str) -> str:
+def strip_style(text: str) -> str:
     """Return a text without the sequences of `style`."""
-    text = without_controls(text)
-    return re.sub(_STYLE, "", text) if "\x1b" in text else text
+    text = strip_controls(text)
+    return re.sub(_STYLE_PATTERN, "", text) if "\x1b" in text else text
 
 
 @contextmanager
-def paged() -> Iterator[None]:
+def open_pager() -> Iterator[None]:
     """Show what the block prints in a pager if it is taller than the terminal.
 
     TAPE_PAGER or PAGER names the pager; an empty value turns paging off.
     """
-    command = _pager() if sys.stdout.isatty() else []
+    command = _find_pager() if sys.stdout.isatty() else []
     if not command:
         yield
         return
     out, err = sys.stdout, sys.stderr
-    pages = _Pages(out, err, command)
-    text = Shown(pages, out.encoding, lines=False)
+    pages = _PagerStream(out, err, command)
+    text = VisibleStream(pages, out.encoding, lines=False)
     sys.stdout = text
     if err.isatty():
         sys.stderr = text  # keeps a warning in its place between the lines
@@ -99,28 +99,28 @@ def paged() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = out, err
-        pages.end()
+        pages.finish_paging()
 
 
-def _pager() -> list[str]:
+def _find_pager() -> list[str]:
     """Return the pager's command line; empty where paging is off or no pager exists."""
     from shlex import split  # noqa: PLC0415 (only a terminal needs these)
     from shutil import which  # noqa: PLC0415
 
     named = [os.environ[key] for key in ("TAPE_PAGER", "PAGER") if key in os.environ]
-    command = split(named[0] if named else PAGER)
+    command = split(named[0] if named else DEFAULT_PAGER)
     return command if command and command != ["cat"] and which(command[0]) else []
 
 
-class _Pages(BufferedIOBase):
+class _PagerStream(BufferedIOBase):
     """A stream that buffers one screen of output, then starts a pager and streams to it."""
 
     def __init__(self, out: TextIO, err: TextIO, command: list[str]) -> None:
         self.err = err
-        self._out: BinaryIO = out.bare if isinstance(out, Shown) else out.buffer
+        self._out: BinaryIO = out.bare if isinstance(out, VisibleStream) else out.buffer
         self._command = command
-        wide, high = _size()
-        self._columns, self._room = wide or PLAIN, (high or _ROWS) - 1
+        wide, high = _get_terminal_size()
+        self._columns, self._room = wide or DEFAULT_COLUMNS, (high or _DEFAULT_ROWS) - 1
         self._held: list[bytes] = []
         self._rest = b""
         self.pager: Popen[bytes] | None = None
@@ -138,38 +138,38 @@ class _Pages(BufferedIOBase):
         """Buffer bytes while they fit the screen; raise BrokenPipeError once the pager has quit."""
         if self.pager is None:
             self._held.append(bytes(data))
-            self._count(bytes(data))
+            self._count_rows(bytes(data))
             if self._room < 0:
-                self._begin()
+                self._start_pager()
         else:
-            self._send(data)
+            self._send_bytes(data)
         return len(data)
 
-    def _count(self, data: bytes) -> None:
+    def _count_rows(self, data: bytes) -> None:
         """Subtract the rows of whole lines from the rows left."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            wide = width(unstyled(line.decode(errors="replace")))
+            wide = measure_width(strip_style(line.decode(errors="replace")))
             self._room -= max(1, -(-wide // self._columns))
 
-    def _begin(self) -> None:
+    def _start_pager(self) -> None:
         from subprocess import PIPE, Popen  # noqa: PLC0415 (only what is tall needs it)
 
-        erase()
+        erase_progress()
         self.pager = Popen(self._command, stdin=PIPE)  # noqa: S603 (the user's own pager)
-        self._send(b"".join(self._held))
+        self._send_bytes(b"".join(self._held))
         self._held.clear()
 
-    def _send(self, data: bytes) -> None:
+    def _send_bytes(self, data: bytes) -> None:
         assert self.pager is not None
         assert self.pager.stdin is not None
         self.pager.stdin.write(data)
         self.pager.stdin.flush()
 
-    def end(self) -> None:
+    def finish_paging(self) -> None:
         """Print the buffer if it fits the screen, else wait until the user leaves the pager."""
         if self.pager is None:
-            erase()
+            erase_progress()
             self._out.write(b"".join(self._held))
             self._out.flush()
             return
@@ -182,41 +182,41 @@ class _Pages(BufferedIOBase):
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def show_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function of (done, total) that shows the progress of long work on a terminal.
 
     Nothing is shown in the first second; total 0 means unknown.
     """
     pages = getattr(sys.stderr, "bare", None)
-    stream = pages.err if isinstance(pages, _Pages) else sys.stderr
+    stream = pages.err if isinstance(pages, _PagerStream) else sys.stderr
     if not stream.isatty():
         yield lambda _done, _total: None
         return
-    last = monotonic() + _PATIENCE - _PAUSE
+    last = monotonic() + _PROGRESS_DELAY - _PROGRESS_INTERVAL
 
     def show(done: int, total: int) -> None:
         nonlocal last
-        paging = isinstance(pages, _Pages) and pages.pager is not None
-        if not paging and monotonic() - last >= _PAUSE:
+        paging = isinstance(pages, _PagerStream) and pages.pager is not None
+        if not paging and monotonic() - last >= _PROGRESS_INTERVAL:
             last = monotonic()
-            _draw(stream, f"{what} {done} of {total}" if total else f"{what} {done}")
+            _draw_progress(stream, f"{what} {done} of {total}" if total else f"{what} {done}")
 
     try:
         yield show
     finally:
-        erase()
+        erase_progress()
 
 
-def _draw(stream: TextIO, text: str) -> None:
-    erase()
-    stream.write(text[: PLAIN // 2])
+def _draw_progress(stream: TextIO, text: str) -> None:
+    erase_progress()
+    stream.write(text[: DEFAULT_COLUMNS // 2])
     stream.flush()
-    _drawn.append(stream)
+    _progress_streams.append(stream)
 
 
-def erase() -> None:
+def erase_progress() -> None:
     """Erase the progress line, if one is shown."""
-    while _drawn:
-        stream = _drawn.pop()
-        stream.write(control("\r\x1b[K"))
+    while _progress_streams:
+        stream = _progress_streams.pop()
+        stream.write(mark_control("\r\x1b[K"))
         stream.flush()

@@ -10,37 +10,49 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import index, upkeep
-from ..clock import moment
+from ..clock import shorten_timestamp
 from ..errors import UsageError, WriteFailed
-from ..index import rows
-from ..render import SHORT, single
-from .call import entry, folder, found, library
-from .consent import How, asking
-from .out import as_json, counted, document, examples, places, progress, ref, say, size, table, warn
-from .record import clean
+from ..index import list_tapes
+from ..render import SHORT, to_single_line
+from .call import get_current_folder, open_entry, open_library, open_ref
+from .consent import Confirmation, add_confirmation_options
+from .out import (
+    as_json,
+    complete_ref,
+    format_count,
+    format_examples,
+    format_size,
+    format_table,
+    print_json,
+    print_lines,
+    print_warning,
+    ref,
+    show_progress,
+)
+from .record import clean_argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..redaction import Overwriting
+    from ..redaction import RedactionEntry
     from ..store import Store
     from ..tape import Tape
-    from .group import Options
+    from .group import GlobalOptions
 
 
 @click.command(
-    epilog=examples(
+    epilog=format_examples(
         'tape redact 3f2a@9c1b --why "a password"',
         "tape redact 3f2a@9c1b 3f2a@77de --dry-run",
     )
 )
-@click.argument("refs", metavar="REF...", nargs=-1, required=True, shell_complete=places)
+@click.argument("refs", metavar="REF...", nargs=-1, required=True, shell_complete=complete_ref)
 @click.option("--why", default="", metavar="TEXT", help="Reason; recorded on the tape.")
-@asking
+@add_confirmation_options
 @as_json
 @click.pass_obj
 def redact(
-    options: Options, refs: tuple[str, ...], why: str, yes: bool, dry_run: bool, as_json: bool
+    options: GlobalOptions, refs: tuple[str, ...], why: str, yes: bool, dry_run: bool, as_json: bool
 ) -> int:
     """Overwrite the data of entries in place; this cannot be undone.
 
@@ -50,29 +62,31 @@ def redact(
 
     --json prints {tape, entry, targets, blobs, quarantine, done}.
     """
-    how = How(yes, dry_run, as_json)
-    targets = _ids(options, refs)
-    with entry(options, refs[0]) as (tape, head):
-        entries, blobs = upkeep.redactable(tape, targets)
-        agreed = how.agreed(_redact_plan(tape, entries, blobs))
+    how = Confirmation(yes, dry_run, as_json)
+    targets = _resolve_entry_ids(options, refs)
+    with open_entry(options, refs[0]) as (tape, head):
+        entries, blobs = upkeep.preview_redaction(tape, targets)
+        agreed = how.confirm_plan(_describe_redaction(tape, entries, blobs))
         if agreed:
-            done = upkeep.redact(tape, targets, clean(why), branch=head.branch)
+            done = upkeep.redact(tape, targets, clean_argument(why), branch=head.branch)
         else:
             done = upkeep.Redacted(None, tuple(one.entry for one in entries), tuple(blobs), ())
         identity = tape.id
     if as_json:
-        document({"tape": identity, **done._asdict(), "done": agreed})
+        print_json({"tape": identity, **done._asdict(), "done": agreed})
     elif agreed:
         said = f"; recorded in entry {done.entry[:SHORT]}" if done.entry else ""
-        say([f"redacted {counted(len(done.targets), 'entry')} of {identity[:SHORT]}{said}"])
-    return 0 if agreed else how.undone()
+        print_lines(
+            [f"redacted {format_count(len(done.targets), 'entry')} of {identity[:SHORT]}{said}"]
+        )
+    return 0 if agreed else how.report_refusal()
 
 
-def _ids(options: Options, refs: tuple[str, ...]) -> list[str]:
+def _resolve_entry_ids(options: GlobalOptions, refs: tuple[str, ...]) -> list[str]:
     """Return the ids of entries in one tape; raise UsageError for other REFs."""
     tapes, ids = set(), []
     for text in refs:
-        with found(options, text) as (tape, head, _):
+        with open_ref(options, text) as (tape, head, _):
             if head is None:
                 raise UsageError(f"{text!r} does not name an entry: write TAPE@ENTRY")
             tapes.add(tape.id)
@@ -82,115 +96,120 @@ def _ids(options: Options, refs: tuple[str, ...]) -> list[str]:
     return ids
 
 
-def _redact_plan(tape: Tape, entries: list[Overwriting], blobs: list[str]) -> list[str]:
-    rows = [(one.entry[:SHORT], one.type, moment(one.time), size(len(one.data))) for one in entries]
-    gone = f", and {counted(len(blobs), 'blob')} with them" if blobs else ""
-    many = counted(len(entries), "entry")
+def _describe_redaction(tape: Tape, entries: list[RedactionEntry], blobs: list[str]) -> list[str]:
+    rows = [
+        (one.entry[:SHORT], one.type, shorten_timestamp(one.time), format_size(len(one.data)))
+        for one in entries
+    ]
+    gone = f", and {format_count(len(blobs), 'blob')} with them" if blobs else ""
+    many = format_count(len(entries), "entry")
     return [
         f"the data of {many} of {tape.id[:SHORT]} will be overwritten{gone}:",
-        *(f"  {row}" for row in (table(rows, right=(3,)) if rows else ())),
+        *(f"  {row}" for row in (format_table(rows, right=(3,)) if rows else ())),
         "this cannot be undone",
     ]
 
 
-@click.command(epilog=examples("tape detach 3f2a", "tape detach 3f2a --dry-run --json"))
+@click.command(epilog=format_examples("tape detach 3f2a", "tape detach 3f2a --dry-run --json"))
 @ref
-@asking
+@add_confirmation_options
 @as_json
 @click.pass_obj
-def detach(options: Options, ref: str, yes: bool, dry_run: bool, as_json: bool) -> int:
+def detach(options: GlobalOptions, ref: str, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Copy the history that a tape shares with its origin, so that it no longer needs the origin.
 
     Afterwards the origin can be removed. --json prints {tape, origin, phases, bytes, done}; origin
     is null for a tape without one.
     """
-    how = How(yes, dry_run, as_json)
-    with found(options, ref) as (tape, _, __):
+    how = Confirmation(yes, dry_run, as_json)
+    with open_ref(options, ref) as (tape, _, __):
         origin = tape.info.origin
         if origin is None or tape.phases.has_origin:
             if as_json:
-                document({"tape": tape.id, "origin": None, "phases": 0, "bytes": 0, "done": False})
+                print_json(
+                    {"tape": tape.id, "origin": None, "phases": 0, "bytes": 0, "done": False}
+                )
             else:
-                say([f"{tape.id[:SHORT]} needs no other tape: nothing to detach"])
+                print_lines([f"{tape.id[:SHORT]} needs no other tape: nothing to detach"])
             return 0
-        shared = tape.shared()
+        shared = tape.collect_shared_segments()
         weight = sum(segment.end - segment.start for segment in shared)
-        agreed = how.agreed(_detach_plan(tape.id, origin.tape or "", len(shared), weight))
+        agreed = how.confirm_plan(_describe_detach(tape.id, origin.tape or "", len(shared), weight))
         if agreed:
             upkeep.detach(tape)
         identity = tape.id
     about = {"origin": origin.tape, "phases": len(shared), "bytes": weight}
     if as_json:
-        document({"tape": identity, **about, "done": agreed})
+        print_json({"tape": identity, **about, "done": agreed})
     elif agreed:
-        say([f"{identity[:SHORT]}: detached"])
-    return 0 if agreed else how.undone()
+        print_lines([f"{identity[:SHORT]}: detached"])
+    return 0 if agreed else how.report_refusal()
 
 
-def _detach_plan(tape: str, origin: str, phases: int, weight: int) -> list[str]:
-    what = f"{counted(phases, 'phase')} of {origin[:SHORT]}, {size(weight)}"
+def _describe_detach(tape: str, origin: str, phases: int, weight: int) -> list[str]:
+    what = f"{format_count(phases, 'phase')} of {origin[:SHORT]}, {format_size(weight)}"
     return [
         f"{what}, and the blobs they name will be copied into {tape[:SHORT]}",
         f"{origin[:SHORT]} is not changed; this cannot be undone",
     ]
 
 
-@click.command(epilog=examples("tape mv 3f2a .", "tape mv 3f2a ~/src/new-place --json"))
-@click.argument("ref", metavar="REF", shell_complete=places)
+@click.command(epilog=format_examples("tape mv 3f2a .", "tape mv 3f2a ~/src/new-place --json"))
+@click.argument("ref", metavar="REF", shell_complete=complete_ref)
 @click.argument("folder", metavar="DIR", type=click.Path())
 @as_json
 @click.pass_obj
-def mv(options: Options, ref: str, folder: str, as_json: bool) -> None:
+def mv(options: GlobalOptions, ref: str, folder: str, as_json: bool) -> None:
     """Record that the project of a tape moved to DIR: a new entry on its current branch.
 
     The tape itself stays where it is. --json prints {tape, entry, cwd, was}.
     """
-    cwd = clean(_absolute(folder))
-    with library(options) as opened, found(options, ref) as (tape, _, __):
-        was = next((row.cwd for row in rows(*opened) if row.id == tape.id), None)
+    cwd = clean_argument(_make_absolute(folder))
+    with open_library(options) as opened, open_ref(options, ref) as (tape, _, __):
+        was = next((row.cwd for row in list_tapes(*opened) if row.id == tape.id), None)
         if not Path(cwd).is_dir():
-            warn(f"{cwd} is not a folder yet")
+            print_warning(f"{cwd} is not a folder yet")
         made = upkeep.move(tape, cwd)
         identity = tape.id
     if as_json:
-        document({"tape": identity, "entry": made, "cwd": cwd, "was": was})
+        print_json({"tape": identity, "entry": made, "cwd": cwd, "was": was})
     else:
         undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
-        say([single(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])
+        print_lines([to_single_line(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])
 
 
-def _absolute(path: str) -> str:
-    here = "" if os.path.isabs(path) else folder()  # noqa: PTH117 (links stay as they are written)
+def _make_absolute(path: str) -> str:
+    here = "" if os.path.isabs(path) else get_current_folder()  # noqa: PTH117 (links stay as they are written)
     return os.path.normpath(os.path.join(here, path))  # noqa: PTH118 (as above)
 
 
-@click.command(epilog=examples("tape reindex", "tape reindex --json"))
+@click.command(epilog=format_examples("tape reindex", "tape reindex --json"))
 @as_json
 @click.pass_obj
-def reindex(options: Options, as_json: bool) -> None:
+def reindex(options: GlobalOptions, as_json: bool) -> None:
     """Rebuild the index by reading all tapes.
 
     It is never needed for correct answers: a lost or damaged index is rebuilt automatically. --json
     prints {tapes, bytes}.
     """
-    with library(options) as (store, _):
+    with open_library(options) as (store, _):
         store.check()
         if not store.tapes.is_dir():
             count = weight = 0
         else:
-            with progress("read tape") as tell:
-                _rebuild(store, tell)
+            with show_progress("read tape") as tell:
+                _rebuild_index(store, tell)
             count, weight = len(store.folders()), (store.path / "index.db").stat().st_size
     if as_json:
-        document({"tapes": count, "bytes": weight})
+        print_json({"tapes": count, "bytes": weight})
     else:
-        say([f"the index holds {counted(count, 'tape')} in {size(weight)}"])
+        print_lines([f"the index holds {format_count(count, 'tape')} in {format_size(weight)}"])
 
 
-def _rebuild(store: Store, tell: Callable[[int, int], None]) -> None:
+def _rebuild_index(store: Store, tell: Callable[[int, int], None]) -> None:
     """Rebuild the index; raise WriteFailed where it cannot be written."""
     try:
-        index.rebuild(store, progress=tell)
+        index.rebuild_index(store, progress=tell)
     except (sqlite3.Error, OSError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise WriteFailed(

@@ -8,27 +8,45 @@ import click
 from msgspec import Struct
 
 from ..errors import Damaged, NewerFormat, NotFound, TapeError, UsageError
-from ..index import LINK
-from ..reference import is_prefix, parse
-from ..render import SHORT, single
-from ..verify import NOBODY, Counts, Finding, Kind, damage, opened, processors
+from ..index import LINK_REASON
+from ..reference import is_id_prefix, parse_reference
+from ..render import SHORT, to_single_line
+from ..verify import (
+    UNKNOWN_TAPE_ID,
+    Counts,
+    Finding,
+    FindingKind,
+    build_damage,
+    count_processors,
+    open_for_check,
+)
 from ..verify import verify as check
-from .call import found, library
-from .out import Count, as_json, counted, document, examples, progress, ref, say, warn
+from .call import open_library, open_ref
+from .out import (
+    CountType,
+    as_json,
+    format_count,
+    format_examples,
+    print_json,
+    print_lines,
+    print_warning,
+    ref,
+    show_progress,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..store import Store
     from ..tape import Tape
-    from .group import Options
+    from .group import GlobalOptions
 
-_JOBS = 64
+_MAX_JOBS = 64
 """The largest number of processes that can be given."""
-DAMAGED = Damaged.exit_code
+DAMAGED_CODE = Damaged.exit_code
 
 
-class Report(Struct):
+class VerifyReport(Struct):
     """What `verify --json` says of a tape."""
 
     tape: str
@@ -39,17 +57,19 @@ class Report(Struct):
     findings: list[Finding]
 
 
-@click.command(epilog=examples("tape verify", "tape verify 3f2a --json", "tape verify --all"))
+@click.command(
+    epilog=format_examples("tape verify", "tape verify 3f2a --json", "tape verify --all")
+)
 @ref
 @click.option("--all", "every", is_flag=True, help="Verify all tapes of the store.")
 @click.option(
     "--jobs",
-    type=Count(1, most=_JOBS),
+    type=CountType(1, most=_MAX_JOBS),
     help="Processes for a large tape. Default: one for each processor, up to 4.",
 )
 @as_json
 @click.pass_obj
-def verify(options: Options, ref: str, every: bool, jobs: int | None, as_json: bool) -> int:
+def verify(options: GlobalOptions, ref: str, every: bool, jobs: int | None, as_json: bool) -> int:
     """Recompute every hash and report damage.
 
     Exits with 4 when something is damaged, or torn and not being written. --json prints {tape,
@@ -59,123 +79,133 @@ def verify(options: Options, ref: str, every: bool, jobs: int | None, as_json: b
     if every and ref:
         raise UsageError("give a REF or --all, not both")
     if every:
-        return _all(options, jobs or processors(), as_json=as_json)
-    with progress("verified entry") as tell:
-        report = _found(options, ref, jobs or processors(), tell)
-    document(report) if as_json else say(lines(report))
-    return _code(report)
+        return _verify_all(options, jobs or count_processors(), as_json=as_json)
+    with show_progress("verified entry") as tell:
+        report = _verify_ref(options, ref, jobs or count_processors(), tell)
+    print_json(report) if as_json else print_lines(format_verify_report(report))
+    return _get_verify_code(report)
 
 
-def _found(options: Options, ref: str, jobs: int, tell: Callable[[int, int], None]) -> Report:
+def _verify_ref(
+    options: GlobalOptions, ref: str, jobs: int, tell: Callable[[int, int], None]
+) -> VerifyReport:
     """Return the report of the tape that a REF names, even if little of it can be read."""
     try:
-        with found(options, ref, warns=False) as place:
-            return _report(place.tape, jobs, (), tell)
+        with open_ref(options, ref, warns=False) as place:
+            return _verify_tape(place.tape, jobs, (), tell)
     except (NotFound, Damaged, OSError) as error:
-        with library(options) as (store, _):
-            name = folder_named(store, ref)
-            if name is None or (isinstance(error, NotFound) and store.id_of(name)):
+        with open_library(options) as (store, _):
+            name = find_tape_folder(store, ref)
+            if name is None or (isinstance(error, NotFound) and store.read_tape_id(name)):
                 raise
-            return _of_folder(store, name, jobs, tell)
+            return _verify_folder(store, name, jobs, tell)
 
 
-def folder_named(store: Store, ref: str) -> str | None:
+def find_tape_folder(store: Store, ref: str) -> str | None:
     """Return the folder of the tape that a REF names by folder name or id; None if not exactly one.
 
     This finds also a tape whose tape.json or journal cannot be read.
     """
-    word = parse(ref).tape
-    names = [name for name in store.folders() if word and _is_named(store, name, word)]
+    word = parse_reference(ref).tape
+    names = [name for name in store.folders() if word and _is_folder_named(store, name, word)]
     return names[0] if len(names) == 1 else None
 
 
-def _is_named(store: Store, name: str, word: str) -> bool:
+def _is_folder_named(store: Store, name: str, word: str) -> bool:
     end = name.rpartition("-")[2]
     return (
         name == word
-        or store.id_of(name).startswith(word)
-        or (is_prefix(word) and is_prefix(end) and (end.startswith(word) or word.startswith(end)))
+        or store.read_tape_id(name).startswith(word)
+        or (
+            is_id_prefix(word)
+            and is_id_prefix(end)
+            and (end.startswith(word) or word.startswith(end))
+        )
     )
 
 
-def _all(options: Options, jobs: int, *, as_json: bool) -> int:
+def _verify_all(options: GlobalOptions, jobs: int, *, as_json: bool) -> int:
     """Verify every tape; a tape of a later format is reported, skipped, and sets the exit code."""
     codes, reports = [0], []
-    with library(options) as (store, _), progress("verified tape") as tell:
+    with open_library(options) as (store, _), show_progress("verified tape") as tell:
         names = store.folders()
         for done, name in enumerate(names):
             tell(done, len(names))
             try:
-                report = _of_folder(store, name, jobs, lambda _done, _total: None)
+                report = _verify_folder(store, name, jobs, lambda _done, _total: None)
             except NewerFormat as error:
-                warn(str(error))
+                print_warning(str(error))
                 codes.append(NewerFormat.exit_code)
                 continue
-            codes.append(_code(report))
-            reports.append(report) if as_json else say(lines(report))
+            codes.append(_get_verify_code(report))
+            reports.append(report) if as_json else print_lines(format_verify_report(report))
         for name in store.links():
-            codes.append(DAMAGED)
-            report = Report(name, 0, 0, 0, [damage(Kind.LINK, name, LINK)])
-            reports.append(report) if as_json else say(lines(report))
+            codes.append(DAMAGED_CODE)
+            report = VerifyReport(
+                name, 0, 0, 0, [build_damage(FindingKind.LINK, name, LINK_REASON)]
+            )
+            reports.append(report) if as_json else print_lines(format_verify_report(report))
     if as_json:
-        document(reports)
+        print_json(reports)
     return max(codes)
 
 
-def _of_folder(
+def _verify_folder(
     store: Store,
     name: str,
     jobs: int,
     tell: Callable[[int, int], None],
-) -> Report:
+) -> VerifyReport:
     try:
-        tape, wrong = opened(store, name)
+        tape, wrong = open_for_check(store, name)
     except NewerFormat:
         raise
     except (TapeError, OSError) as error:
-        wrong = (damage(Kind.UNREADABLE, name, f"cannot be opened: {error}"),)
-        return Report(name, 0, 0, 0, list(wrong))
+        wrong = (build_damage(FindingKind.UNREADABLE, name, f"cannot be opened: {error}"),)
+        return VerifyReport(name, 0, 0, 0, list(wrong))
     with tape:
-        return _report(tape, jobs, wrong, tell)
+        return _verify_tape(tape, jobs, wrong, tell)
 
 
-def _report(
+def _verify_tape(
     tape: Tape, jobs: int, wrong: Iterable[Finding], tell: Callable[[int, int], None]
-) -> Report:
+) -> VerifyReport:
     counts = Counts()
     findings = [*wrong, *check(tape, counts, jobs=jobs, progress=tell)]
-    name = tape.folder.name if tape.id == NOBODY else tape.id
-    return Report(name, counts.entries, counts.phases, counts.blobs, findings)
+    name = tape.folder.name if tape.id == UNKNOWN_TAPE_ID else tape.id
+    return VerifyReport(name, counts.entries, counts.phases, counts.blobs, findings)
 
 
-def _code(report: Report) -> int:
+def _get_verify_code(report: VerifyReport) -> int:
     bad = any(finding.level != "note" for finding in report.findings)
-    return DAMAGED if bad else 0
+    return DAMAGED_CODE if bad else 0
 
 
-def lines(report: Report) -> Iterator[str]:
+def format_verify_report(report: VerifyReport) -> Iterator[str]:
     """Yield one line per finding, and a summary."""
     for finding in report.findings:
-        yield single(f"{finding.level}: {place(finding)}: {finding.message}{_on(finding)}")
+        yield to_single_line(
+            f"{finding.level}: {format_finding_place(finding)}: {finding.message}{_format_dependents(finding)}"
+        )
     counts = ", ".join(
         (
-            counted(report.entries, "entry"),
-            counted(report.phases, "phase"),
-            counted(report.blobs, "blob"),
+            format_count(report.entries, "entry"),
+            format_count(report.phases, "phase"),
+            format_count(report.blobs, "blob"),
         )
     )
     bad = sum(finding.level != "note" for finding in report.findings)
-    end = f"{counted(bad, 'fault')}, see above" if bad else "all good"
-    name = report.tape[:SHORT] if is_prefix(report.tape) else report.tape
+    end = f"{format_count(bad, 'fault')}, see above" if bad else "all good"
+    name = report.tape[:SHORT] if is_id_prefix(report.tape) else report.tape
     yield f"{name}: {counts}: {end}"
 
 
-def place(finding: Finding) -> str:
+def format_finding_place(finding: Finding) -> str:
     """Return where a finding is: file, line, byte."""
     line = "" if finding.line is None else f":{finding.line}"
     byte = "" if finding.offset is None else f" (byte {finding.offset})"
     return f"{finding.file}{line}{byte}"
 
 
-def _on(finding: Finding) -> str:
+def _format_dependents(finding: Finding) -> str:
     return f" [{', '.join(finding.depends)}]" if finding.depends else ""

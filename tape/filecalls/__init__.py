@@ -6,19 +6,29 @@ needs a line there and nothing else.
 
 from __future__ import annotations
 
-from .steps import Delete, Edit, FileCall, Hunk, Insertion, Read, Replacement, Work, Write
-from .table import calls_of, file_calls
+from .steps import (
+    FileCall,
+    FileDelete,
+    FileEdit,
+    FileRead,
+    FileWork,
+    FileWrite,
+    PatchHunk,
+    TextInsertion,
+    TextReplacement,
+)
+from .table import parse_file_calls, parse_named_call
 
 __all__ = [
-    "Delete",
-    "Edit",
     "FileCall",
-    "Hunk",
-    "Insertion",
-    "Read",
-    "Replacement",
-    "Work",
-    "Write",
-    "calls_of",
-    "file_calls",
+    "FileDelete",
+    "FileEdit",
+    "FileRead",
+    "FileWork",
+    "FileWrite",
+    "PatchHunk",
+    "TextInsertion",
+    "TextReplacement",
+    "parse_file_calls",
+    "parse_named_call",
 ]

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .steps import Delete, Edit, FileCall, Hunk, Write
+from .steps import FileCall, FileDelete, FileEdit, FileWrite, PatchHunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ _AT_END = "*** End of File"
 
 
 @dataclass(slots=True)
-class _Section:
+class _PatchSection:
     """One file of a patch while it is read."""
 
     kind: str
@@ -33,54 +33,59 @@ class _Section:
     lines: list[str] = field(default_factory=list)
 
 
-def patched(text: str) -> tuple[FileCall, ...]:
+def parse_patches(text: str) -> tuple[FileCall, ...]:
     """Return what the patches in a text do to files; nothing where it holds none."""
     bodies = _PATCH.findall(f"{text}\n".replace("\r\n", "\n"))
-    return tuple(call for body in bodies for section in _sections(body) for call in _calls(section))
+    return tuple(
+        call
+        for body in bodies
+        for section in _split_patch_sections(body)
+        for call in _convert_patch_section(section)
+    )
 
 
-def _sections(body: str) -> list[_Section]:
-    found: list[_Section] = []
+def _split_patch_sections(body: str) -> list[_PatchSection]:
+    found: list[_PatchSection] = []
     for line in body.split("\n")[:-1]:
         header = _HEADER.match(line)
         if header:
-            found.append(_Section(header[1], header[2]))
+            found.append(_PatchSection(header[1], header[2]))
         elif found:
             found[-1].lines.append(line)
     return found
 
 
-def _calls(section: _Section) -> Iterator[FileCall]:
+def _convert_patch_section(section: _PatchSection) -> Iterator[FileCall]:
     match section:
-        case _Section("Add", path, lines):
+        case _PatchSection("Add", path, lines):
             text = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
-            yield FileCall("patch", path, Write(text))
-        case _Section("Delete", path):
-            yield FileCall("patch", path, Delete())
-        case _Section(_, path, lines):
+            yield FileCall("patch", path, FileWrite(text))
+        case _PatchSection("Delete", path):
+            yield FileCall("patch", path, FileDelete())
+        case _PatchSection(_, path, lines):
             moved = _MOVE.match(lines[0]) if lines else None
-            work = Edit(tuple(_hunks(lines[1:] if moved else lines)))
+            work = FileEdit(tuple(_split_hunks(lines[1:] if moved else lines)))
             if moved is None:
                 yield FileCall("patch", path, work)
             else:
                 yield FileCall("patch", moved[1], work, source=path)
-                yield FileCall("patch", path, Delete())
+                yield FileCall("patch", path, FileDelete())
 
 
-def _hunks(lines: list[str]) -> Iterator[Hunk]:
+def _split_hunks(lines: list[str]) -> Iterator[PatchHunk]:
     """Yield the hunks of an update; `@@` lines that follow each other are contexts of one."""
     contexts: list[str] = []
     body: list[str] = []
     for line in lines:
         if line.startswith("@@"):
-            yield from _hunk(contexts, body)
+            yield from _build_hunk(contexts, body)
             contexts, body = ([] if body else contexts) + [line[2:].strip()], []
         else:
             body.append(line)
-    yield from _hunk(contexts, body)
+    yield from _build_hunk(contexts, body)
 
 
-def _hunk(contexts: list[str], body: list[str]) -> Iterator[Hunk]:
+def _build_hunk(contexts: list[str], body: list[str]) -> Iterator[PatchHunk]:
     at_end = _AT_END in (line.strip() for line in body)
     said = [line for line in body if line[:1] in {"", " ", "+", "-"}]
     while said and not said[-1]:  # blank lines between hunks belong to none
@@ -88,4 +93,4 @@ def _hunk(contexts: list[str], body: list[str]) -> Iterator[Hunk]:
     if said:
         old = tuple(line[1:] for line in said if line[:1] != "+")
         new = tuple(line[1:] for line in said if line[:1] != "-")
-        yield Hunk(old, new, tuple(filter(None, contexts)), at_end)
+        yield PatchHunk(old, new, tuple(filter(None, contexts)), at_end)

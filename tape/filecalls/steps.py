@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 
-class Read(NamedTuple):
+class FileRead(NamedTuple):
     """The file was looked at; `whole` when no part of it was asked for."""
 
     whole: bool = True
 
 
-class Write(NamedTuple):
+class FileWrite(NamedTuple):
     """The file holds this text from now on; `created` when there surely was none before."""
 
     text: str
     created: bool = False
 
 
-class Delete(NamedTuple):
+class FileDelete(NamedTuple):
     """The file is gone."""
 
 
-class Replacement(NamedTuple):
+class TextReplacement(NamedTuple):
     """A text that stood there once, or `every` time it stood there, gave way to another."""
 
     old: str
@@ -30,7 +30,7 @@ class Replacement(NamedTuple):
     every: bool = False
 
 
-class Hunk(NamedTuple):
+class PatchHunk(NamedTuple):
     """Whole lines gave way to others, behind the lines in `contexts`; `at_end` of the file."""
 
     old: tuple[str, ...]
@@ -39,20 +39,20 @@ class Hunk(NamedTuple):
     at_end: bool = False
 
 
-class Insertion(NamedTuple):
+class TextInsertion(NamedTuple):
     """A text came in behind line `line`, counted from 1: 0 is the top, None the end."""
 
     line: int | None
     text: str
 
 
-class Edit(NamedTuple):
+class FileEdit(NamedTuple):
     """Parts of the file changed, one after the other."""
 
-    steps: tuple[Replacement | Hunk | Insertion, ...]
+    steps: tuple[TextReplacement | PatchHunk | TextInsertion, ...]
 
 
-Work = Read | Write | Edit | Delete
+FileWork = FileRead | FileWrite | FileEdit | FileDelete
 """What a call does to one file."""
 
 
@@ -62,6 +62,6 @@ class FileCall(NamedTuple):
     op: Literal["read", "write", "edit", "patch"]
     path: str
     """As the model wrote it: absolute, or relative to the folder of the session."""
-    work: Work
+    work: FileWork
     source: str | None = None
     """The file whose content it takes over, when it was moved here."""

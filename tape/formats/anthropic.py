@@ -27,21 +27,21 @@ from ..blocks import (
     Thinking,
     ToolCall,
     Unknown,
-    text_of,
+    join_texts,
 )
-from .ids import ANTHROPIC_IDS, Ids, tool_name
-from .turns import Encoder, Part, Turn
+from .ids import ANTHROPIC_IDS, CallIds, to_tool_name
+from .turns import ArrayEncoder, ArrayPart, ArrayTurn
 from .wire import (
     WireObject,
-    argument_object,
-    base64_of,
-    bytes_of,
-    form_of,
-    is_of,
-    outer_fields,
-    provider_fields,
-    told,
-    unpacked,
+    build_argument_object,
+    describe_unsent,
+    get_outer_fields,
+    get_provider_fields,
+    get_written_form,
+    is_for_api,
+    load_base64,
+    load_bytes,
+    unpack_raw,
 )
 
 if TYPE_CHECKING:
@@ -55,13 +55,15 @@ API = "anthropic-messages"
 IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """Kinds of pictures the API takes."""
 
-_USER, _ASSISTANT, _SYSTEM = (Turn(role, "content") for role in ("user", "assistant", "system"))
+_USER, _ASSISTANT, _SYSTEM = (
+    ArrayTurn(role, "content") for role in ("user", "assistant", "system")
+)
 _TURNS = {"assistant": _ASSISTANT, "system": _SYSTEM}
-_EMPTY: WireObject = {"string": "", "list": [], "null": None}
-_BEGINNING = Part({"type": "text", "text": "(The conversation goes on.)"}, _USER)
+_EMPTY_CONTENT: WireObject = {"string": "", "list": [], "null": None}
+_OPENING_PART = ArrayPart({"type": "text", "text": "(The conversation goes on.)"}, _USER)
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class AnthropicOptions(Struct, frozen=True, kw_only=True):
     """Switches for hosts and models that speak this API."""
 
     thinking_as_text: bool = False
@@ -75,64 +77,74 @@ class Options(Struct, frozen=True, kw_only=True):
     """Calls keep the id their provider gave them, where `wire` still holds it."""
 
 
-PLAIN = Options()
+DEFAULT_OPTIONS = AnthropicOptions()
 
 
-def encoder(options: Options = PLAIN, load: Load | None = None) -> Encoder:
+def build_encoder(
+    options: AnthropicOptions = DEFAULT_OPTIONS, load: Load | None = None
+) -> ArrayEncoder:
     """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """
-    return Encoder(_Form(options, load))
+    return ArrayEncoder(_AnthropicStyle(options, load))
 
 
-def messages(
-    messages: Sequence[Message], options: Options = PLAIN, load: Load | None = None
+def encode_messages(
+    messages: Sequence[Message],
+    options: AnthropicOptions = DEFAULT_OPTIONS,
+    load: Load | None = None,
 ) -> list[WireObject]:
     """Return the array for repaired `messages` as values: see `encoder`."""
-    array = encoder(options, load).array(messages)
+    array = build_encoder(options, load).array(messages)
     return msgspec.json.decode(array, type=list[WireObject])
 
 
-def system_text(system: str, messages: Iterable[Message], options: Options = PLAIN) -> str:
+def build_system_text(
+    system: str, messages: Iterable[Message], options: AnthropicOptions = DEFAULT_OPTIONS
+) -> str:
     """Return `system` and the texts of the system messages, which the API takes in one place."""
     if options.system_in_place:
         messages = takewhile(lambda message: message.role == "system", messages)
-    later = (text_of(message.content) for message in messages if message.role == "system")
+    later = (join_texts(message.content) for message in messages if message.role == "system")
     return "\n\n".join(text for text in (system, *later) if text.strip())
 
 
-class _Form:
+class _AnthropicStyle:
     ids = ANTHROPIC_IDS
 
-    def __init__(self, options: Options, load: Load | None) -> None:
+    def __init__(self, options: AnthropicOptions, load: Load | None) -> None:
         self.options, self.load = options, load
 
-    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         if message.role == "system" and not self.options.system_in_place:
             return []
         if message.role == "tool":
-            return [Part(self._result(message, ids), _USER)]
+            return [ArrayPart(self._encode_result(message, ids), _USER)]
         turn = _TURNS.get(message.role, _USER)
         content = message.content
         if message.role == "assistant":
-            content = self._not_ending_in_thought(content)
-        blocks = [*self._blocks(content, ids)]
-        if self.options.verbatim and len(blocks) == 1 and form_of(content, API) == "string":
-            return [Part(blocks[0], turn, short=_plain(blocks[0]))]
-        return [Part(block, turn) for block in blocks]
+            content = self._strip_final_thinking(content)
+        blocks = [*self._encode_blocks(content, ids)]
+        if (
+            self.options.verbatim
+            and len(blocks) == 1
+            and get_written_form(content, API) == "string"
+        ):
+            return [ArrayPart(blocks[0], turn, short=_get_only_text(blocks[0]))]
+        return [ArrayPart(block, turn) for block in blocks]
 
-    def placed(self, before: str, part: Part) -> Iterable[Part]:
+    def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
         if before:
             return (part,)
         match part.role:
             case "system":
                 return ()
             case "assistant":
-                return (_BEGINNING, part)
+                return (_OPENING_PART, part)
         return (part,)
 
-    def ending(self, element: bytes) -> bytes:
+    def finish_element(self, element: bytes) -> bytes:
         """Return the element with no blank at the end of a last answer's text, which is refused."""
         if not element.startswith(b'{"role":"assistant"'):
             return element
@@ -145,109 +157,111 @@ class _Form:
         last["text"] = last["text"].rstrip()
         return msgspec.json.encode(turn)
 
-    def _result(self, message: Message, ids: Ids) -> WireObject:
+    def _encode_result(self, message: Message, ids: CallIds) -> WireObject:
         assert message.call_id is not None, "a tool message answers a call"
         result: WireObject = {
-            **outer_fields(message.content, API),
+            **get_outer_fields(message.content, API),
             "type": "tool_result",
             "tool_use_id": ids.result(message.call_id).id,
         }
-        content = [*self._blocks(message.content, ids)]
-        form = form_of(message.content, API) if self.options.verbatim else ""
+        content = [*self._encode_blocks(message.content, ids)]
+        form = get_written_form(message.content, API) if self.options.verbatim else ""
         if content:
-            short = _plain(content[0]) if form == "string" and len(content) == 1 else None
+            short = _get_only_text(content[0]) if form == "string" and len(content) == 1 else None
             result["content"] = content if short is None else short
-        elif form in _EMPTY:
-            result["content"] = _EMPTY[form]
+        elif form in _EMPTY_CONTENT:
+            result["content"] = _EMPTY_CONTENT[form]
         if message.is_error:
             result["is_error"] = True
         return result
 
-    def _not_ending_in_thought(self, content: Content) -> Content:
+    def _strip_final_thinking(self, content: Content) -> Content:
         end = len(content)
         while (
-            end and isinstance(content[end - 1], Thinking) and not self._as_text(content[end - 1])
+            end
+            and isinstance(content[end - 1], Thinking)
+            and not self._is_sent_as_text(content[end - 1])
         ):
             end -= 1
         return content[:end]
 
-    def _as_text(self, block: Block) -> bool:
+    def _is_sent_as_text(self, block: Block) -> bool:
         return self.options.thinking_as_text and not {"signature", "data"} & {
-            *provider_fields(block, API)
+            *get_provider_fields(block, API)
         }
 
-    def _blocks(self, content: Content, ids: Ids) -> Iterable[WireObject]:
+    def _encode_blocks(self, content: Content, ids: CallIds) -> Iterable[WireObject]:
         for block in content:
-            wire = self._block(block, ids)
+            wire = self._encode_block(block, ids)
             if wire is not None:
                 yield wire
 
-    def _block(self, block: Block, ids: Ids) -> WireObject | None:
+    def _encode_block(self, block: Block, ids: CallIds) -> WireObject | None:
         match block:
             case Text():
-                return _text(block.text, provider_fields(block, API))
+                return _to_text_block(block.text, get_provider_fields(block, API))
             case Thinking():
-                return self._thinking(block)
+                return self._encode_thinking(block)
             case ToolCall():
-                return self._tool_use(block, ids)
+                return self._encode_tool_use(block, ids)
             case Opaque():
-                return unpacked(block.raw) if is_of(block, API) else None
+                return unpack_raw(block.raw) if is_for_api(block, API) else None
             case Image() | Document() | Audio():
-                return self._media(block)
+                return self._encode_media(block)
             case Unknown():
                 return None
         assert_never(block)
 
-    def _thinking(self, block: Thinking) -> WireObject | None:
+    def _encode_thinking(self, block: Thinking) -> WireObject | None:
         """Return a thinking block as it came; without the signature that vouches for it, text."""
-        wire = provider_fields(block, API)
+        wire = get_provider_fields(block, API)
         if block.redacted:
             return {"type": "redacted_thinking", **wire} if "data" in wire else None
         if "signature" in wire:
             return {"type": "thinking", "thinking": block.text, **wire}
-        return _text(block.text, {}) if self.options.thinking_as_text else None
+        return _to_text_block(block.text, {}) if self.options.thinking_as_text else None
 
-    def _tool_use(self, call: ToolCall, ids: Ids) -> WireObject:
-        wire = provider_fields(call, API)
+    def _encode_tool_use(self, call: ToolCall, ids: CallIds) -> WireObject:
+        wire = get_provider_fields(call, API)
         wanted = wire.get("id") if self.options.verbatim else None
         return {
             **wire,
             "type": "tool_use",
             "id": ids.call(call.id, wanted),
-            "name": tool_name(call.name),
-            "input": argument_object(call),
+            "name": to_tool_name(call.name),
+            "input": build_argument_object(call),
         }
 
-    def _media(self, block: Image | Document | Audio) -> WireObject:
-        wire = provider_fields(block, API)
+    def _encode_media(self, block: Image | Document | Audio) -> WireObject:
+        wire = get_provider_fields(block, API)
         if isinstance(block, Document) and block.mime.startswith("text/"):
-            return self._text_document(block, wire)
+            return self._encode_text_document(block, wire)
         takes = block.mime in IMAGES or block.mime == "application/pdf"
-        data = base64_of(block.blob, self.load) if takes else None
+        data = load_base64(block.blob, self.load) if takes else None
         if data is None:
-            return {"type": "text", "text": told(block)}
+            return {"type": "text", "text": describe_unsent(block)}
         source = {"type": "base64", "media_type": block.mime, "data": data}
         kind = "image" if block.mime in IMAGES else "document"
-        return {"type": kind, "source": source, **_title(block), **wire}
+        return {"type": kind, "source": source, **_encode_title(block), **wire}
 
-    def _text_document(self, block: Document, wire: WireObject) -> WireObject:
-        data = bytes_of(block.blob, self.load) or b""
+    def _encode_text_document(self, block: Document, wire: WireObject) -> WireObject:
+        data = load_bytes(block.blob, self.load) or b""
         text = data.decode("utf-8", "replace")
         if not text.strip():
-            return {"type": "text", "text": told(block)}
+            return {"type": "text", "text": describe_unsent(block)}
         source = {"type": "text", "media_type": "text/plain", "data": text}
-        return {"type": "document", "source": source, **_title(block), **wire}
+        return {"type": "document", "source": source, **_encode_title(block), **wire}
 
 
-def _plain(block: WireObject) -> str | None:
+def _get_only_text(block: WireObject) -> str | None:
     """Return the words of a block that is nothing else."""
     is_plain = block.get("type") == "text" and len(block) == 2  # noqa: PLR2004 (type and text)
     return str(block["text"]) if is_plain else None
 
 
-def _text(text: str, wire: WireObject) -> WireObject | None:
+def _to_text_block(text: str, wire: WireObject) -> WireObject | None:
     return {"type": "text", "text": text, **wire} if text.strip() else None
 
 
-def _title(block: Image | Document | Audio) -> WireObject:
+def _encode_title(block: Image | Document | Audio) -> WireObject:
     return {"title": block.name} if isinstance(block, Document) and block.name else {}

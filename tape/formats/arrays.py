@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ..entries import Payload
     from ..view import Message
     from .rules.violation import Violation
-    from .turns import Encoder
+    from .turns import ArrayEncoder
     from .wire import Load, Put, WireObject
 
 
-class Format(NamedTuple):
+class ArrayFormat(NamedTuple):
     """One API's array."""
 
     api: str
@@ -33,7 +33,7 @@ class Format(NamedTuple):
     """Name of the array in the API's request."""
     signs: tuple[str, ...]
     """Fields of which every element has one."""
-    encoder: Callable[[Load | None], Encoder]
+    encoder: Callable[[Load | None], ArrayEncoder]
     """Makes an encoder that gives back ids as their provider wrote them, where they are known."""
     system: Callable[[Sequence[Message]], WireObject]
     """Returns the request's field for system messages that do not stand in the array, if any."""
@@ -49,57 +49,62 @@ class Format(NamedTuple):
         return {"role": role, "parts": [content] if isinstance(content, str | dict) else content}
 
 
-_ANTHROPIC = anthropic.Options(verbatim=True, system_in_place=True)
+_ANTHROPIC_OPTIONS = anthropic.AnthropicOptions(verbatim=True, system_in_place=True)
 
 
-def _anthropic_system(messages: Sequence[Message]) -> WireObject:
-    text = anthropic.system_text("", messages, _ANTHROPIC)
+def _build_anthropic_system(messages: Sequence[Message]) -> WireObject:
+    text = anthropic.build_system_text("", messages, _ANTHROPIC_OPTIONS)
     return {"system": text} if text else {}
 
 
-def _gemini_system(messages: Sequence[Message]) -> WireObject:
-    instruction = gemini.system_instruction("", messages)
+def _build_gemini_system(messages: Sequence[Message]) -> WireObject:
+    instruction = gemini.build_system_instruction("", messages)
     return {"systemInstruction": instruction} if instruction else {}
 
 
 FORMATS = {
-    "anthropic": Format(
+    "anthropic": ArrayFormat(
         anthropic.API,
         "messages",
         ("content",),
-        lambda load: anthropic.encoder(_ANTHROPIC, load),
-        _anthropic_system,
-        parse_anthropic.parse,
-        rules_anthropic.check,
+        lambda load: anthropic.build_encoder(_ANTHROPIC_OPTIONS, load),
+        _build_anthropic_system,
+        parse_anthropic.parse_array,
+        rules_anthropic.check_array,
     ),
-    "openai-chat": Format(
+    "openai-chat": ArrayFormat(
         openai_chat.API,
         "messages",
         ("content", "tool_calls", "function_call"),
-        lambda load: openai_chat.encoder(openai_chat.Options(verbatim=True), load),
+        lambda load: openai_chat.build_encoder(openai_chat.OpenAIChatOptions(verbatim=True), load),
         lambda _: {},
-        parse_openai_chat.parse,
-        rules_openai_chat.check,
+        parse_openai_chat.parse_array,
+        rules_openai_chat.check_array,
     ),
-    "openai-responses": Format(
+    "openai-responses": ArrayFormat(
         openai_responses.API,
         "input",
         ("content", "type"),
-        lambda load: openai_responses.encoder(
-            openai_responses.Options(verbatim=True, stored=True, system_role="system"), load
+        lambda load: openai_responses.build_encoder(
+            openai_responses.OpenAIResponsesOptions(
+                verbatim=True, stored=True, system_role="system"
+            ),
+            load,
         ),
         lambda _: {},
-        parse_openai_responses.parse,
-        rules_openai_responses.check,
+        parse_openai_responses.parse_array,
+        rules_openai_responses.check_array,
     ),
-    "gemini": Format(
+    "gemini": ArrayFormat(
         gemini.API,
         "contents",
         ("parts",),
-        lambda load: gemini.encoder(gemini.Options(verbatim=True, media_in_results=True), load),
-        _gemini_system,
-        parse_gemini.parse,
-        rules_gemini.check,
+        lambda load: gemini.build_encoder(
+            gemini.GeminiOptions(verbatim=True, media_in_results=True), load
+        ),
+        _build_gemini_system,
+        parse_gemini.parse_array,
+        rules_gemini.check_array,
         names_model=False,
     ),
 }

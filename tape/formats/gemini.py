@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown, text_of
-from .ids import GEMINI_IDS, Ids, tool_name
-from .turns import Encoder, Part, Turn
+from ..blocks import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown, join_texts
+from .ids import GEMINI_IDS, CallIds, to_tool_name
+from .turns import ArrayEncoder, ArrayPart, ArrayTurn
 from .wire import (
     WireObject,
-    argument_object,
-    base64_of,
-    form_of,
-    is_of,
-    outer_fields,
-    provider_fields,
-    told,
-    unpacked,
-    whole_message,
+    build_argument_object,
+    describe_unsent,
+    find_whole_message,
+    get_outer_fields,
+    get_provider_fields,
+    get_written_form,
+    is_for_api,
+    load_base64,
+    unpack_raw,
 )
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ BESIDE = "$beside"
 UNSIGNED = "skip_thought_signature_validator"
 """Stands for the signature of a call that another model made."""
 
-_MODEL, _RESULTS = Turn("model", "parts"), Turn("user", "parts", "results")
-_ATTACHED = Turn("user", "parts", "attached")
-_BEGINNING = Part({"role": "user", "parts": [{"text": "(The conversation goes on.)"}]})
+_MODEL, _RESULTS = ArrayTurn("model", "parts"), ArrayTurn("user", "parts", "results")
+_ATTACHED = ArrayTurn("user", "parts", "attached")
+_OPENING_TURN = ArrayPart({"role": "user", "parts": [{"text": "(The conversation goes on.)"}]})
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class GeminiOptions(Struct, frozen=True, kw_only=True):
     """Switches for models and hosts that speak this API."""
 
     signed_calls: bool = False
@@ -64,74 +64,78 @@ class Options(Struct, frozen=True, kw_only=True):
     """Calls keep the id their provider gave them; the Gemini API itself wants none."""
 
 
-PLAIN = Options()
+DEFAULT_OPTIONS = GeminiOptions()
 
 
-def encoder(options: Options = PLAIN, load: Load | None = None) -> Encoder:
+def build_encoder(
+    options: GeminiOptions = DEFAULT_OPTIONS, load: Load | None = None
+) -> ArrayEncoder:
     """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """
-    return Encoder(_Form(options, load))
+    return ArrayEncoder(_GeminiStyle(options, load))
 
 
-def messages(
-    messages: Sequence[Message], options: Options = PLAIN, load: Load | None = None
+def encode_messages(
+    messages: Sequence[Message], options: GeminiOptions = DEFAULT_OPTIONS, load: Load | None = None
 ) -> list[WireObject]:
     """Return the contents for repaired `messages` as values: see `encoder`."""
-    array = encoder(options, load).array(messages)
+    array = build_encoder(options, load).array(messages)
     return msgspec.json.decode(array, type=list[WireObject])
 
 
-def system_instruction(system: str, messages: Iterable[Message]) -> WireObject | None:
+def build_system_instruction(system: str, messages: Iterable[Message]) -> WireObject | None:
     """Return `system` and the texts of the system messages as the request carries them."""
-    later = (text_of(message.content) for message in messages if message.role == "system")
+    later = (join_texts(message.content) for message in messages if message.role == "system")
     parts = [{"text": text} for text in (system, *later) if text.strip()]
     return {"parts": parts} if parts else None
 
 
-class _Form:
+class _GeminiStyle:
     ids = GEMINI_IDS
 
-    def __init__(self, options: Options, load: Load | None) -> None:
+    def __init__(self, options: GeminiOptions, load: Load | None) -> None:
         self.options, self.load = options, load
 
-    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         match message.role:
-            case "user" | "assistant" if whole := whole_message(message.content, API):
-                return [Part(whole)] if self.options.verbatim else []
+            case "user" | "assistant" if whole := find_whole_message(message.content, API):
+                return [ArrayPart(whole)] if self.options.verbatim else []
             case "assistant":
-                return [Part(part, _MODEL) for part in self._answer(message.content, ids)]
+                return [
+                    ArrayPart(part, _MODEL) for part in self._encode_answer(message.content, ids)
+                ]
             case "tool":
-                return self._result(message, ids)
+                return self._encode_result(message, ids)
             case "user":
-                parts = self._said(message.content)
-                outer = outer_fields(message.content, API)
-                if self.options.verbatim and form_of(message.content, API) == "joined":
-                    return [Part(part, _RESULTS) for part in parts]
-                return [Part({"role": "user", "parts": parts, **outer})] if parts else []
+                parts = self._encode_parts(message.content)
+                outer = get_outer_fields(message.content, API)
+                if self.options.verbatim and get_written_form(message.content, API) == "joined":
+                    return [ArrayPart(part, _RESULTS) for part in parts]
+                return [ArrayPart({"role": "user", "parts": parts, **outer})] if parts else []
             case "system":
                 return []
 
-    def placed(self, before: str, part: Part) -> Iterable[Part]:
-        return (_BEGINNING, part) if not before and part.role == "model" else (part,)
+    def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
+        return (_OPENING_TURN, part) if not before and part.role == "model" else (part,)
 
-    def ending(self, element: bytes) -> bytes:
+    def finish_element(self, element: bytes) -> bytes:
         return element
 
-    def _said(self, content: Content) -> list[WireObject]:
-        return [wire for block in content if (wire := self._part(block))]
+    def _encode_parts(self, content: Content) -> list[WireObject]:
+        return [wire for block in content if (wire := self._encode_part(block))]
 
-    def _part(self, block: Block) -> WireObject | None:
+    def _encode_part(self, block: Block) -> WireObject | None:
         match block:
             case Text(text=text):
-                return {"text": text, **provider_fields(block, API)} if text.strip() else None
+                return {"text": text, **get_provider_fields(block, API)} if text.strip() else None
             case Image() | Document() | Audio():
-                return self._media(block)
+                return self._encode_media(block)
             case Opaque():
-                return unpacked(block.raw) if is_of(block, API) else None
+                return unpack_raw(block.raw) if is_for_api(block, API) else None
             case Thinking():
-                wire = provider_fields(block, API)
+                wire = get_provider_fields(block, API)
                 if wire:
                     return {"text": block.text, "thought": True, **wire}
                 as_text = self.options.thinking_as_text and block.text.strip()
@@ -139,52 +143,57 @@ class _Form:
             case ToolCall() | Unknown():
                 return None
 
-    def _media(self, block: Image | Document | Audio) -> WireObject:
-        data = base64_of(block.blob, self.load)
+    def _encode_media(self, block: Image | Document | Audio) -> WireObject:
+        data = load_base64(block.blob, self.load)
         if data is None:
-            return {"text": told(block)}
-        return {"inlineData": {"mimeType": block.mime, "data": data}, **provider_fields(block, API)}
+            return {"text": describe_unsent(block)}
+        return {
+            "inlineData": {"mimeType": block.mime, "data": data},
+            **get_provider_fields(block, API),
+        }
 
-    def _answer(self, content: Content, ids: Ids) -> Iterable[WireObject]:
+    def _encode_answer(self, content: Content, ids: CallIds) -> Iterable[WireObject]:
         signed = not self.options.signed_calls
         for block in content:
             if isinstance(block, ToolCall):
-                part = self._call(block, ids)
+                part = self._encode_call(block, ids)
                 if not signed:
                     part.setdefault("thoughtSignature", UNSIGNED)
                 signed = True
                 yield part
-            elif part_of := self._part(block):
+            elif part_of := self._encode_part(block):
                 yield part_of
 
-    def _call(self, call: ToolCall, ids: Ids) -> WireObject:
-        wire = provider_fields(call, API)
+    def _encode_call(self, call: ToolCall, ids: CallIds) -> WireObject:
+        wire = get_provider_fields(call, API)
         known = wire.pop("id", None)
         wanted = known if self.options.verbatim and isinstance(known, str) and known else None
-        name = tool_name(call.name)
+        name = to_tool_name(call.name)
         given = ids.call(call.id, wanted, kind=name)
-        function: WireObject = {"name": name, "args": argument_object(call)}
-        is_bare = bytes(call.args) == b"{}" and form_of([call], API) == "absent"
+        function: WireObject = {"name": name, "args": build_argument_object(call)}
+        is_bare = bytes(call.args) == b"{}" and get_written_form([call], API) == "absent"
         if self.options.verbatim and is_bare:
             del function["args"]
         return {"functionCall": {**({"id": given} if wanted else {}), **function}, **wire}
 
-    def _result(self, message: Message, ids: Ids) -> Iterable[Part]:
+    def _encode_result(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         assert message.call_id is not None, "a tool message answers a call"
         bound = ids.result(message.call_id)
-        response = outer_fields(message.content, API)
+        response = get_outer_fields(message.content, API)
         beside = response.pop(BESIDE, {})
         response.pop("id", None)
         if bound.is_wanted:
             response["id"] = bound.id
-        response["name"] = bound.kind or tool_name(message.name or "")
-        others = self._said(tuple(one for one in message.content if not isinstance(one, Text)))
+        response["name"] = bound.kind or to_tool_name(message.name or "")
+        others = self._encode_parts(
+            tuple(one for one in message.content if not isinstance(one, Text))
+        )
         attached = [part for part in others if "text" not in part]
         told_of = [part["text"] for part in others if "text" in part]
-        text = "\n".join(filter(None, [text_of(message.content), *told_of]))
+        text = "\n".join(filter(None, [join_texts(message.content), *told_of]))
         response.setdefault("response", {"error" if message.is_error else "output": text})
         if self.options.media_in_results and attached:
             response["parts"] = attached
             attached = []
-        yield Part({"functionResponse": response, **beside}, _RESULTS)
-        yield from (Part(part, _ATTACHED, late=True) for part in attached)
+        yield ArrayPart({"functionResponse": response, **beside}, _RESULTS)
+        yield from (ArrayPart(part, _ATTACHED, late=True) for part in attached)

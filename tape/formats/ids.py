@@ -17,8 +17,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DIGEST = 12
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ID_DIGEST_DIGITS = 12
+_SAFE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class IdRule(Struct, frozen=True):
@@ -29,22 +29,22 @@ class IdRule(Struct, frozen=True):
     exact: bool = False
     """Always `longest` characters, never fewer."""
 
-    def allows(self, call_id: str) -> bool:
+    def can_send(self, call_id: str) -> bool:
         """Tell whether an id can be sent as it is."""
         least = self.longest if self.exact else 1
         return re.fullmatch(f"{self.characters}{{{least},{self.longest}}}", call_id) is not None
 
 
-PLAIN = r"[a-zA-Z0-9_-]"
-ANTHROPIC_IDS = IdRule(PLAIN, 64)
-VISIBLE = r"[!-~]"
-OPENAI_CHAT_IDS = IdRule(VISIBLE, 40)
-OPENAI_RESPONSES_IDS = IdRule(VISIBLE, 64)
+PLAIN_CHARACTERS = r"[a-zA-Z0-9_-]"
+ANTHROPIC_IDS = IdRule(PLAIN_CHARACTERS, 64)
+VISIBLE_CHARACTERS = r"[!-~]"
+OPENAI_CHAT_IDS = IdRule(VISIBLE_CHARACTERS, 40)
+OPENAI_RESPONSES_IDS = IdRule(VISIBLE_CHARACTERS, 64)
 MISTRAL_IDS = IdRule(r"[a-zA-Z0-9]", 9, exact=True)
-GEMINI_IDS = IdRule(VISIBLE, 64)
+GEMINI_IDS = IdRule(VISIBLE_CHARACTERS, 64)
 
 
-class Bound(NamedTuple):
+class BoundCall(NamedTuple):
     """A call's id on the wire, and what its result must know of it."""
 
     id: str
@@ -54,7 +54,7 @@ class Bound(NamedTuple):
     """The provider's own id was asked for."""
 
 
-class Ids:
+class CallIds:
     """Gives each call an id of its own and its result the same one.
 
     A call that is repeated within an array, as providers do, gets another id the second time.
@@ -64,7 +64,7 @@ class Ids:
         self.rule = rule
         self._taken: set[str] = set()
         self._items: set[str] = set()
-        self._open: defaultdict[str, deque[Bound]] = defaultdict(deque)
+        self._open: defaultdict[str, deque[BoundCall]] = defaultdict(deque)
 
     def begin_answer(self) -> None:
         """Forget the calls of the answer before: what follows answers the new one's."""
@@ -73,15 +73,17 @@ class Ids:
     def call(self, call_id: str, wanted: object = None, kind: str = "") -> str:
         """Return the id a call is sent with: `wanted`, or else its own, where that can be had."""
         wanted = wanted if isinstance(wanted, str) else None
-        given = next(name for name in self._names(wanted or call_id) if name not in self._taken)
+        given = next(
+            name for name in self._generate_ids(wanted or call_id) if name not in self._taken
+        )
         self._taken.add(given)
-        self._open[call_id].append(Bound(given, kind, wanted is not None))
+        self._open[call_id].append(BoundCall(given, kind, wanted is not None))
         return given
 
-    def result(self, call_id: str) -> Bound:
+    def result(self, call_id: str) -> BoundCall:
         """Return what was given to the call that a result answers; calls go in order."""
         waiting = self._open.get(call_id)
-        return waiting.popleft() if waiting else Bound(next(self._names(call_id)))
+        return waiting.popleft() if waiting else BoundCall(next(self._generate_ids(call_id)))
 
     def is_first(self, item_id: str) -> bool:
         """Tell whether an item's id is asked about for the first time: providers take it once."""
@@ -90,9 +92,9 @@ class Ids:
         self._items.add(item_id)
         return True
 
-    def _names(self, call_id: str) -> Iterator[str]:
+    def _generate_ids(self, call_id: str) -> Iterator[str]:
         plain = re.sub(f"[^{self.rule.characters[1:]}", "_", call_id)
-        if self.rule.allows(plain):
+        if self.rule.can_send(plain):
             yield plain
         seed = call_id.encode("utf-8", "surrogatepass")
         for attempt in count():
@@ -100,11 +102,11 @@ class Ids:
             if self.rule.exact:
                 yield digest[: self.rule.longest]
             else:
-                yield f"{plain[: self.rule.longest - _DIGEST - 1]}_{digest[:_DIGEST]}"
+                yield f"{plain[: self.rule.longest - _ID_DIGEST_DIGITS - 1]}_{digest[:_ID_DIGEST_DIGITS]}"
 
 
-def tool_name(name: str) -> str:
+def to_tool_name(name: str) -> str:
     """Return a name every API accepts: a model may have called a tool that cannot exist."""
-    if _NAME.fullmatch(name):
+    if _SAFE_NAME.fullmatch(name):
         return name
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"

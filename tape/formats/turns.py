@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .ids import IdRule, Ids
-from .wire import WireObject, encoded
+from .ids import CallIds, IdRule
+from .wire import WireObject, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..view import Message
 
 
-class Turn(NamedTuple):
+class ArrayTurn(NamedTuple):
     """An element that gathers its neighbours' parts as a list under `key`."""
 
     role: str
@@ -27,11 +27,11 @@ class Turn(NamedTuple):
     """Keeps turns of the same role apart that must not be one."""
 
 
-class Part(NamedTuple):
+class ArrayPart(NamedTuple):
     """What one message gives to the array."""
 
     value: WireObject
-    turn: Turn | None = None
+    turn: ArrayTurn | None = None
     """None for an element of its own."""
     late: bool = False
     """Waits until all results of its batch stand."""
@@ -44,40 +44,40 @@ class Part(NamedTuple):
         return self.turn.role if self.turn else str(self.value.get("role", ""))
 
 
-class Form(Protocol):
+class ArrayStyle(Protocol):
     """How an API's array is written."""
 
     ids: IdRule
 
-    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         """Return what a message gives, in order."""
         ...
 
-    def placed(self, before: str, part: Part) -> Iterable[Part]:
+    def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
         """Return what stands for a part after the role `before`, which is empty at the beginning.
 
         Mostly the part alone; something first where it cannot follow; nothing where it cannot go.
         """
         ...
 
-    def ending(self, element: bytes) -> bytes:
+    def finish_element(self, element: bytes) -> bytes:
         """Return the last element as it may end an array."""
         ...
 
 
 @dataclass(slots=True)
-class _Rows:
+class _ArrayBuilder:
     """An array on its way."""
 
-    form: Form
+    form: ArrayStyle
     elements: list[bytes] = field(default_factory=list)
     role: str = ""
-    turn: Turn | None = None
+    turn: ArrayTurn | None = None
     gathered: list[bytes] = field(default_factory=list)
     short: str | None = None
-    late: list[Part] = field(default_factory=list)
+    late: list[ArrayPart] = field(default_factory=list)
 
-    def take(self, parts: Iterable[Part], *, is_result: bool) -> None:
+    def take(self, parts: Iterable[ArrayPart], *, is_result: bool) -> None:
         """Append what a message gives."""
         if not is_result:
             self.flush()
@@ -85,26 +85,26 @@ class _Rows:
             if part.late:
                 self.late.append(part)
             else:
-                self._put(part)
+                self._put_part(part)
 
     def flush(self) -> None:
         """Append what waited for the end of a batch of results."""
         late, self.late = self.late, []
         for part in late:
-            self._put(part)
+            self._put_part(part)
 
-    def _put(self, part: Part) -> None:
-        for one in self.form.placed(self.role, part):
-            self._place(one)
+    def _put_part(self, part: ArrayPart) -> None:
+        for one in self.form.place_part(self.role, part):
+            self._append_part(one)
 
-    def _place(self, part: Part) -> None:
+    def _append_part(self, part: ArrayPart) -> None:
         if part.turn is None or part.turn != self.turn:
             self.close()
         if part.turn is None:
-            self.elements.append(encoded(part.value))
+            self.elements.append(encode_json(part.value))
         else:
             self.turn, self.short = part.turn, None if self.gathered else part.short
-            self.gathered.append(encoded(part.value))
+            self.gathered.append(encode_json(part.value))
         self.role = part.role
 
     def close(self) -> None:
@@ -112,14 +112,14 @@ class _Rows:
         if self.turn is not None:
             content = b"[%b]" % b",".join(self.gathered)
             if self.short is not None:
-                content = encoded(self.short)
+                content = encode_json(self.short)
             role, key = self.turn.role.encode(), self.turn.key.encode()
             self.elements.append(b'{"role":"%b","%b":%b}' % (role, key, content))
         self.turn, self.gathered, self.short = None, [], None
 
-    def ended(self) -> list[bytes]:
+    def finish_elements(self) -> list[bytes]:
         """Return the elements as they stand if nothing follows; this one can still go on."""
-        end = _Rows(
+        end = _ArrayBuilder(
             self.form,
             [*self.elements],
             self.role,
@@ -131,29 +131,29 @@ class _Rows:
         end.flush()
         end.close()
         if end.elements:
-            end.elements[-1] = self.form.ending(end.elements[-1])
+            end.elements[-1] = self.form.finish_element(end.elements[-1])
         return end.elements
 
 
-class Encoder:
+class ArrayEncoder:
     """Encodes one history again and again as it grows, each of its messages once.
 
     A history that does not begin with the one before is encoded anew.
     """
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: ArrayStyle) -> None:
         self.form = form
-        self._begin()
+        self._reset_state()
 
-    def _begin(self) -> None:
+    def _reset_state(self) -> None:
         self._done: list[Message] = []
-        self._rows, self._ids = _Rows(self.form), Ids(self.form.ids)
+        self._rows, self._ids = _ArrayBuilder(self.form), CallIds(self.form.ids)
 
     def elements(self, messages: Sequence[Message]) -> list[bytes]:
         """Return each element of the array for repaired `messages` as JSON."""
         done = len(self._done)
         if self._done != list(messages[:done]):
-            self._begin()
+            self._reset_state()
             done = 0
         for message in messages[done:]:
             if message.role == "assistant":
@@ -161,7 +161,7 @@ class Encoder:
             parts = self.form.parts(message, self._ids)
             self._rows.take(parts, is_result=message.role == "tool")
             self._done.append(message)
-        return self._rows.ended()
+        return self._rows.finish_elements()
 
     def array(self, messages: Sequence[Message]) -> bytes:
         """Return the array for repaired `messages` as JSON."""

@@ -20,7 +20,7 @@ from msgspec import Raw
 
 from ..blocks import NO_JSON, Audio, BlobRef, Document, Image, Opaque, ToolCall
 from ..errors import NotFound
-from ..payload import BLOB, UNREADABLE
+from ..payload import BLOB_KEY, JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,115 +35,118 @@ if TYPE_CHECKING:
 WireObject = dict[str, Any]
 """A JSON object in an API's own form."""
 
-API = "$api"
-OUTER = "$outer"
-FORM = "$form"
-TEXT = "$text"
-STRANGE = "$strange"
-MESSAGE = "$message"
-_JSON = "$json"
+KEY_API = "$api"
+KEY_OUTER = "$outer"
+KEY_FORM = "$form"
+KEY_TEXT = "$text"
+KEY_STRANGE = "$strange"
+KEY_MESSAGE = "$message"
+_KEY_JSON = "$json"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """Return a value as compact JSON; a lone surrogate becomes U+FFFD."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_well_formed(value))
+        return msgspec.json.encode(_replace_lone_surrogates(value))
 
 
-def decoded(data: bytes | str) -> Any:
+def decode_json(data: bytes | str) -> Any:
     """Return what JSON says, also where it holds half a surrogate pair; raise ValueError."""
     try:
         return msgspec.json.decode(data)
-    except UNREADABLE:
-        return _well_formed(json.loads(data))
+    except JSON_ERRORS:
+        return _replace_lone_surrogates(json.loads(data))
 
 
-def _well_formed(value: Any) -> Any:
+def _replace_lone_surrogates(value: Any) -> Any:
     match value:
         case str():
             return _LONE_SURROGATE.sub("\ufffd", value)
         case dict():
-            return {_well_formed(key): _well_formed(part) for key, part in value.items()}
+            return {
+                _replace_lone_surrogates(key): _replace_lone_surrogates(part)
+                for key, part in value.items()
+            }
         case list() | tuple():
-            return [_well_formed(part) for part in value]
+            return [_replace_lone_surrogates(part) for part in value]
         case _:
             return value
 
 
-def packed(value: Any) -> Raw:
+def pack_raw(value: Any) -> Raw:
     """Return a value as raw JSON that an entry can hold, whatever its keys are."""
-    data = encoded(value)
-    is_ours = isinstance(value, dict) and value.keys() == {_JSON}
-    return Raw(encoded({_JSON: data.decode()}) if BLOB in data or is_ours else data)
+    data = encode_json(value)
+    is_ours = isinstance(value, dict) and value.keys() == {_KEY_JSON}
+    return Raw(encode_json({_KEY_JSON: data.decode()}) if BLOB_KEY in data or is_ours else data)
 
 
-def unpacked(raw: Raw) -> WireObject:
+def unpack_raw(raw: Raw) -> WireObject:
     """Return the object a raw field holds; an empty one when there is none."""
     if raw == NO_JSON:
         return {}
-    value = decoded(bytes(raw))
-    if isinstance(value, dict) and value.keys() == {_JSON}:
-        value = decoded(value[_JSON])
+    value = decode_json(bytes(raw))
+    if isinstance(value, dict) and value.keys() == {_KEY_JSON}:
+        value = decode_json(value[_KEY_JSON])
     return value if isinstance(value, dict) else {}
 
 
-def without(value: WireObject, *names: str) -> WireObject:
+def drop_fields(value: WireObject, *names: str) -> WireObject:
     """Return the fields not named."""
     return {name: part for name, part in value.items() if name not in names}
 
 
-def provider_fields(block: Block, api: str) -> WireObject:
+def get_provider_fields(block: Block, api: str) -> WireObject:
     """Return what the provider wants back with a block; nothing when it is another API's."""
     if block.wire is NO_JSON:
         return {}
-    wire = unpacked(block.wire)
-    if wire.get(API, api) != api:
+    wire = unpack_raw(block.wire)
+    if wire.get(KEY_API, api) != api:
         return {}
     return {name: value for name, value in wire.items() if not name.startswith("$")}
 
 
-def outer_fields(content: Iterable[Block], api: str) -> WireObject:
+def get_outer_fields(content: Iterable[Block], api: str) -> WireObject:
     """Return the fields that stood beside the content of a message or result."""
     found: WireObject = {}
     for block in content:
         if block.wire is not NO_JSON:
-            wire = unpacked(block.wire)
-            if wire.get(API, api) == api:
-                found |= wire.get(OUTER, {})
+            wire = unpack_raw(block.wire)
+            if wire.get(KEY_API, api) == api:
+                found |= wire.get(KEY_OUTER, {})
     return found
 
 
-def form_of(content: Iterable[Block], api: str) -> str:
+def get_written_form(content: Iterable[Block], api: str) -> str:
     """Return the word that says how a message or result was written; empty for the usual way."""
     for block in content:
         if block.wire is not NO_JSON:
-            wire = unpacked(block.wire)
-            if FORM in wire and wire.get(API, api) == api:
-                return str(wire[FORM])
+            wire = unpack_raw(block.wire)
+            if KEY_FORM in wire and wire.get(KEY_API, api) == api:
+                return str(wire[KEY_FORM])
     return ""
 
 
-def whole_message(content: Iterable[Block], api: str) -> WireObject | None:
+def find_whole_message(content: Iterable[Block], api: str) -> WireObject | None:
     """Return the element of an array that stands in content as it came; None where none does.
 
     So a message that says nothing is kept: only the array it came from can hold it.
     """
     match tuple(content):
-        case (Opaque(raw=raw) as block,) if is_of(block, api):
-            message = unpacked(raw).get(MESSAGE)
+        case (Opaque(raw=raw) as block,) if is_for_api(block, api):
+            message = unpack_raw(raw).get(KEY_MESSAGE)
             return message if isinstance(message, dict) else None
     return None
 
 
-def is_of(block: Block, api: str) -> bool:
+def is_for_api(block: Block, api: str) -> bool:
     """Tell whether a provider's own block may go to `api`."""
-    return block.wire is NO_JSON or unpacked(block.wire).get(API, api) == api
+    return block.wire is NO_JSON or unpack_raw(block.wire).get(KEY_API, api) == api
 
 
-def bytes_of(blob: BlobRef, load: Load | None) -> bytes | None:
+def load_bytes(blob: BlobRef, load: Load | None) -> bytes | None:
     """Return the bytes of a blob; None when they cannot be had."""
     if load is None:
         return None
@@ -153,18 +156,18 @@ def bytes_of(blob: BlobRef, load: Load | None) -> bytes | None:
         return None
 
 
-def base64_of(blob: BlobRef, load: Load | None) -> str | None:
+def load_base64(blob: BlobRef, load: Load | None) -> str | None:
     """Return the bytes of a blob as base64; None when they cannot be had."""
-    data = bytes_of(blob, load)
+    data = load_bytes(blob, load)
     return None if data is None else b64encode(data).decode()
 
 
-def told(block: Image | Document | Audio) -> str:
+def describe_unsent(block: Image | Document | Audio) -> str:
     """Return the words that stand for a picture or a file that cannot be sent."""
     return f"({block.mime} of {block.blob.bytes} bytes: not sent)"
 
 
-def argument_object(call: ToolCall) -> Raw | WireObject:
+def build_argument_object(call: ToolCall) -> Raw | WireObject:
     """Return the arguments as the object APIs insist on, whatever the model wrote.
 
     What is no object is its `input`, as a tool that takes plain text has it.
@@ -174,17 +177,17 @@ def argument_object(call: ToolCall) -> Raw | WireObject:
     if not call.args_text.strip():
         return {}
     try:
-        written = decoded(call.args_text)
-    except UNREADABLE:
+        written = decode_json(call.args_text)
+    except JSON_ERRORS:
         written = None
     return written if isinstance(written, dict) else {"input": call.args_text}
 
 
-def argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
+def build_argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
     """Return the arguments as text: a JSON object, or with `verbatim` what the model wrote."""
     if verbatim and call.args_text and call.args_text.strip():
         return call.args_text
-    if verbatim and isinstance(text := unpacked(call.wire).get(TEXT), str):
+    if verbatim and isinstance(text := unpack_raw(call.wire).get(KEY_TEXT), str):
         return text
-    given = argument_object(call)
-    return bytes(given).decode() if isinstance(given, Raw) else encoded(given).decode()
+    given = build_argument_object(call)
+    return bytes(given).decode() if isinstance(given, Raw) else encode_json(given).decode()

@@ -6,22 +6,22 @@ trash, and damaged lines with good lines after them are never touched.
 
 from __future__ import annotations
 
-from .actions import Action, described
-from .explain import Explanation, explanation
-from .facts import Facts, facts
-from .journal import rebuilt
-from .mend import Mended, repair
-from .plan import plan
+from .actions import RepairAction, describe_action
+from .explain import Explanation, explain_finding
+from .facts import Inspection, inspect_tape
+from .journal import rebuild_journal
+from .mend import CompletedAction, repair_tape
+from .plan import plan_repairs
 
 __all__ = [
-    "Action",
+    "CompletedAction",
     "Explanation",
-    "Facts",
-    "Mended",
-    "described",
-    "explanation",
-    "facts",
-    "plan",
-    "rebuilt",
-    "repair",
+    "Inspection",
+    "RepairAction",
+    "describe_action",
+    "explain_finding",
+    "inspect_tape",
+    "plan_repairs",
+    "rebuild_journal",
+    "repair_tape",
 ]

@@ -7,9 +7,9 @@ from typing import assert_never
 from msgspec import Struct
 
 from ..phase import ENTRIES
-from ..refs import REFS
+from ..refs import JOURNAL_NAME
 
-_ID = 12
+_ACTION_ID_DIGITS = 12
 
 
 class WriteInfo(Struct, frozen=True, tag="tape.json", gc=False):
@@ -60,7 +60,7 @@ class RecordTail(Struct, frozen=True, tag="record", gc=False):
     """Name in quarantine."""
 
 
-class SetBlobAside(Struct, frozen=True, tag="blob", gc=False):
+class QuarantineBlob(Struct, frozen=True, tag="blob", gc=False):
     """Move a blob whose bytes do not match its name to quarantine."""
 
     file: str
@@ -73,7 +73,7 @@ class CompleteRedaction(Struct, frozen=True, tag="redaction", gc=False):
     """Ids of the entries it still has to overwrite."""
 
 
-class Discard(Struct, frozen=True, tag="leftover", gc=False):
+class DiscardLeftover(Struct, frozen=True, tag="leftover", gc=False):
     """Move a leftover of an interrupted write to the trash."""
 
     path: str
@@ -82,10 +82,12 @@ class Discard(Struct, frozen=True, tag="leftover", gc=False):
 
 StructureAction = WriteInfo | WriteJournal | CutJournal | NamePhase | SetCurrent
 """Actions on tape.json and on the journal."""
-Action = StructureAction | CutTail | RecordTail | SetBlobAside | CompleteRedaction | Discard
+RepairAction = (
+    StructureAction | CutTail | RecordTail | QuarantineBlob | CompleteRedaction | DiscardLeftover
+)
 
 
-def described(action: Action) -> str:
+def describe_action(action: RepairAction) -> str:
     """Return a sentence that says what an action will do."""
     match action:
         case CutTail(phase, _, end, size):
@@ -95,29 +97,31 @@ def described(action: Action) -> str:
             )
         case RecordTail(_, branch, kept):
             return f"append a repair entry to {branch} that describes quarantine/{kept}"
-        case SetBlobAside(file):
+        case QuarantineBlob(file):
             return f"move {file} to quarantine; readers then show a placeholder"
         case CompleteRedaction(entries):
-            ids = ", ".join(entry[:_ID] for entry in entries)
+            ids = ", ".join(entry[:_ACTION_ID_DIGITS] for entry in entries)
             of = f"overwrite the data of {ids}" if entries else "complete a redaction"
             return f"{of}, as a redact entry says: this cannot be undone"
-        case Discard(path):
+        case DiscardLeftover(path):
             return f"move {path} to the store's trash"
         case _:
-            return _structure_described(action)
+            return _describe_structure_action(action)
 
 
-def _structure_described(action: StructureAction) -> str:
+def _describe_structure_action(action: StructureAction) -> str:
     match action:
         case WriteInfo():
             return "copy tape.json to quarantine and write it again from the start entry"
         case WriteJournal(phases):
             new = f", and one for each of {', '.join(phases)}" if phases else ""
-            return f"copy {REFS} to quarantine and replace it by one with its good lines{new}"
+            return (
+                f"copy {JOURNAL_NAME} to quarantine and replace it by one with its good lines{new}"
+            )
         case CutJournal(end, size):
-            return f"move the last {size - end} bytes of {REFS} to quarantine/refs.{end}"
+            return f"move the last {size - end} bytes of {JOURNAL_NAME} to quarantine/refs.{end}"
         case NamePhase(phase, branch):
-            return f"write the line of {phase} into {REFS} again, which makes it {branch}'s newest"
+            return f"write the line of {phase} into {JOURNAL_NAME} again, which makes it {branch}'s newest"
         case SetCurrent(branch):
             return f"make {branch} the current branch"
         case _:

@@ -14,14 +14,14 @@ from msgspec import Struct
 from ..disk import Folder
 from ..entries import Anchor, Branch, Place, Start
 from ..errors import InvalidName, TapeError
-from ..leftovers import find_beside, find_inside
-from ..line import read_header, verify
-from ..path import base_of
-from ..payload import missing_blob
+from ..leftovers import find_store_leftovers, find_tape_leftovers
+from ..line import read_header, verify_line
+from ..path import read_base
+from ..payload import describe_missing_blob
 from ..phase import ORIGIN, Tail
-from ..redaction import find_unfinished
-from ..refs import REFS, Refs, checked_name
-from ..tape import Info, read_info
+from ..redaction import find_unredacted_entries
+from ..refs import JOURNAL_NAME, Refs, check_ref_name
+from ..tape import TapeInfo, read_tape_info
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ..tape import Tape
     from ..verify import Finding
 
-_FILE = re.compile(r"phases/([^/]+)/")
+_PHASE_FILE = re.compile(r"phases/([^/]+)/")
 
 
-class Phase(Struct, frozen=True, gc=False):
+class InspectedPhase(Struct, frozen=True, gc=False):
     """A phase whose first entry verifies."""
 
     name: str
@@ -68,7 +68,7 @@ class Phase(Struct, frozen=True, gc=False):
         return self.tail.header.id if self.tail.header else ""
 
 
-class Child(Struct, frozen=True, gc=False):
+class DependentTape(Struct, frozen=True, gc=False):
     """A tape forked from this one, or from a child of it."""
 
     id: str
@@ -77,16 +77,16 @@ class Child(Struct, frozen=True, gc=False):
     """The last entry of this tape on the child's path."""
 
 
-class Facts(Struct, frozen=True, gc=False):
+class Inspection(Struct, frozen=True, gc=False):
     """What a repair knows of a tape."""
 
-    info: Info
+    info: TapeInfo
     refs: Refs
     journal: bytes | None
     """The bytes of refs.jsonl; None where there is none."""
-    phases: dict[str, Phase]
+    phases: dict[str, InspectedPhase]
     """The phases whose first entry verifies."""
-    children: tuple[Child, ...]
+    children: tuple[DependentTape, ...]
     leftovers: tuple[str, ...]
     """Paths in the store of leftovers of interrupted writes."""
     unfinished: tuple[str, ...]
@@ -94,11 +94,11 @@ class Facts(Struct, frozen=True, gc=False):
     good: dict[str, str]
     """Phase → id of the last entry before its first damage, where there is one."""
 
-    def over(self, place: Place, phase: str, offset: int) -> bool:
+    def is_on_path(self, place: Place, phase: str, offset: int) -> bool:
         """Return whether the path that ends at an entry includes the line at `offset`."""
-        return offset < self._ends(place.phase, place.offset + 1).get(phase, 0)
+        return offset < self._find_path_ends(place.phase, place.offset + 1).get(phase, 0)
 
-    def _ends(self, phase: str, end: float) -> dict[str, float]:
+    def _find_path_ends(self, phase: str, end: float) -> dict[str, float]:
         ends: dict[str, float] = {}
         while phase not in ends:
             ends[phase] = end
@@ -108,76 +108,78 @@ class Facts(Struct, frozen=True, gc=False):
             phase, end = base.phase, base.offset + 1
         return ends
 
-    def tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
+    def list_tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
         """Return the ids of the tapes whose history includes a line, or any line of a phase."""
         return tuple(
-            child.id for child in self.children if self.over(child.base, phase, offset or 0)
+            child.id for child in self.children if self.is_on_path(child.base, phase, offset or 0)
         )
 
 
-def phase_of(finding: Finding) -> str:
+def get_finding_phase(finding: Finding) -> str:
     """Return the phase that a finding is about; "" if it is about something else."""
-    found = _FILE.match(f"{finding.file}/")
+    found = _PHASE_FILE.match(f"{finding.file}/")
     return found[1] if found else ""
 
 
-def facts(store: Store, tape: Tape, findings: Iterable[Finding]) -> Facts:
+def inspect_tape(store: Store, tape: Tape, findings: Iterable[Finding]) -> Inspection:
     """Return the facts from the journal, the ends of each phase, forked tapes, and leftovers."""
     names = tape.phases.names()
-    found = {name: phase for name in names if (phase := _phase(tape, name))}
-    return Facts(
+    found = {name: phase for name in names if (phase := _inspect_phase(tape, name))}
+    return Inspection(
         info=tape.info,
-        refs=_refs(tape),
-        journal=_journal(tape),
+        refs=_read_refs(tape),
+        journal=_read_journal(tape),
         phases=found,
-        children=tuple(_children(store, tape.id)),
-        leftovers=tuple(sorted(_leftovers(store, tape))),
-        unfinished=_unfinished(tape),
-        good=dict(_good(tape, findings)),
+        children=tuple(_find_dependents(store, tape.id)),
+        leftovers=tuple(sorted(_list_leftovers(store, tape))),
+        unfinished=_find_unfinished_entries(tape),
+        good=dict(_find_good_entries(tape, findings)),
     )
 
 
-def _refs(tape: Tape) -> Refs:
+def _read_refs(tape: Tape) -> Refs:
     try:
         return tape.refs()
     except (TapeError, OSError):  # verify reports it
         return Refs({}, {})
 
 
-def _journal(tape: Tape) -> bytes | None:
+def _read_journal(tape: Tape) -> bytes | None:
     try:
-        return tape.folder.read(REFS)
+        return tape.folder.read(JOURNAL_NAME)
     except OSError:  # verify reports it
         return None
 
 
-def _phase(tape: Tape, name: str) -> Phase | None:
+def _inspect_phase(tape: Tape, name: str) -> InspectedPhase | None:
     with suppress(TapeError, OSError, ValueError), tape.phases.open(name) as file:
-        return _seen(tape, file)
+        return _read_phase_ends(tape, file)
     return None
 
 
-def _seen(tape: Tape, file: PhaseFile) -> Phase | None:
-    first = tape.phases.first(file.name, missing_blob)
-    header = verify(file.line_at(0))
+def _read_phase_ends(tape: Tape, file: PhaseFile) -> InspectedPhase | None:
+    first = tape.phases.first(file.name, describe_missing_blob)
+    header = verify_line(file.line_at(0))
     if first is None or not isinstance(first.data, Start | Branch | Anchor):
         return None
     tail = file.tail()
-    if first.data.phase != file.name or not _is_name(first.data.branch):
+    if first.data.phase != file.name or not _is_branch_name(first.data.branch):
         return None
-    return Phase(file.name, first.data, header.time, tail.offset > 0, tail, base_of(first))
+    return InspectedPhase(
+        file.name, first.data, header.time, tail.offset > 0, tail, read_base(first)
+    )
 
 
-def _is_name(branch: str | None) -> bool:
+def _is_branch_name(branch: str | None) -> bool:
     try:
-        return bool(branch) and checked_name("branch", branch or "") == branch
+        return bool(branch) and check_ref_name("branch", branch or "") == branch
     except InvalidName:
         return False
 
 
-def _children(store: Store, tape: str) -> Iterator[Child]:
+def _find_dependents(store: Store, tape: str) -> Iterator[DependentTape]:
     """Yield the tapes forked from this one, and those forked from them."""
-    origins = dict(_origins(store))
+    origins = dict(_list_origins(store))
     seen = {tape: None}
     todo: list[tuple[str, Place | None]] = [(tape, None)]
     while todo:
@@ -186,42 +188,42 @@ def _children(store: Store, tape: str) -> Iterator[Child]:
             if place.tape == parent and child not in seen:
                 seen[child] = None
                 todo.append((child, base or place))
-                yield Child(child, folder, base or place)
+                yield DependentTape(child, folder, base or place)
 
 
-def _origins(store: Store) -> Iterator[tuple[str, tuple[str, Place]]]:
+def _list_origins(store: Store) -> Iterator[tuple[str, tuple[str, Place]]]:
     for name in store.folders():
         with suppress(TapeError, OSError), Folder.open(store.tapes / name) as folder:
-            info = read_info(folder)
-            if info.origin is not None and not _has_copy(folder):
+            info = read_tape_info(folder)
+            if info.origin is not None and not _has_origin_copy(folder):
                 yield name, (info.id, info.origin)
 
 
-def _has_copy(folder: Folder) -> bool:
+def _has_origin_copy(folder: Folder) -> bool:
     """Return whether a tape has its own copy of the history it was forked from."""
     with folder.sub("phases") as phases:
         return phases.has(ORIGIN)
 
 
-def _leftovers(store: Store, tape: Tape) -> Iterator[str]:
-    yield from (one.path for one in find_beside(store))
-    yield from (f"tapes/{tape.folder.name}/{one.path}" for one in find_inside(tape))
+def _list_leftovers(store: Store, tape: Tape) -> Iterator[str]:
+    yield from (one.path for one in find_store_leftovers(store))
+    yield from (f"tapes/{tape.folder.name}/{one.path}" for one in find_tape_leftovers(tape))
 
 
-def _unfinished(tape: Tape) -> tuple[str, ...]:
+def _find_unfinished_entries(tape: Tape) -> tuple[str, ...]:
     try:
-        found = find_unfinished(tape.phases, tape.phases.redacted_ids())
+        found = find_unredacted_entries(tape.phases, tape.phases.redacted_ids())
         return tuple(one.entry for one in found)
     except (TapeError, OSError):  # verify reports it
         return ()
 
 
-def _good(tape: Tape, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
+def _find_good_entries(tape: Tape, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
     """Yield the last entry before the first damage of each phase."""
     first: dict[str, int] = {}
     for finding in findings:
-        if finding.level != "note" and finding.offset is not None and phase_of(finding):
-            phase = phase_of(finding)
+        if finding.level != "note" and finding.offset is not None and get_finding_phase(finding):
+            phase = get_finding_phase(finding)
             first[phase] = min(first.get(phase, finding.offset), finding.offset)
     for phase, offset in first.items():
         with suppress(TapeError, OSError), tape.phases.open(phase) as file:

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from ..refs import MAIN, encode, fold
+from ..refs import MAIN_BRANCH, encode_ref_line, replay_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..refs import Refs
-    from .facts import Facts, Phase
+    from .facts import InspectedPhase, Inspection
 
 
-class _Time(Struct, gc=False):
+class _JournalLineTime(Struct, gc=False):
     time: str
 
 
-def lost_phases(facts: Facts) -> list[Phase]:
+def find_lost_phases(facts: Inspection) -> list[InspectedPhase]:
     """Return the phases that lost their journal line.
 
     A phase with a single entry may never have been committed. It counts only as the start of the
@@ -35,11 +35,11 @@ def lost_phases(facts: Facts) -> list[Phase]:
         phase
         for name, phase in facts.phases.items()
         if name not in named
-        and (phase.several or phase.why == "start" or (damaged and _hides_nothing(facts, phase)))
+        and (phase.several or phase.why == "start" or (damaged and _is_safe_to_name(facts, phase)))
     ]
 
 
-def _hides_nothing(facts: Facts, phase: Phase) -> bool:
+def _is_safe_to_name(facts: Inspection, phase: InspectedPhase) -> bool:
     moves = facts.refs.branches.get(phase.branch)
     if not moves or phase.base is None:
         return True
@@ -49,53 +49,55 @@ def _hides_nothing(facts: Facts, phase: Phase) -> bool:
     return stands is not None and stands.last == phase.base.entry
 
 
-def rebuilt(journal: bytes, lost: Sequence[Phase]) -> bytes:
+def rebuild_journal(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
     """Return a journal of the good lines in order, with new lines for the lost phases.
 
     A new line replaces a damaged one: the first that has no older good line after it.
     """
     lines = journal.split(b"\n")[:-1]
-    places = [at for at, line in enumerate(lines) if not _holds(line)] or [len(lines)]
+    places = [at for at, line in enumerate(lines) if not _is_good_line(line)] or [len(lines)]
     new: dict[int, list[bytes]] = {}
     for phase in lost:
-        place = next((at for at in places if _is_before(phase, lines[at:])), places[-1])
-        new.setdefault(place, []).append(line_of(phase))
+        place = next((at for at in places if _is_begun_before(phase, lines[at:])), places[-1])
+        new.setdefault(place, []).append(encode_journal_line(phase))
     parts = []
     for at, line in enumerate([*lines, b""]):
         parts += new.get(at, [])
-        parts += [line + b"\n"] if _holds(line) else []
-    return _with_current(b"".join(parts), lost)
+        parts += [line + b"\n"] if _is_good_line(line) else []
+    return _add_current(b"".join(parts), lost)
 
 
-def _holds(line: bytes) -> bool:
-    return fold(line + b"\n").size > 0
+def _is_good_line(line: bytes) -> bool:
+    return replay_journal(line + b"\n").size > 0
 
 
-def _is_before(phase: Phase, behind: Iterable[bytes]) -> bool:
+def _is_begun_before(phase: InspectedPhase, behind: Iterable[bytes]) -> bool:
     """Return whether a phase began before the next good line was written."""
-    later = next((line for line in behind if _holds(line)), None)
-    return later is not None and phase.time < msgspec.json.decode(later, type=_Time).time
+    later = next((line for line in behind if _is_good_line(line)), None)
+    return later is not None and phase.time < msgspec.json.decode(later, type=_JournalLineTime).time
 
 
-def line_of(phase: Phase) -> bytes:
+def encode_journal_line(phase: InspectedPhase) -> bytes:
     """Return the journal line of a phase, built from its first entry."""
     fields = {"branch": phase.branch, "phase": phase.name, "pin": None}
-    return encode({**fields, "why": phase.why, "time": phase.time})
+    return encode_ref_line({**fields, "why": phase.why, "time": phase.time})
 
 
-def _with_current(journal: bytes, lost: Sequence[Phase]) -> bytes:
+def _add_current(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
     """Return the journal with a current branch that exists."""
-    refs = fold(journal)
-    branch = stand_in(journal, refs)
+    refs = replay_journal(journal)
+    branch = choose_current(journal, refs)
     if branch is None:
         return journal
     time = max((phase.time for phase in lost), default=refs.branches[branch][-1].time)
-    return journal + encode({"current": branch, "why": "switch", "time": time})
+    return journal + encode_ref_line({"current": branch, "why": "switch", "time": time})
 
 
-def stand_in(journal: bytes, refs: Refs) -> str | None:
+def choose_current(journal: bytes, refs: Refs) -> str | None:
     """Return the branch to make current if the journal's one does not exist; else None."""
-    says = any(b'","current":"' in line for line in journal.split(b"\n")[:-1] if _holds(line))
+    says = any(
+        b'","current":"' in line for line in journal.split(b"\n")[:-1] if _is_good_line(line)
+    )
     if not refs.branches or (says and refs.current in refs.branches):
         return None
-    return MAIN if MAIN in refs.branches else list(refs.branches)[-1]
+    return MAIN_BRANCH if MAIN_BRANCH in refs.branches else list(refs.branches)[-1]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..disk import Folder
 
 
-def put_in_place(folder: Folder, name: str, data: bytes) -> None:
+def replace_file(folder: Folder, name: str, data: bytes) -> None:
     """Write the file `name` with these bytes, whole or not at all."""
     temporary = f".{name.partition('.')[0]}.new"
     with suppress(FileNotFoundError):  # left by a process killed here

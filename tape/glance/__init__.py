@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-APPLICATION = int.from_bytes(b"tape", "big")
+APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The mark of an index, and its schema: those of `tape.index.database`."""
-SCHEMA = 3
+SCHEMA_VERSION = 3
 
-_STORE = b'{"format":1,'
-_ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
+_STORE_MARK = b'{"format":1,'
+_INDEX_ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
-def asked(home: str, question: Callable[[sqlite3.Connection], T]) -> T | None:
+def query_fast(home: str, question: Callable[[sqlite3.Connection], T]) -> T | None:
     """Return what the index of the store at `home` answers; None where it is not ready for it."""
-    with suppress(*_ERRORS), closing(_opened(home)) as db:
+    with suppress(*_INDEX_ERRORS), closing(_connect_fast(home)) as db:
         mark = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
-        if db.execute(mark).fetchone() == (APPLICATION, SCHEMA):
+        if db.execute(mark).fetchone() == (APPLICATION_ID, SCHEMA_VERSION):
             return question(db)
     return None
 
 
-def _opened(home: str) -> sqlite3.Connection:
+def _connect_fast(home: str) -> sqlite3.Connection:
     path = os.path.abspath(home)  # noqa: PTH100 (at once)
     for special in "%?#":
         path = path.replace(special, f"%{ord(special):02x}")
@@ -44,7 +44,7 @@ def _opened(home: str) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{path}/index.db?mode=rw", uri=True, timeout=1)
 
 
-def newest(home: str, most: int) -> list[tuple[Any, ...]] | None:
+def fetch_newest_tapes(home: str, most: int) -> list[tuple[Any, ...]] | None:
     """Return the newest tapes as (id, updated, title, model, entries, branches, cost).
 
     None where the index has to catch up first: a tape is being written, came, or went.
@@ -59,14 +59,14 @@ def newest(home: str, most: int) -> list[tuple[Any, ...]] | None:
             (most,),
         ).fetchall()
 
-    return asked(home, question)
+    return query_fast(home, question)
 
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     """Tell whether nobody writes, and no tape came or went since the index was caught up."""
     fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # noqa: PTH118 (at once)
     try:
-        if os.read(fd, len(_STORE)) != _STORE:
+        if os.read(fd, len(_STORE_MARK)) != _STORE_MARK:
             return False
     finally:
         os.close(fd)
@@ -76,7 +76,7 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     return writing is None and seen is not None and int(seen[0]) == now
 
 
-def tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[str, str]]:
+def fetch_tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[str, str]]:
     """Return id and title of the newest tapes whose id begins so."""
     ends = bytes.fromhex(prefix.ljust(32, "0")), bytes.fromhex(prefix.ljust(32, "f"))
     return db.execute(
@@ -86,29 +86,31 @@ def tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[str, str
     ).fetchall()
 
 
-def tape_of(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
+def find_tape_id(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
     """Return the id of the one tape whose id begins so; of the newest in `cwd` for no word."""
     if word:
-        found = [bytes.fromhex(tape) for tape, _ in tapes(db, word, 2)]
+        found = [bytes.fromhex(tape) for tape, _ in fetch_tapes(db, word, 2)]
         return found[0] if len(found) == 1 else None
     newest = "SELECT id FROM tapes WHERE cwd = ? ORDER BY updated DESC LIMIT 1"
     row: tuple[bytes] | None = db.execute(newest, (cwd,)).fetchone()
     return row and row[0]
 
 
-def branches(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
+def fetch_branches(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
     """Return name and time of the head of each branch of a tape."""
     found = "SELECT name, coalesce(time, '') FROM branches WHERE tape = ? ORDER BY time DESC"
     return db.execute(found, (tape,)).fetchall()
 
 
-def labels(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
+def fetch_labels(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
     """Return the labels of a tape and the ids of their entries."""
     found = "SELECT name, lower(hex(entry)) FROM labels WHERE tape = ? ORDER BY name"
     return db.execute(found, (tape,)).fetchall()
 
 
-def entries(db: sqlite3.Connection, tape: bytes, branch: str, most: int) -> list[tuple[str, str]]:
+def fetch_entries(
+    db: sqlite3.Connection, tape: bytes, branch: str, most: int
+) -> list[tuple[str, str]]:
     """Return id, and depth with type, of entries before a head, newest first; "" is the current.
 
     Those that were read together with the head are looked at, and no others.

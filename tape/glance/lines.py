@@ -11,8 +11,8 @@ import re
 from hashlib import sha256
 from math import isinf
 
-from ..clock import micros
-from .words import ANSWERED, strings
+from ..clock import parse_timestamp
+from .words import RESULT_CHARS, iter_argument_texts
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .excerpts import Texts
-    from .ranking import Hit
+    from .ranking import RankedEntry
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_DIGITS = 18
+_INT64_DIGITS = 18
 """Of a whole number that fits into 64 bits for sure."""
 
 
-def texts(line: bytes, hit: Hit) -> Texts:
+def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
     """Return what the line (without its newline) of a hit said, called and answered.
 
     Raises ValueError where it is not the line that the index holds, or of a shape nobody writes.
     """
-    if not _holds(line):
+    if not _has_valid_hashes(line):
         raise ValueError("its hashes do not hold")
     if _SURROGATE.search(line):
         raise ValueError("may not be well-formed text")
     try:
-        entry = _OBJECTS.decode(line.decode())
+        entry = _STRICT_JSON.decode(line.decode())
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     match entry:
@@ -48,12 +48,12 @@ def texts(line: bytes, hit: Hit) -> Texts:
             "type": hit.type,
             "time": str(time),
             "data": dict(data),
-        } if micros(time) == hit.time:
-            return _told(hit.type, _blocks(data.get("content", "")))
+        } if parse_timestamp(time) == hit.time:
+            return _split_texts_by_source(hit.type, _get_message_blocks(data.get("content", "")))
     raise ValueError("not the line that was indexed")
 
 
-def _holds(line: bytes) -> bool:
+def _has_valid_hashes(line: bytes) -> bool:
     """Tell whether both hashes of a line of today's format hold, as `tape.line` computes them."""
     cut = line.find(b',"data":', 49)
     named, told = line[7:47].decode("latin-1"), line[cut - 33 : cut - 1].decode("latin-1")
@@ -63,44 +63,46 @@ def _holds(line: bytes) -> bool:
     )
 
 
-def _told(kind: str, blocks: list[dict[str, Any]]) -> Texts:
+def _split_texts_by_source(kind: str, blocks: list[dict[str, Any]]) -> Texts:
     match kind:
         case "user" | "context":
-            return _said(blocks), "", ""
+            return _join_block_texts(blocks), "", ""
         case "assistant":
-            return _said(blocks), "\n".join(_called(blocks)), ""
+            return _join_block_texts(blocks), "\n".join(_iter_call_texts(blocks)), ""
         case "tool.result":
-            return "", "", _said(blocks, ANSWERED)
+            return "", "", _join_block_texts(blocks, RESULT_CHARS)
     raise ValueError("an entry of this type has no words")
 
 
-def _blocks(content: object) -> list[dict[str, Any]]:
+def _get_message_blocks(content: object) -> list[dict[str, Any]]:
     """Return the blocks of a message; a text is one."""
     blocks = content if isinstance(content, list) else [{"text": content}]
-    if not all(isinstance(block, dict) and _is_plain(block) for block in blocks):
+    if not all(isinstance(block, dict) and _has_plain_fields(block) for block in blocks):
         raise ValueError("not the blocks of a message")
     return blocks
 
 
-def _is_plain(block: dict[str, Any]) -> bool:
+def _has_plain_fields(block: dict[str, Any]) -> bool:
     return all(isinstance(block.get(key, ""), str) for key in ("type", "id", "name"))
 
 
-def _said(blocks: list[dict[str, Any]], most: int | None = None) -> str:
-    heads = [_head(block.get("text", "")) for block in blocks]
+def _join_block_texts(blocks: list[dict[str, Any]], most: int | None = None) -> str:
+    heads = [_get_text_or_head(block.get("text", "")) for block in blocks]
     parts = zip(blocks, heads, strict=True)
     return "\n".join([text[:most] for b, text in parts if text and b.get("type") != "thinking"])
 
 
-def _called(blocks: list[dict[str, Any]]) -> Iterator[str]:
+def _iter_call_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
     for block in blocks:
         if block.get("type") == "tool_call":
             yield block.get("name", "")
             given = block.get("args_text")
-            yield from strings(block.get("args") if given is None else _head(given))
+            yield from iter_argument_texts(
+                block.get("args") if given is None else _get_text_or_head(given)
+            )
 
 
-def _head(text: object) -> str:
+def _get_text_or_head(text: object) -> str:
     """Return a text, or of a blob the beginning that stands in its place."""
     match text:
         case str():
@@ -110,21 +112,23 @@ def _head(text: object) -> str:
     raise ValueError("neither a text nor a blob")
 
 
-def _whole(number: str) -> int:
-    if len(number) > _DIGITS or number == "-0":
+def _parse_int64(number: str) -> int:
+    if len(number) > _INT64_DIGITS or number == "-0":
         raise ValueError("not a number of 64 bits")
     return int(number)
 
 
-def _broken(number: str) -> float:
+def _parse_finite(number: str) -> float:
     value = float(number)
     if isinf(value):
         raise ValueError("not a number of 64 bits")
     return value
 
 
-def _constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-_OBJECTS = json.JSONDecoder(parse_int=_whole, parse_float=_broken, parse_constant=_constant)
+_STRICT_JSON = json.JSONDecoder(
+    parse_int=_parse_int64, parse_float=_parse_finite, parse_constant=_refuse_constant
+)

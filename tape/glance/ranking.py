@@ -8,29 +8,29 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from ..clock import micros
-from ..text import well_formed
+from ..clock import parse_timestamp
+from ..text import replace_surrogates
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from sqlite3 import Connection
 
-COPIED = "0000-origin"
+ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.phase.ORIGIN`."""
 
-_FEW = 1_000
+_EXTRA_HITS = 1_000
 """Hits that are looked at beyond those that are wanted, before all are."""
-_RANK = "bm25(text, 4.0, 2.0, 1.0)"
+_RANK_SQL = "bm25(text, 4.0, 2.0, 1.0)"
 """What was said counts more than arguments of tools, and those more than their results."""
 
-Hit = namedtuple(  # noqa: PYI024 (typing takes too long)
+RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
     "Hit", "tape title folder phase branch offset length entry n time type score"
 )
 """An entry: hex ids, the names around it, where its line stands, its depth, microseconds, score."""
 
 
-def narrowed(
+def build_filter(
     types: Sequence[str] = (),
     project: str | None = None,
     model: str | None = None,
@@ -46,9 +46,9 @@ def narrowed(
     where, values = "", list[object]()
     if types:
         where += f" AND k.name IN ({', '.join('?' * len(types))})"
-        values += map(well_formed, types)
+        values += map(replace_surrogates, types)
     if project is not None:
-        root = well_formed(project).rstrip("/") + "/"
+        root = replace_surrogates(project).rstrip("/") + "/"
         where += " AND (substr(t.cwd || '/', 1, ?) = ? OR substr(t.project || '/', 1, ?) = ?)"
         values += (len(root), root) * 2
     if model is not None:
@@ -59,29 +59,29 @@ def narrowed(
             "(SELECT q.tape FROM usage u JOIN entries f ON f.key = u.entry "
             f"JOIN phases q ON q.key = f.phase WHERE u.purpose = 'answer' AND {fits}) END"
         )
-        values += (well_formed(model),) * 2
+        values += (replace_surrogates(model),) * 2
     for time, sign in ((since, ">="), (until, "<")):
         if time is not None:
             where += f" AND e.time {sign} ?"
-            values.append(micros(time))
+            values.append(parse_timestamp(time))
     return where, values
 
 
-def best(
+def rank_entries(
     db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int
-) -> list[Hit]:
+) -> list[RankedEntry]:
     """Return what fits an FTS5 expression best, newer first among equals, each entry once.
 
     Where copies of an entry stand, the original counts. Words that stand nearly everywhere are not
     looked up to the last: those that fit best do, unless they leave open which come first.
     """
-    found, last = _ranked(db, expression, narrow, limit, limit + _FEW)
+    found, last = _select_ranked(db, expression, narrow, limit, limit + _EXTRA_HITS)
     if last is not None and (len(found) < limit or -found[-1][1] == last):
-        found, _ = _ranked(db, expression, narrow, limit, -1)
-    return [hit for key, score in found if (hit := _hit(db, key, score)) is not None]
+        found, _ = _select_ranked(db, expression, narrow, limit, -1)
+    return [hit for key, score in found if (hit := _fetch_ranked_entry(db, key, score)) is not None]
 
 
-def _ranked(
+def _select_ranked(
     db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int, most: int
 ) -> tuple[list[tuple[int, float]], float | None]:
     """Return keys and scores, best first, and the worst rank if there may be more.
@@ -91,12 +91,12 @@ def _ranked(
     where, values = narrow
     rows = db.execute(
         "WITH fit AS MATERIALIZED (SELECT rowid AS key, "  # noqa: S608 (our own names)
-        f"{_RANK} AS score FROM text WHERE text MATCH ? ORDER BY score LIMIT ?) "
+        f"{_RANK_SQL} AS score FROM text WHERE text MATCH ? ORDER BY score LIMIT ?) "
         "SELECT e.key, f.score, e.id, (SELECT count(*) FROM fit), (SELECT max(score) FROM fit) "
         "FROM fit f CROSS JOIN entries e ON e.key = f.key JOIN types k ON k.key = e.type "
         "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape "
         f"WHERE t.folder <> ''{where} ORDER BY f.score, e.time DESC, e.id, p.name = ?, t.id",
-        (expression, most, *values, COPIED),
+        (expression, most, *values, ORIGIN_PHASE),
     )
     found: dict[bytes, tuple[int, float]] = {}
     count, last = most, 0.0
@@ -107,7 +107,7 @@ def _ranked(
     return list(found.values()), last if count == most else None
 
 
-def _hit(db: Connection, key: int, score: float) -> Hit | None:
+def _fetch_ranked_entry(db: Connection, key: int, score: float) -> RankedEntry | None:
     found = db.execute(
         'SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, e."offset", '
         "e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e "
@@ -118,4 +118,4 @@ def _hit(db: Connection, key: int, score: float) -> Hit | None:
     if found is None:  # it went in this moment
         return None
     tape, title, folder, *rest = found
-    return Hit._make((tape, title, os.fsdecode(folder), *rest, score))
+    return RankedEntry._make((tape, title, os.fsdecode(folder), *rest, score))

@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from ..clock import now
+from ..clock import read_clock
 from ..damage import warn_of_damage
 from ..errors import TapeError, WriteFailed
-from ..reference import is_prefix
-from ..store import Store, only, random_hex
-from ..text import well_formed
-from .follower import Index, silent
-from .left_out import LINK, LeftOut, left_out
+from ..reference import is_id_prefix
+from ..store import Store, generate_hex, require_single_hit
+from ..text import replace_surrogates
+from .follower import Index, report_nothing
+from .left_out import LINK_REASON, UnlistedFolder, find_unlisted
 from .tally import TapeRow
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
     from ..tape import Tape
     from .follower import Progress, Telling
-    from .matching import Match
+    from .matching import SearchMatch
 
 __all__ = [
-    "LINK",
+    "LINK_REASON",
     "Index",
-    "LeftOut",
     "Library",
     "TapeRow",
-    "answer",
-    "left_out",
+    "UnlistedFolder",
+    "find_unlisted",
+    "list_tapes",
     "open_store",
-    "rebuild",
-    "row_of",
-    "rows",
-    "search",
+    "query_index",
+    "read_tape_row",
+    "rebuild_index",
+    "search_entries",
 ]
 
 T = TypeVar("T")
@@ -63,26 +63,28 @@ class Library(NamedTuple):
         self.close()
 
 
-class _Indexed(Store):
+class _IndexedStore(Store):
     """A store that looks its tapes up in the index, where that can be used."""
 
     def open(self, prefix: str) -> Tape:
         """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
-        if isinstance(self.projection, Index) and is_prefix(prefix):
+        if isinstance(self.projection, Index) and is_id_prefix(prefix):
             with suppress(
                 OSError, sqlite3.Error
             ):  # no index, or one behind: the files say the same
-                return self.open_folder(only(prefix, "tape", self.projection.folders(prefix)))
+                return self.open_folder(
+                    require_single_hit(prefix, "tape", self.projection.folders(prefix))
+                )
         return super().open(prefix)
 
 
 def open_store(
     path: Path,
     *,
-    clock: Callable[[], int] = now,
-    random: Callable[[int], str] = random_hex,
+    clock: Callable[[], int] = read_clock,
+    random: Callable[[int], str] = generate_hex,
     index: bool = True,
-    telling: Telling = silent,
+    telling: Telling = report_nothing,
 ) -> Library:
     """Return the store at `path` and its index, without looking at either.
 
@@ -92,13 +94,13 @@ def open_store(
     """
     if not index:
         return Library(Store(path, clock=clock, random=random), None)
-    store = _Indexed(path, clock=clock, random=random)
+    store = _IndexedStore(path, clock=clock, random=random)
     follower = Index(store, telling=telling)
     store.projection = follower
     return Library(store, follower)
 
 
-def rows(
+def list_tapes(
     store: Store, index: Index | None, *, cwd: str | None = None, limit: int | None = None
 ) -> list[TapeRow]:
     """Return the tapes newest first, at most `limit`; with `cwd` those that work there now.
@@ -107,16 +109,18 @@ def rows(
     Damaged of the store itself.
     """
     store.check()
-    cwd = None if cwd is None else well_formed(cwd)
+    cwd = None if cwd is None else replace_surrogates(cwd)
     if index is not None:
         try:
             return index.rows(cwd, limit)
         except (OSError, sqlite3.Error):  # no index, or one behind: the files say the same
             pass
-    return _scanned(store, cwd)[:limit]
+    return _scan_tapes(store, cwd)[:limit]
 
 
-def answer(store: Store, index: Index | None, question: Callable[[sqlite3.Connection], T]) -> T:
+def query_index(
+    store: Store, index: Index | None, question: Callable[[sqlite3.Connection], T]
+) -> T:
     """Return what a question asks of the tables, with all that stands in the files in them.
 
     Where the index cannot be used, the same tables are made from the files for this question
@@ -127,11 +131,11 @@ def answer(store: Store, index: Index | None, question: Callable[[sqlite3.Connec
     if index is not None:
         with suppress(OSError, sqlite3.Error):
             return index.answer(question)
-    with _private(store, index.telling if index else silent) as own:
+    with _open_private_index(store, index.telling if index else report_nothing) as own:
         return own.answer(question)
 
 
-def search(
+def search_entries(
     store: Store,
     index: Index | None,
     query: str,
@@ -142,7 +146,7 @@ def search(
     since: str | None = None,
     until: str | None = None,
     limit: int = 20,
-) -> list[Match]:
+) -> list[SearchMatch]:
     """Return the entries that fit a query best, newer first among equals.
 
     The query's words must all be there; `"a phrase"`, `-without`, `begin*` and `one OR two` mean
@@ -151,27 +155,30 @@ def search(
 
     Raises UsageError for a query with nothing to look for, NewerFormat or Damaged of the store.
     """
-    from ..glance.ranking import narrowed  # noqa: PLC0415 (most commands search for nothing)
-    from ..glance.words import match  # noqa: PLC0415
-    from .matching import matches  # noqa: PLC0415
+    from ..glance.ranking import build_filter  # noqa: PLC0415 (most commands search for nothing)
+    from ..glance.words import build_match_expression  # noqa: PLC0415
+    from .matching import find_matches  # noqa: PLC0415
 
-    expression, narrow = match(query), narrowed(types, project, model, since, until)
-    return answer(store, index, lambda db: matches(db, store, expression, narrow, limit))
+    expression, narrow = (
+        build_match_expression(query),
+        build_filter(types, project, model, since, until),
+    )
+    return query_index(store, index, lambda db: find_matches(db, store, expression, narrow, limit))
 
 
-def rebuild(store: Store, progress: Progress = lambda _done, _total: None) -> int:
+def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None) -> int:
     """Make the index anew and return how many tapes it holds; see `rebuilding`.
 
     `progress` is told done and total. Raises Busy while another process does so, OSError or
     sqlite3.Error where it cannot be written, NewerFormat or Damaged of the store itself.
     """
-    from .rebuilding import rebuilt  # noqa: PLC0415 (rare)
+    from .rebuilding import replace_index  # noqa: PLC0415 (rare)
 
-    return rebuilt(store, progress)
+    return replace_index(store, progress)
 
 
 @contextmanager
-def _private(store: Store, telling: Telling) -> Iterator[Index]:
+def _open_private_index(store: Store, telling: Telling) -> Iterator[Index]:
     """Hold an index of one's own that goes afterwards."""
     from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
 
@@ -179,13 +186,13 @@ def _private(store: Store, telling: Telling) -> Iterator[Index]:
         index = Index(store, Path(folder), skipped=warn_of_damage)
         try:
             with telling() as tell:
-                _fill(index, tell)
+                _fill_private_index(index, tell)
             yield index
         finally:
             index.close()
 
 
-def _fill(index: Index, tell: Progress) -> None:
+def _fill_private_index(index: Index, tell: Progress) -> None:
     try:
         index.fill(tell)
     except sqlite3.Error as error:
@@ -194,22 +201,22 @@ def _fill(index: Index, tell: Progress) -> None:
         ) from error
 
 
-def _scanned(store: Store, cwd: str | None) -> list[TapeRow]:
+def _scan_tapes(store: Store, cwd: str | None) -> list[TapeRow]:
     found: dict[str, TapeRow] = {}
     for folder in store.folders():
-        row = row_of(store, folder)
+        row = read_tape_row(store, folder)
         if row is not None:
             found.setdefault(row.id, row)
     here = [row for row in found.values() if cwd in (None, row.cwd)]
     return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)
 
 
-def row_of(store: Store, folder: str) -> TapeRow | None:
+def read_tape_row(store: Store, folder: str) -> TapeRow | None:
     """Return the row of the tape in a folder by reading its files, None when that fails."""
-    from .reading import read  # noqa: PLC0415 (only where there is no index)
+    from .reading import read_tape_record  # noqa: PLC0415 (only where there is no index)
 
     try:
         with store.open_folder(folder) as tape:
-            return read(tape, folder).row
+            return read_tape_record(tape, folder).row
     except (OSError, TapeError):  # a damaged or newer one must not hide the others
         return None

@@ -13,20 +13,20 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from ..blocks import NO_JSON, BlobRef
-from ..glance.words import ANSWERED, strings
-from ..payload import UNREADABLE
-from ..reference import is_prefix
-from .touched import Touched, touched
+from ..glance.words import RESULT_CHARS, iter_argument_texts
+from ..payload import JSON_ERRORS
+from ..reference import is_id_prefix
+from .touched import TouchedFile, list_touched_files
 
 if TYPE_CHECKING:
     from ..line import Header
 
-_ID = 40
-ANSWER = "answer"
+_ENTRY_ID_DIGITS = 40
+ANSWER_PURPOSE = "answer"
 """The purpose of usage that an assistant entry tells of."""
 
 
-class Words(NamedTuple):
+class EntryWords(NamedTuple):
     """The text of one entry, by who it comes from."""
 
     said: str = ""
@@ -37,7 +37,7 @@ class Words(NamedTuple):
     """The beginning of what a tool answered."""
 
 
-class Spent(NamedTuple):
+class CallUsage(NamedTuple):
     """What one model call took; None where nobody said."""
 
     purpose: str
@@ -53,7 +53,7 @@ class Spent(NamedTuple):
     duration_ms: int | None
 
 
-class Done(NamedTuple):
+class CallOutcome(NamedTuple):
     """How one tool call ended."""
 
     name: str
@@ -61,13 +61,13 @@ class Done(NamedTuple):
     duration_ms: int
 
 
-class Contents(NamedTuple):
+class LineContents(NamedTuple):
     """All that one line tells."""
 
-    words: Words | None = None
-    spent: Spent | None = None
-    done: Done | None = None
-    touched: tuple[Touched, ...] = ()
+    words: EntryWords | None = None
+    spent: CallUsage | None = None
+    done: CallOutcome | None = None
+    touched: tuple[TouchedFile, ...] = ()
     cwd: str | None = None
     project: str | None = None
     branch: str | None = None
@@ -77,30 +77,30 @@ class Contents(NamedTuple):
     """Ids of the entries that a redaction names."""
 
 
-NOTHING = Contents()
+NO_CONTENTS = LineContents()
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+_BoundedCount = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 """Tokens or milliseconds that one call can have taken; any other number says nothing."""
-_Amount = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
+_BoundedAmount = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 """The same of money."""
 
 
-class Amount(Struct, gc=False):
+class CostAmount(Struct, gc=False):
     """The part of a cost that is summed."""
 
-    amount: _Amount
+    amount: _BoundedAmount
     currency: Literal["USD"] = "USD"
     """What is in another one is no amount that can be added up."""
 
 
 class _Tokens(Struct, gc=False):
-    input: _Count = 0
-    output: _Count = 0
-    reasoning: _Count | None = None
-    cache_read: _Count | None = None
-    cache_write: _Count | None = None
-    total: _Count = 0
+    input: _BoundedCount = 0
+    output: _BoundedCount = 0
+    reasoning: _BoundedCount | None = None
+    cache_read: _BoundedCount | None = None
+    cache_write: _BoundedCount | None = None
+    total: _BoundedCount = 0
 
 
 class _Block(Struct, gc=False):
@@ -121,23 +121,23 @@ class _Answer(Struct, gc=False):
     provider: str = ""
     model: str = ""
     usage: _Tokens | None = None
-    cost: Amount | None = None
-    duration_ms: _Count | None = None
+    cost: CostAmount | None = None
+    duration_ms: _BoundedCount | None = None
 
 
 class _Result(Struct, gc=False):
     content: list[_Block] | str | BlobRef = ""
     name: str = ""
     is_error: bool = False
-    duration_ms: _Count = 0
+    duration_ms: _BoundedCount = 0
 
 
-class _Side(Struct, gc=False):
+class _UsageData(Struct, gc=False):
     purpose: str = ""
     provider: str = ""
     model: str = ""
     usage: _Tokens | None = None
-    cost: Amount | None = None
+    cost: CostAmount | None = None
 
 
 class _Base(Struct, gc=False):
@@ -157,12 +157,12 @@ class _Redaction(Struct, gc=False):
     targets: tuple[str, ...] = ()
 
 
-_KINDS: dict[str, type[Struct]] = {
+_DATA_TYPES: dict[str, type[Struct]] = {
     "user": _Message,
     "context": _Message,
     "assistant": _Answer,
     "tool.result": _Result,
-    "usage": _Side,
+    "usage": _UsageData,
     "start": _Opening,
     "meta": _Opening,
     "branch": _Opening,
@@ -170,28 +170,28 @@ _KINDS: dict[str, type[Struct]] = {
     "redact": _Redaction,
 }
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()
+    name: msgspec.json.Decoder(kind) for name, kind in _DATA_TYPES.items()
 }
 
 
-def contents(header: Header, line: bytes) -> Contents:
+def extract_contents(header: Header, line: bytes) -> LineContents:
     """Return what a line (without its newline) tells."""
     decoder = _DECODERS.get(header.type)
     if decoder is None:
-        return NOTHING
+        return NO_CONTENTS
     data = line[header.data : -1]
     try:
         found = decoder.decode(data)
-    except UNREADABLE:
-        found = _by_field(_KINDS[header.type], data)
-    return _told(found) if found is not None else NOTHING
+    except JSON_ERRORS:
+        found = _decode_by_field(_DATA_TYPES[header.type], data)
+    return _to_contents(found) if found is not None else NO_CONTENTS
 
 
-def _by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
+def _decode_by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
     """Return those members of the data that are as they should be; None where it is no object."""
     try:
         members = msgspec.json.decode(data, type=dict[str, Raw])
-    except UNREADABLE:
+    except JSON_ERRORS:
         return None
     fit = {}
     for field in fields(kind):
@@ -200,43 +200,45 @@ def _by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
             continue
         try:
             fit[field.name] = msgspec.json.decode(raw, type=field.type)
-        except UNREADABLE:
+        except JSON_ERRORS:
             if _Tokens in get_args(field.type):  # one odd count does not take the others along
-                fit[field.name] = _by_field(_Tokens, raw)
+                fit[field.name] = _decode_by_field(_Tokens, raw)
     return kind(**fit)
 
 
-def _told(found: Struct) -> Contents:
-    told = NOTHING
+def _to_contents(found: Struct) -> LineContents:
+    told = NO_CONTENTS
     match found:
         case _Answer():
-            called, places = _calls(found.content)
-            words = Words(_said(found.content), called)
-            spent = _spent(ANSWER, found.duration_ms, found)
-            told = Contents(words if any(words) else None, spent, touched=places)
+            called, places = _extract_calls(found.content)
+            words = EntryWords(_collect_message_text(found.content), called)
+            spent = _to_call_usage(ANSWER_PURPOSE, found.duration_ms, found)
+            told = LineContents(words if any(words) else None, spent, touched=places)
         case _Message():
-            text = _said(found.content)
-            told = Contents(Words(said=text)) if text else NOTHING
+            text = _collect_message_text(found.content)
+            told = LineContents(EntryWords(said=text)) if text else NO_CONTENTS
         case _Result():
-            done = Done(found.name, found.is_error, found.duration_ms)
-            text = _said(found.content, ANSWERED)
-            told = Contents(Words(answered=text) if text else None, done=done)
-        case _Side():
-            told = Contents(spent=_spent(found.purpose, None, found))
+            done = CallOutcome(found.name, found.is_error, found.duration_ms)
+            text = _collect_message_text(found.content, RESULT_CHARS)
+            told = LineContents(EntryWords(answered=text) if text else None, done=done)
+        case _UsageData():
+            told = LineContents(spent=_to_call_usage(found.purpose, None, found))
         case _Opening(branch=branch, cwd=cwd, project=project, base=base):
             here = base is not None and base.tape is None
             place = (base.phase, base.offset) if base and here else None
-            told = Contents(cwd=cwd, project=project, branch=branch, base=place)
+            told = LineContents(cwd=cwd, project=project, branch=branch, base=place)
         case _Redaction():
-            told = Contents(
-                targets=tuple([t for t in found.targets if len(t) == _ID and is_prefix(t)])
+            told = LineContents(
+                targets=tuple(
+                    [t for t in found.targets if len(t) == _ENTRY_ID_DIGITS and is_id_prefix(t)]
+                )
             )
     return told
 
 
-def _spent(purpose: str, duration_ms: int | None, found: _Answer | _Side) -> Spent:
+def _to_call_usage(purpose: str, duration_ms: int | None, found: _Answer | _UsageData) -> CallUsage:
     tokens = found.usage or _Tokens()
-    return Spent(
+    return CallUsage(
         purpose,
         found.provider,
         found.model,
@@ -251,33 +253,35 @@ def _spent(purpose: str, duration_ms: int | None, found: _Answer | _Side) -> Spe
     )
 
 
-def _said(content: list[_Block] | str | BlobRef, most: int | None = None) -> str:
+def _collect_message_text(content: list[_Block] | str | BlobRef, most: int | None = None) -> str:
     """Return the words of a message, its thinking left out; of a blob those in its head."""
     if not isinstance(content, list):
-        return _text(content)[:most]
-    return "\n".join([_text(b.text)[:most] for b in content if b.text and b.type != "thinking"])
+        return _get_text_or_blob_head(content)[:most]
+    return "\n".join(
+        [_get_text_or_blob_head(b.text)[:most] for b in content if b.text and b.type != "thinking"]
+    )
 
 
-def _text(text: str | BlobRef) -> str:
+def _get_text_or_blob_head(text: str | BlobRef) -> str:
     return text if isinstance(text, str) else text.head
 
 
-def _calls(content: list[_Block] | str | BlobRef) -> tuple[str, tuple[Touched, ...]]:
+def _extract_calls(content: list[_Block] | str | BlobRef) -> tuple[str, tuple[TouchedFile, ...]]:
     """Return the names and arguments of an answer's calls, and the files they are about."""
     words: list[str] = []
-    places: list[Touched] = []
+    places: list[TouchedFile] = []
     for block in content if isinstance(content, list) else ():
         if block.type == "tool_call":
-            args = _args(block)
-            words += (block.name, *strings(args))
-            places += touched(block.id, block.name, args)
+            args = _decode_call_arguments(block)
+            words += (block.name, *iter_argument_texts(args))
+            places += list_touched_files(block.id, block.name, args)
     return "\n".join(words), tuple(places)
 
 
-def _args(block: _Block) -> object:
+def _decode_call_arguments(block: _Block) -> object:
     if block.args_text is not None:
-        return _text(block.args_text)
+        return _get_text_or_blob_head(block.args_text)
     try:
         return msgspec.json.decode(block.args) if block.args else None
-    except UNREADABLE:
+    except JSON_ERRORS:
         return bytes(block.args).decode(errors="replace")

@@ -15,7 +15,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
-from ..clock import stamp
+from ..clock import format_timestamp
 from ..disk import Folder, open_file
 
 if TYPE_CHECKING:
@@ -23,22 +23,27 @@ if TYPE_CHECKING:
 
     from ..store import Store
 
-NAME = "index.db"
-APPLICATION = int.from_bytes(b"tape", "big")
+INDEX_NAME = "index.db"
+APPLICATION_ID = int.from_bytes(b"tape", "big")
 """The `application_id` of an index."""
-SCHEMA = 3
+SCHEMA_VERSION = 3
 """The `user_version` of an index: how many steps `migrations/index.py` has."""
 
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_MISSING = ("no such ", "table ", "vtable ")
+_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_MISSING_MESSAGES = ("no such ", "table ", "vtable ")
 """How SQLite begins to say that a table, or a column of it, is not there."""
-_COPIES = 3
+_DAMAGED_COPIES = 3
 """Damaged files that are kept, the newest."""
-_DAMAGED = re.compile(
-    rf"({re.escape(NAME)}\.damaged-[0-9T-]+(?:\.[0-9]+)?)(?:-wal|-shm|-journal)?\Z"
+_DAMAGED_NAME = re.compile(
+    rf"({re.escape(INDEX_NAME)}\.damaged-[0-9T-]+(?:\.[0-9]+)?)(?:-wal|-shm|-journal)?\Z"
 )
-_READ = 1 << 20
-_BESIDE = ("-wal", "-shm", "-journal", "")  # the file itself last: a lost one is only judged again
+_READ_BYTES = 1 << 20
+_FILE_SUFFIXES = (
+    "-wal",
+    "-shm",
+    "-journal",
+    "",
+)  # the file itself last: a lost one is only judged again
 
 
 def open_database(store: Store, home: Path) -> sqlite3.Connection:
@@ -46,34 +51,34 @@ def open_database(store: Store, home: Path) -> sqlite3.Connection:
 
     Raises OSError where there is no store, sqlite3.Error or OSError where it cannot be opened.
     """
-    db = _ready(home) or _made(store, home)
+    db = _open_ready(home) or _create_database(store, home)
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
     db.execute("PRAGMA secure_delete = ON")  # what is redacted later may stand in a page freed now
     return db
 
 
-def _ready(home: Path) -> sqlite3.Connection | None:
+def _open_ready(home: Path) -> sqlite3.Connection | None:
     try:
-        db = connect(home)
+        db = connect_index(home)
     except sqlite3.OperationalError:  # most often: not there yet
         return None
-    if _judged(db) == "ready":
+    if _classify_file(db) == "ready":
         return db
     db.close()
     return None
 
 
-def connect(home: Path) -> sqlite3.Connection:
+def connect_index(home: Path) -> sqlite3.Connection:
     """Connect to the file there, whatever it is; raise sqlite3.OperationalError where none is."""
     with suppress(FileNotFoundError):
-        if not S_ISREG((home / NAME).stat().st_mode):  # a FIFO, say
-            raise sqlite3.OperationalError(f"{NAME} is not a file")
-    uri = (home / NAME).absolute().as_uri() + "?mode=rw"
+        if not S_ISREG((home / INDEX_NAME).stat().st_mode):  # a FIFO, say
+            raise sqlite3.OperationalError(f"{INDEX_NAME} is not a file")
+    uri = (home / INDEX_NAME).absolute().as_uri() + "?mode=rw"
     return sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)
 
 
-def _judged(db: sqlite3.Connection) -> str:
+def _classify_file(db: sqlite3.Connection) -> str:
     """Return ready, old (or empty), newer, foreign or damaged."""
     try:
         mark, version = db.execute(
@@ -85,54 +90,56 @@ def _judged(db: sqlite3.Connection) -> str:
         if is_damage(error):
             return "damaged"
         raise
-    if mark != APPLICATION:
+    if mark != APPLICATION_ID:
         return "foreign"
-    return "ready" if version == SCHEMA else "old" if version < SCHEMA else "newer"
+    return "ready" if version == SCHEMA_VERSION else "old" if version < SCHEMA_VERSION else "newer"
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Tell whether an error means that the file is not a whole index."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in _DAMAGE or (code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING))
+    return code in _DAMAGE_CODES or (
+        code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING_MESSAGES)
+    )
 
 
-def _made(store: Store, home: Path) -> sqlite3.Connection:
+def _create_database(store: Store, home: Path) -> sqlite3.Connection:
     """Open the index with nobody else making, migrating or renaming it meanwhile."""
     store.check()
     if home == store.path:
         store.tapes.stat()  # only a store that is there gets an index
-    with alone(home):
+    with lock_index_folder(home):
         db = _connect_or_create(home)
-        state = _judged(db)
+        state = _classify_file(db)
         if state in ("newer", "foreign", "damaged"):
             db.close()
-            demand_readable(home)
-            _rename(home, state, store.clock)
+            require_readable(home)
+            _rename_index_files(home, state, store.clock)
             db = _connect_or_create(home)
         if state != "ready":
-            _migrate(db)
+            _migrate_schema(db)
         return db
 
 
 def _connect_or_create(home: Path) -> sqlite3.Connection:
     """Connect to the file, made empty where none is; what stood beside a lost one goes first."""
     with Folder.open(home) as folder:
-        if not folder.has(NAME):
-            remove(folder)
-            os.close(folder.file(NAME, os.O_RDWR | os.O_CREAT))
-    return connect(home)
+        if not folder.has(INDEX_NAME):
+            remove_index_files(folder)
+            os.close(folder.file(INDEX_NAME, os.O_RDWR | os.O_CREAT))
+    return connect_index(home)
 
 
-def _migrate(db: sqlite3.Connection) -> None:
+def _migrate_schema(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
-    with immediate(db):
-        _steps().apply(db)
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {SCHEMA}")
+    with write_transaction(db):
+        _load_migrations().apply(db)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 @contextmanager
-def immediate(db: sqlite3.Connection) -> Iterator[None]:
+def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Write in one transaction that waits for others at its beginning, where it can still wait.
 
     Inside another one it is a part of that.
@@ -145,11 +152,11 @@ def immediate(db: sqlite3.Connection) -> Iterator[None]:
         yield
 
 
-def _steps() -> Any:
+def _load_migrations() -> Any:
     """Load `migrations/index.py`, and with it the library it is written for."""
     from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415 (rare)
 
-    spec = spec_from_file_location("tape_index_migrations", migrations_dir() / "index.py")
+    spec = spec_from_file_location("tape_index_migrations", find_migrations() / "index.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -157,87 +164,91 @@ def _steps() -> Any:
     return module
 
 
-def migrations_dir() -> Path:
+def find_migrations() -> Path:
     """Return the folder of migrations: in the installed package, or else beside it in a clone."""
     package = Path(__file__).parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
-def set_aside(home: Path, file: tuple[int, int] | None, clock: Callable[[], int]) -> None:
+def rename_damaged(home: Path, file: tuple[int, int] | None, clock: Callable[[], int]) -> None:
     """Rename a damaged index, unless somebody did so first and another `file` stands there."""
-    with alone(home):
-        if file is not None and identity(home) == file:
-            demand_readable(home)
-            _rename(home, "damaged", clock)
+    with lock_index_folder(home):
+        if file is not None and get_file_identity(home) == file:
+            require_readable(home)
+            _rename_index_files(home, "damaged", clock)
 
 
-def demand_readable(home: Path) -> None:
+def require_readable(home: Path) -> None:
     """Raise OSError where the disk does not give the file back: SQLite may call that damage."""
-    fd = open_file(home / NAME)
+    fd = open_file(home / INDEX_NAME)
     try:
-        while os.read(fd, _READ):
+        while os.read(fd, _READ_BYTES):
             pass
     finally:
         os.close(fd)
 
 
-def drop(home: Path) -> None:
+def drop_index(home: Path) -> None:
     """Remove an index that is behind for good: the next reader makes it anew from the tapes."""
-    with alone(home), Folder.open(home) as folder:
-        remove(folder)
+    with lock_index_folder(home), Folder.open(home) as folder:
+        remove_index_files(folder)
 
 
-def remove(home: Folder) -> None:
+def remove_index_files(home: Folder) -> None:
     """Remove the files of an index; whoever calls holds `alone`."""
-    for suffix in _BESIDE:
+    for suffix in _FILE_SUFFIXES:
         with suppress(FileNotFoundError):
-            os.unlink(NAME + suffix, dir_fd=home.fd)
+            os.unlink(INDEX_NAME + suffix, dir_fd=home.fd)
 
 
-def identity(home: Path) -> tuple[int, int] | None:
+def get_file_identity(home: Path) -> tuple[int, int] | None:
     """Return device and inode of the file that is the index now, None where none is."""
     try:
-        found = (home / NAME).stat()
+        found = (home / INDEX_NAME).stat()
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
 
 
-def _rename(home: Path, why: str, clock: Callable[[], int]) -> None:
-    time = stamp(clock())[:19].replace(":", "")
-    stem = to = f"{NAME}.{why}-{time}"
+def _rename_index_files(home: Path, why: str, clock: Callable[[], int]) -> None:
+    time = format_timestamp(clock())[:19].replace(":", "")
+    stem = to = f"{INDEX_NAME}.{why}-{time}"
     with Folder.open(home) as folder:
         names, k = folder.names(), 2
         while to in names:
             to, k = f"{stem}.{k}", k + 1
-        for suffix in _BESIDE:
-            if NAME + suffix in names:
-                os.rename(NAME + suffix, to + suffix, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+        for suffix in _FILE_SUFFIXES:
+            if INDEX_NAME + suffix in names:
+                os.rename(
+                    INDEX_NAME + suffix, to + suffix, src_dir_fd=folder.fd, dst_dir_fd=folder.fd
+                )
         if why == "damaged":
-            _leave_newest(folder)
+            _delete_old_copies(folder)
 
 
-def _leave_newest(home: Folder) -> None:
+def _delete_old_copies(home: Folder) -> None:
     """Delete old damaged copies: all they held is made from the tapes again."""
     kept: dict[str, list[str]] = {}
     for name in home.names():
-        found = _DAMAGED.match(name)
+        found = _DAMAGED_NAME.match(name)
         if found:
             kept.setdefault(found[1], []).append(name)
-    times = {stem: max(_modified(home, name) for name in names) for stem, names in kept.items()}
-    for stem in sorted(kept, key=lambda one: (one.split(".")[2], times[one]))[:-_COPIES]:
+    times = {
+        stem: max(_get_change_time(home, name) for name in names) for stem, names in kept.items()
+    }
+    for stem in sorted(kept, key=lambda one: (one.split(".")[2], times[one]))[:-_DAMAGED_COPIES]:
         for name in kept[stem]:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=home.fd)
 
 
-def _modified(home: Folder, name: str) -> int:
+def _get_change_time(home: Folder, name: str) -> int:
     return os.stat(name, dir_fd=home.fd, follow_symlinks=False).st_ctime_ns
 
 
 @contextmanager
-def alone(home: Path) -> Iterator[None]:
+def lock_index_folder(home: Path) -> Iterator[None]:
     """Hold the lock of the store's folder."""
     fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -9,17 +9,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .database import immediate
+from .database import write_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from sqlite3 import Connection
 
-_BATCH = 500
+_ERASE_BATCH = 500
 """Rows taken out in one transaction: others wait that long."""
 
 
-def erase(db: Connection) -> None:
+def erase_removed_words(db: Connection) -> None:
     """Take the words of all entries in `removed` out; reads the whole full-text index if any are.
 
     The reading locks nobody out. Raises sqlite3.Error.
@@ -38,37 +38,37 @@ def erase(db: Connection) -> None:
             "INSERT INTO temp.going SELECT doc, col, offset, term FROM temp.words "
             "WHERE doc IN (SELECT key FROM main.removed)"
         )
-        while _erase_some(db):
+        while _erase_batch(db):
             pass
     finally:
         db.execute("DROP TABLE temp.going")
 
 
-def _erase_some(db: Connection) -> bool:
+def _erase_batch(db: Connection) -> bool:
     """Take some out that nobody else did meanwhile; tell whether there were any."""
-    with immediate(db):
-        keys = [key for (key,) in db.execute("SELECT key FROM removed LIMIT ?", (_BATCH,))]
+    with write_transaction(db):
+        keys = [key for (key,) in db.execute("SELECT key FROM removed LIMIT ?", (_ERASE_BATCH,))]
         db.executemany(
             "INSERT INTO text (text, rowid, said, called, answered) VALUES ('delete', ?, ?, ?, ?)",
-            [(key, *_columns(db, key)) for key in keys],
+            [(key, *_collect_words_by_column(db, key)) for key in keys],
         )
         db.executemany("DELETE FROM removed WHERE key = ?", [(key,) for key in keys])
     return bool(keys)
 
 
-def _columns(db: Connection, key: int) -> tuple[str, str, str]:
+def _collect_words_by_column(db: Connection, key: int) -> tuple[str, str, str]:
     found = db.execute("SELECT col, term FROM temp.going WHERE doc = ? ORDER BY col, place", (key,))
-    words = {column: _joined(rows) for column, rows in groupby(found, key=lambda row: row[0])}
+    words = {column: _join_terms(rows) for column, rows in groupby(found, key=lambda row: row[0])}
     return words.get("said", ""), words.get("called", ""), words.get("answered", "")
 
 
-def _joined(rows: Iterable[tuple[str, str]]) -> str:
+def _join_terms(rows: Iterable[tuple[str, str]]) -> str:
     return " ".join(term for _, term in rows)
 
 
-def scrub(db: Connection) -> None:
+def scrub_index(db: Connection) -> None:
     """Leave nothing in the file of words that were erased: neither their rows nor their marks."""
     db.execute("PRAGMA temp_store = MEMORY")  # not on a disk, however short
-    erase(db)
+    erase_removed_words(db)
     db.execute("INSERT INTO text (text) VALUES ('optimize')")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -17,8 +17,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import NotFound, TapeError
 from . import tables
-from .database import drop, identity, immediate, is_damage, open_database, set_aside
-from .tables import Location, Open
+from .database import (
+    drop_index,
+    get_file_identity,
+    is_damage,
+    open_database,
+    rename_damaged,
+    write_transaction,
+)
+from .tables import ActiveWriter, TapeLocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +35,8 @@ if TYPE_CHECKING:
     from ..refs import Changes
     from ..store import Store
     from ..tape import Tape
-    from ..writer import Opening
-    from .reading import Run
+    from ..writer import WritableTape
+    from .reading import LineRun
     from .tally import TapeRow
 
     Progress = Callable[[int, int], None]
@@ -38,19 +45,19 @@ if TYPE_CHECKING:
     """Begins to tell of work that may be long."""
 
 T = TypeVar("T")
-_SECOND = 1_000_000
-_SETTLED = 100_000_000
+_CATCH_UP_EVERY = 1_000_000
+_SETTLED_NS = 100_000_000
 """Nanoseconds after which the next change of a folder surely gives it another time."""
 
-_INTEGER = (1 << 63) - 1
+_MAX_COLUMN = (1 << 63) - 1
 """What fits into a column; some file systems have inodes that do not."""
 
-_SKIPPED = (Error, OSError, TapeError)
+_SKIPPED_ERRORS = (Error, OSError, TapeError)
 """What may go wrong under a writer: a derived copy that cannot be written is left to readers."""
 
 
 @contextmanager
-def silent() -> Iterator[Progress]:
+def report_nothing() -> Iterator[Progress]:
     """Hold a progress that nobody is told of."""
     yield lambda _done, _total: None
 
@@ -66,7 +73,7 @@ class Index:
         self,
         store: Store,
         folder: Path | None = None,
-        telling: Telling = silent,
+        telling: Telling = report_nothing,
         skipped: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._store, self.telling, self._skipped = store, telling, skipped
@@ -76,7 +83,7 @@ class Index:
         self._writing: Counter[str] = Counter()
         self._caught: dict[str, int] = {}
 
-    def began(self, tape: str) -> None:
+    def on_begin(self, tape: str) -> None:
         """Enter a writer, or somebody about to write a line in the journal.
 
         An index that cannot be told of it, locked for long or full, would never catch up with what
@@ -84,84 +91,89 @@ class Index:
         """
         self._writing[tape] += 1
         try:
-            self._do(lambda db: self._enter(db, [tape]))
+            self._run_with_recovery(lambda db: self._enter_writers(db, [tape]))
             while not self._is_current():  # another file took its place meanwhile
-                self._open()
+                self._open_current()
         except TapeError:  # a later version wrote this store: no index is made in it
             return
         except (Error, OSError):
             with suppress(OSError):
-                drop(self._home)
+                drop_index(self._home)
 
-    def moved(self, tape: Opening, changes: Changes) -> None:
+    def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
         """Catch the tape up, at most once a second: while it is being written readers do so too."""
         now = self._store.clock()
-        with suppress(*_SKIPPED):
-            if abs(now - self._caught.get(tape.id, -_SECOND)) >= _SECOND or not self._is_current():
+        with suppress(*_SKIPPED_ERRORS):
+            if (
+                abs(now - self._caught.get(tape.id, -_CATCH_UP_EVERY)) >= _CATCH_UP_EVERY
+                or not self._is_current()
+            ):
                 self._caught[tape.id] = now
-                self._do(lambda db: self._take_changes(db, tape, changes))
+                self._run_with_recovery(lambda db: self._take_changes(db, tape, changes))
                 changes.clear()
 
-    def ended(self, tape: Opening, changes: Changes | None) -> None:
+    def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
         """Catch the tape up and, when it was the last one's end, take it out of the writers."""
         self._writing[tape.id] -= 1
 
         def work(db: Connection) -> None:  # both on one file: another may take its place
             self._take_changes(db, tape, changes)
             if self._writing[tape.id] <= 0:
-                self._leave(db, [self._entry(tape.id)])
+                self._remove_writers(db, [self._build_writer_row(tape.id)])
 
-        with suppress(*_SKIPPED):
-            self._do(work)
+        with suppress(*_SKIPPED_ERRORS):
+            self._run_with_recovery(work)
 
-    def overwrote(self, tape: str) -> None:
+    def on_redact(self, tape: str) -> None:
         """Read a redaction, leaving nothing in the file of what was known before."""
         try:
-            self._do(lambda db: self._scrub(db, tape))
+            self._run_with_recovery(lambda db: self._scrub_redacted(db, tape))
         except TapeError:  # no index is made in a later version's store, or for a tape that went
             return
         except (Error, OSError):
             with suppress(OSError):
-                drop(self._home)
+                drop_index(self._home)
 
-    def _scrub(self, db: Connection, tape: str) -> None:
-        from .erasing import scrub  # noqa: PLC0415 (redactions are rare)
+    def _scrub_redacted(self, db: Connection, tape: str) -> None:
+        from .erasing import scrub_index  # noqa: PLC0415 (redactions are rare)
 
-        self._read(db, tape)
-        scrub(db)
+        self._read_tape(db, tape)
+        scrub_index(db)
 
     def catch_up(self) -> None:
         """Read what is new: in tapes being written, and of tapes that came or went.
 
         Raises sqlite3.Error or OSError when the index cannot be opened or written.
         """
-        self._do(self._catch_up)
+        self._run_with_recovery(self._read_changed_tapes)
 
     def rows(self, cwd: str | None, limit: int | None) -> list[TapeRow]:
         """Return the tapes newest first; raise as `catch_up` does."""
-        return self.answer(lambda db: tables.listed(db, cwd, limit))
+        return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit))
 
     def folders(self, prefix: str) -> list[str]:
         """Return the folders of tapes whose id begins with `prefix`; raise as `catch_up` does."""
-        return self.answer(lambda db: tables.named(db, prefix))
+        return self.answer(lambda db: tables.select_folders(db, prefix))
 
-    def places(self, prefix: str, tape: str | None = None) -> list[tables.Place]:
+    def places(self, prefix: str, tape: str | None = None) -> list[tables.EntryLocation]:
         """Return where entries stand whose id begins with `prefix`, in one tape or in all.
 
         Raises as `catch_up` does.
         """
-        return self.answer(lambda db: tables.places(db, prefix, tape))
+        return self.answer(lambda db: tables.select_entries(db, prefix, tape))
 
-    def labelled(self, name: str) -> list[tuple[str, str]]:
+    def find_labelled(self, name: str) -> list[tuple[str, str]]:
         """Return folder and entry of each label of this name; raise as `catch_up` does."""
-        return self.answer(lambda db: tables.labelled(db, name))
+        return self.answer(lambda db: tables.select_labelled(db, name))
 
     def is_complete(self) -> bool:
         """Tell whether all that stands in `tapes/` was read when it changed last.
 
         False also for the tenth of a second after a change. Raises as `catch_up` does.
         """
-        return self.answer(lambda db: tables.seen(db) == _mtime(self._store))
+        return self.answer(
+            lambda db: tables.select_tapes_mtime(db) == _get_tapes_mtime(self._store)
+        )
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -176,79 +188,85 @@ class Index:
         """
 
         def work(db: Connection) -> T:
-            self._catch_up(db)
+            self._read_changed_tapes(db)
             return question(db)
 
-        return self._do(work)
+        return self._run_with_recovery(work)
 
-    def _do(self, work: Callable[[Connection], T]) -> T:
+    def _run_with_recovery(self, work: Callable[[Connection], T]) -> T:
         """Do work that may be done twice: on a damaged index, and again on a new one."""
         try:
-            return work(self._open())
+            return work(self._open_current())
         except DatabaseError as error:
             if not is_damage(error):
                 raise
-        file = self._file or identity(self._home)
+        file = self._file or get_file_identity(self._home)
         self.close()
-        set_aside(self._home, file, self._store.clock)
-        return work(self._open())
+        rename_damaged(self._home, file, self._store.clock)
+        return work(self._open_current())
 
-    def _open(self) -> Connection:
+    def _open_current(self) -> Connection:
         """Return the connection; a file that took the place of ours learns who is writing."""
         if self._db is None or not self._is_current():
             self.close()
-            file = identity(self._home)
+            file = get_file_identity(self._home)
             self._db = open_database(self._store, self._home)
-            self._enter(self._db, [tape for tape, count in self._writing.items() if count > 0])
-            self._file = file or identity(self._home)
+            self._enter_writers(
+                self._db, [tape for tape, count in self._writing.items() if count > 0]
+            )
+            self._file = file or get_file_identity(self._home)
         return self._db
 
     def _is_current(self) -> bool:
-        return self._file is not None and self._file == identity(self._home)
+        return self._file is not None and self._file == get_file_identity(self._home)
 
-    def _entry(self, tape: str) -> Open:
-        return Open(tape, os.getpid(), id(self))
+    def _build_writer_row(self, tape: str) -> ActiveWriter:
+        return ActiveWriter(tape, os.getpid(), id(self))
 
-    def _enter(self, db: Connection, tapes: list[str]) -> None:
+    def _enter_writers(self, db: Connection, tapes: list[str]) -> None:
         if tapes:
-            with immediate(db):
-                tables.enter(db, map(self._entry, tapes))
+            with write_transaction(db):
+                tables.insert_writers(db, map(self._build_writer_row, tapes))
 
-    def _leave(self, db: Connection, rows: list[Open]) -> None:
+    def _remove_writers(self, db: Connection, rows: list[ActiveWriter]) -> None:
         if rows:
-            with immediate(db):
-                tables.leave(db, rows)
+            with write_transaction(db):
+                tables.delete_writers(db, rows)
 
-    def _catch_up(self, db: Connection) -> None:
+    def _read_changed_tapes(self, db: Connection) -> None:
         """Look at the dead before reading, so that what they wrote last is read."""
-        writers = tables.writers(db)
-        dead = {writer for writer in writers if not _is_alive(writer.pid)}
-        self._look_around(db)
-        done = {tape for tape in {writer.tape for writer in writers} if self._follow(db, tape)}
-        self._leave(db, [writer for writer in dead if writer.tape in done])
+        writers = tables.select_writers(db)
+        dead = {writer for writer in writers if not _is_process_alive(writer.pid)}
+        self._scan_tapes_folder(db)
+        done = {tape for tape in {writer.tape for writer in writers} if self._try_read(db, tape)}
+        self._remove_writers(db, [writer for writer in dead if writer.tape in done])
 
-    def _follow(self, db: Connection, tape: str) -> bool:
+    def _try_read(self, db: Connection, tape: str) -> bool:
         """Read a tape that may be being written; tell whether nothing of it is left to read."""
         try:
-            self._read(db, tape)
+            self._read_tape(db, tape)
         except NotFound:  # it went
             return True
         except (OSError, TapeError):  # unreadable now: it stays in the table and is tried again
             return False
         return True
 
-    def _take_changes(self, db: Connection, tape: Opening, changes: Changes | None) -> None:
+    def _take_changes(self, db: Connection, tape: WritableTape, changes: Changes | None) -> None:
         """Take in what was changed, or else all of the tape that is not known yet.
 
         So a move in a tape of a thousand branches costs what one in a tape of two does. Whatever
         others change meanwhile they take in themselves, or the next reader does.
         """
-        if changes is None or not self._is_kept(db, tape) or not _took_in(db, tape, changes):
-            self._read(db, tape.id)
+        if (
+            changes is None
+            or not self._is_indexed_folder(db, tape)
+            or not _apply_changes(db, tape, changes)
+        ):
+            self._read_tape(db, tape.id)
 
-    def _is_kept(self, db: Connection, tape: Opening) -> bool:
+    def _is_indexed_folder(self, db: Connection, tape: WritableTape) -> bool:
         """Tell whether this is the tape that is kept under its id: somebody may have copied it."""
-        place = tables.location(db, tape.id)
+        place = tables.select_location(db, tape.id)
         if place is None or not place.folder:
             return False
         with suppress(OSError):
@@ -256,20 +274,20 @@ class Index:
             return os.path.samestat(there, os.fstat(tape.folder.fd))
         return False
 
-    def _read(self, db: Connection, tape: str) -> None:
-        where = self._locate(db, tape)
+    def _read_tape(self, db: Connection, tape: str) -> None:
+        where = self._locate_tape(db, tape)
         with self._store.open_folder(where.folder) as opened:
-            _keep(db, opened, where)
+            _sync_tape(db, opened, where)
 
-    def _locate(self, db: Connection, tape: str) -> Location:
+    def _locate_tape(self, db: Connection, tape: str) -> TapeLocation:
         """Return where a tape is: where it was, or in the folder most likely named for it."""
-        known = tables.location(db, tape)
-        if known is not None and self._store.id_of(known.folder) == tape:
+        known = tables.select_location(db, tape)
+        if known is not None and self._store.read_tape_id(known.folder) == tape:
             return known
         names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
         for name in names:
-            if self._store.id_of(name) == tape:
-                return Location(name, 0)
+            if self._store.read_tape_id(name) == tape:
+                return TapeLocation(name, 0)
         raise NotFound(f"tape {tape} is not in the store")
 
     def fill(self, progress: Progress) -> None:
@@ -282,49 +300,51 @@ class Index:
         def work(db: Connection) -> None:
             from . import lines  # noqa: PLC0415 (rare)
 
-            with lines.filling(db), immediate(db):
-                self._look_around(db, progress)
+            with lines.load_bulk(db), write_transaction(db):
+                self._scan_tapes_folder(db, progress)
 
-        self._do(work)
+        self._run_with_recovery(work)
 
-    def learn(self, other: Path) -> None:
+    def learn_from(self, other: Path) -> None:
         """Read what another index of this store knows of and this one does not, and its writers."""
-        db = self._open()
-        with tables.beside(db, other):
-            writers, behind = tables.writers(db, "other"), tables.behind(db)
-        with immediate(db):
-            tables.enter(db, writers)
+        db = self._open_current()
+        with tables.attach_index(db, other):
+            writers, behind = tables.select_writers(db, "other"), tables.select_differing_tapes(db)
+        with write_transaction(db):
+            tables.insert_writers(db, writers)
         for tape in behind:
-            self._follow(db, tape)
+            self._try_read(db, tape)
 
-    def _look_around(self, db: Connection, progress: Progress | None = None) -> None:
+    def _scan_tapes_folder(self, db: Connection, progress: Progress | None = None) -> None:
         """Take tapes in that came and out that went, if the time of their folder tells of any.
 
         A time too young to differ after the next change is not kept, nor one with tapes that could
         not be read: then the next reader looks again.
         """
-        mtime = _mtime(self._store)
-        if mtime == tables.seen(db):
+        mtime = _get_tapes_mtime(self._store)
+        if mtime == tables.select_tapes_mtime(db):
             return
-        there = {name: inode & _INTEGER for name, inode in self._store.inodes().items()}
-        known = tables.locations(db)
+        there = {name: inode & _MAX_COLUMN for name, inode in self._store.inodes().items()}
+        known = tables.select_locations(db)
         held = {tape: at for tape, at in known.items() if there.get(at.folder) == at.inode}
-        new = {Location(*item) for item in there.items()} - set(held.values())
+        new = {TapeLocation(*item) for item in there.items()} - set(held.values())
         taken: list[bool] = []
         with nullcontext(progress) if progress else self.telling() as tell:
             for where in sorted(new):
                 tell(len(taken), len(new))
-                taken.append(self._take_in(db, where, held))
+                taken.append(self._take_in_folder(db, where, held))
             tell(len(new), len(new))
         gone = [(tape, known[tape].folder) for tape in known.keys() - held.keys()]
         if gone:
-            with immediate(db):
-                tables.forget(db, gone)
-        if all(taken) and time_ns() - mtime > _SETTLED and not self._store.links():
-            with immediate(db):
-                tables.see(db, mtime)
+            with write_transaction(db):
+                tables.delete_tapes(db, gone)
+        if all(taken) and time_ns() - mtime > _SETTLED_NS and not self._store.links():
+            with write_transaction(db):
+                tables.save_tapes_mtime(db, mtime)
 
-    def _take_in(self, db: Connection, where: Location, held: dict[str, Location]) -> bool:
+    def _take_in_folder(
+        self, db: Connection, where: TapeLocation, held: dict[str, TapeLocation]
+    ) -> bool:
         """Read the tape in a folder and note it in `held`; tell whether that could be done.
 
         Of a tape that stands in two folders, because somebody copied one, the first counts, and
@@ -334,114 +354,118 @@ class Index:
             with self._store.open_folder(where.folder) as tape:
                 before = held.get(tape.id)
                 if before is None or where.folder < before.folder:
-                    _keep(db, tape, where, self._skipped)
-                    _settle(db, tape.id, where)
+                    _sync_tape(db, tape, where, self._skipped)
+                    _save_location(db, tape.id, where)
                     held[tape.id] = where
         except (OSError, TapeError):  # a damaged or newer one must not hide the others
             return False
         return before is None
 
 
-def _keep(
+def _sync_tape(
     db: Connection,
     tape: Tape,
-    where: Location,
+    where: TapeLocation,
     skipped: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Bring all that is kept of a tape up to date, run by run.
 
     Locks nobody out while reading, or for nothing new; goes on from there when another was faster.
     """
-    while not _caught_up(db, tape, where, skipped):
+    while not _try_sync(db, tape, where, skipped):
         pass
 
 
-def _caught_up(db: Connection, tape: Tape, where: Location, skipped: Callable[[str], None]) -> bool:
+def _try_sync(
+    db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
+) -> bool:
     """Read and keep what is new; tell whether nobody else did so meanwhile."""
-    from .reading import runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
-    from .tally import known  # noqa: PLC0415
+    from .reading import read_runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
+    from .tally import build_tape_record  # noqa: PLC0415
 
-    refs, old = tape.refs(), tables.known(db, tape.id)
-    phases = tables.phases(db, tape.id)
+    refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
+    phases = tables.select_tallies(db, tape.id)
     before, last = set(phases), None
-    for run in runs(tape, refs, phases, tables.redacted(db, tape.id), skipped=skipped):
+    for run in read_runs(
+        tape, refs, phases, tables.select_redacted_ids(db, tape.id), skipped=skipped
+    ):
         if last is not None:
-            with immediate(db):
-                if not _added(db, tape.id, last):
+            with write_transaction(db):
+                if not _insert_next_run(db, tape.id, last):
                     return False
         last = run
-    new, gone = known(tape, where.folder, refs, phases), before - phases.keys()
+    new, gone = build_tape_record(tape, where.folder, refs, phases), before - phases.keys()
     if last is None and not gone and new == old:
         return True
-    with immediate(db):
-        if last is not None and not _added(db, tape.id, last):
+    with write_transaction(db):
+        if last is not None and not _insert_next_run(db, tape.id, last):
             return False
-        tables.leave_out(db, tape.id, gone)
-        if tables.phases(db, tape.id) != phases:
+        tables.delete_phases(db, tape.id, gone)
+        if tables.select_tallies(db, tape.id) != phases:
             return False
-        tables.keep(db, new)
+        tables.save_tape_record(db, new)
         if old is None or not old.row.folder:
-            tables.settle(db, tape.id, where)
+            tables.update_location(db, tape.id, where)
     return True
 
 
-def _took_in(db: Connection, tape: Opening, changes: Changes) -> bool:
+def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
     """Read and keep what was changed in a tape; tell whether that was all there is to do.
 
     It is not for a tape or a phase that the index does not know the beginning of, nor when another
     program was faster.
     """
-    from .reading import runs  # noqa: PLC0415 (most commands write nothing)
-    from .tally import Tally, branch_row  # noqa: PLC0415
+    from .reading import read_runs  # noqa: PLC0415 (most commands write nothing)
+    from .tally import PhaseTally, build_branch_row  # noqa: PLC0415
 
-    before = tables.phases(db, tape.id, changes.phases)
+    before = tables.select_tallies(db, tape.id, changes.phases)
     phases = dict(before)
     if not changes.phases <= before.keys() | changes.begun:
         return False
-    redacted = tables.redacted(db, tape.id)
-    for run in runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
-        with immediate(db):
-            if not _added(db, tape.id, run):
+    redacted = tables.select_redacted_ids(db, tape.id)
+    for run in read_runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
+        with write_transaction(db):
+            if not _insert_next_run(db, tape.id, run):
                 return False
-    with immediate(db):
+    with write_transaction(db):
         refs = tape.journal.read()  # under the lock, so that the newest move is kept last
-        if tables.phases(db, tape.id, changes.phases) != phases:
+        if tables.select_tallies(db, tape.id, changes.phases) != phases:
             return False
         moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
-        tables.change_tape(
+        tables.update_tape(
             db,
             tape.id,
             refs,
-            [branch_row(tape.phases, move, refs, phases) for move in moves],
+            [build_branch_row(tape.phases, move, refs, phases) for move in moves],
             {name: refs.labels.get(name) for name in changes.labels},
-            [(before.get(name, Tally()), tally) for name, tally in phases.items()],
+            [(before.get(name, PhaseTally()), tally) for name, tally in phases.items()],
         )
     return True
 
 
-def _added(db: Connection, tape: str, run: Run) -> bool:
+def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
     """Put a run in, in the caller's transaction, unless it does not follow on what is there."""
     from . import lines  # noqa: PLC0415 (as above)
 
-    key, tally = tables.phase(db, tape, run.phase)
-    redacted = tables.redacted(db, tape)
-    return tally == run.before and lines.add(db, tape, run, key, redacted)
+    key, tally = tables.select_phase(db, tape, run.phase)
+    redacted = tables.select_redacted_ids(db, tape)
+    return tally == run.before and lines.insert_run(db, tape, run, key, redacted)
 
 
-def _mtime(store: Store) -> int:
+def _get_tapes_mtime(store: Store) -> int:
     try:
         return store.tapes.stat().st_mtime_ns
     except FileNotFoundError:  # the first tape makes it
         return 0
 
 
-def _settle(db: Connection, tape: str, where: Location) -> None:
-    if tables.location(db, tape) != where:
-        with immediate(db):
-            tables.settle(db, tape, where)
+def _save_location(db: Connection, tape: str, where: TapeLocation) -> None:
+    if tables.select_location(db, tape) != where:
+        with write_transaction(db):
+            tables.update_location(db, tape, where)
 
 
-def _is_alive(pid: int) -> bool:
+def _is_process_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -11,28 +11,30 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
 
-from ..clock import micros
-from ..glance.words import spaced
-from .contents import NOTHING
-from .tally import COLUMNS
-from .touched import absolute
+from ..clock import parse_timestamp
+from ..glance.words import space_cjk
+from .contents import NO_CONTENTS
+from .tally import TALLY_COLUMNS
+from .touched import resolve_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
     from sqlite3 import Connection
 
-    from .reading import Line, Run
+    from .reading import IndexedLine, LineRun
 
-_SMALL, _LARGE = 1 << 20, 1 << 23
+_DEFAULT_HASHSIZE, _BULK_HASHSIZE = 1 << 20, 1 << 23
 """Bytes of words that a connection keeps before it writes them: SQLite's default, and for many."""
-_OFTEN, _SELDOM = 4, 16
+_DEFAULT_AUTOMERGE, _BULK_AUTOMERGE = 4, 16
 """Parts of the full-text index that are merged at once: SQLite's default, and for many lines."""
-_INTEGER = (1 << 63) - 1
+_MAX_INTEGER = (1 << 63) - 1
 """The highest number that fits into a column; what other programs write may be higher."""
 
 
-def add(db: Connection, tape: str, run: Run, key: int | None, known: AbstractSet[str]) -> bool:
+def insert_run(
+    db: Connection, tape: str, run: LineRun, key: int | None, known: AbstractSet[str]
+) -> bool:
     """Put a run of lines in; `key` is its phase's, None for a new one, `known` was redacted before.
 
     Tells whether that was all: if not, the run redacts what had been read, and all of the tape was
@@ -46,22 +48,22 @@ def add(db: Connection, tape: str, run: Run, key: int | None, known: AbstractSet
             [(whose, bytes.fromhex(target)) for target in sorted(named)],
         )
     gone = known | named
-    if any(line.told != NOTHING and line.header.id in gone for line in run.lines) or any(
-        _is_told_of(db, tape, target) for target in named
+    if any(line.told != NO_CONTENTS and line.header.id in gone for line in run.lines) or any(
+        _has_indexed_data(db, tape, target) for target in named
     ):
-        reset(db, tape)
+        reset_tape(db, tape)
         return False
     if run.is_anew and known:  # what redacted the rest may have stood in it
-        reset(db, tape)
+        reset_tape(db, tape)
         db.execute("DELETE FROM redactions WHERE tape = ?", (whose,))
         return False
     if run.is_anew and key is not None:
-        empty(db, "key = ?", key)
-    _insert(db, run.lines, _phase(db, tape, run, key))
+        delete_lines(db, "key = ?", key)
+    _insert_lines(db, run.lines, _save_phase(db, tape, run, key))
     return True
 
 
-def _is_told_of(db: Connection, tape: str, entry: str) -> bool:
+def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     """Tell whether the index holds anything that only the data of an entry says."""
     found = db.execute(
         "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
@@ -75,29 +77,29 @@ def _is_told_of(db: Connection, tape: str, entry: str) -> bool:
     return found.fetchone() is not None
 
 
-def _phase(db: Connection, tape: str, run: Run, key: int | None) -> int:
+def _save_phase(db: Connection, tape: str, run: LineRun, key: int | None) -> int:
     """Write how far a phase was read and return its key."""
     branch, offset, last, *rest = astuple(run.after)
     values = (branch, offset, bytes.fromhex(last), *rest)
     marks = ", ".join("?" * len(values))
     if key is not None:
-        db.execute(f"UPDATE phases SET ({COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))  # noqa: S608 (ours)
+        db.execute(f"UPDATE phases SET ({TALLY_COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))  # noqa: S608 (ours)
         return key
     made = db.execute(
-        f"INSERT INTO phases (tape, name, {COLUMNS}) VALUES (?, ?, {marks})",  # noqa: S608 (ours)
+        f"INSERT INTO phases (tape, name, {TALLY_COLUMNS}) VALUES (?, ?, {marks})",  # noqa: S608 (ours)
         (bytes.fromhex(tape), run.phase, *values),
     ).lastrowid
     assert made is not None
     return made
 
 
-def _insert(db: Connection, lines: Sequence[Line], phase: int) -> None:
+def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> None:
     (highest,) = db.execute(
         "SELECT max((SELECT coalesce(max(key), 0) FROM entries), "
         "(SELECT coalesce(max(key), 0) FROM removed))"
     ).fetchone()
     keyed = list(enumerate(lines, highest + 1))
-    types = _types(db, {line.header.type for line in lines})
+    types = _ensure_types(db, {line.header.type for line in lines})
     db.executemany(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -107,8 +109,8 @@ def _insert(db: Connection, lines: Sequence[Line], phase: int) -> None:
                 phase,
                 offset,
                 length,
-                min(head.n, _INTEGER),
-                micros(head.time),
+                min(head.n, _MAX_INTEGER),
+                parse_timestamp(head.time),
                 types[head.type],
             )
             for key, (offset, length, head, _, _) in keyed
@@ -116,7 +118,7 @@ def _insert(db: Connection, lines: Sequence[Line], phase: int) -> None:
     )
     db.executemany(
         "INSERT INTO text (rowid, said, called, answered) VALUES (?, ?, ?, ?)",
-        [(key, *map(spaced, line.told.words)) for key, line in keyed if line.told.words],
+        [(key, *map(space_cjk, line.told.words)) for key, line in keyed if line.told.words],
     )
     db.executemany(
         "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -129,14 +131,14 @@ def _insert(db: Connection, lines: Sequence[Line], phase: int) -> None:
     db.executemany(
         "INSERT INTO files VALUES (?, ?, ?, ?)",
         [
-            (key, place.call, absolute(place.path, line.cwd), place.op)
+            (key, place.call, resolve_path(place.path, line.cwd), place.op)
             for key, line in keyed
             for place in line.told.touched
         ],
     )
 
 
-def _types(db: Connection, names: set[str]) -> dict[str, int]:
+def _ensure_types(db: Connection, names: set[str]) -> dict[str, int]:
     """Return the number of each entry type, given to it when it is seen first."""
     found: dict[str, int] = dict(db.execute("SELECT name, key FROM types"))
     for name in sorted(names - found.keys()):
@@ -144,13 +146,13 @@ def _types(db: Connection, names: set[str]) -> dict[str, int]:
     return found
 
 
-def reset(db: Connection, tape: str) -> None:
+def reset_tape(db: Connection, tape: str) -> None:
     """Forget what was read of a tape, so that it is read anew."""
-    empty(db, "tape = ?", bytes.fromhex(tape))
+    delete_lines(db, "tape = ?", bytes.fromhex(tape))
     db.execute("DELETE FROM phases WHERE tape = ?", (bytes.fromhex(tape),))
 
 
-def empty(db: Connection, where: str, *values: object) -> None:
+def delete_lines(db: Connection, where: str, *values: object) -> None:
     """Take out the lines of the phases that `where` describes; the phases themselves stay."""
     lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
     db.execute(
@@ -163,22 +165,22 @@ def empty(db: Connection, where: str, *values: object) -> None:
 
 
 @contextmanager
-def filling(db: Connection) -> Iterator[None]:
+def load_bulk(db: Connection) -> Iterator[None]:
     """Let many lines into a file that nobody else uses, and that is of no use until it is whole.
 
     There is no journal, words are kept longer before they are written, and ids put in order after.
     """
     (index,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'entries_id'").fetchone()
     db.execute("DROP INDEX entries_id")
-    _set(db, hashsize=_LARGE, automerge=_SELDOM)
+    _set_fts_options(db, hashsize=_BULK_HASHSIZE, automerge=_BULK_AUTOMERGE)
     db.execute("PRAGMA synchronous = OFF")
     db.execute("PRAGMA journal_mode = OFF")
     yield
     db.execute(index)
-    _set(db, hashsize=_SMALL, automerge=_OFTEN)
+    _set_fts_options(db, hashsize=_DEFAULT_HASHSIZE, automerge=_DEFAULT_AUTOMERGE)
     db.execute("INSERT INTO text (text) VALUES ('optimize')")
     db.execute("PRAGMA journal_mode = WAL")
 
 
-def _set(db: Connection, **options: int) -> None:
+def _set_fts_options(db: Connection, **options: int) -> None:
     db.executemany("INSERT INTO text (text, rank) VALUES (?, ?)", options.items())

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ..checked import ADVICE
-from ..clock import stamp
+from ..checked import FSCK_ADVICE
+from ..clock import format_timestamp
 from ..damage import warn_of_damage
 from ..errors import Damaged, TapeError
-from ..glance.excerpts import excerpts
-from ..glance.ranking import Hit, best
-from ..line import data_holds, is_going, read_header
-from .contents import contents
-from .erasing import erase
+from ..glance.excerpts import build_excerpts
+from ..glance.ranking import RankedEntry, rank_entries
+from ..line import has_valid_data, is_redaction_begun, read_header
+from .contents import extract_contents
+from .erasing import erase_removed_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..store import Store
-    from .contents import Words
+    from .contents import EntryWords
 
 
-class Match(Struct, frozen=True, gc=False):
+class SearchMatch(Struct, frozen=True, gc=False):
     """One entry that a search found."""
 
     tape: str
@@ -55,26 +55,28 @@ class Match(Struct, frozen=True, gc=False):
     """The higher, the better it fits."""
 
 
-def matches(
+def find_matches(
     db: sqlite3.Connection,
     store: Store,
     expression: str,
     narrow: tuple[str, Sequence[object]],
     limit: int,
-) -> list[Match]:
+) -> list[SearchMatch]:
     """Return what fits an FTS5 expression best, newer first among equals, each entry once.
 
     `narrow` is more of a WHERE clause and its values, as `narrowed` gives them.
     """
     with suppress(sqlite3.OperationalError):  # another writes: old words only weigh a little
-        erase(db)
-    hits = best(db, expression, narrow, limit)
-    shown = dict(excerpts(expression, [_words(store, hit) for hit in hits]))
-    return [_match(hit, *shown[at]) for at, hit in enumerate(hits) if at in shown]
+        erase_removed_words(db)
+    hits = rank_entries(db, expression, narrow, limit)
+    shown = dict(build_excerpts(expression, [_read_hit_words(store, hit) for hit in hits]))
+    return [_to_search_match(hit, *shown[at]) for at, hit in enumerate(hits) if at in shown]
 
 
-def _match(hit: Hit, snippet: str, marks: tuple[tuple[int, int], ...]) -> Match:
-    return Match(
+def _to_search_match(
+    hit: RankedEntry, snippet: str, marks: tuple[tuple[int, int], ...]
+) -> SearchMatch:
+    return SearchMatch(
         hit.tape,
         hit.title,
         hit.folder,
@@ -82,7 +84,7 @@ def _match(hit: Hit, snippet: str, marks: tuple[tuple[int, int], ...]) -> Match:
         hit.offset,
         hit.entry,
         hit.n,
-        stamp(hit.time),
+        format_timestamp(hit.time),
         hit.type,
         hit.branch,
         snippet,
@@ -91,7 +93,7 @@ def _match(hit: Hit, snippet: str, marks: tuple[tuple[int, int], ...]) -> Match:
     )
 
 
-def _words(store: Store, hit: Hit) -> Words | None:
+def _read_hit_words(store: Store, hit: RankedEntry) -> EntryWords | None:
     """Return the text of a hit from its line; None where that is not what it was.
 
     Of what went just now nothing is said; what was changed on the disk is a DamageWarning.
@@ -105,10 +107,10 @@ def _words(store: Store, hit: Hit) -> Words | None:
         header = read_header(line)
         if header.id != hit.entry:
             raise Damaged("another one stands there")
-        if not data_holds(line, header) and not is_going(line, header):
+        if not has_valid_data(line, header) and not is_redaction_begun(line, header):
             raise Damaged("its data does not match its hash")
     except TapeError as error:
         place = f"{hit.tape[:8]} {hit.phase}: line at byte {hit.offset} skipped"
-        warn_of_damage(f"{place}: entry {hit.entry[:12]}: {error}; {ADVICE}")
+        warn_of_damage(f"{place}: entry {hit.entry[:12]}: {error}; {FSCK_ADVICE}")
         return None
-    return contents(header, line).words
+    return extract_contents(header, line).words

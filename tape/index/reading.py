@@ -12,12 +12,12 @@ from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..checked import ADVICE
+from ..checked import FSCK_ADVICE
 from ..errors import Damaged, NewerFormat, NotFound
-from ..line import Header, data_holds, is_going, read_header
-from ..phase import ORIGIN, number
-from .contents import NOTHING, Contents, contents
-from .tally import Known, Tally, known
+from ..line import Header, has_valid_data, is_redaction_begun, read_header
+from ..phase import ORIGIN, parse_phase_number
+from .contents import NO_CONTENTS, LineContents, extract_contents
+from .tally import PhaseTally, TapeRecord, build_tape_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
     from ..phase import PhaseFile
     from ..refs import Refs
     from ..tape import Tape
-    from ..writer import Opening
+    from ..writer import WritableTape
 
-_LINES, _BYTES = 4_096, 1 << 22
+_RUN_LINES, _RUN_BYTES = 4_096, 1 << 22
 """What one run holds at most, but for one line of any length."""
 
 
-class Line(NamedTuple):
+class IndexedLine(NamedTuple):
     """One entry line that was read."""
 
     offset: int
     length: int
     """Bytes without the newline."""
     header: Header
-    told: Contents
+    told: LineContents
     cwd: str | None
     """Where the tape works at this entry."""
 
 
-class Run(NamedTuple):
+class LineRun(NamedTuple):
     """Lines of one phase, one after the other."""
 
     phase: str
-    before: Tally | None
+    before: PhaseTally | None
     """What had to be known of the phase; None when nothing was."""
-    after: Tally
-    lines: list[Line]
+    after: PhaseTally
+    lines: list[IndexedLine]
     is_anew: bool
     """The phase is not what was known: all that was kept of it goes first."""
 
 
-def runs(
-    tape: Opening,
+def read_runs(
+    tape: WritableTape,
     refs: Refs,
-    phases: dict[str, Tally],
+    phases: dict[str, PhaseTally],
     redacted: AbstractSet[str] = frozenset(),
     *,
     only: AbstractSet[str] | None = None,
     skipped: Callable[[str], None] = lambda _: None,
-) -> Iterator[Run]:
+) -> Iterator[LineRun]:
     """Yield what is new in the phases that refs name, in order, and in a copied past.
 
     `phases` holds what is known of each and is brought up to date; phases that went go from it.
@@ -73,78 +73,80 @@ def runs(
     that changed on the disk say nothing, and are told to `skipped`.
     """
     committed = refs.phases() | {ORIGIN} if only is None else only
-    there: dict[str, Tally] = {}
-    for name in tape.phases.with_origin() if only is None else sorted(only, key=number):
+    there: dict[str, PhaseTally] = {}
+    for name in (
+        tape.phases.list_with_origin() if only is None else sorted(only, key=parse_phase_number)
+    ):
         if name in committed:
             with suppress(NotFound), tape.phases.open(name) as file:  # a folder without its file
-                reader = _Reader(tape, file, ChainMap(there, phases), redacted, skipped)
-                for run in reader.runs(phases.get(name)):
+                reader = _PhaseReader(tape, file, ChainMap(there, phases), redacted, skipped)
+                for run in reader.iter_runs(phases.get(name)):
                     there[name] = run.after
                     yield run
-                there.setdefault(name, phases.get(name) or Tally())
+                there.setdefault(name, phases.get(name) or PhaseTally())
     phases.clear()
     phases.update(there)
 
 
-class _Reader(NamedTuple):
+class _PhaseReader(NamedTuple):
     """One phase being read."""
 
-    tape: Opening
+    tape: WritableTape
     file: PhaseFile
-    phases: Mapping[str, Tally]
+    phases: Mapping[str, PhaseTally]
     redacted: AbstractSet[str]
     skipped: Callable[[str], None]
 
-    def runs(self, before: Tally | None) -> Iterator[Run]:
+    def iter_runs(self, before: PhaseTally | None) -> Iterator[LineRun]:
         """Go on where the tally stops: anew when its last line is not where it was."""
-        tally = before or Tally()
-        is_anew = bool(tally.entries) and not self._stands(tally)
+        tally = before or PhaseTally()
+        is_anew = bool(tally.entries) and not self._has_last_line(tally)
         start = tally.offset if tally.entries and not is_anew else 0
-        after = Tally() if is_anew else copy(tally)
-        lines: list[Line] = []
+        after = PhaseTally() if is_anew else copy(tally)
+        lines: list[IndexedLine] = []
         size = 0
         for offset, line in self.file.lines(start):
-            if offset <= after.offset or (read := self._line(after, offset, line)) is None:
+            if offset <= after.offset or (read := self._read_line(after, offset, line)) is None:
                 continue
             lines.append(read)
             size += len(line)
-            if len(lines) >= _LINES or size >= _BYTES:
-                yield Run(self.file.name, before, copy(after), lines, is_anew)
+            if len(lines) >= _RUN_LINES or size >= _RUN_BYTES:
+                yield LineRun(self.file.name, before, copy(after), lines, is_anew)
                 before, lines, size, is_anew = copy(after), [], 0, False
         if lines or is_anew or before is None:
-            yield Run(self.file.name, before, after, lines, is_anew)
+            yield LineRun(self.file.name, before, after, lines, is_anew)
 
-    def _stands(self, tally: Tally) -> bool:
+    def _has_last_line(self, tally: PhaseTally) -> bool:
         _, last = next(self.file.lines(tally.offset), (0, b""))
         return last.startswith(b'{"id":"%b"' % tally.last.encode())
 
-    def _line(self, tally: Tally, offset: int, line: bytes) -> Line | None:
+    def _read_line(self, tally: PhaseTally, offset: int, line: bytes) -> IndexedLine | None:
         """Count one line; what is no entry of a format we know is passed over, as readers do."""
         try:
             header = read_header(line)
         except (Damaged, NewerFormat) as error:
-            self._tell(offset, line, str(error))
+            self._report_skipped(offset, line, str(error))
             return None
-        holds = data_holds(line, header)
-        if not holds and not is_going(line, header) and not self._is_named(header):
-            self._tell(offset, line, "its data does not match its hash")
+        holds = has_valid_data(line, header)
+        if not holds and not is_redaction_begun(line, header) and not self._is_redacted(header):
+            self._report_skipped(offset, line, "its data does not match its hash")
         gone = header.id in self.redacted or not holds
-        told = NOTHING if gone else contents(header, line)
+        told = NO_CONTENTS if gone else extract_contents(header, line)
         tally.add(offset, header, told)
         if tally.entries == 1 and told.base is not None:
-            tally.home = self._place_at(*told.base)
-        return Line(offset, len(line), header, told, tally.place)
+            tally.home = self._find_place_at(*told.base)
+        return IndexedLine(offset, len(line), header, told, tally.place)
 
-    def _is_named(self, header: Header) -> bool:
+    def _is_redacted(self, header: Header) -> bool:
         """Tell whether a redaction names an entry: what changed in it is being overwritten."""
         return header.id in self.redacted or header.id in self.tape.phases.redacted_ids()
 
-    def _tell(self, offset: int, line: bytes, why: str) -> None:
+    def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
         entry = line[7:19].decode("ascii", "replace")
         place = f"{self.tape.id[:8]} {self.file.name}: line at byte {offset} skipped"
-        self.skipped(f"{place}: entry {entry}: {why}; {ADVICE}")
+        self.skipped(f"{place}: entry {entry}: {why}; {FSCK_ADVICE}")
 
-    def _place_at(self, phase: str, offset: int) -> str | None:
+    def _find_place_at(self, phase: str, offset: int) -> str | None:
         """Return where the tape worked at the entry a phase goes on from."""
         tally = self.phases.get(phase)
         if tally is None:
@@ -159,21 +161,21 @@ class _Reader(NamedTuple):
                 with suppress(Damaged, NewerFormat):
                     header = read_header(line)
                     if header.type in ("start", "meta") and header.id not in self.redacted:
-                        place = contents(header, line).cwd or place
+                        place = extract_contents(header, line).cwd or place
         return place
 
 
-def read(tape: Tape, folder: str) -> Known:
+def read_tape_record(tape: Tape, folder: str) -> TapeRecord:
     """Return what is kept of a tape itself, from its files alone."""
     redacted: set[str] = set()
     while True:
-        refs, phases = tape.refs(), dict[str, Tally]()
+        refs, phases = tape.refs(), dict[str, PhaseTally]()
         named = {
             target
-            for run in runs(tape, refs, phases, redacted)
+            for run in read_runs(tape, refs, phases, redacted)
             for line in run.lines
             for target in line.told.targets
         }
         if named <= redacted:
-            return known(tape, folder, refs, phases)
+            return build_tape_record(tape, folder, refs, phases)
         redacted |= named

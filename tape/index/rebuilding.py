@@ -17,7 +17,14 @@ from ..damage import warn_of_damage
 from ..disk import Folder
 from ..errors import Busy
 from . import tables
-from .database import NAME, alone, connect, immediate, open_database, remove
+from .database import (
+    INDEX_NAME,
+    connect_index,
+    lock_index_folder,
+    open_database,
+    remove_index_files,
+    write_transaction,
+)
 from .follower import Index
 
 if TYPE_CHECKING:
@@ -26,11 +33,11 @@ if TYPE_CHECKING:
 
     from ..store import Store
 
-_BESIDE = ".index"
+_REBUILD_FOLDER = ".index"
 """The folder in which the new one is made."""
 
 
-def rebuilt(store: Store, progress: Callable[[int, int], None]) -> int:
+def replace_index(store: Store, progress: Callable[[int, int], None]) -> int:
     """Read all tapes into a new index and return how many it holds; `progress` gets done, total.
 
     Memory does not grow with the store. Cut short, it leaves the old index as it was, and a folder
@@ -39,19 +46,19 @@ def rebuilt(store: Store, progress: Callable[[int, int], None]) -> int:
     NewerFormat or Damaged of the store itself.
     """
     store.check()
-    beside = store.path / _BESIDE
-    with _only_one(store):
+    beside = store.path / _REBUILD_FOLDER
+    with _lock_rebuild(store):
         open_database(store, store.path).close()  # a foreign or a newer one is set aside
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(mode=0o700)
         try:
-            return _made(store, beside, progress)
+            return _build_and_swap(store, beside, progress)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextmanager
-def _only_one(store: Store) -> Iterator[None]:
+def _lock_rebuild(store: Store) -> Iterator[None]:
     fd = os.open(store.tapes, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,24 +69,28 @@ def _only_one(store: Store) -> Iterator[None]:
         os.close(fd)
 
 
-def _made(store: Store, beside: Path, progress: Callable[[int, int], None]) -> int:
+def _build_and_swap(store: Store, beside: Path, progress: Callable[[int, int], None]) -> int:
     with closing(Index(store, beside, skipped=warn_of_damage)) as index:
         index.fill(progress)
-        index.learn(store.path / NAME)
-        count = index.answer(tables.count)
-        with alone(store.path), closing(connect(store.path)) as old, immediate(old):
-            index.learn(store.path / NAME)  # and nobody tells the old one more
+        index.learn_from(store.path / INDEX_NAME)
+        count = index.answer(tables.count_tapes)
+        with (
+            lock_index_folder(store.path),
+            closing(connect_index(store.path)) as old,
+            write_transaction(old),
+        ):
+            index.learn_from(store.path / INDEX_NAME)  # and nobody tells the old one more
             index.close()
             with Folder.open(store.path) as home, Folder.open(beside) as source:
-                _sync(source)
-                remove(home)
-                os.rename(NAME, NAME, src_dir_fd=source.fd, dst_dir_fd=home.fd)
+                _sync_index_file(source)
+                remove_index_files(home)
+                os.rename(INDEX_NAME, INDEX_NAME, src_dir_fd=source.fd, dst_dir_fd=home.fd)
     return count
 
 
-def _sync(folder: Folder) -> None:
-    fd = folder.file(NAME)
+def _sync_index_file(folder: Folder) -> None:
+    fd = folder.file(INDEX_NAME)
     try:
-        disk.sync(fd)
+        disk.sync_file(fd)
     finally:
         os.close(fd)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..clock import micros, stamp
+from ..clock import format_timestamp, parse_timestamp
 from ..phase import ORIGIN
-from . import answer
+from . import query_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 By = Literal["all", "tape", "branch", "model", "day", "tool"]
 """What is summed together."""
 
-_DIGITS = 9
+_COST_DIGITS = 9
 """Decimals of a cost: sums do not depend on the order beyond them."""
 
 
-class Spent(Struct, frozen=True, gc=False):
+class UsageTotals(Struct, frozen=True, gc=False):
     """What model calls took; None where no call told."""
 
     calls: int = 0
@@ -46,7 +46,7 @@ class Spent(Struct, frozen=True, gc=False):
     model_ms: int | None = None
 
 
-class Ran(Struct, frozen=True, gc=False):
+class ToolTotals(Struct, frozen=True, gc=False):
     """What tools did."""
 
     tool_calls: int = 0
@@ -59,7 +59,7 @@ class Ran(Struct, frozen=True, gc=False):
         return self.tool_errors / self.tool_calls if self.tool_calls else None
 
 
-class Sums(Struct, frozen=True, gc=False):
+class StatsRow(Struct, frozen=True, gc=False):
     """One row: what it is of, and the sums."""
 
     key: str | None
@@ -68,14 +68,14 @@ class Sums(Struct, frozen=True, gc=False):
     """With a tape's id, of rows by branch."""
     title: str | None
     """Of the tape, of rows by tape or branch."""
-    spent: Spent
-    ran: Ran
+    spent: UsageTotals
+    ran: ToolTotals
     first: str
     """Time of the first call counted, and of the last; a tool's is that of its result."""
     last: str
 
 
-class Wanted(NamedTuple):
+class StatsFilter(NamedTuple):
     """What is counted; all where nothing is said."""
 
     tape: str | None = None
@@ -91,12 +91,12 @@ class Wanted(NamedTuple):
     """Tape time of the first moment after."""
 
 
-class _Key(NamedTuple):
+class _StatsKey(NamedTuple):
     key: str | None
     branch: str | None
 
 
-class _Part(NamedTuple):
+class _StatsPart(NamedTuple):
     """Sums of one kind."""
 
     title: str | None
@@ -105,16 +105,16 @@ class _Part(NamedTuple):
     sums: tuple[Any, ...]
 
 
-_MODEL = "nullif(ltrim(u.provider || '/' || u.model, '/'), '')"
-_KEYS = {
+_MODEL_SQL = "nullif(ltrim(u.provider || '/' || u.model, '/'), '')"
+_KEY_SQL = {
     "all": ("NULL", "NULL"),
     "tape": ("lower(hex(t.id))", "NULL"),
     "branch": ("lower(hex(t.id))", "p.branch"),
-    "model": (_MODEL, "NULL"),
+    "model": (_MODEL_SQL, "NULL"),
     "day": ("date(e.time / 1000000, 'unixepoch')", "NULL"),
     "tool": ("c.name", "NULL"),
 }
-_COUNTED = f"""
+_COUNTED_SQL = f"""
     JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
     WHERE (:tape IS NULL OR t.id = :tape) AND (:branch IS NULL OR p.branch = :branch)
     AND (p.name <> '{ORIGIN}' OR (:tape IS NULL AND NOT EXISTS (
@@ -124,26 +124,26 @@ _COUNTED = f"""
     AND (:root IS NULL OR substr(t.cwd || '/', 1, length(:root)) = :root
         OR substr(t.project || '/', 1, length(:root)) = :root)
     AND e.time >= :since AND e.time < :until
-    AND (:model IS NULL OR instr(lower({_MODEL}), lower(:model)))
+    AND (:model IS NULL OR instr(lower({_MODEL_SQL}), lower(:model)))
 """  # noqa: S608 (our own names)
-_USAGE = "FROM usage u JOIN entries e ON e.key = u.entry"
+_USAGE_SQL = "FROM usage u JOIN entries e ON e.key = u.entry"
 
 
-def _whole(column: str) -> str:
+def _build_integer_sum(column: str) -> str:
     """Return the sum of a column: exact to 2^53, and never more than a column holds."""
     return f"CASE WHEN count({column}) THEN CAST(total({column}) AS INTEGER) END"
 
 
-_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write", "total")
-_SPENT = (
-    f"count(*), {', '.join(_whole(f'u.{name}') for name in _TOKENS)}, "
-    f"sum(u.cost), sum(u.cost IS NULL), {_whole('u.duration_ms')}"
+_TOKEN_COLUMNS = ("input", "output", "reasoning", "cache_read", "cache_write", "total")
+_USAGE_SUMS_SQL = (
+    f"count(*), {', '.join(_build_integer_sum(f'u.{name}') for name in _TOKEN_COLUMNS)}, "
+    f"sum(u.cost), sum(u.cost IS NULL), {_build_integer_sum('u.duration_ms')}"
 )
-_CALLS = """
+_CALLS_SQL = """
     FROM calls c JOIN entries e ON e.key = c.entry
     LEFT JOIN (SELECT NULL AS provider, NULL AS model) u
 """
-_ASKED = """
+_CALLS_WITH_MODEL_SQL = """
     FROM calls c JOIN entries e ON e.key = c.entry JOIN (
         SELECT f.key, max(CASE WHEN a.purpose = 'answer' THEN f.key END)
             OVER (PARTITION BY f.phase ORDER BY f.key) AS asked
@@ -152,77 +152,85 @@ _ASKED = """
     ) w ON w.key = c.entry LEFT JOIN usage u ON u.entry = w.asked
 """
 """Calls with the usage of the newest answer before them in their phase: that asked for them."""
-_RAN = f"count(*), sum(c.is_error), {_whole('c.duration_ms')}"
+_TOOL_SUMS_SQL = f"count(*), sum(c.is_error), {_build_integer_sum('c.duration_ms')}"
 
 
-def statistics(
-    store: Store, index: Index | None, by: By = "all", wanted: Wanted | None = None
-) -> list[Sums]:
+def compute_statistics(
+    store: Store, index: Index | None, by: By = "all", wanted: StatsFilter | None = None
+) -> list[StatsRow]:
     """Return the sums, days in order, all else with the most tokens first; empty for nothing.
 
     Raises NewerFormat or Damaged of the store itself.
     """
-    wanted = wanted or Wanted()
-    spent, ran = answer(store, index, lambda db: _asked(db, by, wanted))
-    rows = [_sums(key, spent.get(key), ran.get(key)) for key in {**spent, **ran}]
-    return sorted(rows, key=_by_day if by == "day" else _by_size)
+    wanted = wanted or StatsFilter()
+    spent, ran = query_index(store, index, lambda db: _query_parts(db, by, wanted))
+    rows = [_build_stats_row(key, spent.get(key), ran.get(key)) for key in {**spent, **ran}]
+    return sorted(rows, key=_get_day_order if by == "day" else _get_size_order)
 
 
-def _asked(db: Connection, by: By, wanted: Wanted) -> tuple[dict[_Key, _Part], dict[_Key, _Part]]:
-    told = _told(wanted)
+def _query_parts(
+    db: Connection, by: By, wanted: StatsFilter
+) -> tuple[dict[_StatsKey, _StatsPart], dict[_StatsKey, _StatsPart]]:
+    told = _query_parameters(wanted)
     with_model = by == "model" or wanted.model is not None
-    ran = dict(_parts(db, by, _ASKED if with_model else _CALLS, _RAN, told))
-    return {} if by == "tool" else dict(_parts(db, by, _USAGE, _SPENT, told)), ran
+    ran = dict(
+        _fetch_parts(
+            db, by, _CALLS_WITH_MODEL_SQL if with_model else _CALLS_SQL, _TOOL_SUMS_SQL, told
+        )
+    )
+    return {} if by == "tool" else dict(
+        _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, told)
+    ), ran
 
 
-def _told(wanted: Wanted) -> dict[str, object]:
+def _query_parameters(wanted: StatsFilter) -> dict[str, object]:
     """Return the values of a question's parameters."""
     return {
         "tape": wanted.tape and bytes.fromhex(wanted.tape),
         "branch": wanted.branch,
         "root": wanted.project and f"{wanted.project.rstrip('/')}/",
         "model": wanted.model,
-        "since": micros(wanted.since) if wanted.since else -(1 << 63),
-        "until": micros(wanted.until) if wanted.until else (1 << 63) - 1,
+        "since": parse_timestamp(wanted.since) if wanted.since else -(1 << 63),
+        "until": parse_timestamp(wanted.until) if wanted.until else (1 << 63) - 1,
     }
 
 
-def _parts(
+def _fetch_parts(
     db: Connection, by: By, source: str, sums: str, told: dict[str, object]
-) -> Iterator[tuple[_Key, _Part]]:
-    key, branch = _KEYS[by]
+) -> Iterator[tuple[_StatsKey, _StatsPart]]:
+    key, branch = _KEY_SQL[by]
     rows = db.execute(
         f"SELECT {key}, {branch}, max(t.title), min(e.time), max(e.time), {sums} "
-        f"{source} {_COUNTED} GROUP BY 1, 2 HAVING count(*) > 0",
+        f"{source} {_COUNTED_SQL} GROUP BY 1, 2 HAVING count(*) > 0",
         told,
     )
     for name, on, title, first, last, *counts in rows:
         yield (
-            _Key(name, on),
-            _Part(title if by in ("tape", "branch") else None, first, last, tuple(counts)),
+            _StatsKey(name, on),
+            _StatsPart(title if by in ("tape", "branch") else None, first, last, tuple(counts)),
         )
 
 
-def _sums(key: _Key, spent: _Part | None, ran: _Part | None) -> Sums:
+def _build_stats_row(key: _StatsKey, spent: _StatsPart | None, ran: _StatsPart | None) -> StatsRow:
     parts = [part for part in (spent, ran) if part]
-    return Sums(
+    return StatsRow(
         *key,
         next((part.title for part in parts), None),
-        _spent(spent.sums) if spent else Spent(),
-        Ran(*ran.sums) if ran else Ran(),
-        stamp(min(part.first for part in parts)),
-        stamp(max(part.last for part in parts)),
+        _to_usage_totals(spent.sums) if spent else UsageTotals(),
+        ToolTotals(*ran.sums) if ran else ToolTotals(),
+        format_timestamp(min(part.first for part in parts)),
+        format_timestamp(max(part.last for part in parts)),
     )
 
 
-def _spent(sums: tuple[Any, ...]) -> Spent:
-    spent = Spent(*sums)
-    return spent if spent.cost is None else replace(spent, cost=round(spent.cost, _DIGITS))
+def _to_usage_totals(sums: tuple[Any, ...]) -> UsageTotals:
+    spent = UsageTotals(*sums)
+    return spent if spent.cost is None else replace(spent, cost=round(spent.cost, _COST_DIGITS))
 
 
-def _by_day(row: Sums) -> str:
+def _get_day_order(row: StatsRow) -> str:
     return row.key or ""
 
 
-def _by_size(row: Sums) -> tuple[int, int, str, str]:
+def _get_size_order(row: StatsRow) -> tuple[int, int, str, str]:
     return -(row.spent.total or 0), -row.ran.tool_calls, row.key or "", row.branch or ""

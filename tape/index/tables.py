@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import astuple
 
 from ..phase import ORIGIN
-from .tally import COLUMNS, BranchRow, Known, Tally, TapeRow, is_id
+from .tally import TALLY_COLUMNS, IndexedBranch, PhaseTally, TapeRecord, TapeRow, is_entry_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,39 +24,39 @@ if TYPE_CHECKING:
 
     from ..refs import Refs
 
-_ROW = (
+_TAPE_COLUMNS = (
     "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
     "branches, cost"
 )
-_TALLY = COLUMNS.replace(" last", " lower(hex(last))")
+_SELECT_TALLY = TALLY_COLUMNS.replace(" last", " lower(hex(last))")
 
 # What `tally.known` says of a tape, from the tables instead of all of its phases.
-_HEADS = """
+_UPDATE_HEADS = """
     UPDATE tapes SET branches = ?2,
     updated = coalesce((SELECT max(time) FROM branches WHERE tape = ?1), created) WHERE id = ?1
 """
-_OWN = f"FROM phases WHERE tape = ?1 AND name <> '{ORIGIN}'"
-_FIRST = "ORDER BY CAST(name AS INTEGER) LIMIT 1"
-_LINES = f"""
-    UPDATE tapes SET cost = ?2, entries = (SELECT coalesce(sum(entries), 0) {_OWN}),
-    model = (SELECT model {_OWN} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1),
-    cwd = coalesce((SELECT cwd {_OWN} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''),
-    project = (SELECT project {_OWN} AND project <> '' {_FIRST}) WHERE id = ?1
+_OWN_PHASES = f"FROM phases WHERE tape = ?1 AND name <> '{ORIGIN}'"
+_OLDEST_FIRST = "ORDER BY CAST(name AS INTEGER) LIMIT 1"
+_UPDATE_COUNTS = f"""
+    UPDATE tapes SET cost = ?2, entries = (SELECT coalesce(sum(entries), 0) {_OWN_PHASES}),
+    model = (SELECT model {_OWN_PHASES} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1),
+    cwd = coalesce((SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''),
+    project = (SELECT project {_OWN_PHASES} AND project <> '' {_OLDEST_FIRST}) WHERE id = ?1
 """  # noqa: S608 (our own names)
-_TITLE = f"""
-    UPDATE tapes SET title = coalesce(?2, (SELECT prompt {_OWN} AND prompt <> '' {_FIRST}))
+_UPDATE_TITLE = f"""
+    UPDATE tapes SET title = coalesce(?2, (SELECT prompt {_OWN_PHASES} AND prompt <> '' {_OLDEST_FIRST}))
     WHERE id = ?1
 """  # noqa: S608 (our own names)
 
 
-class Location(NamedTuple):
+class TapeLocation(NamedTuple):
     """Where a tape is: the name of its folder, and that folder's inode, 0 when not looked up."""
 
     folder: str
     inode: int
 
 
-class Place(NamedTuple):
+class EntryLocation(NamedTuple):
     """Where an entry stands."""
 
     folder: str
@@ -69,7 +69,7 @@ class Place(NamedTuple):
     entry: str
 
 
-class Open(NamedTuple):
+class ActiveWriter(NamedTuple):
     """One who may be writing: the tape, the process, and which index in that process says so."""
 
     tape: str
@@ -77,32 +77,32 @@ class Open(NamedTuple):
     serial: int
 
 
-def listed(db: Connection, cwd: str | None, limit: int | None) -> list[TapeRow]:
+def select_tape_rows(db: Connection, cwd: str | None, limit: int | None) -> list[TapeRow]:
     """Return tapes newest first."""
     found = db.execute(
-        f"SELECT {_ROW} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
+        f"SELECT {_TAPE_COLUMNS} FROM tapes WHERE folder <> '' AND (?1 IS NULL OR cwd = ?1) "  # noqa: S608 (our own names)
         "ORDER BY updated DESC, id DESC LIMIT ?2",
         (cwd, -1 if limit is None else limit),
     )
-    return [_row(*values) for values in found]
+    return [_to_tape_row(*values) for values in found]
 
 
-def _row(identity: str, folder: bytes, *rest: object) -> TapeRow:
+def _to_tape_row(identity: str, folder: bytes, *rest: object) -> TapeRow:
     return TapeRow(identity, os.fsdecode(folder), *rest)  # type: ignore[arg-type]  # STRICT table
 
 
-def named(db: Connection, prefix: str) -> list[str]:
+def select_folders(db: Connection, prefix: str) -> list[str]:
     """Return the folders of tapes whose id begins with `prefix`."""
     found = db.execute(
         "SELECT CAST(folder AS BLOB) FROM tapes WHERE id BETWEEN ? AND ? AND folder <> ''",
-        _ends(prefix, 32),
+        _compute_id_range(prefix, 32),
     )
     return [os.fsdecode(folder) for (folder,) in found]
 
 
-def places(db: Connection, prefix: str, tape: str | None = None) -> list[Place]:
+def select_entries(db: Connection, prefix: str, tape: str | None = None) -> list[EntryLocation]:
     """Return where entries stand whose id begins with `prefix`, in one tape or all; copies last."""
-    low, high = _ends(prefix, 40)
+    low, high = _compute_id_range(prefix, 40)
     found = db.execute(
         'SELECT CAST(t.folder AS BLOB), lower(hex(t.id)), p.name, p.branch, e."offset", '
         "lower(hex(e.id)) FROM entries e JOIN phases p ON p.key = e.phase "
@@ -111,10 +111,10 @@ def places(db: Connection, prefix: str, tape: str | None = None) -> list[Place]:
         'ORDER BY p.name = ?6, t.folder, p.name, e."offset"',
         (low[:4], high[:4], low, high, tape and bytes.fromhex(tape), ORIGIN),
     )
-    return [Place(os.fsdecode(folder), *rest) for folder, *rest in found]
+    return [EntryLocation(os.fsdecode(folder), *rest) for folder, *rest in found]
 
 
-def labelled(db: Connection, name: str) -> list[tuple[str, str]]:
+def select_labelled(db: Connection, name: str) -> list[tuple[str, str]]:
     """Return folder and entry of each label of this name."""
     found = db.execute(
         "SELECT CAST(t.folder AS BLOB), lower(hex(l.entry)) FROM labels l "
@@ -124,29 +124,29 @@ def labelled(db: Connection, name: str) -> list[tuple[str, str]]:
     return [(os.fsdecode(folder), entry) for folder, entry in found]
 
 
-def _ends(prefix: str, digits: int) -> tuple[bytes, bytes]:
+def _compute_id_range(prefix: str, digits: int) -> tuple[bytes, bytes]:
     """Return the lowest and the highest id that begins with `prefix`."""
     return bytes.fromhex(prefix.ljust(digits, "0")), bytes.fromhex(prefix.ljust(digits, "f"))
 
 
-def locations(db: Connection) -> dict[str, Location]:
+def select_locations(db: Connection) -> dict[str, TapeLocation]:
     """Return where each tape was seen last."""
     found = db.execute("SELECT lower(hex(id)), CAST(folder AS BLOB), inode FROM tapes")
-    return {tape: Location(os.fsdecode(folder), inode) for tape, folder, inode in found}
+    return {tape: TapeLocation(os.fsdecode(folder), inode) for tape, folder, inode in found}
 
 
-def location(db: Connection, tape: str) -> Location | None:
+def select_location(db: Connection, tape: str) -> TapeLocation | None:
     """Return where a tape was seen last."""
     found = db.execute(
         "SELECT CAST(folder AS BLOB), inode FROM tapes WHERE id = ?", (bytes.fromhex(tape),)
     ).fetchone()
-    return found and Location(os.fsdecode(found[0]), found[1])
+    return found and TapeLocation(os.fsdecode(found[0]), found[1])
 
 
-def known(db: Connection, tape: str) -> Known | None:
+def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
     """Return what is kept of a tape itself, None when it is not known or only half read."""
     key = (bytes.fromhex(tape),)
-    row = db.execute(f"SELECT {_ROW} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
+    row = db.execute(f"SELECT {_TAPE_COLUMNS} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
     if row is None:
         return None
     branches = db.execute(
@@ -157,38 +157,43 @@ def known(db: Connection, tape: str) -> Known | None:
     labels = db.execute(
         "SELECT name, lower(hex(entry)) FROM labels WHERE tape = ? ORDER BY name", key
     )
-    return Known(
-        _row(*row),
+    return TapeRecord(
+        _to_tape_row(*row),
         tuple(
-            [BranchRow._make((*at, bool(marks & 1), bool(marks & 2))) for *at, marks in branches]
+            [
+                IndexedBranch._make((*at, bool(marks & 1), bool(marks & 2)))
+                for *at, marks in branches
+            ]
         ),
         tuple([(name, entry) for name, entry in labels]),
-        phases(db, tape),
+        select_tallies(db, tape),
     )
 
 
-def phases(db: Connection, tape: str, names: Iterable[str] | None = None) -> dict[str, Tally]:
+def select_tallies(
+    db: Connection, tape: str, names: Iterable[str] | None = None
+) -> dict[str, PhaseTally]:
     """Return how far each phase of a tape, or each of these, was read, and what it told."""
     if names is not None:
-        found = [(name, phase(db, tape, name)[1]) for name in names]
+        found = [(name, select_phase(db, tape, name)[1]) for name in names]
         return {name: tally for name, tally in found if tally is not None}
     rows = db.execute(
-        f"SELECT name, {_TALLY} FROM phases WHERE tape = ? ORDER BY key",  # noqa: S608 (ours)
+        f"SELECT name, {_SELECT_TALLY} FROM phases WHERE tape = ? ORDER BY key",  # noqa: S608 (ours)
         (bytes.fromhex(tape),),
     )
-    return {name: Tally(*values) for name, *values in rows}
+    return {name: PhaseTally(*values) for name, *values in rows}
 
 
-def phase(db: Connection, tape: str, name: str) -> tuple[int | None, Tally | None]:
+def select_phase(db: Connection, tape: str, name: str) -> tuple[int | None, PhaseTally | None]:
     """Return the key of a phase and how far it was read; None for one that is not known."""
     found = db.execute(
-        f"SELECT key, {_TALLY} FROM phases WHERE tape = ? AND name = ?",  # noqa: S608 (ours)
+        f"SELECT key, {_SELECT_TALLY} FROM phases WHERE tape = ? AND name = ?",  # noqa: S608 (ours)
         (bytes.fromhex(tape), name),
     ).fetchone()
-    return (found[0], Tally(*found[1:])) if found else (None, None)
+    return (found[0], PhaseTally(*found[1:])) if found else (None, None)
 
 
-def redacted(db: Connection, tape: str) -> set[str]:
+def select_redacted_ids(db: Connection, tape: str) -> set[str]:
     """Return the ids that redactions in a tape name."""
     found = db.execute(
         "SELECT lower(hex(entry)) FROM redactions WHERE tape = ?", (bytes.fromhex(tape),)
@@ -196,21 +201,21 @@ def redacted(db: Connection, tape: str) -> set[str]:
     return {entry for (entry,) in found}
 
 
-def leave_out(db: Connection, tape: str, gone: Iterable[str]) -> None:
+def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
     """Forget phases that went, with their lines; all of a tape where one may have redacted."""
-    from .lines import empty, reset  # noqa: PLC0415 (a list needs none of it)
+    from .lines import delete_lines, reset_tape  # noqa: PLC0415 (a list needs none of it)
 
     for name in gone:
-        key, _ = phase(db, tape, name)
+        key, _ = select_phase(db, tape, name)
         if key is not None:
-            empty(db, "key = ?", key)
+            delete_lines(db, "key = ?", key)
             db.execute("DELETE FROM phases WHERE key = ?", (key,))
-            if redacted(db, tape):
-                reset(db, tape)
+            if select_redacted_ids(db, tape):
+                reset_tape(db, tape)
                 db.execute("DELETE FROM redactions WHERE tape = ?", (bytes.fromhex(tape),))
 
 
-def keep(db: Connection, new: Known) -> None:
+def save_tape_record(db: Connection, new: TapeRecord) -> None:
     """Put what is said of a tape itself in the place of what was."""
     key = bytes.fromhex(new.row.id)
     db.execute(
@@ -232,7 +237,7 @@ def keep(db: Connection, new: Known) -> None:
     )
 
 
-def _insert_branches(db: Connection, tape: bytes, rows: Iterable[BranchRow]) -> None:
+def _insert_branches(db: Connection, tape: bytes, rows: Iterable[IndexedBranch]) -> None:
     db.executemany(
         "INSERT OR REPLACE INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -242,13 +247,13 @@ def _insert_branches(db: Connection, tape: bytes, rows: Iterable[BranchRow]) -> 
     )
 
 
-def change_tape(
+def update_tape(
     db: Connection,
     tape: str,
     refs: Refs,
-    branches: Iterable[BranchRow],
+    branches: Iterable[IndexedBranch],
     labels: Mapping[str, str | None],
-    tallies: Iterable[tuple[Tally, Tally]],
+    tallies: Iterable[tuple[PhaseTally, PhaseTally]],
 ) -> None:
     """Change what is said of a tape where something changed, and nothing else.
 
@@ -266,17 +271,17 @@ def change_tape(
     )
     db.executemany(
         "INSERT INTO labels VALUES (?, ?, ?)",
-        [(key, name, bytes.fromhex(entry)) for name, entry in labels.items() if is_id(entry)],
+        [(key, name, bytes.fromhex(entry)) for name, entry in labels.items() if is_entry_id(entry)],
     )
-    db.execute(_HEADS, (key, len(refs.branches)))
+    db.execute(_UPDATE_HEADS, (key, len(refs.branches)))
     if any(old != new for old, new in tallies):
-        costs = db.execute(f"SELECT cost {_OWN} AND cost IS NOT NULL", (key,))
+        costs = db.execute(f"SELECT cost {_OWN_PHASES} AND cost IS NOT NULL", (key,))
         amounts = [amount for (amount,) in costs]
-        db.execute(_LINES, (key, fsum(amounts) if amounts else None))
-    db.execute(_TITLE, (key, refs.title))
+        db.execute(_UPDATE_COUNTS, (key, fsum(amounts) if amounts else None))
+    db.execute(_UPDATE_TITLE, (key, refs.title))
 
 
-def settle(db: Connection, tape: str, where: Location) -> None:
+def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
     """Note where a tape is now."""
     db.execute(
         "UPDATE tapes SET folder = CAST(? AS TEXT), inode = ? WHERE id = ?",
@@ -284,58 +289,58 @@ def settle(db: Connection, tape: str, where: Location) -> None:
     )
 
 
-def forget(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
+def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
     """Leave tapes out, given with their folders; those seen in another one meanwhile stay."""
     deleted = db.executemany(
         "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
         [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
     ).rowcount
     if deleted > 0:
-        from .lines import empty  # noqa: PLC0415 (as above)
+        from .lines import delete_lines  # noqa: PLC0415 (as above)
 
         for table in ("branches", "labels", "redactions"):
             db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")  # noqa: S608 (ours)
-        empty(db, "tape NOT IN (SELECT id FROM tapes)")
+        delete_lines(db, "tape NOT IN (SELECT id FROM tapes)")
         db.execute("DELETE FROM phases WHERE tape NOT IN (SELECT id FROM tapes)")
 
 
-def writers(db: Connection, schema: str = "main") -> list[Open]:
+def select_writers(db: Connection, schema: str = "main") -> list[ActiveWriter]:
     """Return all who entered and did not leave."""
     found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")  # noqa: S608 (ours)
-    return [Open(*row) for row in found]
+    return [ActiveWriter(*row) for row in found]
 
 
-def enter(db: Connection, rows: Iterable[Open]) -> None:
+def insert_writers(db: Connection, rows: Iterable[ActiveWriter]) -> None:
     """Note that these may be writing."""
     keys = [(bytes.fromhex(row.tape), row.pid, row.serial) for row in rows]
     db.executemany("INSERT OR IGNORE INTO writers VALUES (?, ?, ?)", keys)
 
 
-def leave(db: Connection, rows: Iterable[Open]) -> None:
+def delete_writers(db: Connection, rows: Iterable[ActiveWriter]) -> None:
     """Note that these no longer write."""
     keys = [(bytes.fromhex(row.tape), row.pid, row.serial) for row in rows]
     db.executemany("DELETE FROM writers WHERE tape = ? AND pid = ? AND serial = ?", keys)
 
 
-def seen(db: Connection) -> int | None:
+def select_tapes_mtime(db: Connection) -> int | None:
     """Return the modification time of `tapes/`, in ns, up to which all came and went."""
     found = db.execute("SELECT value FROM meta WHERE key = 'tapes_mtime_ns'").fetchone()
     return found and int(found[0])
 
 
-def see(db: Connection, mtime_ns: int) -> None:
+def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
     """Keep that time."""
     db.execute("INSERT OR REPLACE INTO meta VALUES ('tapes_mtime_ns', ?)", (mtime_ns,))
 
 
-def count(db: Connection) -> int:
+def count_tapes(db: Connection) -> int:
     """Return how many tapes are known."""
     (found,) = db.execute("SELECT count(*) FROM tapes WHERE folder <> ''").fetchone()
     return int(found)
 
 
 @contextmanager
-def beside(db: Connection, other: Path) -> Iterator[None]:
+def attach_index(db: Connection, other: Path) -> Iterator[None]:
     """Hold another index open beside this one, under the name `other`."""
     db.execute("ATTACH ? AS other", (other.absolute().as_uri() + "?mode=ro",))
     try:
@@ -344,7 +349,7 @@ def beside(db: Connection, other: Path) -> Iterator[None]:
         db.execute("DETACH other")
 
 
-def behind(db: Connection) -> list[str]:
+def select_differing_tapes(db: Connection) -> list[str]:
     """Return the tapes of which `other` says anything that this index does not."""
     parts = (
         ("tapes", "id, title, cwd, updated, model, entries, branches, cost"),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from msgspec import Struct
 
-from ..branches import at
+from ..branches import read_head_at
 from ..errors import TapeError
 from ..phase import ORIGIN
-from ..reference import is_prefix
-from ..text import title_of
+from ..reference import is_id_prefix
+from ..text import extract_title
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..phase import Phases
     from ..refs import Move, Refs
     from ..tape import Tape
-    from .contents import Contents, Spent
+    from .contents import CallUsage, LineContents
 
-_ID = 40
-COLUMNS = (
+_ENTRY_ID_DIGITS = 40
+TALLY_COLUMNS = (
     'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
     "moved_offset, project, prompt"
 )
@@ -58,7 +58,7 @@ class TapeRow(Struct, frozen=True, gc=False):
     """USD of all calls; None when none said what it cost."""
 
 
-class Tally(Struct, gc=False):
+class PhaseTally(Struct, gc=False):
     """What the lines of one phase have told so far."""
 
     branch: str | None = None
@@ -88,25 +88,25 @@ class Tally(Struct, gc=False):
         """Where the tape works after the last line; None when that is not known."""
         return self.home if self.cwd is None else self.cwd
 
-    def add(self, offset: int, header: Header, told: Contents) -> None:
+    def add(self, offset: int, header: Header, told: LineContents) -> None:
         """Count one line."""
         self.offset, self.last, self.n, self.time = offset, header.id, header.n, header.time
         self.entries += 1
         match header.type:
             case "user" if self.prompt is None and told.words:
-                self.prompt = title_of(told.words.said)
+                self.prompt = extract_title(told.words.said)
             case "assistant" | "usage" if told.spent:
-                self._bill(header, told.spent)
+                self._add_usage(header, told.spent)
             case "start" | "meta" | "branch" | "anchor":
-                self._place(offset, header, told)
+                self._add_place(offset, header, told)
 
-    def _bill(self, header: Header, spent: Spent) -> None:
+    def _add_usage(self, header: Header, spent: CallUsage) -> None:
         if header.type == "assistant" and spent.model:
             self.model, self.answered = spent.model, header.time
         if spent.cost is not None:
             self.cost = (self.cost or 0.0) + spent.cost
 
-    def _place(self, offset: int, header: Header, told: Contents) -> None:
+    def _add_place(self, offset: int, header: Header, told: LineContents) -> None:
         if self.entries == 1:
             self.branch = told.branch
         if told.cwd is not None and header.type in ("start", "meta"):
@@ -114,17 +114,17 @@ class Tally(Struct, gc=False):
             self.project = self.project or told.project
 
 
-class Known(NamedTuple):
+class TapeRecord(NamedTuple):
     """All that is kept of one tape itself: its row, its heads and labels, and its phases."""
 
     row: TapeRow
-    branches: tuple[BranchRow, ...]
+    branches: tuple[IndexedBranch, ...]
     labels: tuple[tuple[str, str], ...]
     """Name and entry id of each."""
-    phases: dict[str, Tally]
+    phases: dict[str, PhaseTally]
 
 
-class BranchRow(NamedTuple):
+class IndexedBranch(NamedTuple):
     """Where a branch stands; entry, depth and time are None where that is damaged."""
 
     name: str
@@ -136,26 +136,32 @@ class BranchRow(NamedTuple):
     pinned: bool
 
 
-def is_id(text: str | None) -> TypeGuard[str]:
+def is_entry_id(text: str | None) -> TypeGuard[str]:
     """Tell whether a label names an entry by its whole id."""
-    return text is not None and len(text) == _ID and is_prefix(text)
+    return text is not None and len(text) == _ENTRY_ID_DIGITS and is_id_prefix(text)
 
 
-def known(tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally]) -> Known:
+def build_tape_record(
+    tape: Tape, folder: str, refs: Refs, phases: dict[str, PhaseTally]
+) -> TapeRecord:
     """Return what is kept of a tape whose phases were read."""
     branches = tuple(
-        branch_row(tape.phases, moves[-1], refs, phases) for moves in refs.branches.values()
+        build_branch_row(tape.phases, moves[-1], refs, phases) for moves in refs.branches.values()
     )
     own = {name: tally for name, tally in phases.items() if name != ORIGIN}
-    row = _row(tape, folder, refs, own, branches)
-    labels = ((name, entry) for name, entry in refs.labels.items() if is_id(entry))
-    return Known(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
+    row = _build_tape_row(tape, folder, refs, own, branches)
+    labels = ((name, entry) for name, entry in refs.labels.items() if is_entry_id(entry))
+    return TapeRecord(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
 
 
-def _row(
-    tape: Tape, folder: str, refs: Refs, phases: dict[str, Tally], branches: tuple[BranchRow, ...]
+def _build_tape_row(
+    tape: Tape,
+    folder: str,
+    refs: Refs,
+    phases: dict[str, PhaseTally],
+    branches: tuple[IndexedBranch, ...],
 ) -> TapeRow:
-    tallies = [*phases.values()] or [Tally()]
+    tallies = [*phases.values()] or [PhaseTally()]
     costs = [tally.cost for tally in tallies if tally.cost is not None]
     return TapeRow(
         id=tape.id,
@@ -172,7 +178,9 @@ def _row(
     )
 
 
-def branch_row(files: Phases, move: Move, refs: Refs, phases: Mapping[str, Tally]) -> BranchRow:
+def build_branch_row(
+    files: Phases, move: Move, refs: Refs, phases: Mapping[str, PhaseTally]
+) -> IndexedBranch:
     """Return the row of the branch that made this move last."""
     current, entry, n, time = move.branch == refs.current, None, None, None
     if move.pin is None:
@@ -181,6 +189,6 @@ def branch_row(files: Phases, move: Move, refs: Refs, phases: Mapping[str, Tally
             entry, n, time = tally.last, tally.n, tally.time
     else:
         with suppress(TapeError):  # damage is for `tape verify` to name; the others are shown
-            pinned = at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
+            pinned = read_head_at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
             entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
-    return BranchRow(move.branch, move.phase, entry, n, time, current, move.pin is not None)
+    return IndexedBranch(move.branch, move.phase, entry, n, time, current, move.pin is not None)

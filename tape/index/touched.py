@@ -5,10 +5,10 @@ from __future__ import annotations
 from posixpath import isabs, join, normpath
 from typing import NamedTuple
 
-from ..filecalls import calls_of
+from ..filecalls import parse_named_call
 
 
-class Touched(NamedTuple):
+class TouchedFile(NamedTuple):
     """One file that a call is about."""
 
     call: str
@@ -19,18 +19,20 @@ class Touched(NamedTuple):
     """read, write, edit or patch."""
 
 
-def touched(call: str, name: str, args: object) -> list[Touched]:
+def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
     """Return the files a call reads or changes, each once; of a long text its head is enough."""
     given = args if isinstance(args, dict) else {"input": args}
-    heads = {key: _head(value) for key, value in given.items()}
-    return list(dict.fromkeys(Touched(call, one.path, one.op) for one in calls_of(name, heads)))
+    heads = {key: _get_blob_head(value) for key, value in given.items()}
+    return list(
+        dict.fromkeys(TouchedFile(call, one.path, one.op) for one in parse_named_call(name, heads))
+    )
 
 
-def _head(value: object) -> object:
+def _get_blob_head(value: object) -> object:
     return value.get("head") if isinstance(value, dict) and "$blob" in value else value
 
 
-def absolute(path: str, cwd: str | None) -> str:
+def resolve_path(path: str, cwd: str | None) -> str:
     """Return a path from the root, without `.` and `..`; as it stands where `cwd` is not known."""
     if path.startswith("~") or not (isabs(path) or cwd):
         return path

@@ -14,25 +14,25 @@ have a member `type`.
 
 from __future__ import annotations
 
-from .array_in import ImportedArray, import_array
-from .array_out import ArrayOf, array_of
+from .array_in import ArrayImportReport, import_array
+from .array_out import MessageArray, export_array
 from .incoming import import_file
-from .markdown import Masks, markdown
-from .masking import masked, masked_json
-from .outgoing import Exported, export
-from .recording import Imported
+from .markdown import MaskCount, render_markdown
+from .masking import mask_json, mask_text
+from .outgoing import ExportReport, export_tape
+from .recording import ImportReport
 
 __all__ = [
-    "ArrayOf",
-    "Exported",
-    "Imported",
-    "ImportedArray",
-    "Masks",
-    "array_of",
-    "export",
+    "ArrayImportReport",
+    "ExportReport",
+    "ImportReport",
+    "MaskCount",
+    "MessageArray",
+    "export_array",
+    "export_tape",
     "import_array",
     "import_file",
-    "markdown",
-    "masked",
-    "masked_json",
+    "mask_json",
+    "mask_text",
+    "render_markdown",
 ]

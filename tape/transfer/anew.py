@@ -17,39 +17,41 @@ from msgspec.structs import replace
 
 from ..entries import Start
 from ..phase import ORIGIN
-from ..refs import encode
-from ..store import slug
-from .masking import masked
-from .shapes import Masks
-from .survey import ENTRY, lines_of, without_secrets
+from ..refs import encode_ref_line
+from ..store import build_slug
+from .masking import mask_text
+from .shapes import MaskingRecord
+from .survey import ENTRY_ID, mask_entry_data, read_checked_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .plan import Part, Plan
-    from .shapes import Header
-    from .survey import Line, Survey
+    from .plan import ArchivedPhase, ArchivePlan
+    from .shapes import ArchiveHeader
+    from .survey import ArchiveScan, CheckedLine
 
-_PLACE = re.compile(rb'"offset":([0-9]+)(,(?:"count":[0-9]+,)?"(?:entry|first)":"([0-9a-f]{40})")')
-_PARENT = re.compile(rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)')
-_HASH = re.compile(rb'"dh":"[0-9a-f]{32}"\Z')
-_BODY = 49  # where the bytes begin that the id covers: after `{"id":"`, 40 digits and `",`
-_DATA = b',"data":'
+_PLACE_FIELDS = re.compile(
+    rb'"offset":([0-9]+)(,(?:"count":[0-9]+,)?"(?:entry|first)":"([0-9a-f]{40})")'
+)
+_PARENT_FIELD = re.compile(rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)')
+_HASH_FIELD = re.compile(rb'"dh":"[0-9a-f]{32}"\Z')
+_BODY_START = 49  # where the bytes begin that the id covers: after `{"id":"`, 40 digits and `",`
+_DATA_FIELD = b',"data":'
 
 
-class Anew:
+class RedactedCopy:
     """A plan without its secrets, in place of the plan itself."""
 
-    def __init__(self, plan: Plan, found: Survey, tape: str) -> None:
+    def __init__(self, plan: ArchivePlan, found: ArchiveScan, tape: str) -> None:
         self._plan, self._found, self._old = plan, found, tape
         self.tape = sha256(f"masked {tape}".encode()).hexdigest()[:32]
         """Id of the tape that comes out."""
         self._ids: dict[str, str] = {}
         self._offsets: dict[str, int] = {}
         self._known: Callable[[str], object] = self._ids.get
-        self._settle()
+        self._assign_ids()
 
-    def _settle(self) -> None:
+    def _assign_ids(self) -> None:
         """Learn the new ids and places of all entries that others name.
 
         Phases are gone through side by side: an entry may name one of a later phase, written
@@ -58,10 +60,10 @@ class Anew:
         phases = {
             line.header.id: part.name
             for part in self._plan.parts
-            for line in lines_of(part)
+            for line in read_checked_lines(part)
             if line.header.id in self._found.wanted
         }
-        going = {part.name: self._going(part) for part in self._plan.parts}
+        going = {part.name: self._rewrite_phase(part) for part in self._plan.parts}
 
         def known(entry: str) -> None:
             while entry in phases and entry not in self._ids:
@@ -74,19 +76,19 @@ class Anew:
                 pass
         self._known = self._ids.get
 
-    def lines(self, part: Part) -> Iterator[bytes]:
+    def lines(self, part: ArchivedPhase) -> Iterator[bytes]:
         """Yield the lines of a phase, written anew, each with its newline."""
-        return self._going(part)
+        return self._rewrite_phase(part)
 
-    def _going(self, part: Part) -> Iterator[bytes]:
+    def _rewrite_phase(self, part: ArchivedPhase) -> Iterator[bytes]:
         before: str | None = None
         offset = 0
-        for line in lines_of(part):
+        for line in read_checked_lines(part):
             parent = before
             if before is None and line.header.parent_id is not None:
                 self._known(line.header.parent_id)
                 parent = self._ids.get(line.header.parent_id, line.header.parent_id)
-            raw = self._line(line, parent, is_own=part.name != ORIGIN)
+            raw = self._rewrite_line(line, parent, is_own=part.name != ORIGIN)
             before = raw[7:47].decode()
             if line.header.id in self._found.wanted and line.header.id not in self._ids:
                 self._ids[line.header.id] = before
@@ -95,32 +97,32 @@ class Anew:
             offset += len(raw)
             yield raw
 
-    def _line(self, line: Line, parent: str | None, *, is_own: bool) -> bytes:
+    def _rewrite_line(self, line: CheckedLine, parent: str | None, *, is_own: bool) -> bytes:
         data = line.data
         if line.header.id in self._found.masked:
-            data = without_secrets(self._found, data).data
-        data = self._renamed(data)
+            data = mask_entry_data(self._found, data).data
+        data = self._rename_entries(data)
         if is_own and line.header.type == Start.entry_type:
-            data = self._start(data)
+            data = self._rewrite_start(data)
         if data == line.data and parent == line.header.parent_id:
             return line.raw + b"\n"
-        return _rewritten(line, parent, data)
+        return _rebuild_line(line, parent, data)
 
-    def _renamed(self, data: bytes) -> bytes:
+    def _rename_entries(self, data: bytes) -> bytes:
         """Return data with the new ids and places of the entries it names."""
-        for entry in ENTRY.findall(data):
+        for entry in ENTRY_ID.findall(data):
             self._known(entry.decode())
-        data = _PLACE.sub(self._placed, data)
-        return ENTRY.sub(lambda found: b'"%b"' % self._id(found[1]), data)
+        data = _PLACE_FIELDS.sub(self._rename_place, data)
+        return ENTRY_ID.sub(lambda found: b'"%b"' % self._get_new_id(found[1]), data)
 
-    def _placed(self, found: re.Match[bytes]) -> bytes:
+    def _rename_place(self, found: re.Match[bytes]) -> bytes:
         offset = self._offsets.get(found[3].decode())
         return found[0] if offset is None else b'"offset":%d%b' % (offset, found[2])
 
-    def _id(self, entry: bytes) -> bytes:
+    def _get_new_id(self, entry: bytes) -> bytes:
         return self._ids.get(entry.decode(), entry.decode()).encode()
 
-    def _start(self, data: bytes) -> bytes:
+    def _rewrite_start(self, data: bytes) -> bytes:
         """Return the data of the start entry with the new id, and the old one beside it."""
         old = b'"tape":"%b"' % self._old.encode()
         data = data.replace(old, b'"tape":"%b"' % self.tape.encode(), 1)
@@ -128,9 +130,9 @@ class Anew:
 
     def refs(self) -> list[bytes]:
         """Return the lines of the journal, each with its newline."""
-        return [self._ref(line) for line in self._plan.refs]
+        return [self._rewrite_ref(line) for line in self._plan.refs]
 
-    def _ref(self, line: bytes) -> bytes:
+    def _rewrite_ref(self, line: bytes) -> bytes:
         fields: dict[str, Any] = msgspec.json.decode(line)
         del fields["h"]
         if fields.get("pin"):
@@ -141,10 +143,10 @@ class Anew:
             fields["entry"] = self._ids.get(fields["entry"], fields["entry"])
         for said in ("title", "why"):
             if fields.get(said):
-                fields[said] = masked(fields[said]).text
-        return encode(fields)
+                fields[said] = mask_text(fields[said]).text
+        return encode_ref_line(fields)
 
-    def header(self) -> Header:
+    def header(self) -> ArchiveHeader:
         """Return the first line: the new tape.json, and what was masked."""
         info: dict[str, Any] = msgspec.json.decode(self._plan.header.tape)
         info["id"] = self.tape
@@ -155,26 +157,26 @@ class Anew:
         return replace(
             self._plan.header,
             tape=Raw(msgspec.json.encode(info)),
-            folder=self._folder(info["created"]),
+            folder=self._build_folder_name(info["created"]),
             path=path and self._ids.get(path, path),
-            masked=Masks(self._old, self._found.secrets, len(self._found.masked)),
+            masked=MaskingRecord(self._old, self._found.secrets, len(self._found.masked)),
         )
 
-    def _folder(self, created: str) -> str:
+    def _build_folder_name(self, created: str) -> str:
         titles = [msgspec.json.decode(line).get("title") for line in self.refs()]
         said = [title for title in titles if title]
-        return f"{created[:10]}-{slug(said[-1] if said else '')}-{self.tape[:8]}"
+        return f"{created[:10]}-{build_slug(said[-1] if said else '')}-{self.tape[:8]}"
 
 
-def _rewritten(line: Line, parent: str | None, data: bytes) -> bytes:
+def _rebuild_line(line: CheckedLine, parent: str | None, data: bytes) -> bytes:
     """Return a line with another parent and other data, in the format it was written in.
 
     The hash of data that is as it was stays: that of redacted data can no more be computed.
     """
-    body = line.raw[_BODY : line.header.data - len(_DATA)]
+    body = line.raw[_BODY_START : line.header.data - len(_DATA_FIELD)]
     name = f'"{parent}"' if parent else "null"
-    body = _PARENT.sub(rb"\g<1>%b\g<2>" % name.encode(), body, count=1)
+    body = _PARENT_FIELD.sub(rb"\g<1>%b\g<2>" % name.encode(), body, count=1)
     if data != line.data:
-        body = _HASH.sub(b'"dh":"%b"' % sha256(data).hexdigest()[:32].encode(), body)
+        body = _HASH_FIELD.sub(b'"dh":"%b"' % sha256(data).hexdigest()[:32].encode(), body)
     identity = sha256(body).hexdigest()[:40]
     return b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)

@@ -10,8 +10,8 @@ import msgspec
 from ..entries import Assistant
 from ..formats.arrays import FORMATS
 from ..repair import Target, repair
-from ..sendable import sendable
-from .masking import masked_json
+from ..sendable import build_messages
+from .masking import mask_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..line import Entry
     from ..tape import Tape
 
-_CHECKED = frozenset(
+_SEALED_MEMBERS = frozenset(
     b'"%b":' % name
     for name in (
         *(b"id", b"call_id", b"tool_call_id", b"tool_use_id"),
@@ -29,16 +29,16 @@ _CHECKED = frozenset(
     )
 )
 """Members that a provider compares with what it wrote."""
-_FILE = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"')
+_FILE_BYTES = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"')
 """The bytes of a picture or a file."""
 
 
-def _is_sealed(name: bytes, value: bytes) -> bool:
+def _is_sealed_member(name: bytes, value: bytes) -> bool:
     """Tell whether a mask would break a member's value."""
-    return name in _CHECKED or (bool(name) and _FILE.fullmatch(value) is not None)
+    return name in _SEALED_MEMBERS or (bool(name) and _FILE_BYTES.fullmatch(value) is not None)
 
 
-class ArrayOf(NamedTuple):
+class MessageArray(NamedTuple):
     """A conversation as one API takes it."""
 
     field: str
@@ -64,17 +64,17 @@ class ArrayOf(NamedTuple):
         return b'{%b"%b":%b}' % (b"".join(fields), self.field.encode(), self.array)
 
 
-def array_of(
+def export_array(
     tape: Tape, head: Head, name: str, *, redact: bool = True, skipped: Callable[[str], None]
-) -> ArrayOf:
+) -> MessageArray:
     """Return the view of a head as the array of API `name` (see FORMATS); `redact` masks secrets.
 
     It is written for whoever answered last over this API, so what only he understands is in it.
     What cannot be read is told to `skipped` and left out. Raises as `sendable` does.
     """
     form = FORMATS[name]
-    seen, made = sendable(tape, head, Target("", form.api, ""), skipped)
-    target = _target((*seen.kept, *seen.entries), form.api)
+    seen, made = build_messages(tape, head, Target("", form.api, ""), skipped)
+    target = _find_last_target((*seen.kept, *seen.entries), form.api)
     if target.model or target.endpoint:
         made = repair(seen, target)
     elements = form.encoder(tape.load).elements(made.messages)
@@ -83,13 +83,13 @@ def array_of(
     values = [*map(msgspec.json.encode, beside.values()), *elements]
     secrets = 0
     if redact:
-        masks = [masked_json(value, _is_sealed) for value in values]
+        masks = [mask_json(value, _is_sealed_member) for value in values]
         values, secrets = [mask.data for mask in masks], sum(mask.secrets for mask in masks)
     fields = dict(zip(beside, values, strict=False))
-    return ArrayOf(form.field, tuple(values[len(fields) :]), fields, made.repair, secrets)
+    return MessageArray(form.field, tuple(values[len(fields) :]), fields, made.repair, secrets)
 
 
-def _target(entries: Sequence[Entry], api: str) -> Target:
+def _find_last_target(entries: Sequence[Entry], api: str) -> Target:
     """Return who answered last over an API; nobody when nobody did."""
     for entry in reversed(entries):
         if isinstance(answer := entry.data, Assistant) and answer.api == api:

@@ -17,28 +17,28 @@ from .. import disk
 from ..blobs import Blobs
 from ..entries import Anchor
 from ..errors import Damaged
-from ..line import decode, verify
+from ..line import decode_line, verify_line
 from ..phase import ENTRIES, ORIGIN
-from ..refs import REFS, fold
-from ..summaries import FILE as ANCHOR_PAGE
-from ..summaries import page
-from ..tape import INFO
-from ..verify import odd_time
+from ..refs import JOURNAL_NAME, replay_journal
+from ..summaries import ANCHOR_PAGE as ANCHOR_PAGE
+from ..summaries import render_anchor_page
+from ..tape import INFO_NAME
+from ..verify import check_time
 
 if TYPE_CHECKING:
     from ..disk import Folder
     from ..line import Header
 
-_PHASE = re.compile(r"[0-9]{4,}-[a-z0-9][a-z0-9._-]{0,63}\Z")
-_FOLDERS = ("phases", "blobs", "locks", "quarantine")
-_BUFFER = 1 << 20
+_PHASE_NAME = re.compile(r"[0-9]{4,}-[a-z0-9][a-z0-9._-]{0,63}\Z")
+_TAPE_FOLDERS = ("phases", "blobs", "locks", "quarantine")
+_BUFFER_BYTES = 1 << 20
 
 
 class _Timed(Struct):
     time: str
 
 
-class Building:
+class TapeBuilder:
     """The folder of a tape that is not one yet. A context manager."""
 
     def __init__(self, folder: Folder) -> None:
@@ -55,17 +55,17 @@ class Building:
         self._file: BinaryIO | None = None
         self._begun = ""
         """The phase whose first entry comes next."""
-        for name in _FOLDERS:
+        for name in _TAPE_FOLDERS:
             folder.make(name).close()
 
-    def info(self, data: bytes) -> None:
+    def write_info(self, data: bytes) -> None:
         """Write tape.json."""
-        self.folder.create(INFO, data + b"\n")
+        self.folder.create(INFO_NAME, data + b"\n")
 
-    def phase(self, name: str, number: int) -> None:
+    def begin_phase(self, name: str, number: int) -> None:
         """Begin a phase whose first entry is line `number` of the source."""
         self.close()
-        if not _PHASE.match(name) or ".." in name:
+        if not _PHASE_NAME.match(name) or ".." in name:
             raise Damaged(f"{name!r} is not the name of a phase")
         if self.refs:
             raise Damaged(f"phase {name} stands behind the journal")
@@ -74,42 +74,42 @@ class Building:
         self.phases[name] = number
         self._begun = name
         with self.folder.sub("phases") as phases, phases.make(name) as made:
-            self._file = self._open(made, ENTRIES)
+            self._file = self._create_file(made, ENTRIES)
 
-    def entry(self, raw: bytes) -> Header:
+    def add_entry(self, raw: bytes) -> Header:
         """Write an entry line, without its newline, and return its header; raise as `verify`."""
-        header = verify(raw)
-        refuse_odd(header.time)
+        header = verify_line(raw)
+        require_valid_time(header.time)
         if self._file is None or self.refs:
             raise Damaged("an entry stands here, outside of any phase")
         self._file.write(raw + b"\n")
         self.entries += 1
         if self._begun and header.type == Anchor.entry_type and self._begun != ORIGIN:
-            self._page(self._begun, raw)
+            self._write_summary_page(self._begun, raw)
         self._begun = ""
         return header
 
-    def _page(self, name: str, raw: bytes) -> None:
+    def _write_summary_page(self, name: str, raw: bytes) -> None:
         """Write the summary that a phase begins with for people, as its writer did."""
-        anchor = decode(raw)
+        anchor = decode_line(raw)
         if isinstance(anchor.data, Anchor):
             with self.folder.sub("phases") as phases, phases.sub(name) as phase:
-                phase.create(ANCHOR_PAGE, page(anchor.data, anchor.time))
+                phase.create(ANCHOR_PAGE, render_anchor_page(anchor.data, anchor.time))
 
-    def ref(self, line: bytes, number: int) -> None:
+    def add_ref(self, line: bytes, number: int) -> None:
         """Write a line of the journal, with its newline."""
-        if fold(line).size != len(line):
-            raise Damaged(f"a line of {REFS} that does not match its hash")
-        refuse_odd(msgspec.json.decode(line, type=_Timed).time)
+        if replay_journal(line).size != len(line):
+            raise Damaged(f"a line of {JOURNAL_NAME} that does not match its hash")
+        require_valid_time(msgspec.json.decode(line, type=_Timed).time)
         if not self.refs:
             self.close()
             self.first_ref = number
-            self._file = self._open(self.folder, REFS)
+            self._file = self._create_file(self.folder, JOURNAL_NAME)
         assert self._file is not None
         self._file.write(line)
         self.refs += 1
 
-    def blob(self, digest: str, data: bytes | None) -> None:
+    def add_blob(self, digest: str, data: bytes | None) -> None:
         """Write a blob; None where the source has lost it."""
         if digest in self.blobs:
             raise Damaged(f"blob {digest} stands twice")
@@ -121,7 +121,7 @@ class Building:
         else:
             self._blobs.put(data)
 
-    def end(self) -> None:
+    def finish_writing(self) -> None:
         """Return when everything is on the medium."""
         self.close()
         with self.folder.sub("phases") as phases:
@@ -131,8 +131,10 @@ class Building:
             phases.sync()
         self.folder.sync()
 
-    def _open(self, folder: Folder, name: str) -> BinaryIO:
-        return os.fdopen(folder.file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb", _BUFFER)
+    def _create_file(self, folder: Folder, name: str) -> BinaryIO:
+        return os.fdopen(
+            folder.file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb", _BUFFER_BYTES
+        )
 
     def close(self) -> None:
         """Let go of the file that is being written, once it is on the medium."""
@@ -141,10 +143,10 @@ class Building:
             with file:
                 file.flush()
                 if self.folder.durable:
-                    disk.sync(file.fileno())
+                    disk.sync_file(file.fileno())
 
 
-def refuse_odd(time: str) -> None:
+def require_valid_time(time: str) -> None:
     """Raise Damaged for a tape's time text that is no moment."""
-    for _, message in odd_time(time):
+    for _, message in check_time(time):
         raise Damaged(message)

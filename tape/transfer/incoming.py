@@ -12,22 +12,29 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from msgspec import Raw
 
-from ..blocks import text_of
+from ..blocks import join_texts
 from ..entries import Redact, User
 from ..errors import Damaged, TapeError
-from ..given import given
-from ..line import decode, is_redacted, read_header
-from ..payload import missing_blob, read_data
+from ..given import parse_incoming_entry
+from ..line import decode_line, is_data_redacted, read_header
+from ..payload import decode_payload, describe_missing_blob
 from ..phase import ENTRIES, ORIGIN
-from ..refs import REFS
-from ..store import slug
+from ..refs import JOURNAL_NAME
+from ..store import build_slug
 from ..tape import Tape
-from ..verify import Counts, Kind, verify
-from .building import Building
-from .compare import lacking
-from .one_path import path_of, read_path
-from .reading import at_line, form_of, header_of, items, read_export
-from .recording import Imported, Wanted, new_folder, placed, recorded, there
+from ..verify import Counts, FindingKind, verify
+from .building import TapeBuilder
+from .compare import find_missing
+from .one_path import inspect_path, read_path_lines
+from .reading import add_error_line, detect_form, read_archive, read_archive_header, read_items
+from .recording import (
+    ImportReport,
+    ImportTarget,
+    create_scratch_folder,
+    find_existing_folder,
+    place_tape,
+    record_tape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +44,12 @@ if TYPE_CHECKING:
     from ..verify import Finding
     from ..writer import Writer
 
-_GONE = b',"data":null'
-_REDACT = b'"type":"redact","dh":"'
-_WHY = "redacted before it was imported"
+_REDACTED_DATA = b',"data":null'
+_REDACT_HEADER = b'"type":"redact","dh":"'
+_REDACT_REASON = "redacted before it was imported"
 
 
-def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> Imported:
+def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
     """Make the tape that a file holds, which can be read twice; `beginning` for bare lines.
 
     Takes an export, the entry lines of one path, or lines `{"type":…,"data":…}`. Doing so again
@@ -50,50 +57,62 @@ def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> Importe
     kind of file, TapeError where the store has the tape and lacks what the file has; nothing is
     made then.
     """
-    form = form_of(source)
+    form = detect_form(source)
     if form == "export":
-        header, info = header_of(source)
-        wanted = Wanted(info.id, header.folder, header.path is not None)
-        with new_folder(store, info.id) as (tapes, name), _building(tapes, name) as building:
-            read_export(source, header, building)
-            return _finished(store, tapes, building, wanted)
+        header, info = read_archive_header(source)
+        wanted = ImportTarget(info.id, header.folder, header.path is not None)
+        with (
+            create_scratch_folder(store, info.id) as (tapes, name),
+            _open_builder(tapes, name) as building,
+        ):
+            read_archive(source, header, building)
+            return _finish_import(store, tapes, building, wanted)
     if form == "entries":
-        path = path_of(source)
-        wanted = Wanted(path.info.id, _folder(path.info.created, path.prompt, path.info.id), True)
-        with new_folder(store, path.info.id) as (tapes, name), _building(tapes, name) as building:
-            read_path(source, path, building)
-            return _finished(store, tapes, building, wanted)
-    return _recorded(store, source, beginning)
+        path = inspect_path(source)
+        wanted = ImportTarget(
+            path.info.id,
+            _build_import_folder_name(path.info.created, path.prompt, path.info.id),
+            True,
+        )
+        with (
+            create_scratch_folder(store, path.info.id) as (tapes, name),
+            _open_builder(tapes, name) as building,
+        ):
+            read_path_lines(source, path, building)
+            return _finish_import(store, tapes, building, wanted)
+    return _record_bare_lines(store, source, beginning)
 
 
-def _folder(created: str, words: str, identity: str) -> str:
-    return f"{created[:10]}-{slug(words)}-{identity[:8]}"
+def _build_import_folder_name(created: str, words: str, identity: str) -> str:
+    return f"{created[:10]}-{build_slug(words)}-{identity[:8]}"
 
 
 @contextmanager
-def _building(tapes: Folder, name: str) -> Iterator[Building]:
+def _open_builder(tapes: Folder, name: str) -> Iterator[TapeBuilder]:
     with tapes.sub(name) as folder:
-        building = Building(folder)
+        building = TapeBuilder(folder)
         try:
             yield building
         finally:
             building.close()
 
 
-def _finished(store: Store, tapes: Folder, building: Building, wanted: Wanted) -> Imported:
+def _finish_import(
+    store: Store, tapes: Folder, building: TapeBuilder, wanted: ImportTarget
+) -> ImportReport:
     """Verify what was built, and put it among the tapes unless it is there."""
-    building.end()
+    building.finish_writing()
     name = building.folder.name
-    with _opened(store, tapes, name) as tape:
-        made = _name_redacted(tape, everywhere=wanted.is_path)
+    with _open_built(store, tapes, name) as tape:
+        made = _record_redactions(tape, everywhere=wanted.is_path)
         for finding in verify(tape, Counts()):
-            _refuse(finding, building)
-        known = there(store, wanted.id)
+            _refuse_finding(finding, building)
+        known = find_existing_folder(store, wanted.id)
         if known is not None:
-            _demand_all(store, known, tape, made)
+            _require_all(store, known, tape, made)
     added = 0 if known is not None else building.entries
-    folder = known or placed(store, tapes, tapes, name, wanted)
-    return Imported(
+    folder = known or place_tape(store, tapes, tapes, name, wanted)
+    return ImportReport(
         wanted.id,
         str(store.tapes.absolute() / folder),
         added,
@@ -102,7 +121,7 @@ def _finished(store: Store, tapes: Folder, building: Building, wanted: Wanted) -
     )
 
 
-def _opened(store: Store, tapes: Folder, name: str) -> Tape:
+def _open_built(store: Store, tapes: Folder, name: str) -> Tape:
     """Open what was built; its clock stands still, so that the same file makes the same tape."""
     folder = tapes.sub(name)
     try:
@@ -112,42 +131,44 @@ def _opened(store: Store, tapes: Folder, name: str) -> Tape:
         raise Damaged(f"{error}; nothing was imported") from error
 
 
-def _refuse(finding: Finding, building: Building) -> None:
+def _refuse_finding(finding: Finding, building: TapeBuilder) -> None:
     """Raise Damaged for what does not hold, but for a blob that the source says is lost."""
     if finding.level == "note":
         return
-    if finding.kind is Kind.BLOB_NAMED and any(one in finding.message for one in building.lost):
+    if finding.kind is FindingKind.BLOB_NAMED and any(
+        one in finding.message for one in building.lost
+    ):
         return
     phase = finding.file.removeprefix("phases/").removesuffix(f"/{ENTRIES}")
-    first = building.first_ref if finding.file == REFS else building.phases.get(phase, 0)
+    first = building.first_ref if finding.file == JOURNAL_NAME else building.phases.get(phase, 0)
     where = f"line {first + finding.line - 1}" if finding.line and first else finding.file
     raise Damaged(f"{where}: {finding.message}; nothing was imported")
 
 
-def _name_redacted(tape: Tape, *, everywhere: bool) -> str | None:
+def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
     """Name what was redacted in the tape it was forked from, or elsewhere than on its path.
 
     Return the id of the entry that does so, None where none is needed.
     """
     gone: list[str] = []
     named: set[str] = set()
-    for phase, _, line in tape.own_lines():
-        if _REDACT in line[:400] and isinstance(data := decode(line).data, Redact):
+    for phase, _, line in tape.iter_own_lines():
+        if _REDACT_HEADER in line[:400] and isinstance(data := decode_line(line).data, Redact):
             named.update(data.targets)
-        elif _GONE in line and (everywhere or phase == ORIGIN):
+        elif _REDACTED_DATA in line and (everywhere or phase == ORIGIN):
             header = read_header(line)
-            gone += [header.id] if is_redacted(line, header) else []
+            gone += [header.id] if is_data_redacted(line, header) else []
     unnamed = tuple(entry for entry in gone if entry not in named)
     if not unnamed:
         return None
     with tape.writer() as writer:
-        return writer.append(Redact(unnamed, _WHY)).id
+        return writer.append(Redact(unnamed, _REDACT_REASON)).id
 
 
-def _demand_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
+def _require_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
     """Raise TapeError when the tape in the store lacks something of the one in the file."""
     with store.open_folder(folder) as there:
-        lacks = lacking(there, new, made)
+        lacks = find_missing(there, new, made)
     if lacks.entries or lacks.moves:
         raise TapeError(
             f"tape {new.id[:8]} is in the store and lacks {lacks.entries} entries and "
@@ -156,7 +177,7 @@ def _demand_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
         )
 
 
-class _Given(NamedTuple):
+class _BareLines(NamedTuple):
     """What bare lines come to."""
 
     id: str
@@ -166,29 +187,29 @@ class _Given(NamedTuple):
     """How many, with the start entry."""
 
 
-def _looked_at(source: BinaryIO) -> _Given:
+def _inspect_bare_lines(source: BinaryIO) -> _BareLines:
     """Check bare lines, and go back to the beginning; raise InvalidEntry."""
     hashed, prompt, count = sha256(), "", 1
-    for number, line in items(source):
-        with at_line(number):
-            kind, data = given(line)
+    for number, line in read_items(source):
+        with add_error_line(number):
+            kind, data = parse_incoming_entry(line)
         count += 1
         hashed.update(b"%b %b\n" % (kind.encode(), data))
         if kind == User.entry_type and not prompt:
-            payload = read_data(kind, Raw(data), missing_blob)
-            prompt = text_of(payload.content) if isinstance(payload, User) else ""
+            payload = decode_payload(kind, Raw(data), describe_missing_blob)
+            prompt = join_texts(payload.content) if isinstance(payload, User) else ""
     source.seek(0)
-    return _Given(hashed.hexdigest()[:32], prompt, count)
+    return _BareLines(hashed.hexdigest()[:32], prompt, count)
 
 
-def _recorded(store: Store, source: BinaryIO, beginning: Beginning) -> Imported:
+def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
     """Record bare lines in a tape of their own."""
-    found = _looked_at(source)
+    found = _inspect_bare_lines(source)
 
     def fill(_: Tape, writer: Writer) -> None:
-        for number, line in items(source):
-            with at_line(number):
-                writer.append_data(*given(line))
+        for number, line in read_items(source):
+            with add_error_line(number):
+                writer.append_data(*parse_incoming_entry(line))
 
-    made = recorded(store, found.id, beginning._replace(slug=found.prompt), fill)
-    return Imported(found.id, made.path, found.entries * made.is_new, found.entries, 0)
+    made = record_tape(store, found.id, beginning._replace(slug=found.prompt), fill)
+    return ImportReport(found.id, made.path, found.entries * made.is_new, found.entries, 0)

@@ -12,13 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..blocks import ToolCall
-from ..clock import moment
-from ..commonmark import code, escaped
+from ..clock import shorten_timestamp
+from ..commonmark import escape_markdown, quote_code
 from ..entries import Assistant, SideUsage, ToolResult
 from ..errors import Damaged
-from ..line import decode, read_header
-from ..render import conversation, fitted
-from .masking import masked, masked_json
+from ..line import decode_line, read_header
+from ..render import render_conversation, shorten_to_width
+from .masking import mask_json, mask_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from ..path import Source
     from ..tape import Tape
 
-_WIDE = 80
+_SUMMARY_COLUMNS = 80
 """Columns of the line that stands for what is folded away."""
 
 
-class Masks(Struct):
+class MaskCount(Struct):
     """What was masked in a page, counted while it is read."""
 
     secrets: int = 0
     entries: int = 0
 
 
-class _Facts(Struct):
+class _PageFacts(Struct):
     """What the header of a page says."""
 
     first: str = ""
@@ -49,52 +49,52 @@ class _Facts(Struct):
     cost: float | None = None
 
 
-def markdown(
-    tape: Tape, head: Head, *, masks: Masks | None, skipped: Callable[[str], None]
+def render_markdown(
+    tape: Tape, head: Head, *, masks: MaskCount | None, skipped: Callable[[str], None]
 ) -> Iterator[str]:
     """Yield the lines of the page of a path, read twice; with `masks` secrets are masked.
 
     `skipped` is told of entries that cannot be read.
     """
-    facts = _Facts()
-    for entry in _entries(tape, head, None, lambda _: None):
-        _note(facts, entry)
-    yield from _header(tape, head, facts, masks)
-    for entry in _entries(tape, head, masks, skipped):
-        yield from _shown(entry)
+    facts = _PageFacts()
+    for entry in _read_entries(tape, head, None, lambda _: None):
+        _add_facts(facts, entry)
+    yield from _render_page_header(tape, head, facts, masks)
+    for entry in _read_entries(tape, head, masks, skipped):
+        yield from _render_entry(entry)
 
 
-def _entries(
-    tape: Tape, head: Head, masks: Masks | None, skipped: Callable[[str], None]
+def _read_entries(
+    tape: Tape, head: Head, masks: MaskCount | None, skipped: Callable[[str], None]
 ) -> Iterator[Entry]:
     for segment in tape.path(head):
         for offset, line in segment.checked_lines(skipped):
             try:
                 line.decode()  # raw parts of an entry are not looked at by the decoder
-                yield _entry(line, segment.source, masks)
+                yield _decode_masked(line, segment.source, masks)
             except (Damaged, ValueError, RecursionError) as error:
                 skipped(f"{segment.phase}: line at byte {offset} cannot be read: {error}")
 
 
-def _entry(line: bytes, source: Source, masks: Masks | None) -> Entry:
+def _decode_masked(line: bytes, source: Source, masks: MaskCount | None) -> Entry:
     if masks is None:
-        return decode(line, source.expand)
+        return decode_line(line, source.expand)
     before = masks.secrets
 
     def expand(ref: BlobRef) -> str:
-        text, secrets = masked(source.expand(ref))
+        text, secrets = mask_text(source.expand(ref))
         masks.secrets += secrets
         return text
 
     start = read_header(line).data
-    data, secrets = masked_json(line[start:-1])
-    entry = decode(line[:start] + data + b"}", expand)
+    data, secrets = mask_json(line[start:-1])
+    entry = decode_line(line[:start] + data + b"}", expand)
     masks.secrets += secrets
     masks.entries += masks.secrets > before
     return entry
 
 
-def _note(facts: _Facts, entry: Entry) -> None:
+def _add_facts(facts: _PageFacts, entry: Entry) -> None:
     facts.first, facts.last = facts.first or entry.time, entry.time
     data = entry.data
     if isinstance(data, Assistant | SideUsage):
@@ -104,56 +104,60 @@ def _note(facts: _Facts, entry: Entry) -> None:
             facts.cost = (facts.cost or 0.0) + data.cost.amount
 
 
-def _header(tape: Tape, head: Head, facts: _Facts, masks: Masks | None) -> Iterator[str]:
+def _render_page_header(
+    tape: Tape, head: Head, facts: _PageFacts, masks: MaskCount | None
+) -> Iterator[str]:
     title = tape.title() or "A session"
-    shown = fitted(masked(title).text if masks else title, 200)
-    yield f"# {escaped(shown)}"
+    shown = shorten_to_width(mask_text(title).text if masks else title, 200)
+    yield f"# {escape_markdown(shown)}"
     yield ""
     yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"
-    yield f"- {moment(facts.first)} to {moment(facts.last)} UTC"
+    yield f"- {shorten_timestamp(facts.first)} to {shorten_timestamp(facts.last)} UTC"
     if facts.models:
-        yield f"- Models: {', '.join(code(fitted(model, 200)) for model in facts.models)}"
+        yield f"- Models: {', '.join(quote_code(shorten_to_width(model, 200)) for model in facts.models)}"
     if facts.cost is not None:
         yield f"- Cost: ${facts.cost:.2f}"
     yield ""
 
 
-def _shown(entry: Entry) -> Iterator[str]:
+def _render_entry(entry: Entry) -> Iterator[str]:
     data = entry.data
     if isinstance(data, Assistant):
-        yield from _answer(entry, data)
+        yield from _render_answer(entry, data)
     elif isinstance(data, ToolResult):
         words = " ".join(block.text for block in data.content if hasattr(block, "text"))
-        yield from _folded(f"{'✗' if data.is_error else '✓'} {data.name}: {words}", _body(entry))
+        yield from _fold_details(
+            f"{'✗' if data.is_error else '✓'} {data.name}: {words}", _render_body(entry)
+        )
     else:
-        yield from conversation([entry], markdown=True)
+        yield from render_conversation([entry], markdown=True)
 
 
-def _answer(entry: Entry, data: Assistant) -> Iterator[str]:
+def _render_answer(entry: Entry, data: Assistant) -> Iterator[str]:
     """Yield an answer block by block, its calls folded."""
-    heading, blank, *end = conversation(
+    heading, blank, *end = render_conversation(
         [replace(entry, data=replace(data, content=()))], markdown=True
     )
     yield from (heading, blank)
     for block in data.content:
-        body = _body(replace(entry, data=Assistant((block,))))
+        body = _render_body(replace(entry, data=Assistant((block,))))
         if isinstance(block, ToolCall):
-            yield from _folded(_called(block), body)
+            yield from _fold_details(_describe_call(block), body)
         else:
             yield from body
     yield from end
 
 
-def _called(call: ToolCall) -> str:
+def _describe_call(call: ToolCall) -> str:
     given = call.args_text if call.args_text is not None else bytes(call.args).decode()
     return f"→ {call.name} {given}"
 
 
-def _body(entry: Entry) -> list[str]:
+def _render_body(entry: Entry) -> list[str]:
     """Return what an entry says, without its heading."""
-    return list(conversation([entry], markdown=True))[2:]
+    return list(render_conversation([entry], markdown=True))[2:]
 
 
-def _folded(summary: str, body: list[str]) -> list[str]:
-    start = f"<details><summary>{escape(fitted(summary, _WIDE), quote=False)}</summary>"
+def _fold_details(summary: str, body: list[str]) -> list[str]:
+    start = f"<details><summary>{escape(shorten_to_width(summary, _SUMMARY_COLUMNS), quote=False)}</summary>"
     return [start, "", *body, "</details>", ""]

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from .patterns import ASSIGNED, PATTERNS
+from .patterns import ASSIGNMENT_HINT, PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .patterns import Pattern
+    from .patterns import SecretPattern
 
 
-class Masked(NamedTuple):
+class MaskedText(NamedTuple):
     """A text without its secrets."""
 
     text: str
@@ -34,45 +34,45 @@ class MaskedJson(NamedTuple):
 
 
 _ASSIGNMENT = "assignment"
-_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
+_SECRET_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
 """Stands in the name of a member whose value is secret by that name."""
-_ESCAPED = (b"\\u00", b"\\/")
+_HIDING_ESCAPES = (b"\\u00", b"\\/")
 """In a string that hides its letters no hint can be seen."""
-_MEMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+":)?("(?:[^"\\]++|\\.)*+")', re.DOTALL)
-_STRUCTURE = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$blob":'})
+_JSON_MEMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+":)?("(?:[^"\\]++|\\.)*+")', re.DOTALL)
+_STRUCTURAL_MEMBERS = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$blob":'})
 """Members that hold a tape together."""
 
 
-def masked(text: str) -> Masked:
+def mask_text(text: str) -> MaskedText:
     """Return a text with its secrets masked."""
-    return _masked(text, _possible(text))
+    return _apply_patterns(text, _select_patterns(text))
 
 
-def _possible(text: str) -> list[Pattern]:
+def _select_patterns(text: str) -> list[SecretPattern]:
     """Return the patterns that can match in a text or in JSON."""
     lower = text.lower()
-    found = [one for one in PATTERNS if _can_match(one, text, lower)]
-    if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNED.search(lower):
+    found = [one for one in PATTERNS if _can_pattern_match(one, text, lower)]
+    if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNMENT_HINT.search(lower):
         return [one for one in found if one.kind != _ASSIGNMENT]
     return found
 
 
-def _can_match(pattern: Pattern, text: str, lower: str) -> bool:
+def _can_pattern_match(pattern: SecretPattern, text: str, lower: str) -> bool:
     for hint in pattern.hints:
         if hint in lower:
             return True
     return not pattern.hints and pattern.expression.search(text) is not None
 
 
-def _masked(text: str, patterns: list[Pattern]) -> Masked:
+def _apply_patterns(text: str, patterns: list[SecretPattern]) -> MaskedText:
     secrets = 0
     for pattern in patterns:
-        text, found = pattern.expression.subn(_masking(pattern), text)
+        text, found = pattern.expression.subn(_make_masker(pattern), text)
         secrets += found
-    return Masked(text, secrets)
+    return MaskedText(text, secrets)
 
 
-def _masking(pattern: Pattern) -> Callable[[re.Match[str]], str]:
+def _make_masker(pattern: SecretPattern) -> Callable[[re.Match[str]], str]:
     group = "secret" if "secret" in pattern.expression.groupindex else 0
 
     def mask(found: re.Match[str]) -> str:
@@ -82,22 +82,22 @@ def _masking(pattern: Pattern) -> Callable[[re.Match[str]], str]:
     return mask
 
 
-def _is_structure(name: bytes, _: bytes) -> bool:
-    return name in _STRUCTURE
+def _is_structural(name: bytes, _: bytes) -> bool:
+    return name in _STRUCTURAL_MEMBERS
 
 
-def masked_json(
-    data: bytes, is_sealed: Callable[[bytes, bytes], bool] = _is_structure
+def mask_json(
+    data: bytes, is_sealed: Callable[[bytes, bytes], bool] = _is_structural
 ) -> MaskedJson:
     """Return compact JSON with the secrets in its strings masked, names of members included.
 
     What is sealed stays: `is_sealed` is given a member's name, with its colon, and its value, both
     as JSON.
     """
-    if any(escape in data for escape in _ESCAPED):
+    if any(escape in data for escape in _HIDING_ESCAPES):
         patterns = list(PATTERNS)
     else:
-        patterns = _possible(data.decode("utf-8", "replace"))
+        patterns = _select_patterns(data.decode("utf-8", "replace"))
     if not patterns:
         return MaskedJson(data, 0)
     secrets = 0
@@ -107,22 +107,22 @@ def masked_json(
         name, value = found.groups(b"")
         if is_sealed(name, value):
             return found[0]
-        new_name, in_name = _token(name[:-1], patterns) if name else (b"", 0)
-        new_value, in_value = _token(value, patterns, b"" if in_name else name)
+        new_name, in_name = _mask_json_string(name[:-1], patterns) if name else (b"", 0)
+        new_value, in_value = _mask_json_string(value, patterns, b"" if in_name else name)
         secrets += in_name + in_value
         return (new_name + b":" if name else b"") + new_value
 
-    return MaskedJson(_MEMBER.sub(mask, data), secrets)
+    return MaskedJson(_JSON_MEMBER.sub(mask, data), secrets)
 
 
-def _token(token: bytes, patterns: list[Pattern], name: bytes = b"") -> MaskedJson:
+def _mask_json_string(token: bytes, patterns: list[SecretPattern], name: bytes = b"") -> MaskedJson:
     """Mask one string of JSON, as the value of the member `name` where that says it is secret."""
     try:
         text: str = msgspec.json.decode(token)
     except (ValueError, RecursionError):  # no text, so nothing that a pattern can tell
         return MaskedJson(token, 0)
-    before = name[1:-1].decode("utf-8", "replace") if _NAME.search(name) else ""
-    new, secrets = _masked(f'{before}:"{text}"' if before else text, patterns)
+    before = name[1:-1].decode("utf-8", "replace") if _SECRET_NAME.search(name) else ""
+    new, secrets = _apply_patterns(f'{before}:"{text}"' if before else text, patterns)
     if not secrets:
         return MaskedJson(token, 0)
     new = new[len(before) + 2 : -1] if before else new

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 
-class Pattern(NamedTuple):
+class SecretPattern(NamedTuple):
     """How one kind of secret looks."""
 
     kind: str
@@ -49,7 +49,7 @@ _NO_CODE = (
 )
 _FLAGS = ("-password", "-passwd", "-pass", "-token", "-secret", "-key", "-api", "-credential")
 _QUOTES = r"[\"'\\]{0,8}"
-_IS = _QUOTES + r"\s{0,3}(?::=|=>|[:=])\s{0,3}" + _QUOTES
+_ASSIGN = _QUOTES + r"\s{0,3}(?::=|=>|[:=])\s{0,3}" + _QUOTES
 _END = r"(?![(\[])"
 _WORD = r"(?P<secret>[A-Za-z0-9/+_.~=%-]{8,}+)" + _END
 _PHRASE = r"(?:password|passwd|passphrase|passcode|(?<![a-z])pass|(?<=[_-])pwd|\bpwd(?!=[/~.]))"
@@ -62,24 +62,24 @@ _NAMED = (
 )
 
 
-def _key(kind: str, expression: str, *hints: str) -> Pattern:
+def _build_key_pattern(kind: str, expression: str, *hints: str) -> SecretPattern:
     """Return the pattern of a key that is known by how it begins."""
-    return Pattern(kind, hints, re.compile(_START + expression))
+    return SecretPattern(kind, hints, re.compile(_START + expression))
 
 
-def _in(kind: str, expression: str, *hints: str) -> Pattern:
+def _build_context_pattern(kind: str, expression: str, *hints: str) -> SecretPattern:
     """Return the pattern of a secret that is known by what stands around it."""
-    return Pattern(kind, hints, re.compile(f"(?is:{expression})"))
+    return SecretPattern(kind, hints, re.compile(f"(?is:{expression})"))
 
 
-def _run(chars: str, least: int) -> str:
+def _build_run_expression(chars: str, least: int) -> str:
     """Return what matches at least so many characters, among which lines may break."""
     return rf"(?:[{chars}]{_WRAP}){{{least - 1}}}[{chars}]+"
 
 
 _ALNUM, _URL, _HEX = "A-Za-z0-9", "A-Za-z0-9_-", "0-9a-fA-F"
 
-KEYS: tuple[tuple[str, str, str, int], ...] = (
+KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("anthropic", "sk-ant-", _URL, 20),
     ("openrouter", "sk-or-", _URL, 32),
     ("openai", "sk-proj-", _URL, 20),
@@ -160,20 +160,28 @@ KEYS: tuple[tuple[str, str, str, int], ...] = (
 """Provider, how its keys begin, what they go on with, and at least how many characters of that."""
 
 PATTERNS = (
-    _in(
+    _build_context_pattern(
         "private-key",
         r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----.*?"
         r"(?:-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----|\Z)",
         "private key",
     ),
-    _in("private-key", r"PuTTY-User-Key-File-\d:.*?(?:Private-MAC:[^\n]*|\Z)", "putty-user-key"),
-    *(
-        _key(kind, re.escape(begins) + _run(chars, least), begins.lower())
-        for kind, begins, chars, least in KEYS
+    _build_context_pattern(
+        "private-key", r"PuTTY-User-Key-File-\d:.*?(?:Private-MAC:[^\n]*|\Z)", "putty-user-key"
     ),
-    _key("api-key", r"sk-(?=[A-Za-z]{0,200}[0-9])" + _run(_ALNUM, 32), "sk-"),
-    _key("gitlab", r"gl(?:pat|dt|rtr?|ptt|cbt|oas|soat|ft|imt|agent|ffct|wt)-[\w.-]{20,}", "gl"),
-    _key(
+    *(
+        _build_key_pattern(
+            kind, re.escape(begins) + _build_run_expression(chars, least), begins.lower()
+        )
+        for kind, begins, chars, least in KEY_PREFIXES
+    ),
+    _build_key_pattern(
+        "api-key", r"sk-(?=[A-Za-z]{0,200}[0-9])" + _build_run_expression(_ALNUM, 32), "sk-"
+    ),
+    _build_key_pattern(
+        "gitlab", r"gl(?:pat|dt|rtr?|ptt|cbt|oas|soat|ft|imt|agent|ffct|wt)-[\w.-]{20,}", "gl"
+    ),
+    _build_key_pattern(
         "aws",
         r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9/+=])",
         "akia",
@@ -181,44 +189,46 @@ PATTERNS = (
         "abia",
         "acca",
     ),
-    _in(
+    _build_context_pattern(
         "aws",
-        r"secret_?access_?key" + _IS + r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        r"secret_?access_?key" + _ASSIGN + r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         "secret",
     ),
-    _in(
+    _build_context_pattern(
         "azure",
         r"(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{32,})",
         "accountkey=",
         "sharedaccesskey=",
     ),
-    _in("azure", r"(?<![a-z0-9])sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", "sig="),
-    Pattern(
+    _build_context_pattern("azure", r"(?<![a-z0-9])sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", "sig="),
+    SecretPattern(
         "azure", ("q~",), re.compile(r"(?<![A-Za-z0-9~.-])[\w~.-]{3}[78]Q~[\w~.-]{31,34}(?![\w~-])")
     ),
-    _key("azure", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "azdo"),
-    _key("slack", r"(?:xox[abceoprs])(?:-|\.xox[bp]-)[A-Za-z0-9-]{10,}", "xox"),
-    _in(
+    _build_key_pattern("azure", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "azdo"),
+    _build_key_pattern("slack", r"(?:xox[abceoprs])(?:-|\.xox[bp]-)[A-Za-z0-9-]{10,}", "xox"),
+    _build_context_pattern(
         "slack",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/]{20,})",
         "hooks.slack.com",
     ),
-    _key(
+    _build_key_pattern(
         "stripe",
         r"(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,})",
         "k_live",
         "k_test",
         "whsec_",
     ),
-    _key("pypi", r"pypi-(?=[a-z0-9_-]{0,99}[A-Z])[A-Za-z0-9_-]{32,}", "pypi-"),
-    _key("sendgrid", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
-    _key("digitalocean", r"do[opr]_v1_[0-9a-f]{40,}", "_v1_"),
+    _build_key_pattern("pypi", r"pypi-(?=[a-z0-9_-]{0,99}[A-Z])[A-Za-z0-9_-]{32,}", "pypi-"),
+    _build_key_pattern("sendgrid", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
+    _build_key_pattern("digitalocean", r"do[opr]_v1_[0-9a-f]{40,}", "_v1_"),
     # Begun with letters, so that the search skips to them: no word tells that these are there.
-    Pattern("twilio", (), re.compile(r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])")),
-    _key("mailgun", r"key-[0-9a-f]{32}(?![A-Za-z0-9])", "key-"),
-    _key("mailchimp", r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", "-us"),
-    _key("telegram", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])", ":aa"),
-    Pattern(
+    SecretPattern(
+        "twilio", (), re.compile(r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])")
+    ),
+    _build_key_pattern("mailgun", r"key-[0-9a-f]{32}(?![A-Za-z0-9])", "key-"),
+    _build_key_pattern("mailchimp", r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9])", "-us"),
+    _build_key_pattern("telegram", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])", ":aa"),
+    SecretPattern(
         "discord",
         (),
         re.compile(
@@ -227,32 +237,34 @@ PATTERNS = (
             re.ASCII,
         ),
     ),
-    _in(
+    _build_context_pattern(
         "discord",
         r"discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/(?P<secret>[\w-]{20,})",
         "/webhooks/",
     ),
-    _key("square", r"EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])", "eaaa"),
-    _key("terraform", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{20,}", "atlasv1"),
-    _in(
+    _build_key_pattern("square", r"EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])", "eaaa"),
+    _build_key_pattern("terraform", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{20,}", "atlasv1"),
+    _build_context_pattern(
         "heroku",
-        r"heroku\w{0,20}" + _IS + r"(?P<secret>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+        r"heroku\w{0,20}" + _ASSIGN + r"(?P<secret>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",
         "heroku",
     ),
-    _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"),
-    _in(
+    _build_key_pattern(
+        "jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"
+    ),
+    _build_context_pattern(
         "authorization",
         r"authorization"
-        + _IS
+        + _ASSIGN
         + r"(?:bearer|basic|token|api-?key|key|digest|negotiate|hawk)\s{1,3}"
         + _REAL
         + r"(?P<secret>[\w.~+/=:-]{6,})",
         "authorization",
     ),
-    _in(
+    _build_context_pattern(
         "authorization",
         r"authorization"
-        + _IS
+        + _ASSIGN
         + r"(?:[a-z][\w-]{2,30}\s{1,3})?"
         + _REAL
         + _RANDOM
@@ -261,23 +273,23 @@ PATTERNS = (
         + _END,
         "authorization",
     ),
-    _in(
+    _build_context_pattern(
         "authorization",
         r"x-amz-(?:signature|credential|security-token)=(?P<secret>[\w%+/=.-]{16,})",
         "x-amz-",
     ),
-    _in(
+    _build_context_pattern(
         "bearer",
         r"\bbearer\s{1,3}" + _REAL + _RANDOM + r"(?P<secret>[A-Za-z0-9._~+/=-]{20,})",
         "bearer",
     ),
-    _in(
+    _build_context_pattern(
         "cookie",
         r"\b(?:set-)?cookie[\"'\\]{0,8}\s{0,3}:\s{0,3}[\"'\\]{0,8}"
         r"(?P<secret>[\w.-]{1,80}=(?!\[redacted)(?=[^\r\n\"'\\]{6})[^\s;\"'\\][^\r\n\"'\\]{0,4000})",
         "cookie",
     ),
-    _in(
+    _build_context_pattern(
         "cookie",
         r"\b(?:phpsessid|jsessionid|connect\.sid|sessionid|session_id|csrftoken|_gitlab_session"
         r"|laravel_session|auth_session)=(?P<secret>[\w.%+/:-]{8,})",
@@ -285,7 +297,7 @@ PATTERNS = (
         "connect.sid",
         "csrftoken",
     ),
-    _in(
+    _build_context_pattern(
         "url-password",
         r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'<>\\\[]{0,100}:"
         r"(?!(?:pass|password|passwd|secret|test|pwd)@)"
@@ -293,12 +305,12 @@ PATTERNS = (
         + r"(?P<secret>[^\s/@\"'<>\\]{3,200})@",
         "://",
     ),
-    _in(
+    _build_context_pattern(
         "url-password",
         r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,20}://" + _RANDOM + r"(?P<secret>[\w-]{20,200})@",
         "://",
     ),
-    _in(
+    _build_context_pattern(
         "url-password",
         r"[?&](?:key|auth|code|access_token|signature|password|pwd)="
         + _REAL
@@ -312,14 +324,14 @@ PATTERNS = (
         "password=",
         "pwd=",
     ),
-    _in(
+    _build_context_pattern(
         "netrc",
         r"\blogin\s{1,8}\S{1,100}\s{1,8}(?:account\s{1,8}\S{1,100}\s{1,8})?password\s{1,8}"
         r"(?!\[redacted)(?P<secret>\S{3,200})",
         "login",
     ),
     # Flags of commands
-    _in(
+    _build_context_pattern(
         "flag",
         r"(?<![\w-])--?(?:[a-z]{1,20}-){0,4}(?:password|passwd|passphrase|pass|token|secret|api-?key"
         r"|access-?key|secret-?key|auth-?token|credentials?)=\\{0,4}[\"']?"
@@ -328,7 +340,7 @@ PATTERNS = (
         + _END,
         *_FLAGS,
     ),
-    _in(
+    _build_context_pattern(
         "flag",
         r"(?<![\w-])--(?:[a-z]{1,20}-){0,4}(?:password|passwd|passphrase|pass|token|secret|api-?key"
         r"|access-?key|secret-?key|auth-?token|credentials?)[ \t]{1,3}(?:\\{0,4}[\"'])?(?!-)"
@@ -337,28 +349,28 @@ PATTERNS = (
         r"(?![(\[<>])",
         *_FLAGS,
     ),
-    _in(
+    _build_context_pattern(
         "flag",
         r"\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]{0,200}?\s-p"
         r"(?![a-z]{0,9}[ =])" + _REAL + r"(?P<secret>[^\s\"'\\|;&]{3,})",
         "mysql",
         "mariadb",
     ),
-    _in(
+    _build_context_pattern(
         "flag",
         r"\b(?:sshpass|(?:docker|podman|helm|oc|az|npm)\b[^\n|;&]{0,80}?\blogin\b)[^\n|;&]{0,200}?\s-p"
         r"[ =]?\\{0,4}[\"']?(?!-|assword)" + _REAL + r"(?P<secret>[^\s\"'\\|;&]{3,})",
         "sshpass",
         "login",
     ),
-    _in(
+    _build_context_pattern(
         "flag",
         r"\bredis-cli\b[^\n|;&]{0,200}?\s-a[ =]?\\{0,4}[\"']?(?!-)"
         + _REAL
         + r"(?P<secret>[^\s\"'\\|;&]{3,})",
         "redis-cli",
     ),
-    _in(
+    _build_context_pattern(
         "flag",
         r"\b(?:curl|wget|http|https|xh)\b[^\n|;]{0,400}?\s(?:-u|-a|--user|--proxy-user|--auth|-U)"
         r"[ =]?\\{0,4}[\"']?[^\s:\"'\\]{0,100}:(?!//)" + _REAL + r"(?P<secret>[^\s\"'\\|;&]{3,})",
@@ -367,39 +379,39 @@ PATTERNS = (
         "http",
         "xh",
     ),
-    _in(
+    _build_context_pattern(
         "cookie",
         r"\bcurl\b[^\n|;]{0,400}?\s(?:-b|--cookie)[ =]?\\{0,4}[\"']?"
         r"(?P<secret>[\w.-]{1,80}=(?!\[redacted)[^\"'\\\n]{4,2000})",
         "curl",
     ),
     # Names that say that what they are given is secret
-    _in(
+    _build_context_pattern(
         "assignment",
         r"<(?P<tag>(?:[\w.-]{0,40}?)(?:password|passwd|passphrase|secret|token|api[_-]?key))>\s{0,9}"
         + _REAL
         + r"(?P<secret>[^<>\s]{4,200})\s{0,9}</(?P=tag)>",
         "</",
     ),
-    _in(
+    _build_context_pattern(
         "assignment",
         r"\b(?:key|name|id)=\\{0,4}[\"'][\w.:-]{0,40}?(?:password|passwd|passphrase|secret|token|api_?key)"
         r"\\{0,4}[\"']\s{1,3}value=\\{0,4}[\"']" + _REAL + r"(?P<secret>[^\"'\\\s]{4,200})",
         "value=",
     ),
-    _in(
+    _build_context_pattern(
         "assignment",
-        _NAMED + _IS + _REAL + _RANDOM + _NO_CODE + _WORD,
+        _NAMED + _ASSIGN + _REAL + _RANDOM + _NO_CODE + _WORD,
         "key",
         "secret",
         "token",
         "credential",
         "_auth",
     ),
-    Pattern(
+    SecretPattern(
         "assignment", ("_key",), re.compile("_KEY=[\"']?" + _REAL + _RANDOM + _NO_CODE + _WORD)
     ),
-    Pattern(
+    SecretPattern(
         "assignment",
         ("pass", "_pwd"),
         re.compile(
@@ -408,7 +420,7 @@ PATTERNS = (
             + r"(?P<secret>[^\s\"'\\;&|()\[\]]{3,}+)(?![(\[])"
         ),
     ),
-    _in(
+    _build_context_pattern(
         "assignment",
         _PHRASE
         + r"[\"'\\]{0,8}\s{0,3}(?::=|=>|[:=])\s{0,3}\\{0,7}(?P<quote>[\"'])"
@@ -420,14 +432,14 @@ PATTERNS = (
         "pass",
         "pwd",
     ),
-    _in(
+    _build_context_pattern(
         "assignment",
         _PHRASE + r"=" + _REAL + r"(?=[^\s\"']{0,200}[0-9!@#%^*])"
         r"(?P<secret>[^\s\"'\\;&|()\[\],.]{6,}+)(?![(\[.])",
         "pass",
         "pwd",
     ),
-    _in(  # a line of YAML or of an INI file, or a word of a log
+    _build_context_pattern(  # a line of YAML or of an INI file, or a word of a log
         "assignment",
         _PHRASE
         + r"(?:[ \t]{0,3}:[ \t]{1,3}|[ \t]{1,3}=[ \t]{1,3})"
@@ -437,7 +449,7 @@ PATTERNS = (
         "pass",
         "pwd",
     ),
-    _in(  # the same without a digit: only alone on its line
+    _build_context_pattern(  # the same without a digit: only alone on its line
         "assignment",
         r"(?:(?<![^\n])|(?<=\\n)|(?<=[\"']))[ \t]{0,40}(?:-[ ])?"
         r"(?-i:[a-z0-9_.-]{0,40}?(?:password|passwd|passphrase))[ \t]{0,3}:[ \t]{1,3}"
@@ -448,7 +460,7 @@ PATTERNS = (
 )
 """Every kind of secret that is known, the narrow ones first."""
 
-ASSIGNED = re.compile(
+ASSIGNMENT_HINT = re.compile(
     r"(?:key|secret|token|credentials?|_auth|pass(?:word|wd|phrase|code)?|pwd)"
     r"(?:[_-]?(?:key[_-]?base|base|value|string))?"
     r"(?:[\"'\\]{0,20}(?:\s|\\[nrt]){0,3}(?:=|:)|[\"'\\]{1,20}\s{1,3}value=|>)"

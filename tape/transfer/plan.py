@@ -13,11 +13,11 @@ import msgspec
 
 from ..damage import warn_of_damage
 from ..errors import Damaged, NotFound, UsageError
-from ..path import Segment, demand_root
-from ..phase import ORIGIN, number
-from ..refs import REFS, Pin, encode, fold
-from ..tape import INFO
-from .shapes import VERSION, Header
+from ..path import Segment, require_root
+from ..phase import ORIGIN, parse_phase_number
+from ..refs import JOURNAL_NAME, Pin, encode_ref_line, replay_journal
+from ..tape import INFO_NAME
+from .shapes import ARCHIVE_VERSION, ArchiveHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..tape import Tape
 
 
-class Part(NamedTuple):
+class ArchivedPhase(NamedTuple):
     """One phase of the export: the lines of its segments, one after the other."""
 
     name: str
@@ -39,46 +39,46 @@ class Part(NamedTuple):
                 yield segment, offset, line
 
 
-class Plan(NamedTuple):
+class ArchivePlan(NamedTuple):
     """All an export holds but blobs; those are found in its lines."""
 
-    header: Header
-    parts: tuple[Part, ...]
+    header: ArchiveHeader
+    parts: tuple[ArchivedPhase, ...]
     """The shared past of a fork first, then the phases in order of their numbers."""
     refs: tuple[bytes, ...]
     """Lines of the journal, each with its newline."""
 
 
-def whole(tape: Tape) -> Plan:
+def plan_tape(tape: Tape) -> ArchivePlan:
     """Return the plan of everything that readers of a tape see; raise Damaged, NotFound.
 
     Torn ends, phases never committed and blobs that no entry names are left out.
     """
-    data, committed = _journal(tape)
-    past = _past(tape)
+    data, committed = _read_committed_journal(tape)
+    past = _plan_origin(tape)
     names = tape.phases.names()
     own = [name for name in names if name in committed]
-    _refuse_unnamed(tape, [name for name in names if name not in committed])
+    _refuse_uncommitted(tape, [name for name in names if name not in committed])
     missing = sorted(committed.difference(own))
     if missing:
-        raise Damaged(f"{missing[0]} is missing, which {REFS} names", file=REFS)
-    parts = tuple(Part(name, (_whole(tape, name),)) for name in own)
-    return Plan(_header(tape), (*past, *parts), tuple(_split(data)))
+        raise Damaged(f"{missing[0]} is missing, which {JOURNAL_NAME} names", file=JOURNAL_NAME)
+    parts = tuple(ArchivedPhase(name, (_plan_whole_phase(tape, name),)) for name in own)
+    return ArchivePlan(_build_header(tape), (*past, *parts), tuple(_split_journal(data)))
 
 
-def _refuse_unnamed(tape: Tape, names: Sequence[str]) -> None:
+def _refuse_uncommitted(tape: Tape, names: Sequence[str]) -> None:
     """Raise Damaged for a phase in use that no line of the journal names, as it is by now."""
     for name in names:
         with suppress(NotFound), tape.phases.open(name) as file:
             is_used = len(list(islice(file.lines(), 2))) > 1
             if is_used and name not in tape.refs().phases():
                 raise Damaged(
-                    f"{name} holds entries that {REFS} does not name; `tape fsck` explains it",
+                    f"{name} holds entries that {JOURNAL_NAME} does not name; `tape fsck` explains it",
                     file=name,
                 )
 
 
-def path_to(tape: Tape, head: Head) -> Plan:
+def plan_path(tape: Tape, head: Head) -> ArchivePlan:
     """Return the plan of the path to an entry, with what the journal says of that path."""
     if head.phase == ORIGIN:
         raise UsageError(
@@ -92,35 +92,35 @@ def path_to(tape: Tape, head: Head) -> Plan:
             own[segment.phase] = segment
         else:
             past.append(segment)
-    parts = [Part(ORIGIN, tuple(past))] if past else []
-    parts += [Part(name, (own[name],)) for name in sorted(own, key=number)]
-    refs = _refs_of_path(tape, head, parts)
-    return Plan(_header(tape, head.entry), tuple(parts), tuple(refs))
+    parts = [ArchivedPhase(ORIGIN, tuple(past))] if past else []
+    parts += [ArchivedPhase(name, (own[name],)) for name in sorted(own, key=parse_phase_number)]
+    refs = _iter_path_refs(tape, head, parts)
+    return ArchivePlan(_build_header(tape, head.entry), tuple(parts), tuple(refs))
 
 
-def _header(tape: Tape, path: str | None = None) -> Header:
-    info = msgspec.json.format(tape.folder.read(INFO), indent=-1)
-    return Header(VERSION, msgspec.Raw(info), tape.folder.name, path)
+def _build_header(tape: Tape, path: str | None = None) -> ArchiveHeader:
+    info = msgspec.json.format(tape.folder.read(INFO_NAME), indent=-1)
+    return ArchiveHeader(ARCHIVE_VERSION, msgspec.Raw(info), tape.folder.name, path)
 
 
-def _journal(tape: Tape) -> tuple[bytes, set[str]]:
+def _read_committed_journal(tape: Tape) -> tuple[bytes, set[str]]:
     """Return the bytes of the journal up to a torn end, and the phases it names."""
-    data = tape.folder.read(REFS)
-    refs = fold(data)
+    data = tape.folder.read(JOURNAL_NAME)
+    refs = replay_journal(data)
     if refs.damage:
         raise refs.damage[0]
     return data[: refs.size], refs.phases()
 
 
-def _past(tape: Tape) -> tuple[Part, ...]:
+def _plan_origin(tape: Tape) -> tuple[ArchivedPhase, ...]:
     """Return the path that a fork shares with its origin, from the copy where there is one."""
     if tape.info.origin is None:
         return ()
     if tape.phases.has_origin:
-        demand_root(tape.source)
-        return (Part(ORIGIN, (_whole(tape, ORIGIN),)),)
+        require_root(tape.source)
+        return (ArchivedPhase(ORIGIN, (_plan_whole_phase(tape, ORIGIN),)),)
     try:
-        return (Part(ORIGIN, tuple(tape.shared())),)
+        return (ArchivedPhase(ORIGIN, tuple(tape.collect_shared_segments())),)
     except NotFound as error:
         raise NotFound(
             f"the tape this one was forked from is not in the store, so its past cannot be "
@@ -128,39 +128,39 @@ def _past(tape: Tape) -> tuple[Part, ...]:
         ) from error
 
 
-def _whole(tape: Tape, name: str) -> Segment:
+def _plan_whole_phase(tape: Tape, name: str) -> Segment:
     with tape.phases.open(name) as file:
         tail = file.tail()
-    branch = "" if name == ORIGIN else tape.branch_of(name)
-    tape.tell_of_bytes(name, branch, tail.size - tail.end, warn_of_damage)
+    branch = "" if name == ORIGIN else tape.find_branch(name)
+    tape.report_torn_bytes(name, branch, tail.size - tail.end, warn_of_damage)
     return Segment(tape.source, name, tail.end)
 
 
-def _split(journal: bytes) -> list[bytes]:
+def _split_journal(journal: bytes) -> list[bytes]:
     return [line + b"\n" for line in journal.split(b"\n")[:-1]]
 
 
-def _refs_of_path(tape: Tape, head: Head, parts: Sequence[Part]) -> Iterator[bytes]:
+def _iter_path_refs(tape: Tape, head: Head, parts: Sequence[ArchivedPhase]) -> Iterator[bytes]:
     """Yield the journal lines whose places are on the path, then those that make `head` its end.
 
     Of those the time is the entry's, so that the same path is the same file.
     """
-    data, _ = _journal(tape)
-    lines = [(line, msgspec.json.decode(line)) for line in _split(data)]
+    data, _ = _read_committed_journal(tape)
+    lines = [(line, msgspec.json.decode(line)) for line in _split_journal(data)]
     labelled = {fields["entry"] for _, fields in lines if fields.get("entry")}
-    there = _among(parts, labelled)
+    there = _find_present(parts, labelled)
     ends = {part.name: part.segments[-1].end for part in parts if part.name != ORIGIN}
-    kept = [line for line, fields in lines if _is_on(fields, ends, there)]
+    kept = [line for line, fields in lines if _is_on_path(fields, ends, there)]
     yield from kept
     said = {"why": "import", "time": head.header.time}
     pin = Pin(head.offset, head.entry)
-    newest = fold(b"".join(kept)).branches.get(head.branch, [None])[-1]
+    newest = replay_journal(b"".join(kept)).branches.get(head.branch, [None])[-1]
     if newest is None or (newest.phase, newest.pin) not in {(head.phase, None), (head.phase, pin)}:
-        yield encode({"branch": head.branch, "phase": head.phase, "pin": pin, **said})
-    yield encode({"current": head.branch, **said})
+        yield encode_ref_line({"branch": head.branch, "phase": head.phase, "pin": pin, **said})
+    yield encode_ref_line({"current": head.branch, **said})
 
 
-def _is_on(fields: dict[str, Any], ends: dict[str, int], entries: set[str]) -> bool:
+def _is_on_path(fields: dict[str, Any], ends: dict[str, int], entries: set[str]) -> bool:
     """Tell whether what a journal line says is so on a path; which branch is current is not."""
     if "branch" in fields:
         pin, end = fields["pin"], ends.get(fields["phase"], 0)
@@ -170,7 +170,7 @@ def _is_on(fields: dict[str, Any], ends: dict[str, int], entries: set[str]) -> b
     return "current" not in fields
 
 
-def _among(parts: Sequence[Part], entries: set[str]) -> set[str]:
+def _find_present(parts: Sequence[ArchivedPhase], entries: set[str]) -> set[str]:
     """Return which of some entries stand in the parts."""
     begins = {b'{"id":"%b"' % entry.encode() for entry in entries}
     if not begins:

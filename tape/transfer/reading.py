@@ -12,38 +12,38 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import msgspec
 from msgspec import Struct
 
-from ..disk import checked
+from ..disk import check_plain_name
 from ..errors import Damaged, InvalidEntry, InvalidName, NewerFormat, OlderFormat, UsageError
 from ..line import FORMAT
-from ..tape import Info
-from .building import refuse_odd
-from .shapes import VERSION, BlobLine, EndLine, Header, PhaseLine, Totals
+from ..tape import TapeInfo
+from .building import require_valid_time
+from .shapes import ARCHIVE_VERSION, ArchiveHeader, ArchiveTotals, BlobLine, EndLine, PhaseLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .building import Building
+    from .building import TapeBuilder
 
-Form = Literal["export", "entries", "given"]
+SourceForm = Literal["export", "entries", "given"]
 """A file of ours; the entry lines of one path; lines as `tape append` takes them."""
-_CUT = "the file was cut, get it whole again"
-_NOTHING = "nothing was imported"
+_CUT_SHORT = "the file was cut, get it whole again"
+_NOTHING_IMPORTED = "nothing was imported"
 
 
 @contextmanager
-def at_line(number: int) -> Iterator[None]:
+def add_error_line(number: int) -> Iterator[None]:
     """Say in an error which line of the source it was found in."""
     try:
         yield
     except InvalidEntry as error:
-        raise InvalidEntry(f"line {number}: {error}; {_NOTHING}") from error
+        raise InvalidEntry(f"line {number}: {error}; {_NOTHING_IMPORTED}") from error
     except (NewerFormat, OlderFormat) as error:
-        raise type(error)(f"line {number}: {error}; {_NOTHING}") from error
+        raise type(error)(f"line {number}: {error}; {_NOTHING_IMPORTED}") from error
     except (Damaged, InvalidName, ValueError, RecursionError) as error:
-        raise Damaged(f"line {number}: {error}; {_NOTHING}") from error
+        raise Damaged(f"line {number}: {error}; {_NOTHING_IMPORTED}") from error
 
 
-def items(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def read_items(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield number and text of the lines that hold something, of an array with one a line too."""
     for number, line in enumerate(source, 1):
         text = line.strip()
@@ -51,9 +51,9 @@ def items(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, text.removesuffix(b",")
 
 
-def form_of(source: BinaryIO) -> Form:
+def detect_form(source: BinaryIO) -> SourceForm:
     """Return what a file holds, and go back to its beginning; raise UsageError."""
-    _, line = next(items(source), (0, b""))
+    _, line = next(read_items(source), (0, b""))
     source.seek(0)
     if not line:
         raise UsageError("there is nothing to import: it holds no line")
@@ -73,35 +73,35 @@ def form_of(source: BinaryIO) -> Form:
     )
 
 
-def header_of(source: BinaryIO) -> tuple[Header, Info]:
+def read_archive_header(source: BinaryIO) -> tuple[ArchiveHeader, TapeInfo]:
     """Return the first line of an export and the tape.json in it, and go back to the beginning."""
     line = source.readline()
     source.seek(0)
-    with at_line(1):
+    with add_error_line(1):
         if not line.endswith(b"\n"):
-            raise Damaged(_CUT)
-        _refuse_newer(line)
-        header = msgspec.json.decode(line, type=Header)
-        if checked(header.folder).startswith("."):
+            raise Damaged(_CUT_SHORT)
+        _refuse_newer_format(line)
+        header = msgspec.json.decode(line, type=ArchiveHeader)
+        if check_plain_name(header.folder).startswith("."):
             raise Damaged(f"{header.folder!r} is not the name of a tape's folder")
-        info = msgspec.json.decode(header.tape, type=Info)
-        refuse_odd(info.created)
+        info = msgspec.json.decode(header.tape, type=TapeInfo)
+        require_valid_time(info.created)
         return header, info
 
 
-class _Format(Struct):
+class _TapeFormat(Struct):
     format: int
 
 
-class _Versions(Struct):
+class _ArchiveVersions(Struct):
     export: int
-    tape: _Format
+    tape: _TapeFormat
 
 
-def _refuse_newer(line: bytes) -> None:
-    versions = msgspec.json.decode(line, type=_Versions)
+def _refuse_newer_format(line: bytes) -> None:
+    versions = msgspec.json.decode(line, type=_ArchiveVersions)
     for what, version, known in (
-        ("an export", versions.export, VERSION),
+        ("an export", versions.export, ARCHIVE_VERSION),
         ("a tape", versions.tape.format, FORMAT),
     ):
         if version > known:
@@ -110,41 +110,43 @@ def _refuse_newer(line: bytes) -> None:
             )
 
 
-def read_export(source: BinaryIO, header: Header, building: Building) -> None:
+def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder) -> None:
     """Read a file of `outgoing.export`; raise Damaged, NewerFormat or OlderFormat."""
-    building.info(bytes(header.tape))
+    building.write_info(bytes(header.tape))
     hashed, number, end = sha256(), 0, None
     for number, line in enumerate(source, 1):
-        with at_line(number):
+        with add_error_line(number):
             if end is not None:
                 raise Damaged("it stands behind the end")
             if not line.endswith(b"\n"):
-                raise Damaged(_CUT)
+                raise Damaged(_CUT_SHORT)
             if line.startswith(b'{"end":'):
                 end = msgspec.json.decode(line, type=EndLine).end
-                _compare(end, building, hashed.hexdigest())
+                _check_totals(end, building, hashed.hexdigest())
             elif number > 1:
-                _read(line, number, building)
+                _read_archive_line(line, number, building)
             hashed.update(line)
     if end is None:
-        raise Damaged(f"line {number} is the last and no end line: {_CUT}; {_NOTHING}")
+        raise Damaged(
+            f"line {number} is the last and no end line: {_CUT_SHORT}; {_NOTHING_IMPORTED}"
+        )
 
 
-def _compare(end: Totals, building: Building, digest: str) -> None:
+def _check_totals(end: ArchiveTotals, building: TapeBuilder, digest: str) -> None:
     phases, blobs = len(building.phases), len(building.blobs)
-    if end != Totals(building.entries, phases, blobs, building.refs, digest):
+    if end != ArchiveTotals(building.entries, phases, blobs, building.refs, digest):
         raise Damaged("lines before the end were changed, added or left out")
 
 
-def _read(line: bytes, number: int, building: Building) -> None:
+def _read_archive_line(line: bytes, number: int, building: TapeBuilder) -> None:
     if line.startswith(b'{"id":'):
-        building.entry(line[:-1])
+        building.add_entry(line[:-1])
     elif line.startswith(b'{"h":'):
-        building.ref(line, number)
+        building.add_ref(line, number)
     elif line.startswith(b'{"phase":'):
-        building.phase(msgspec.json.decode(line, type=PhaseLine).phase, number + 1)
+        building.begin_phase(msgspec.json.decode(line, type=PhaseLine).phase, number + 1)
     elif line.startswith(b'{"blob":'):
         blob = msgspec.json.decode(line, type=BlobLine)
-        building.blob(blob.blob, blob.data)
+        building.add_blob(blob.blob, blob.data)
     else:
         raise Damaged("no line that an export has")

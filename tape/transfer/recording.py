@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..tape import Tape
     from ..writer import Writer
 
-_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+_NAME_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 
 
-class Imported(Struct, frozen=True):
+class ImportReport(Struct, frozen=True):
     """What an import did."""
 
     id: str
@@ -41,7 +41,7 @@ class Imported(Struct, frozen=True):
     """Blobs that entries name and the file does not have."""
 
 
-class Wanted(NamedTuple):
+class ImportTarget(NamedTuple):
     """The tape that a file makes."""
 
     id: str
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
     """It holds one path only, so what names a redacted entry may stand elsewhere."""
 
 
-class Recorded(NamedTuple):
+class RecordedTape(NamedTuple):
     """A tape's folder, and whether it was not there before."""
 
     path: str
@@ -58,9 +58,9 @@ class Recorded(NamedTuple):
 
 
 @contextmanager
-def new_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
+def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
     """Hold `tapes/` and a new name in it; whatever bears that name at the end is removed."""
-    with store.hold_tapes() as tapes:
+    with store.open_tapes_folder() as tapes:
         name = f".new-{identity}.{store.random(4)}"
         tapes.make(name).close()
         try:
@@ -69,44 +69,44 @@ def new_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
             shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
 
 
-def there(store: Store, identity: str) -> str | None:
+def find_existing_folder(store: Store, identity: str) -> str | None:
     """Return the folder of the tape with this id, None where the store has none."""
-    return next((name for name in store.folders() if store.id_of(name) == identity), None)
+    return next((name for name in store.folders() if store.read_tape_id(name) == identity), None)
 
 
-def placed(store: Store, tapes: Folder, source: Folder, name: str, wanted: Wanted) -> str:
+def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
     """Rename what was built into the store, and return its name there."""
     free, k = wanted.folder, 2
     while True:
         try:
             os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
         except OSError as error:
-            if error.errno not in _TAKEN:
+            if error.errno not in _NAME_TAKEN:
                 raise WriteFailed(f"{free} cannot be made: {error.strerror}") from error
         else:
             tapes.sync()
             return free
-        if store.id_of(free) == wanted.id:
+        if store.read_tape_id(free) == wanted.id:
             raise Busy(f"tape {wanted.id[:8]} was imported by another process just now")
         free, k = f"{wanted.folder}.{k}", k + 1
 
 
-def recorded(
+def record_tape(
     store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
-) -> Recorded:
+) -> RecordedTape:
     """Make the tape with this id, filled by `fill`, unless the store has it.
 
     It is recorded in a store inside the new folder, as any tape is, and moved.
     """
-    known = there(store, identity)
-    folder = known or _record(store, identity, beginning, fill)
-    return Recorded(str(store.tapes.absolute() / folder), known is None)
+    known = find_existing_folder(store, identity)
+    folder = known or _record_new_tape(store, identity, beginning, fill)
+    return RecordedTape(str(store.tapes.absolute() / folder), known is None)
 
 
-def _record(
+def _record_new_tape(
     store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
 ) -> str:
-    with new_folder(store, identity) as (tapes, name):
+    with create_scratch_folder(store, identity) as (tapes, name):
         inner = Store(
             store.tapes / name,
             clock=store.clock,
@@ -117,4 +117,6 @@ def _record(
             fill(tape, writer)
             folder = tape.folder.name
         with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
-            return placed(store, tapes, made, folder, Wanted(identity, folder, is_path=False))
+            return place_tape(
+                store, tapes, made, folder, ImportTarget(identity, folder, is_path=False)
+            )

@@ -10,13 +10,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-VERSION = 1
+ARCHIVE_VERSION = 1
 """The version of the file that this code writes and reads."""
 
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
-class Masks(Struct, frozen=True):
+class MaskingRecord(Struct, frozen=True):
     """What was masked: the id of the tape itself, and how many secrets in how many entries."""
 
     tape: str
@@ -24,7 +24,7 @@ class Masks(Struct, frozen=True):
     entries: int
 
 
-class Header(Struct, frozen=True, omit_defaults=True):
+class ArchiveHeader(Struct, frozen=True, omit_defaults=True):
     """The first line: `tape` is tape.json as it stands."""
 
     export: int
@@ -32,7 +32,7 @@ class Header(Struct, frozen=True, omit_defaults=True):
     folder: str
     path: str | None = None
     """Id of the entry, where only the path to it was exported."""
-    masked: Masks | None = None
+    masked: MaskingRecord | None = None
 
 
 class BlobLine(Struct, frozen=True):
@@ -48,7 +48,7 @@ class PhaseLine(Struct, frozen=True):
     phase: str
 
 
-class Totals(Struct, frozen=True):
+class ArchiveTotals(Struct, frozen=True):
     """What stands before the last line; `sha256` of all those bytes, as hex digits."""
 
     entries: int
@@ -61,9 +61,9 @@ class Totals(Struct, frozen=True):
 class EndLine(Struct, frozen=True):
     """The last line: a file without it was cut."""
 
-    end: Totals
+    end: ArchiveTotals
 
 
-def encode(line: Struct) -> bytes:
+def encode_archive_line(line: Struct) -> bytes:
     """Return a line with its newline."""
     return msgspec.json.encode(line) + b"\n"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ..blobs import HEAD, Blobs
+from ..blobs import HEAD_CHARACTERS, Blobs
 from ..blocks import BlobRef
 from ..errors import Damaged, NotFound
-from ..line import blank_named, data_holds, is_redacted, read_header
-from .masking import MaskedJson, masked, masked_json
+from ..line import blank_redacted_data, has_valid_data, is_data_redacted, read_header
+from .masking import MaskedJson, mask_json, mask_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from ..line import Header
     from ..path import Segment
     from ..tape import Tape
-    from .plan import Part, Plan
+    from .plan import ArchivedPhase, ArchivePlan
 
-BLOB = re.compile(
+BLOB_IN_DATA = re.compile(
     rb'\{"\$blob":"([0-9a-f]{64})","bytes":[0-9]{1,18},"head":"(?:[^"\\]++|\\.)*+"\}', re.DOTALL
 )
 """A blob as an entry names it."""
-ENTRY = re.compile(rb'"([0-9a-f]{40})"')
+ENTRY_ID = re.compile(rb'"([0-9a-f]{40})"')
 """What may be the id of an entry, where it is a whole string."""
 
 
-class Survey(Struct):
+class ArchiveScan(Struct):
     """What a first look found."""
 
     entries: int = 0
@@ -51,7 +51,7 @@ class Survey(Struct):
     """A title, or the name of the folder, holds a secret."""
 
 
-class Line(NamedTuple):
+class CheckedLine(NamedTuple):
     """An entry line and its header."""
 
     raw: bytes
@@ -63,7 +63,7 @@ class Line(NamedTuple):
         return self.raw[self.header.data : -1]
 
 
-def lines_of(part: Part) -> Iterator[Line]:
+def read_checked_lines(part: ArchivedPhase) -> Iterator[CheckedLine]:
     """Yield the lines of a phase, each checked; raise Damaged with the place of one that fails.
 
     Data that a redaction cut short has left in part is blank.
@@ -71,7 +71,7 @@ def lines_of(part: Part) -> Iterator[Line]:
     before: Header | None = None
     for segment, offset, raw in part.lines():
         try:
-            line = _checked(segment, raw, before)
+            line = _check_entry_line(segment, raw, before)
         except Damaged as error:
             raise Damaged(
                 f"{segment.phase}: the line at byte {offset} is damaged: {error}; `tape fsck` "
@@ -83,60 +83,62 @@ def lines_of(part: Part) -> Iterator[Line]:
         yield line
 
 
-def _checked(segment: Segment, raw: bytes, before: Header | None) -> Line:
+def _check_entry_line(segment: Segment, raw: bytes, before: Header | None) -> CheckedLine:
     header = read_header(raw)
     if before is not None and header.parent_id != before.id:
         raise Damaged("it does not follow from the line before it")
-    if not data_holds(raw, header) and not is_redacted(raw, header):
-        raw = blank_named(raw, segment.source.phases.redacted_ids())
-        if not is_redacted(raw, header):
+    if not has_valid_data(raw, header) and not is_data_redacted(raw, header):
+        raw = blank_redacted_data(raw, segment.source.phases.redacted_ids())
+        if not is_data_redacted(raw, header):
             raise Damaged("its data does not match its hash")
-    return Line(raw, header)
+    return CheckedLine(raw, header)
 
 
-def survey(tape: Tape, plan: Plan, *, redact: bool) -> Survey:
+def scan_archive(tape: Tape, plan: ArchivePlan, *, redact: bool) -> ArchiveScan:
     """Look at everything a plan holds; with `redact` for secrets too. Raises Damaged."""
-    found = Survey()
+    found = ArchiveScan()
     for part in plan.parts:
-        shelves = list(dict.fromkeys(tape.tape_of(one.source).blobs for one in part.segments))
-        for line in lines_of(part):
+        shelves = list(dict.fromkeys(tape.find_tape(one.source).blobs for one in part.segments))
+        for line in read_checked_lines(part):
             found.entries += 1
-            _look(found, line, shelves, redact=redact)
+            _scan_line(found, line, shelves, redact=redact)
     if redact:
-        _look_at_names(found, plan)
+        _scan_names(found, plan)
     return found
 
 
-def _look(found: Survey, line: Line, shelves: list[Blobs], *, redact: bool) -> None:
+def _scan_line(
+    found: ArchiveScan, line: CheckedLine, shelves: list[Blobs], *, redact: bool
+) -> None:
     data, blobs = line.data, []
     if b"$blob" in data:
-        blobs = [digest.decode() for digest in BLOB.findall(data)]
+        blobs = [digest.decode() for digest in BLOB_IN_DATA.findall(data)]
     for digest in blobs:
         if found.blobs.get(digest) is None:
-            found.blobs[digest] = _shelf(digest, shelves)
+            found.blobs[digest] = _find_blob_shelf(digest, shelves)
             if redact:
-                _look_into(found, digest)
+                _scan_blob(found, digest)
     if redact:
-        found.wanted.update(digest.decode() for digest in ENTRY.findall(data))
-        new, secrets = without_secrets(found, data)
+        found.wanted.update(digest.decode() for digest in ENTRY_ID.findall(data))
+        new, secrets = mask_entry_data(found, data)
         found.secrets += secrets
         if new != data:
             found.masked.add(line.header.id)
 
 
-def without_secrets(found: Survey, data: bytes) -> MaskedJson:
+def mask_entry_data(found: ArchiveScan, data: bytes) -> MaskedJson:
     """Return the data of an entry with its secrets masked, those of its blobs too."""
     if found.masked_blobs:
-        data = BLOB.sub(lambda one: _named(found, one), data)
-    return masked_json(data)
+        data = BLOB_IN_DATA.sub(lambda one: _rename_blob(found, one), data)
+    return mask_json(data)
 
 
-def _named(found: Survey, name: re.Match[bytes]) -> bytes:
+def _rename_blob(found: ArchiveScan, name: re.Match[bytes]) -> bytes:
     new = found.masked_blobs.get(name[1].decode())
     return name[0] if new is None else msgspec.json.encode(new)
 
 
-def _shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
+def _find_blob_shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
     """Return where a blob is read that is what its name says."""
     for shelf in shelves:
         try:
@@ -147,35 +149,35 @@ def _shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
     return None
 
 
-def _look_into(found: Survey, digest: str) -> None:
+def _scan_blob(found: ArchiveScan, digest: str) -> None:
     data = read_blob(found, digest)
-    new, secrets = masked_blob(data) if data is not None else (b"", 0)
+    new, secrets = mask_blob(data) if data is not None else (b"", 0)
     if secrets:
         found.secrets += secrets
         name = sha256(new).hexdigest()
-        found.masked_blobs[digest] = BlobRef(name, len(new), new.decode()[:HEAD])
+        found.masked_blobs[digest] = BlobRef(name, len(new), new.decode()[:HEAD_CHARACTERS])
 
 
-def read_blob(found: Survey, digest: str) -> bytes | None:
+def read_blob(found: ArchiveScan, digest: str) -> bytes | None:
     """Return the bytes of a blob, None where it is lost."""
     shelf = found.blobs[digest]
     return None if shelf is None else shelf.read(digest)
 
 
-def masked_blob(data: bytes) -> tuple[bytes, int]:
+def mask_blob(data: bytes) -> tuple[bytes, int]:
     """Return a blob with its secrets masked, and how many; one that is no text is left alone."""
     try:
-        text, secrets = masked(data.decode())
+        text, secrets = mask_text(data.decode())
     except UnicodeDecodeError:
         return data, 0
     return (text.encode(), secrets) if secrets else (data, 0)
 
 
-def _look_at_names(found: Survey, plan: Plan) -> None:
+def _scan_names(found: ArchiveScan, plan: ArchivePlan) -> None:
     found.wanted.update([plan.header.path] if plan.header.path else ())
     for line in plan.refs:
-        found.wanted.update(entry.decode() for entry in ENTRY.findall(line))
-        secrets = masked_json(line).secrets
+        found.wanted.update(entry.decode() for entry in ENTRY_ID.findall(line))
+        secrets = mask_json(line).secrets
         found.secrets += secrets
         found.is_secret_named |= secrets > 0
-    found.is_secret_named |= masked(plan.header.folder).secrets > 0
+    found.is_secret_named |= mask_text(plan.header.folder).secrets > 0

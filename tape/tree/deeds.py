@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..blocks import NO_JSON, text_of, tool_calls
+from ..blocks import NO_JSON, join_texts, select_tool_calls
 from ..entries import (
     Anchor,
     Assistant,
@@ -27,7 +27,7 @@ from ..entries import (
     Usage,
     User,
 )
-from ..filecalls import Read, file_calls
+from ..filecalls import FileRead, parse_file_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ BRIEF = 200
 _TYPED = frozenset({"steering", "follow_up"})
 
 
-class Said(Struct, frozen=True):
+class Utterance(Struct, frozen=True):
     """The beginning of what somebody said, on one line, and the entry that holds it."""
 
     entry: str
@@ -53,8 +53,8 @@ class Said(Struct, frozen=True):
 class Exchange(Struct, frozen=True):
     """A prompt and the last words it was answered with; None where the run has no such entry."""
 
-    prompt: Said | None
-    answer: Said | None
+    prompt: Utterance | None
+    answer: Utterance | None
 
 
 class ToolUse(Struct, frozen=True):
@@ -82,7 +82,7 @@ class ModelUse(Struct, frozen=True):
     cost: Cost | None = None
 
 
-class Deeds(Struct, frozen=True):
+class Activity(Struct, frozen=True):
     """What was done in a run of entries; times are those of its first and last entry."""
 
     entries: int
@@ -99,20 +99,22 @@ class Deeds(Struct, frozen=True):
     errors: int
 
 
-def deeds(entries: Iterable[Entry], cwd: str = "", before: Iterable[Entry] = ()) -> Deeds:
+def summarize_activity(
+    entries: Iterable[Entry], cwd: str = "", before: Iterable[Entry] = ()
+) -> Activity:
     """Return what was done in entries, given oldest first; `cwd` is the folder they begin in.
 
     `before` is what stands before them from the newest answer on, whose calls they may answer.
     """
-    told = _Told(cwd)
+    told = _ActivityReader(cwd)
     for entry in before:
-        told.recall(entry)
+        told.recall_calls(entry)
     for entry in entries:
         told.read(entry)
-    return told.deeds()
+    return told.build_activity()
 
 
-class _Told:
+class _ActivityReader:
     """What the entries read so far have told."""
 
     def __init__(self, cwd: str) -> None:
@@ -129,15 +131,15 @@ class _Told:
         self.recalled: set[str] = set()
         """Those of them that were made before."""
 
-    def recall(self, entry: Entry) -> None:
+    def recall_calls(self, entry: Entry) -> None:
         """Know of calls that were made before and not answered yet."""
         match entry.data:
             case Assistant(content=content):
-                calls = tool_calls(content)
+                calls = select_tool_calls(content)
                 self.open |= {call.id: (call, NO_JSON) for call in calls}
                 self.recalled |= {call.id for call in calls}
             case ToolStart():
-                self._begun(entry.data)
+                self._note_arguments(entry.data)
             case ToolResult():
                 self.open.pop(entry.data.call_id, None)
             case _:
@@ -148,17 +150,17 @@ class _Told:
         self.began, self.ended = self.began or entry.time, entry.time
         match entry.data:
             case User(content=content):
-                self._asked(entry, content)
+                self._add_prompt(entry, content)
             case Context(origin=origin, content=content) if origin in _TYPED:
-                self._asked(entry, content)
+                self._add_prompt(entry, content)
             case Assistant():
-                self._answered(entry, entry.data)
+                self._add_answer(entry, entry.data)
             case ToolStart():
-                self._begun(entry.data)
+                self._note_arguments(entry.data)
             case ToolResult():
-                self._done(entry.data)
+                self._add_result(entry.data)
             case SideUsage(provider=provider, model=model, usage=usage, cost=cost):
-                self._bill(f"{provider}/{model}", usage, cost)
+                self._add_model_use(f"{provider}/{model}", usage, cost)
             case Start(cwd=cwd) | Meta(cwd=str(cwd)):
                 self.cwd = cwd
             case Anchor():
@@ -168,60 +170,68 @@ class _Told:
             case _:
                 pass
 
-    def _asked(self, entry: Entry, content: Content) -> None:
-        self.exchanges.append(Exchange(_said(entry, content), None))
+    def _add_prompt(self, entry: Entry, content: Content) -> None:
+        self.exchanges.append(Exchange(_build_utterance(entry, content), None))
 
-    def _answered(self, entry: Entry, answer: Assistant) -> None:
-        said = _said(entry, answer.content)
+    def _add_answer(self, entry: Entry, answer: Assistant) -> None:
+        said = _build_utterance(entry, answer.content)
         if said.text:
             last = self.exchanges.pop() if self.exchanges else Exchange(None, None)
             self.exchanges.append(replace(last, answer=said))
-        for call in tool_calls(answer.content):
+        for call in select_tool_calls(answer.content):
             self.open[call.id] = call, NO_JSON
             self.recalled.discard(call.id)
-            self._count(call.name, calls=1, waiting=1)
+            self._count_tool_use(call.name, calls=1, waiting=1)
         if answer.model:
             name = f"{answer.provider}/{answer.model}" if answer.provider else answer.model
-            self._bill(name, answer.usage, answer.cost)
+            self._add_model_use(name, answer.usage, answer.cost)
 
-    def _begun(self, start: ToolStart) -> None:
+    def _note_arguments(self, start: ToolStart) -> None:
         if start.call_id in self.open:
             call, _ = self.open[start.call_id]
             self.open[start.call_id] = call, start.args
 
-    def _done(self, result: ToolResult) -> None:
+    def _add_result(self, result: ToolResult) -> None:
         known = self.open.pop(result.call_id, None)
         if known is None:
-            self._count(result.name, calls=1, failed=result.is_error)
+            self._count_tool_use(result.name, calls=1, failed=result.is_error)
             return
         call, ran = known
         recalled = call.id in self.recalled
         self.recalled.discard(call.id)
-        self._count(call.name, calls=recalled, failed=result.is_error, waiting=recalled - 1)
+        self._count_tool_use(
+            call.name, calls=recalled, failed=result.is_error, waiting=recalled - 1
+        )
         if not result.is_error:
-            done = file_calls(call, ran)
-            self._changed({(one.path, one.op) for one in done if not isinstance(one.work, Read)})
+            done = parse_file_calls(call, ran)
+            self._count_file_changes(
+                {(one.path, one.op) for one in done if not isinstance(one.work, FileRead)}
+            )
 
-    def _changed(self, files: set[tuple[str, str]]) -> None:
+    def _count_file_changes(self, files: set[tuple[str, str]]) -> None:
         for path, op in sorted(files):
             whole = posixpath.normpath(posixpath.join(self.cwd, path))
             ops = self.files.setdefault(whole, {})
             ops[op] = ops.get(op, 0) + 1
 
-    def _count(self, name: str, *, calls: int = 0, failed: int = 0, waiting: int = 0) -> None:
+    def _count_tool_use(
+        self, name: str, *, calls: int = 0, failed: int = 0, waiting: int = 0
+    ) -> None:
         use = self.tools.get(name) or ToolUse(name)
         self.tools[name] = ToolUse(name, use.calls + calls, use.failed + failed, use.open + waiting)
 
-    def _bill(self, name: str, usage: Usage, cost: Cost | None) -> None:
+    def _add_model_use(self, name: str, usage: Usage, cost: Cost | None) -> None:
         use = self.models.get(name) or ModelUse(name)
-        self.models[name] = ModelUse(name, use.calls + 1, use.usage + usage, _sum([use.cost, cost]))
+        self.models[name] = ModelUse(
+            name, use.calls + 1, use.usage + usage, _sum_costs([use.cost, cost])
+        )
 
-    def deeds(self) -> Deeds:
+    def build_activity(self) -> Activity:
         models = sorted(self.models.values(), key=lambda use: -use.calls)
         usage = Usage()
         for use in models:
             usage += use.usage
-        return Deeds(
+        return Activity(
             self.entries,
             self.began,
             self.ended,
@@ -230,18 +240,18 @@ class _Told:
             tuple(FileUse(path, self.files[path]) for path in sorted(self.files)),
             tuple(models),
             usage,
-            _sum([use.cost for use in models]),
+            _sum_costs([use.cost for use in models]),
             self.anchors,
             self.errors,
         )
 
 
-def _said(entry: Entry, content: Content) -> Said:
-    words = text_of(content)[: 4 * BRIEF]
-    return Said(entry.id, entry.time, " ".join(words.split())[:BRIEF])
+def _build_utterance(entry: Entry, content: Content) -> Utterance:
+    words = join_texts(content)[: 4 * BRIEF]
+    return Utterance(entry.id, entry.time, " ".join(words.split())[:BRIEF])
 
 
-def _sum(costs: Iterable[Cost | None]) -> Cost | None:
+def _sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
     """Return what is known of a cost; None when nothing is."""
     known = [cost for cost in costs if cost is not None]
     return Cost(known[0].currency, sum(cost.amount for cost in known)) if known else None

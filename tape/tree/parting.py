@@ -10,11 +10,11 @@ from collections import deque
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..branches import Head, at
-from ..path import Segment, base_of, line_end, origin_end
-from ..payload import missing_blob
+from ..branches import Head, read_head_at
+from ..path import Segment, find_line_end, find_origin_end, read_base
+from ..payload import describe_missing_blob
 from ..phase import ORIGIN
-from .shape import UNREADABLE, Key
+from .shape import READ_ERRORS, PhaseKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _ID = 48
 """Bytes of a line up to the end of its id."""
 
 
-class Way(NamedTuple):
+class PathTo(NamedTuple):
     """The path to an entry, oldest first, as far as it can be read."""
 
     segments: tuple[Segment, ...]
@@ -35,7 +35,7 @@ class Way(NamedTuple):
     """Why what comes before cannot be read."""
 
 
-class Parting(NamedTuple):
+class MergeBase(NamedTuple):
     """What two paths share, and what they do not."""
 
     base: Head | None
@@ -51,93 +51,99 @@ class Parting(NamedTuple):
     """Why a path could not be read to its beginning, where that could have mattered."""
 
 
-def way(tape: Tape, head: Head) -> Way:
+def read_path_to(tape: Tape, head: Head) -> PathTo:
     """Return the path to a head, also where what lies before some phase is damaged or gone."""
     found: list[Segment] = []
     try:
-        for segment in _back(tape, head.phase, head.end):
+        for segment in _walk_segments_back(tape, head.phase, head.end):
             found.insert(0, segment)
-    except UNREADABLE as error:
-        return Way(tuple(found), str(error))
-    return Way(tuple(found))
+    except READ_ERRORS as error:
+        return PathTo(tuple(found), str(error))
+    return PathTo(tuple(found))
 
 
-def _back(tape: Tape, phase: str, end: int) -> Iterator[Segment]:
+def _walk_segments_back(tape: Tape, phase: str, end: int) -> Iterator[Segment]:
     """Yield the segments of a path newest first; raise where it breaks off."""
-    owner, seen = tape, set[Key]()
-    while (key := Key(owner.id, phase)) not in seen:
+    owner, seen = tape, set[PhaseKey]()
+    while (key := PhaseKey(owner.id, phase)) not in seen:
         seen.add(key)
         yield Segment(owner.source, phase, end)
-        first = owner.phases.first(phase, missing_blob)
-        base = None if phase == ORIGIN or first is None else base_of(first)
+        first = owner.phases.first(phase, describe_missing_blob)
+        base = None if phase == ORIGIN or first is None else read_base(first)
         if base is None:
             return
-        owner, phase, end = _before(owner, base)
+        owner, phase, end = _find_earlier_phase(owner, base)
 
 
-def _before(owner: Tape, base: Place) -> tuple[Tape, str, int]:
+def _find_earlier_phase(owner: Tape, base: Place) -> tuple[Tape, str, int]:
     """Return the tape, phase and byte that a path goes on from towards its root."""
     if base.tape in (None, owner.id):
-        return owner, base.phase, line_end(owner.source, base)
+        return owner, base.phase, find_line_end(owner.source, base)
     origin = None if owner.phases.has_origin else owner.origin()
     if origin is None:
-        return owner, ORIGIN, origin_end(owner.source, base)
-    return origin, base.phase, line_end(origin.source, base)
+        return owner, ORIGIN, find_origin_end(owner.source, base)
+    return origin, base.phase, find_line_end(origin.source, base)
 
 
-def parting(a: Way, b: Way) -> Parting:
+def find_merge_base(a: PathTo, b: PathTo) -> MergeBase:
     """Return where two paths part, each given oldest first."""
-    ends = {_key(one): number for number, one in enumerate(a.segments)}
+    ends = {_build_segment_key(one): number for number, one in enumerate(a.segments)}
     for at_b in reversed(range(len(b.segments))):
-        at_a = ends.get(_key(b.segments[at_b]))
+        at_a = ends.get(_build_segment_key(b.segments[at_b]))
         if at_a is not None:
             end = min(a.segments[at_a].end, b.segments[at_b].end)
-            return _parted(a.segments, at_a, end, b.segments, at_b, end)
+            return _build_merge_base(a.segments, at_a, end, b.segments, at_b, end)
     broken = tuple(text for text in (a.broken, b.broken) if text)
     copied = any(one.phase == ORIGIN for one in (*a.segments[:1], *b.segments[:1]))
-    found = _compared(a.segments, b.segments) if copied and not broken else None
-    return found or Parting(None, None, (), a.segments, b.segments, broken)
+    found = _compare_entry_ids(a.segments, b.segments) if copied and not broken else None
+    return found or MergeBase(None, None, (), a.segments, b.segments, broken)
 
 
-def _key(segment: Segment) -> Key:
-    return Key(segment.source.tape, segment.phase)
+def _build_segment_key(segment: Segment) -> PhaseKey:
+    return PhaseKey(segment.source.tape, segment.phase)
 
 
-def _compared(a: Sequence[Segment], b: Sequence[Segment]) -> Parting | None:
+def _compare_entry_ids(a: Sequence[Segment], b: Sequence[Segment]) -> MergeBase | None:
     """Return where two paths that begin with the same entry part, by the ids of their entries."""
-    pairs = zip(_ids(a), _ids(b), strict=False)
+    pairs = zip(_iter_path_entries(a), _iter_path_entries(b), strict=False)
     same = deque(takewhile(lambda pair: pair[0][2] == pair[1][2], pairs), maxlen=1)
     if not same:
         return None
     (at_a, end_a, _), (at_b, end_b, _) = same[0]
-    return _parted(a, at_a, end_a, b, at_b, end_b)
+    return _build_merge_base(a, at_a, end_a, b, at_b, end_b)
 
 
-def _ids(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
+def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
     """Yield of each entry the number of its segment, where its line ends, and its id."""
     for number, segment in enumerate(segments):
         for offset, line in segment.lines():
             yield number, offset + len(line) + 1, line[:_ID]
 
 
-def _parted(
+def _build_merge_base(
     a: Sequence[Segment], at_a: int, end_a: int, b: Sequence[Segment], at_b: int, end_b: int
-) -> Parting:
+) -> MergeBase:
     shared = a[at_a]
     with shared.source.phases.open(shared.phase) as file:
         offset, _ = next(file.lines_back(end_a))
-    base = at(shared.source.phases, _branch(shared), shared.phase, offset)
+    base = read_head_at(shared.source.phases, _read_segment_branch(shared), shared.phase, offset)
     common = (*a[:at_a], shared._replace(end=end_a))
-    return Parting(base, shared.source, common, _since(a, at_a, end_a), _since(b, at_b, end_b))
+    return MergeBase(
+        base,
+        shared.source,
+        common,
+        _cut_segments_since(a, at_a, end_a),
+        _cut_segments_since(b, at_b, end_b),
+    )
 
 
-def _branch(segment: Segment) -> str:
+def _read_segment_branch(segment: Segment) -> str:
     """Return the branch a phase was written on, "" where that cannot be told."""
-    first = segment.source.phases.first(segment.phase, missing_blob)
+    first = segment.source.phases.first(segment.phase, describe_missing_blob)
     branch = getattr(first and first.data, "branch", None)
     return branch if isinstance(branch, str) else ""
 
 
-def _since(segments: Sequence[Segment], number: int, end: int) -> tuple[Segment, ...]:
+def _cut_segments_since(segments: Sequence[Segment], number: int, end: int) -> tuple[Segment, ...]:
     rest = segments[number]._replace(start=end)
     return (*((rest,) if rest.start < rest.end else ()), *segments[number + 1 :])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..branches import at, head_of
+from ..branches import find_head, read_head_at
 from ..errors import Damaged, NotFound
 from ..line import read_header
-from ..path import base_of, demand_root, origin_end
-from ..payload import missing_blob
+from ..path import find_origin_end, read_base, require_root
+from ..payload import describe_missing_blob
 from ..phase import ORIGIN
 
 if TYPE_CHECKING:
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from ..refs import Refs
     from ..tape import Tape
 
-UNREADABLE = (Damaged, NotFound, OSError)
+READ_ERRORS = (Damaged, NotFound, OSError)
 """What stops at one phase or branch; a newer format stops everything."""
 
 
-class Key(NamedTuple):
+class PhaseKey(NamedTuple):
     """Which phase: the id of the tape it stands in, and its name."""
 
     tape: str
     phase: str
 
 
-class Joint(NamedTuple):
+class ForkPoint(NamedTuple):
     """Where a phase grows from: behind byte `end` of another one."""
 
-    key: Key
+    key: PhaseKey
     end: int
 
 
-class Node(NamedTuple):
+class PhaseNode(NamedTuple):
     """One phase: as much of it as belongs to the tape, of an origin's the shared part."""
 
     source: Source
@@ -54,30 +54,30 @@ class Node(NamedTuple):
     last: Header
     end: int
     """Offset behind the last entry."""
-    base: Joint | None
+    base: ForkPoint | None
     """None at a root, and where the base cannot be read."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PhaseKey:
         """Which phase it is."""
-        return Key(self.source.tape, self.phase)
+        return PhaseKey(self.source.tape, self.phase)
 
 
-class Shape(NamedTuple):
+class TapeGraph(NamedTuple):
     """The tree of one tape, with the past it shares with its origin."""
 
-    nodes: dict[Key, Node]
+    nodes: dict[PhaseKey, PhaseNode]
     heads: tuple[Head, ...]
     """Of each branch that can be read, oldest branch first."""
-    reached: dict[Key, int]
+    reached: dict[PhaseKey, int]
     """How far the paths of the branches go in each phase: entries behind that were undone."""
     damage: tuple[str, ...]
 
 
-class Stretch(NamedTuple):
+class PhaseRun(NamedTuple):
     """A piece of a phase in which nothing forks: the bytes from `start` up to `end`."""
 
-    node: Node
+    node: PhaseNode
     start: int
     end: int
     parent: int | None
@@ -86,55 +86,57 @@ class Stretch(NamedTuple):
     """No branch leads through it any more."""
 
 
-def shape(tape: Tape) -> Shape:
+def read_graph(tape: Tape) -> TapeGraph:
     """Return the tree of a tape; raise NewerFormat where a later version wrote a part of it."""
     refs = tape.refs()
     damage: list[str] = []
-    nodes: dict[Key, Node] = {}
+    nodes: dict[PhaseKey, PhaseNode] = {}
     committed = refs.phases()
     for name in tape.phases.names():
         if name in committed:
-            _grow(tape, name, nodes, damage)
+            _add_phase_chain(tape, name, nodes, damage)
     if ORIGIN in committed:
-        _grow(tape, ORIGIN, nodes, damage)
-    heads = tuple(_heads(tape, refs, damage))
-    return Shape(nodes, heads, _reached(tape, heads, nodes), tuple(damage))
+        _add_phase_chain(tape, ORIGIN, nodes, damage)
+    heads = tuple(_list_readable_heads(tape, refs, damage))
+    return TapeGraph(nodes, heads, _measure_reached(tape, heads, nodes), tuple(damage))
 
 
-def _grow(tape: Tape, phase: str, nodes: dict[Key, Node], damage: list[str]) -> None:
+def _add_phase_chain(
+    tape: Tape, phase: str, nodes: dict[PhaseKey, PhaseNode], damage: list[str]
+) -> None:
     """Add a phase and, until one is known, those it grows from."""
     owner: Tape | None = tape
     end: int | None = None
     while owner is not None:
-        key = Key(owner.id, phase)
+        key = PhaseKey(owner.id, phase)
         known = nodes.get(key)
         if known is not None and (end is None or end <= known.end):
             return
         try:
-            node, base = _node(owner, phase, end)
-        except UNREADABLE as error:
+            node, base = _read_phase_node(owner, phase, end)
+        except READ_ERRORS as error:
             damage.append(f"{phase}: {error}")
             return
         nodes[key] = node
         if base is None:
             return
         try:
-            owner, head = _base(owner, base)
-        except UNREADABLE as error:
+            owner, head = _find_phase_base(owner, base)
+        except READ_ERRORS as error:
             damage.append(f"{phase}: what it grows from cannot be read: {error}")
             return
-        joint = Joint(Key(owner.id, head.phase), head.end)
+        joint = ForkPoint(PhaseKey(owner.id, head.phase), head.end)
         nodes[key] = node._replace(base=joint)
         phase, end = head.phase, None if owner is tape else head.end
 
 
-def _node(owner: Tape, phase: str, end: int | None) -> tuple[Node, Place | None]:
+def _read_phase_node(owner: Tape, phase: str, end: int | None) -> tuple[PhaseNode, Place | None]:
     """Return a phase up to `end`, or whole, and the place it grows from."""
-    first = owner.phases.first(phase, missing_blob)
+    first = owner.phases.first(phase, describe_missing_blob)
     if first is None:
         raise Damaged("it has no first entry", file=phase, offset=0)
     if phase == ORIGIN:
-        demand_root(owner.source)
+        require_root(owner.source)
     with owner.phases.open(phase) as file:
         header = read_header(file.line_at(0))
         if end is None:
@@ -145,37 +147,39 @@ def _node(owner: Tape, phase: str, end: int | None) -> tuple[Node, Place | None]
             last = read_header(line)
     branch = getattr(first.data, "branch", None)
     name = branch if isinstance(branch, str) else None
-    base = None if phase == ORIGIN else base_of(first)
-    return Node(owner.source, phase, name, header, last, end, None), base
+    base = None if phase == ORIGIN else read_base(first)
+    return PhaseNode(owner.source, phase, name, header, last, end, None), base
 
 
-def _base(owner: Tape, base: Place) -> tuple[Tape, Head]:
+def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
     """Return the entry a phase grows from, and the tape it is read in."""
     if base.tape in (None, owner.id):
-        return owner, at(owner.phases, "", base.phase, base.offset, base.entry)
+        return owner, read_head_at(owner.phases, "", base.phase, base.offset, base.entry)
     if owner.phases.has_origin:
-        end = origin_end(owner.source, base)
+        end = find_origin_end(owner.source, base)
         with owner.phases.open(ORIGIN) as file:
             offset, _ = next(file.lines_back(end))
-        return owner, at(owner.phases, "", ORIGIN, offset, base.entry)
+        return owner, read_head_at(owner.phases, "", ORIGIN, offset, base.entry)
     origin = owner.origin()
     if origin is None:
         raise NotFound(f"the tape it was forked from ({base.tape}) is not in the store")
-    return origin, at(origin.phases, "", base.phase, base.offset, base.entry)
+    return origin, read_head_at(origin.phases, "", base.phase, base.offset, base.entry)
 
 
-def _heads(tape: Tape, refs: Refs, damage: list[str]) -> Iterator[Head]:
+def _list_readable_heads(tape: Tape, refs: Refs, damage: list[str]) -> Iterator[Head]:
     for branch in refs.branches:
         try:
-            yield head_of(refs, tape.phases, branch)
-        except UNREADABLE as error:
+            yield find_head(refs, tape.phases, branch)
+        except READ_ERRORS as error:
             damage.append(f"branch {branch}: {error}")
 
 
-def _reached(tape: Tape, heads: tuple[Head, ...], nodes: dict[Key, Node]) -> dict[Key, int]:
-    reached: dict[Key, int] = {}
+def _measure_reached(
+    tape: Tape, heads: tuple[Head, ...], nodes: dict[PhaseKey, PhaseNode]
+) -> dict[PhaseKey, int]:
+    reached: dict[PhaseKey, int] = {}
     for head in heads:
-        joint: Joint | None = Joint(Key(tape.id, head.phase), head.end)
+        joint: ForkPoint | None = ForkPoint(PhaseKey(tape.id, head.phase), head.end)
         while joint is not None and joint.key in nodes and joint.end > reached.get(joint.key, 0):
             known = joint.key in reached
             reached[joint.key] = joint.end
@@ -183,28 +187,28 @@ def _reached(tape: Tape, heads: tuple[Head, ...], nodes: dict[Key, Node]) -> dic
     return reached
 
 
-def stretches(tree: Shape) -> list[Stretch]:
+def split_runs(tree: TapeGraph) -> list[PhaseRun]:
     """Return the phases cut where something forks, and where what was undone begins."""
     cuts = {key: {node.end, tree.reached.get(key, 0)} - {0} for key, node in tree.nodes.items()}
     for node in tree.nodes.values():
         if node.base is not None and node.base.key in cuts:
             cuts[node.base.key].add(node.base.end)
-    found: list[tuple[Node, int, int, bool]] = []
-    number: dict[Joint, int] = {}
+    found: list[tuple[PhaseNode, int, int, bool]] = []
+    number: dict[ForkPoint, int] = {}
     for key, node in tree.nodes.items():
         start = 0
         for end in sorted(cuts[key]):
-            number[Joint(key, end)] = len(found)
+            number[ForkPoint(key, end)] = len(found)
             found.append((node, start, end, end > tree.reached.get(key, 0)))
             start = end
     return [
-        Stretch(node, start, end, number.get(joint) if joint else None, undone)
+        PhaseRun(node, start, end, number.get(joint) if joint else None, undone)
         for node, start, end, undone in found
-        for joint in [Joint(node.key, start) if start else node.base]
+        for joint in [ForkPoint(node.key, start) if start else node.base]
     ]
 
 
-def newest_first(found: list[Stretch]) -> Iterator[int]:
+def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
     """Yield the numbers of stretches, what grows from one before it, the newest tip first.
 
     All that grows from a fork stands together, what has the newest tip in it first: so a drawing

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from ..clock import is_moment
+from ..clock import is_valid_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,11 +16,11 @@ Level = Literal["note", "torn", "damage"]
 """note: harmless information; torn: an incomplete end of a file, left by a crash; damage."""
 
 
-_TIME = 40
+_TIME_CHARACTERS = 40
 """Most characters shown of an invalid time, which may be of any length."""
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What a finding is about: a closed set, for programs; its message is for people."""
 
     LINK = "link"
@@ -75,7 +75,7 @@ class Kind(StrEnum):
     """A torn tail is in quarantine, but no repair entry names it."""
 
 
-Wrong = tuple[Kind, str]
+Fault = tuple[FindingKind, str]
 """A fault of a line: its kind and its message."""
 
 
@@ -83,7 +83,7 @@ class Finding(Struct, frozen=True, gc=False):
     """One fault or note, and its place."""
 
     level: Level
-    kind: Kind
+    kind: FindingKind
     file: str
     """Path inside the tape."""
     line: int | None
@@ -103,8 +103,8 @@ class Counts(Struct, gc=False):
     blobs: int = 0
 
 
-def damage(
-    kind: Kind,
+def build_damage(
+    kind: FindingKind,
     file: str,
     message: str,
     *,
@@ -116,12 +116,15 @@ def damage(
     return Finding("damage", kind, file, line, offset, message, on)
 
 
-def odd_time(time: str) -> Iterator[Wrong]:
+def check_time(time: str) -> Iterator[Fault]:
     """Yield the fault of a tape's time text, if it has one."""
-    if not is_moment(time):
-        yield Kind.TIME, f"its time {time[:_TIME]!r} is not a valid date before the year 9999"
+    if not is_valid_timestamp(time):
+        yield (
+            FindingKind.TIME,
+            f"its time {time[:_TIME_CHARACTERS]!r} is not a valid date before the year 9999",
+        )
 
 
-def note(kind: Kind, file: str, message: str, *, offset: int | None = None) -> Finding:
+def build_note(kind: FindingKind, file: str, message: str, *, offset: int | None = None) -> Finding:
     """Return a finding that is harmless information."""
     return Finding("note", kind, file, None, offset, message, ())

@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..clock import stamp
+from ..clock import format_timestamp
 from ..disk import Folder
 from ..entries import Start
 from ..errors import Damaged, TapeError
-from ..line import FORMAT, decode, verify
+from ..line import FORMAT, decode_line, verify_line
 from ..phase import Phases
-from ..tape import INFO, Info, Tape, read_info
-from .finding import Kind, damage
+from ..tape import INFO_NAME, Tape, TapeInfo, read_tape_info
+from .finding import FindingKind, build_damage
 
 if TYPE_CHECKING:
     from ..store import Store
     from .finding import Finding
 
-NOBODY = "0" * 32
+UNKNOWN_TAPE_ID = "0" * 32
 """Id used for a tape if neither tape.json nor the start entry can be read."""
 
 
-class Opened(NamedTuple):
+class OpenedTape(NamedTuple):
     """A tape, and the findings about its tape.json."""
 
     tape: Tape
     found: tuple[Finding, ...]
 
 
-def opened(store: Store, name: str) -> Opened:
+def open_for_check(store: Store, name: str) -> OpenedTape:
     """Open the tape of a folder of a store.
 
     If its tape.json cannot be read, that is a finding, and the tape's id and origin come from its
@@ -43,20 +43,22 @@ def opened(store: Store, name: str) -> Opened:
     and Damaged if there is no folder `phases`.
     """
     try:
-        return Opened(store.open_folder(name), ())
+        return OpenedTape(store.open_folder(name), ())
     except Damaged:
         with Folder.open(store.tapes, durable=store.durable) as tapes:
-            folder = _Told(tapes.sub(name))
-        why = _unreadable(folder)
+            folder = _FolderWithInfo(tapes.sub(name))
+        why = _explain_unreadable(folder)
         if not why:
             raise
-    return Opened(folder.tape(store), (damage(Kind.INFO_UNREADABLE, INFO, why),))
+    return OpenedTape(
+        folder.open_tape(store), (build_damage(FindingKind.INFO_UNREADABLE, INFO_NAME, why),)
+    )
 
 
-def _unreadable(folder: Folder) -> str:
+def _explain_unreadable(folder: Folder) -> str:
     """Return why the tape.json of a folder cannot be read; "" if it can."""
     try:
-        read_info(folder)
+        read_tape_info(folder)
     except Damaged as error:
         return f"cannot be read: {error.__cause__}"
     except OSError as error:
@@ -64,27 +66,27 @@ def _unreadable(folder: Folder) -> str:
     return ""
 
 
-class _Told(Folder):
+class _FolderWithInfo(Folder):
     """The folder of a tape; its tape.json reads as the start entry says."""
 
     __slots__ = ("_info",)
 
     def __init__(self, folder: Folder) -> None:
         super().__init__(folder.fd, folder.name, durable=folder.durable)
-        self._info: Info | None = None
+        self._info: TapeInfo | None = None
 
     def read(self, name: str) -> bytes:
         """Return the bytes of the file `name`; for tape.json those built from the start entry."""
-        if name == INFO and self._info is not None:
+        if name == INFO_NAME and self._info is not None:
             return msgspec.json.encode(self._info)
         return super().read(name)
 
-    def tape(self, store: Store) -> Tape:
+    def open_tape(self, store: Store) -> Tape:
         """Return the tape in this folder; raise Damaged if it has no phases."""
         try:
-            self._info = told_by_start(self)
+            self._info = read_start_info(self)
         except Damaged:
-            self._info = Info(FORMAT, NOBODY, stamp(0), "")
+            self._info = TapeInfo(FORMAT, UNKNOWN_TAPE_ID, format_timestamp(0), "")
         try:
             return Tape(self, store.open, clock=store.clock, projection=store.projection)
         except OSError as error:
@@ -93,27 +95,27 @@ class _Told(Folder):
             raise Damaged(f"{self.name} is not a complete tape: {what}") from error
 
 
-def told_by_start(folder: Folder) -> Info:
+def read_start_info(folder: Folder) -> TapeInfo:
     """Return the content of tape.json by the start entry; raise Damaged if none verifies."""
     with suppress(OSError), folder.sub("phases") as inner:
         phases = Phases(inner)
         for name in phases.names():
             with suppress(TapeError, OSError):
-                return _info(phases, name)
+                return _read_phase_info(phases, name)
     raise Damaged(
-        f"{folder.name}: neither {INFO} nor a start entry can be read: "
+        f"{folder.name}: neither {INFO_NAME} nor a start entry can be read: "
         "its id is unknown; restore the folder from a copy",
-        file=INFO,
+        file=INFO_NAME,
     )
 
 
-def _info(phases: Phases, name: str) -> Info:
+def _read_phase_info(phases: Phases, name: str) -> TapeInfo:
     """Return the facts of a phase's start entry; raise Damaged if it begins with another type."""
     with phases.open(name) as file:
         line = file.line_at(0)
-    verify(line)
-    entry = decode(line)
+    verify_line(line)
+    entry = decode_line(line)
     match entry.data:
         case Start(tape=tape, program=by, origin=origin):
-            return Info(FORMAT, tape, entry.time, by, origin)
+            return TapeInfo(FORMAT, tape, entry.time, by, origin)
     raise Damaged(f"{name} begins with {entry.type}", file=name, offset=0)

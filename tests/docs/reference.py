@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from tape.cli.group import VERBS, tape
+from tape.cli.group import COMMANDS, tape
 
 from .manual import Manual, Verb, table
 
@@ -77,7 +77,7 @@ ENDS: dict[str, tuple[tuple[int, str], ...]] = {
 def verbs() -> list[Verb]:
     """Return the commands in the order of the help page."""
     group = click.Context(tape, info_name="tape")
-    found = [(name, line, tape.get_command(group, name)) for name, (_, line) in VERBS.items()]
+    found = [(name, line, tape.get_command(group, name)) for name, (_, line) in COMMANDS.items()]
     return [Verb(name, line, verb) for name, line, verb in found if verb]
 
 

@@ -26,9 +26,9 @@ from tape import (
     User,
     open_store,
 )
-from tape.cli.group import VERBS
+from tape.cli.group import COMMANDS
 from tape.cli.group import tape as group
-from tape.cli.run import run
+from tape.cli.run import run_command
 
 from . import reference_gong
 from .manual import examples, promised
@@ -111,7 +111,7 @@ def verb(name: str) -> click.Command:
     return found
 
 
-LINES = [line for name in VERBS for line in examples(verb(name))]
+LINES = [line for name in COMMANDS for line in examples(verb(name))]
 
 
 def test_the_page_is_up_to_date():
@@ -134,15 +134,15 @@ def test_no_page_shows_other_lines_as_examples():
 def test_an_example_runs(line, demo):
     prepare(demo, () if line.startswith("tape fork") else BRANCHES)
     if line in GONE:
-        run(["export", "3f2a", "-o", "session.jsonl"])
-        run(["rm", "3f2a", "--yes"])
+        run_command(["export", "3f2a", "-o", "session.jsonl"])
+        run_command(["rm", "3f2a", "--yes"])
     assert code_of(line, demo.parent) == (2 if line in ASKS else 0)
 
 
 def code_of(line: str, home: Path) -> int:
     """Run a line and return its exit code: in this process where it needs no shell."""
     if not SHELL.search(line):
-        return run(split(line)[1:])
+        return run_command(split(line)[1:])
     env = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(home),
@@ -164,7 +164,7 @@ NOWHERE = {
 @pytest.mark.parametrize("name", [name for name, ends in ENDS.items() if 3 in dict(ends)])
 @pytest.mark.usefixtures("store")
 def test_what_is_not_there_ends_with_3(name):
-    assert run([name, *NOWHERE.get(name, ["deadbeef"])]) == 3
+    assert run_command([name, *NOWHERE.get(name, ["deadbeef"])]) == 3
 
 
 WRITES = {"append": "{}:main", "rm": "{} --yes", "mv": "{} .", "detach": "{} --yes"}
@@ -175,17 +175,17 @@ def test_what_is_being_written_ends_with_5(name, store):
     origin = store.open("3f2a")
     beginning = Beginning(cwd="/", program="test/1")
     with store.create(beginning, origin=(origin, origin.head())) as tape, tape.writer("main"):
-        assert run([name, *WRITES[name].format(tape.id).split()]) == 5
+        assert run_command([name, *WRITES[name].format(tape.id).split()]) == 5
 
 
 @pytest.mark.parametrize("name", [name for name, ends in ENDS.items() if 4 in dict(ends)])
 def test_damage_ends_with_4(name, store, demo):
-    assert run(["export", "3f2a", "-o", "session.jsonl"]) == 0
+    assert run_command(["export", "3f2a", "-o", "session.jsonl"]) == 0
     entries = store.tapes / store.open("3f2a").folder.name / "phases/0001-main-start/entries.jsonl"
     for file in (entries, demo / "session.jsonl"):
         file.write_bytes(file.read_bytes().replace(b"Question 1", b"Question 7"))
     words = {"import": ["session.jsonl"], "replay": ["3f2a", "--check"]}
-    assert run([name, *words.get(name, ["3f2a"])]) == 4
+    assert run_command([name, *words.get(name, ["3f2a"])]) == 4
 
 
 ASKED = {
@@ -205,16 +205,16 @@ ASKED = {
     "completion": ["bash"],
     "restore": ["9c1b"],
 }
-SHAPES = [name for name in VERBS if promised(verb(name))]
+SHAPES = [name for name in COMMANDS if promised(verb(name))]
 
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.usefixtures("store")
 def test_json_has_the_keys_that_help_says(name, capsysbinary):
-    run(["rm", "9c1b", "--yes"]) if name == "restore" else None
+    run_command(["rm", "9c1b", "--yes"]) if name == "restore" else None
     capsysbinary.readouterr()
     words = ASKED.get(name, ["3f2a"] if "[REF]" in usage(name) else [])
-    assert run([name, *words, "--json"]) == 0
+    assert run_command([name, *words, "--json"]) == 0
     got = json.loads(capsysbinary.readouterr().out)
     is_array, keys = promised(verb(name))
     assert isinstance(got, list) is is_array

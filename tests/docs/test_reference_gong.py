@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from gong.config import Settings
-from gong.context.work import Works
+from gong.context.work import WorkStore
 from tape import Assistant, Beginning, Text, User, open_store
 from tape.entries import Usage
 from tests.gong.cli.conftest import environment
@@ -55,7 +55,7 @@ def store(tmp_path):
             writer.append(User((Text(f"Question {number}"),)))
             answer = Assistant((Text(WORDS),), provider="offline", model="rules", usage=usage)
             writer.append(answer)
-    works = Works(tmp_path / ".config" / "gong")
+    works = WorkStore(tmp_path / ".config" / "gong")
     works.create("oauth", "People log in", "", "2026-01-01T00:00:00.000000Z")
     (tmp_path / "README.md").write_text("# Read me\n")
     (tmp_path / "arguments.json").write_text('{"path": "new.txt", "content": "x"}')

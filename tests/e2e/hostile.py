@@ -17,7 +17,6 @@ from tape.entries import (
     Anchor,
     Approval,
     Assistant,
-    By,
     Context,
     Cost,
     Custom,
@@ -29,6 +28,7 @@ from tape.entries import (
     Note,
     SideUsage,
     State,
+    SummaryAuthor,
     ToolResult,
     ToolStart,
     Usage,
@@ -99,7 +99,7 @@ def fill(home):
                 Anchor(
                     kind="compaction",
                     summary=EVIL,
-                    by=By(EVIL, EVIL, USAGE),
+                    by=SummaryAuthor(EVIL, EVIL, USAGE),
                     reason=EVIL,
                     state=State(EVIL, EVIL),
                 )

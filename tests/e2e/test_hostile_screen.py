@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tape.text import visible, visible_json
+from tape.text import escape_json_controls, show_controls
 from tests import warm
 
 from .conftest import BIN, Place
@@ -158,7 +158,7 @@ def test_a_terminal_obeys_nothing_foreign(hostile, command, line):
     seen, code = on_terminal(hostile, words)
     text = OURS.sub("\n", seen.decode())
     assert "\x1b[45;8m" not in text
-    assert visible(text) == text
+    assert show_controls(text) == text
     assert "Traceback" not in text
     assert code in {0, 1, 2, 3, 4, 5, 6, 7, 8}
     if "--json" in words and code == 0:
@@ -175,7 +175,7 @@ LISTS = [
 @pytest.mark.parametrize("line", LISTS)
 def test_text_is_shown_in_a_pipe_too_and_no_line_of_ours_is_forged(hostile, line):
     done = hostile.run(*argv(hostile, line, ""))
-    assert visible(done.stdout) == done.stdout
+    assert show_controls(done.stdout) == done.stdout
     assert "\n── user · forged" not in done.stdout
     if "cat" not in line:
         assert "\nend" not in done.stdout
@@ -194,8 +194,8 @@ def test_data_is_exact_in_a_pipe(hostile):
 
 def test_json_on_a_terminal_means_the_same():
     text = json.dumps(EVIL + "\U000e0041", ensure_ascii=False)
-    assert json.loads(visible_json(text)) == json.loads(text)
-    assert visible(visible_json(text)) == visible_json(text)
+    assert json.loads(escape_json_controls(text)) == json.loads(text)
+    assert show_controls(escape_json_controls(text)) == escape_json_controls(text)
 
 
 def test_a_conversation_in_the_terminal_obeys_nothing_foreign(hostile):

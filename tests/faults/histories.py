@@ -39,7 +39,7 @@ def small(path: Path) -> Small:
     store = Store(path, clock=lambda: next(ticks), random=random, durable=False)
     with store.create(Beginning("/src", "test/1", "Small")) as tape:
         making.write(tape, "one", LONG)
-        tape.fork(tape.back(tape.head(), 1).head, "side")
+        tape.fork(tape.find_ancestor(tape.head(), 1).head, "side")
         with tape.writer("side") as writer:
             writer.append(Note("aside"))
             writer.append(Note("more"))

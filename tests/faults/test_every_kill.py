@@ -196,7 +196,7 @@ def pattern():
     path = Path(tempfile.mkdtemp()) / "store"
     with open_store(path) as (store, _), store.create(making.beginning()) as tape:
         making.write(tape, "one", "two", "three")
-        tape.fork(tape.back(tape.head(), 1).head, "side")
+        tape.fork(tape.find_ancestor(tape.head(), 1).head, "side")
         return path, tape.id
 
 

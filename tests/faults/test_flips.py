@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from tape.fsck import described, explanation, facts, plan
-from tape.refs import REFS
+from tape.fsck import describe_action, explain_finding, inspect_tape, plan_repairs
+from tape.refs import JOURNAL_NAME
 from tape.verify import Counts, verify
 from tests.faults.histories import small
 from tests.tape.making import BUDGET
@@ -23,7 +23,11 @@ def history(made):
     """Yield (tape, file) of everything whose bytes a hash vouches for."""
     for identity in (made.tape, made.child):
         folder = made.folder(identity)
-        names = [*folder.glob("phases/*/entries.jsonl"), folder / REFS, *folder.glob("blobs/*/*")]
+        names = [
+            *folder.glob("phases/*/entries.jsonl"),
+            folder / JOURNAL_NAME,
+            *folder.glob("blobs/*/*"),
+        ]
         yield from ((identity, path) for path in sorted(names))
 
 
@@ -39,9 +43,9 @@ def judged(made, identity):
     """Return what verify finds, each finding with its explanation, and what mending would do."""
     with made.store.open(identity) as tape:
         findings = list(verify(tape, Counts()))
-        seen = facts(made.store, tape, findings)
-        means = [explanation(finding, seen) for finding in findings]
-        actions = [described(action) for action in plan(findings, seen)]
+        seen = inspect_tape(made.store, tape, findings)
+        means = [explain_finding(finding, seen) for finding in findings]
+        actions = [describe_action(action) for action in plan_repairs(findings, seen)]
     return [finding for finding in findings if finding.level != "note"], means, actions
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tape.cli.run import run
+from tape.cli.run import run_command
 from tape.index import open_store
-from tape.line import verify as verify_line
+from tape.line import verify_line as verify_line
 from tests.faults.histories import small
 from tests.faults.zygote import TAPE, ran
 from tests.tape import making
@@ -78,7 +78,7 @@ def said(store, *args):
     """Run a command in this process; return its code, its output and what it said of problems."""
     out, err = TextIOWrapper(BytesIO(), "utf-8"), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run([*args, "--store", str(store)])
+        code = run_command([*args, "--store", str(store)])
         out.flush()
     return code, out.buffer.getvalue().decode(), err.getvalue()
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tape.cli.run import run
+from tape.cli.run import run_command
 from tape.errors import Damaged
 from tests.faults.histories import found, restore, small
 from tests.faults.test_every_kill import BIN, CALLS, Operation, killed
@@ -42,7 +42,9 @@ def mended(made, capsys):
     """Run fsck --repair --yes and return its exit code."""
 
     def code(identity):
-        ended = run(["fsck", identity, "--repair", "--yes", "--store", str(made.store.path)])
+        ended = run_command(
+            ["fsck", identity, "--repair", "--yes", "--store", str(made.store.path)]
+        )
         told = capsys.readouterr()
         assert "Traceback" not in told.err, told
         return ended

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-from tape.clock import micros
+from tape.clock import parse_timestamp
 from tests.tape import making, reader
 
 COUNT = 1_000
@@ -68,7 +68,7 @@ def at_once(script, path, tape, count):
 
 def span(tape, branch):
     """Return when the first and the last entry of a branch's own phase was made."""
-    times = [micros(entry.time) for entry in making.entries(tape, branch)[-COUNT:]]
+    times = [parse_timestamp(entry.time) for entry in making.entries(tape, branch)[-COUNT:]]
     return times[0], times[-1]
 
 

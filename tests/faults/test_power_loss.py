@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from tape.blocks import Image, Text
-from tape.cli.run import run
+from tape.cli.run import run_command
 from tape.entries import User
 from tape.index import open_store
-from tape.verify import Kind
+from tape.verify import FindingKind
 from tests.faults import power, traces
 from tests.faults.test_every_kill import (
     BIN,
@@ -102,7 +102,11 @@ def opened(store, said):
     That is damage for good, named by verify, for no reader can tell that nobody was told of it.
     Nothing that was told is gone, and the tape goes on.
     """
-    assert {one.kind for one in findings(store)} <= {Kind.LINE, Kind.PLACE, Kind.TORN}
+    assert {one.kind for one in findings(store)} <= {
+        FindingKind.LINE,
+        FindingKind.PLACE,
+        FindingKind.TORN,
+    }
     assert not ids(said) - held(store), "told and lost"
     go_on(store)
     assert not ids(said) - held(store)
@@ -211,12 +215,16 @@ def test_a_power_cut_while_redacting_leaves_what_a_second_call_completes(home):
             assert secret_files(store) == [], f"told and still there: {cut.when}"
         assert before - set(secrets) <= held(store), cut.when
         kinds = {one.kind for one in findings(store, "note")}
-        assert kinds <= ({Kind.TORN} if cut.in_order else {Kind.LINE, Kind.PLACE, Kind.TORN}), (
+        assert kinds <= (
+            {FindingKind.TORN}
+            if cut.in_order
+            else {FindingKind.LINE, FindingKind.PLACE, FindingKind.TORN}
+        ), (
             cut.when,
             findings(store, "note"),
         )
         if cut.in_order:
-            assert run([*words, "--store", str(store)]) == 0, cut.when
+            assert run_command([*words, "--store", str(store)]) == 0, cut.when
             assert secret_files(store) == [], cut.when
             assert before <= held(store)
             go_on(store)

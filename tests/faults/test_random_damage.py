@@ -16,10 +16,10 @@ import pytest
 from msgspec import Raw, json
 
 from tape.blocks import Image, Text, ToolCall
-from tape.cli.run import run
+from tape.cli.run import run_command
 from tape.entries import Assistant, ToolResult, User
 from tape.index import open_store
-from tape.line import verify as verify_line
+from tape.line import verify_line as verify_line
 from tape.upkeep import detach, redact
 from tests.faults.histories import small
 from tests.tape import making
@@ -79,7 +79,7 @@ def said(store, *args):
     """Run a command in this process; return its code, its output and what it said of problems."""
     out, err = TextIOWrapper(BytesIO(), "utf-8"), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run([*args, "--store", str(store)])
+        code = run_command([*args, "--store", str(store)])
         out.flush()
     problem = err.getvalue()
     assert "--debug shows where" not in problem, (args, problem)

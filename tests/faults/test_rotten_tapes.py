@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tape.line import encode, read_header
-from tape.refs import encode as encode_ref
+from tape.line import encode_line, read_header
+from tape.refs import encode_ref_line as encode_ref
 from tests.tape import making
 
 BIN = Path(sys.executable).parent / "tape"
@@ -184,7 +184,9 @@ def test_what_is_nested_too_deep_is_passed_over(shop, where):
         with (shop.folder / FIRST).open("r+b") as file:
             last = read_header(file.read().split(b"\n")[-2])
             data = b'{"content":%b}' % DEEP
-            file.write(encode("user", last.id, last.n + 1, "2030-01-01T00:00:00.000000Z", data)[1])
+            file.write(
+                encode_line("user", last.id, last.n + 1, "2030-01-01T00:00:00.000000Z", data)[1]
+            )
     code, ids, _ = shop.listed()
     assert (code, sorted(ids)) == (0, sorted([shop.good, shop.bad]))
     for verb in ("cat", "log", "show", "context", "export", "verify", "branches"):

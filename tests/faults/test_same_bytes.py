@@ -21,9 +21,9 @@ def history(path):
                 beside.append(making.say("busy"))
             writer.anchor(Anchor(kind="compaction", summary="so far"))
             writer.append(making.say("two"))
-            writer.rewind(tape.back(tape.head(), 2).head, "undo")
+            writer.rewind(tape.find_ancestor(tape.head(), 2).head, "undo")
             writer.append(making.say("instead"))
-        tape.fork(tape.back(tape.head(), 1).head, "side", switch=True)
+        tape.fork(tape.find_ancestor(tape.head(), 1).head, "side", switch=True)
         making.write(tape, "aside")
         tape.label("good", tape.head().entry)
         with store.create(Beginning("/src", "test/1"), origin=(tape, tape.head())) as child:
@@ -58,7 +58,7 @@ def test_a_clock_that_goes_back_never_goes_back_on_the_tape(tmp_path):
     store = making.store_in(tmp_path, lambda: next(ticks))
     with store.create(making.beginning()) as tape:
         making.write(tape, *map(str, range(20)))
-        tape.fork(tape.back(tape.head(), 5).head, "side")
+        tape.fork(tape.find_ancestor(tape.head(), 5).head, "side")
         making.write(tape, "aside", branch="side")
         times = [entry.time for entry in making.entries(tape, "side")]
         assert times == sorted(set(times))

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from tape.blocks import Image, Text
-from tape.cli.run import run
+from tape.cli.run import run_command
 from tape.entries import User
 from tape.index import open_store
 from tape.store import Store
 from tape.upkeep import detach, redact
-from tape.verify import Counts, Kind, verify
+from tape.verify import Counts, FindingKind, verify
 from tests.faults.zygote import TAPE, ran
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
@@ -96,7 +96,7 @@ def test_redacting_is_completed_by_a_second_call(tmp_path, made, call):
             making.write(tape, "after")
             redact(tape, secrets, "why")
             assert [one for one in reader.files(copy).values() if b"secret" in one] == []
-            assert {one.kind for one in verify(tape, Counts())} == {Kind.UNRECORDED}
+            assert {one.kind for one in verify(tape, Counts())} == {FindingKind.UNRECORDED}
             assert (making.texts(tape), reader.faults(copy)) == (["two", "after"], [])
             found = {one["id"] for one in reader.path(copy, tape.head().entry)}
             assert {one["id"] for one in before} <= found
@@ -143,19 +143,19 @@ def test_a_redaction_that_was_killed_is_completed(tmp_path, with_secrets, call, 
             ["context", name],
             ["export", name, "-o", str(tmp_path / f"{call}-{k}")],
         ):
-            assert run([*args, *store]) == 0, (args, k, capsys.readouterr())
+            assert run_command([*args, *store]) == 0, (args, k, capsys.readouterr())
         assert "skipped" not in capsys.readouterr().err
         with open_store(home) as (opened, _), opened.open_folder(name) as tape:
-            begun = bool(list(tape.phases.redact_entries())) or by == "redact"
+            begun = bool(list(tape.phases.iter_redact_payloads())) or by == "redact"
             if by == "append":
                 making.write(tape, "after")
         if by == "fsck":
-            assert run(["fsck", name, "--repair", "--yes", *store]) == 0
+            assert run_command(["fsck", name, "--repair", "--yes", *store]) == 0
         if by == "redact":
-            assert run([*command[1:], *store]) == 0
+            assert run_command([*command[1:], *store]) == 0
         capsys.readouterr()
         with open_store(home) as (opened, _), opened.open_folder(name) as tape:
-            assert {one.kind for one in verify(tape, Counts())} <= {Kind.UNRECORDED}, k
+            assert {one.kind for one in verify(tape, Counts())} <= {FindingKind.UNRECORDED}, k
             assert not tape.folder.has(".redacting")
             assert (making.texts(tape)[0] == "two") is begun
         assert not begun or secrets_in(home) == [], k

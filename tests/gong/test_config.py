@@ -1,6 +1,6 @@
 import pytest
 
-from gong.config import load
+from gong.config import load_settings
 from gong.errors import ConfigurationError
 
 
@@ -14,7 +14,7 @@ def write(tmp_path):
 
 
 def test_tables_of_providers_models_and_aliases_are_settings(write):
-    settings = load(
+    settings = load_settings(
         write(
             '[aliases]\nx = "groq/y"\n[providers.groq]\nbase_url = "http://h"\n'
             '[models."groq/y"]\nmax_output = 5\n'
@@ -37,7 +37,7 @@ def test_tables_of_providers_models_and_aliases_are_settings(write):
 )
 def test_a_wrong_table_fails_here_with_file_and_key(write, text, words):
     with pytest.raises(ConfigurationError, match=words):
-        load(write(text), {})
+        load_settings(write(text), {})
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_a_wrong_table_fails_here_with_file_and_key(write, text, words):
 )
 def test_a_wrong_setting_is_told_with_its_line_and_what_was_meant(write, tmp_path, text, said):
     with pytest.raises(ConfigurationError) as told:
-        load(write(text), {})
+        load_settings(write(text), {})
     assert str(told.value) == f"{tmp_path}/config.toml{said}"

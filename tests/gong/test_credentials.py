@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from gong.credentials import Credential, Credentials, Key
+from gong.credentials import Credential, Credentials, ProviderKey
 from gong.errors import ConfigurationError
 
 NOW = "2026-11-22T01:00:00.000000Z"
@@ -28,7 +28,9 @@ def test_a_key_is_kept_in_a_file_only_its_owner_can_read(kept):
     kept.save("xai", "xai-123456789", NOW)
     assert stat.S_IMODE(kept.file.stat().st_mode) == 0o600
     assert [file.name for file in kept.file.parent.iterdir()] == ["credentials.json"]
-    assert kept.find("openai", ["OPENAI_API_KEY"]) == Key("sk-openai-123456", "credentials.json")
+    assert kept.find("openai", ["OPENAI_API_KEY"]) == ProviderKey(
+        "sk-openai-123456", "credentials.json"
+    )
     assert kept.kept() == ("openai", "xai")
     assert kept.remove("openai")
     assert not kept.remove("openai")
@@ -39,8 +41,12 @@ def test_a_key_is_kept_in_a_file_only_its_owner_can_read(kept):
 def test_the_environment_goes_first_and_an_empty_variable_is_none(kept):
     """M184: env overrides."""
     kept.save("groq", "gsk_kept_0123456", NOW)
-    assert kept.find("groq", ["X", "GROQ_API_KEY"]) == Key("gsk_env_0123456", "GROQ_API_KEY")
-    assert kept.find("groq", ["OPENAI_API_KEY"]) == Key("gsk_kept_0123456", "credentials.json")
+    assert kept.find("groq", ["X", "GROQ_API_KEY"]) == ProviderKey(
+        "gsk_env_0123456", "GROQ_API_KEY"
+    )
+    assert kept.find("groq", ["OPENAI_API_KEY"]) == ProviderKey(
+        "gsk_kept_0123456", "credentials.json"
+    )
     assert kept.knows("groq", [])
     assert not kept.knows("openai", ["OPENAI_API_KEY"])
 
@@ -69,7 +75,7 @@ def test_a_damaged_file_is_named_and_not_shown(kept, text):
 def test_no_repr_shows_a_key():
     """M184."""
     assert "secret" not in repr(Credential("a", api_key="secret"))
-    assert "secret" not in repr(Key("secret", "X"))
+    assert "secret" not in repr(ProviderKey("secret", "X"))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ def test_no_repr_shows_a_key():
 )
 def test_four_characters_are_shown_of_a_long_key_and_none_of_a_short_one(value, shown):
     """M184."""
-    assert Key(value, "X").ending == shown
+    assert ProviderKey(value, "X").ending == shown
 
 
 RING = """
@@ -121,7 +127,7 @@ def test_where_there_is_a_keyring_the_file_holds_no_key(kept):
     """M184: the system's keyring goes before the file."""
     assert kept.save("openai", "sk-in-the-ring-1234", NOW) == "keyring"
     assert "ring-1234" not in kept.file.read_text()
-    assert kept.find("openai", []) == Key("sk-in-the-ring-1234", "keyring")
+    assert kept.find("openai", []) == ProviderKey("sk-in-the-ring-1234", "keyring")
     assert kept.knows("openai", [])
     assert kept.remove("openai")
     assert kept.find("openai", []) is None

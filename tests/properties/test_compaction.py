@@ -12,21 +12,21 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.agent.carrying import carry
-from gong.agent.compaction import Wish, compact
-from gong.agent.parts import Model, Parts, Pressure
+from gong.agent.carrying import merge_branch
+from gong.agent.compaction import CompactionRequest, compact_branch
+from gong.agent.parts import AgentModel, RunContext, RunState
 from gong.agent.record import Recorder
-from gong.agent.window import next_call
-from gong.config import Compaction
-from gong.context.elide import decide, truncation
-from gong.context.meter import fixed_tokens, messages_tokens
+from gong.agent.window import prepare_next_call
+from gong.config import CompactionSettings
+from gong.context.elide import decide_elision, decide_truncation
+from gong.context.meter import count_fixed_tokens, count_messages_tokens
 from gong.env.memory import MemoryEnvironment
 from gong.errors import NothingToCompact, NothingToUndo, ServerError
 from gong.llm.providers.word_events import iter_call_events, iter_text_events
-from gong.llm.types import Failed, Finish, StreamStart
+from gong.llm.types import Finish, StreamFailure, StreamStart
 from gong.policy import allow_all
-from gong.tools.registry import Registry
-from tape.blocks import Text, Thinking, ToolCall, text_of, tool_calls
+from gong.tools.registry import ToolRegistry
+from tape.blocks import Text, Thinking, ToolCall, join_texts, select_tool_calls
 from tape.entries import Assistant, Context, ToolResult, ToolStart, Usage, User
 from tape.entries import Model as ModelEntry
 from tape.repair import Target, repair
@@ -57,7 +57,7 @@ def model(api, how):
     async def stream(request):
         yield StreamStart(request.model)
         if how == "failure":
-            yield Failed(ServerError("down", provider="x", status=500))
+            yield StreamFailure(ServerError("down", provider="x", status=500))
             return
         said = SUMMARIES[how]
         for one in (
@@ -68,7 +68,9 @@ def model(api, how):
             yield one
         yield Finish("stop", Usage(input=7, output=3, total=10))
 
-    return Model(api, f"m-{api}", api, f"https://{api}", stream, "You are an agent.", window=40_000)
+    return AgentModel(
+        api, f"m-{api}", api, f"https://{api}", stream, "You are an agent.", window=40_000
+    )
 
 
 class Play:
@@ -91,9 +93,9 @@ class Play:
         shutil.rmtree(self.home)
 
     def parts(self):
-        return Parts(
+        return RunContext(
             model=model(self.api, self.how),
-            tools=Registry(),
+            tools=ToolRegistry(),
             env=MemoryEnvironment(),
             policy=allow_all,
             record=self.record,
@@ -104,12 +106,12 @@ class Play:
             clock=lambda: 0,
             call_prefix=lambda: "c_00000000",
             session="t",
-            room=Compaction(keep=400),
-            pressure=Pressure(),
+            room=CompactionSettings(keep=400),
+            pressure=RunState(),
         )
 
     def request(self):
-        return msgspec.json.encode(next_call(self.parts()).request.messages)
+        return msgspec.json.encode(prepare_next_call(self.parts()).request.messages)
 
     def view(self):
         seen = view(self.record.path, self.record.kept)
@@ -159,7 +161,11 @@ class Play:
 
     def aside(self, size):
         entries = (*self.record.kept, *self.record.path)
-        found = decide(entries, 1_000, 1_000, keep=size % 3) if size % 2 else truncation(entries)
+        found = (
+            decide_elision(entries, 1_000, 1_000, keep=size % 3)
+            if size % 2
+            else decide_truncation(entries)
+        )
         if found is not None:
             self.add(found)
 
@@ -170,7 +176,7 @@ class Play:
     def compaction(self, size):
         self.how = [*SUMMARIES][size % len(SUMMARIES)]
         handoff = size % 7 == 0
-        wish = Wish(
+        wish = CompactionRequest(
             "user", hard=size % 11 == 0 or handoff, kind="handoff" if handoff else "compaction"
         )
         self.compacted(wish)
@@ -179,7 +185,7 @@ class Play:
         parts, request, ids = self.parts(), self.request(), self.view()
         tokens = self.tokens()
         try:
-            done = asyncio.run(compact(parts, wish))
+            done = asyncio.run(compact_branch(parts, wish))
         except NothingToCompact:
             now = self.view()
             more = [entry.type for entry in (*self.record.kept, *self.record.path)][len(ids) :]
@@ -204,8 +210,10 @@ class Play:
         self.before.append((done.anchor.id, self.api, request, ids))
 
     def tokens(self):
-        request = next_call(self.parts()).request
-        return fixed_tokens(request.system, request.tools) + messages_tokens(request.messages)
+        request = prepare_next_call(self.parts()).request
+        return count_fixed_tokens(request.system, request.tools) + count_messages_tokens(
+            request.messages
+        )
 
     def no_word_is_lost(self, summary):
         """Each prompt of the path is in view, in the summary, or shortened with a pointer."""
@@ -245,7 +253,7 @@ class Play:
             return
         ids = self.view()
         try:
-            asyncio.run(carry(self.parts(), self.left))
+            asyncio.run(merge_branch(self.parts(), self.left))
         except NothingToCompact:
             return
         event("carried")
@@ -272,7 +280,7 @@ def typed(entries):
 
 def typed_with_ids(entries):
     return [
-        (text_of(entry.data.content), entry.id)
+        (join_texts(entry.data.content), entry.id)
         for entry in entries
         if isinstance(entry.data, User | Context)
     ]
@@ -309,7 +317,7 @@ def faults(messages):
         if not message.content:
             found.append("empty message")
         if message.role == "assistant":
-            waiting = [call.id for call in tool_calls(message.content)]
+            waiting = [call.id for call in select_tool_calls(message.content)]
             if len({*waiting}) < len(waiting):
                 found.append("one id twice in an answer")
     return [*found, *(f"no result: {call}" for call in waiting)]
@@ -359,6 +367,6 @@ def test_a_session_may_be_compacted_anywhere(deeds):
         for name, size in deeds:
             getattr(play, name)(size)
             check(play)
-        play.compacted(Wish("user", hard=True))
+        play.compacted(CompactionRequest("user", hard=True))
     finally:
         play.close()

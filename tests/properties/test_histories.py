@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tape.entries import Anchor, Kept
+from tape.entries import Anchor, KeptRange
 from tape.errors import UsageError
 from tape.refs import Pin
 from tape.repair import Target, repair
-from tape.sendable import sendable
+from tape.sendable import build_messages
 from tape.upkeep import detach, redact
 from tape.verify import Counts, verify
 from tape.view import view
@@ -173,7 +173,7 @@ class Histories(RuleBasedStateMachine):
 
     def compact(self, tape, writer, branch):
         head = tape.head(branch)
-        kept = Kept(head.phase, head.offset, 1, head.entry, head.entry)
+        kept = KeptRange(head.phase, head.offset, 1, head.entry, head.entry)
         writer.anchor(Anchor(kind="compaction", summary="s", kept=(kept,)))
 
     @rule(pick=PICK, other=PICK)
@@ -286,7 +286,7 @@ class Histories(RuleBasedStateMachine):
     def reading_run_by_run_gives_the_same_messages(self):
         for tape in self.tapes.values():
             for branch in tape.refs().branches:
-                seen, repaired = sendable(tape, tape.head(branch), SOMEBODY)
+                seen, repaired = build_messages(tape, tape.head(branch), SOMEBODY)
                 path = tape.entries(tape.head(branch), to_anchor=True)
                 anchors = [one.data for one in path if isinstance(one.data, Anchor)]
                 assert seen == view(path, tape.kept(anchors[-1]) if anchors else ())

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
 from tape.blocks import NO_JSON
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.entries import PAYLOADS
-from tape.line import decode, encode, entry_of, verify
+from tape.line import build_entry, decode_line, encode_line, verify_line
 from tape.payload import encode_payload
 from tests.tape.making import BUDGET
 
@@ -68,8 +68,8 @@ def struct(kind):
 def test_every_payload_comes_back(kind, draws):
     payload = draws.draw(struct(PAYLOADS[kind]))
     data = encode_payload(payload)
-    header, line = encode(kind, None, 0, stamp(0), data)
+    header, line = encode_line(kind, None, 0, format_timestamp(0), data)
     assert line.count(b"\n") == 1
-    assert verify(line[:-1]) == header
-    assert decode(line[:-1]) == entry_of(header, payload)
-    assert encode_payload(decode(line[:-1]).data) == data
+    assert verify_line(line[:-1]) == header
+    assert decode_line(line[:-1]) == build_entry(header, payload)
+    assert encode_payload(decode_line(line[:-1]).data) == data

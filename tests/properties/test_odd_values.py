@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tape.index import open_store
-from tape.line import encode, read_header
+from tape.line import encode_line, read_header
 from tests.tape import making
 from tests.tape.cli.conftest import Command
 from tests.tape.making import BUDGET
@@ -123,7 +123,7 @@ def write(folder, entries, refs, created):
     header = read_header(file.read_bytes()[:-1])
     with file.open("ab") as out:
         for time, (kind, data) in entries:
-            header, line = encode(kind, header.id, header.n + 1, time, data.encode())
+            header, line = encode_line(kind, header.id, header.n + 1, time, data.encode())
             out.write(line)
     with (folder / "refs.jsonl").open("ab") as out:
         for move in refs:

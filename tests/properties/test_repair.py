@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.blocks import BlobRef, Image, Text, tool_calls
+from tape.blocks import BlobRef, Image, Text, select_tool_calls
 from tape.entries import Assistant, Context, Error, ToolResult, ToolStart, User
 from tape.line import Entry
-from tape.repair import Repairing, Target, is_recorded, repair
+from tape.repair import IncrementalRepair, Target, is_repair_recorded, repair
 from tape.view import view
 from tests.tape.making import BUDGET, answer, result
 
@@ -58,7 +58,7 @@ def test_every_call_has_its_result_right_after_it_and_no_result_stands_alone(eve
         while messages:
             message = messages.pop(0)
             assert message.role != "tool"
-            for call in tool_calls(message.content):
+            for call in select_tool_calls(message.content):
                 answered = messages.pop(0)
                 assert (answered.role, answered.call_id, answered.name) == (
                     "tool",
@@ -103,10 +103,10 @@ def test_recording_what_was_done_changes_nothing(events, target):
     assert repair(view(before), target) == found
     if found.repair is None:
         return
-    assert not is_recorded(found.repair, before)
+    assert not is_repair_recorded(found.repair, before)
     after = path([*events, found.repair])
     assert repair(view(after), target) == found
-    assert is_recorded(found.repair, after)
+    assert is_repair_recorded(found.repair, after)
 
 
 @pytest.mark.slow
@@ -151,9 +151,9 @@ def test_a_beginning_in_order_is_read_as_the_rest_is(runs, target):
 )
 def test_it_does_not_matter_in_which_runs_a_history_comes(runs, cuts, target):
     entries = path([event for run in runs for event in run])
-    repairing, start = Repairing(target), 0
+    repairing, start = IncrementalRepair(target), 0
     for end in sorted(cuts):
         repairing.read(entries[start:end])
         start = max(start, end)
     repairing.read(entries[start:])
-    assert repairing.done() == repair(view(entries), target)
+    assert repairing.finish_repair() == repair(view(entries), target)

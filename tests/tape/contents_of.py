@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tape.index.erasing import erase
+from tape.index.erasing import erase_removed_words
 
 PLACE = """
     lower(hex(t.id)), p.name, p.branch, e."offset"
@@ -34,7 +34,7 @@ KEYED = {"usage": 4, "calls": 4, "files": 4, "words": 4, "phases": 0}
 
 def contents_of(db):
     """Return question → what the tables answer, sorted."""
-    erase(db)
+    erase_removed_words(db)
     db.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS temp.every USING fts5vocab(main, text, instance)"
     )

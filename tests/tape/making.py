@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, ToolResult, User
-from tape.line import decode
+from tape.line import decode_line
 from tape.store import Beginning, Store
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def write(tape: Tape, *texts: str, branch: str | None = None) -> list[Entry]:
 def entries(tape: Tape, branch: str | None = None) -> list[Entry]:
     """Return the entries of a branch, each read by itself."""
     return [
-        decode(line, segment.source.expand)
+        decode_line(line, segment.source.expand)
         for segment in tape.path(tape.head(branch))
         for _, line in segment.lines()
     ]

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from tape.store import Beginning
-from tape.transfer import export, import_file
+from tape.transfer import export_tape, import_file
 from tape.verify import Counts, verify
 from tests.tape import making, reader
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tape.branches import Head
     from tape.store import Store
     from tape.tape import Tape
-    from tape.transfer import Imported
+    from tape.transfer import ImportReport
 
 HERE = Beginning("/there", "test/2")
 
@@ -24,11 +24,11 @@ HERE = Beginning("/there", "test/2")
 def exported(tape: Tape, head: Head | None = None, *, redact: bool = False) -> bytes:
     """Return the file of an export."""
     parts: list[bytes] = []
-    export(tape, parts.append, head=head, redact=redact)
+    export_tape(tape, parts.append, head=head, redact=redact)
     return b"".join(parts)
 
 
-def imported(store: Store, data: bytes) -> Imported:
+def imported(store: Store, data: bytes) -> ImportReport:
     """Import a file."""
     return import_file(store, io.BytesIO(data), HERE)
 

@@ -7,7 +7,7 @@ import pytest
 from tape.entries import Assistant, Context, Custom, Start, ToolResult, User
 from tape.errors import UsageError
 from tape.formats.arrays import FORMATS
-from tape.transfer import array_of, import_array
+from tape.transfer import export_array, import_array
 from tests.tape import making
 from tests.tape.moving import HERE, names, whole
 
@@ -40,7 +40,7 @@ def taken_in(store, name, value):
 
 def given_out(store, identity, name, **options):
     with store.open(identity) as tape:
-        return array_of(tape, tape.head(), name, skipped=pytest.fail, **options)
+        return export_array(tape, tape.head(), name, skipped=pytest.fail, **options)
 
 
 def array(store, identity, name):
@@ -182,7 +182,8 @@ def test_pictures_go_into_blobs_and_come_back(store):
         fork = store.create(making.beginning("fork"), (tape, tape.head()))
     with fork:
         assert (
-            json.loads(array_of(fork, fork.head(), "anthropic", skipped=pytest.fail).array) == said
+            json.loads(export_array(fork, fork.head(), "anthropic", skipped=pytest.fail).array)
+            == said
         )
 
 

@@ -11,23 +11,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blame import Cause, Change, Range, Seen, attribute, blame
-from tape.blame.attribute import BEFORE, OUTCOME, PART
-from tape.blame.lines import NEW, origins
+from tape.blame import (
+    AttributedChange,
+    BlamedRange,
+    ChangeCause,
+    SeenVersion,
+    attribute_lines,
+    blame_file,
+)
+from tape.blame.attribute import PARTIAL_MATCH, UNKNOWN_BASE, UNKNOWN_RESULT
+from tape.blame.lines import NO_ORIGIN, match_lines
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Checkpoint, FileState, Meta, ToolResult, ToolStart
 from tape.errors import NotFound, UsageError
-from tape.filecalls import Delete, Edit, Hunk, Insertion, Replacement, Write
+from tape.filecalls import (
+    FileDelete,
+    FileEdit,
+    FileWrite,
+    PatchHunk,
+    TextInsertion,
+    TextReplacement,
+)
 from tape.index import open_store
 from tape.store import Beginning
 from tests.tape import making
 
 
-def edit(old: str, new: str, *, every: bool = False) -> Edit:
-    return Edit((Replacement(old, new, every),))
+def edit(old: str, new: str, *, every: bool = False) -> FileEdit:
+    return FileEdit((TextReplacement(old, new, every),))
 
 
-def lines_of(ranges: list[Range[str]]) -> str:
+def lines_of(ranges: list[BlamedRange[str]]) -> str:
     """Return who brought in each line, a letter each, `-` for nobody."""
     return "".join((one.by or "-") * (one.last - one.first + 1) for one in ranges)
 
@@ -35,20 +49,20 @@ def lines_of(ranges: list[Range[str]]) -> str:
 def blamed(current: str, *works, unknown: str = "") -> str:
     """Attribute to changes called a, b, c …; those in `unknown` have no result."""
     changes = [
-        Change(name, work, name not in unknown)
+        AttributedChange(name, work, name not in unknown)
         for name, work in zip("abcdefg", works, strict=False)
     ]
-    return lines_of(attribute(current, changes))
+    return lines_of(attribute_lines(current, changes))
 
 
-FULL = Write("1\n2\n3\n4\n", created=True)
-HALF = Write("1\n2\n", created=True)
-HUNK = Hunk(("2", "3"), ("2", "x", "3"), ("1",))
-BLANKS = Edit((Hunk(("2", "3"), (" 2", "x", "3")),))
-AT_END = Edit((Hunk(("1",), ("1", "3"), (), at_end=True),))
-APPENDED = Edit((Hunk((), ("x",)), Hunk(("2",), ("y",))))
-DASHED = Edit((Hunk(("a - b",), ("a + b",)),))
-ADDED = Edit((Hunk((), ("x",), ("1",)),))
+FULL = FileWrite("1\n2\n3\n4\n", created=True)
+HALF = FileWrite("1\n2\n", created=True)
+HUNK = PatchHunk(("2", "3"), ("2", "x", "3"), ("1",))
+BLANKS = FileEdit((PatchHunk(("2", "3"), (" 2", "x", "3")),))
+AT_END = FileEdit((PatchHunk(("1",), ("1", "3"), (), at_end=True),))
+APPENDED = FileEdit((PatchHunk((), ("x",)), PatchHunk(("2",), ("y",))))
+DASHED = FileEdit((PatchHunk(("a - b",), ("a + b",)),))
+ADDED = FileEdit((PatchHunk((), ("x",), ("1",)),))
 CASES = {
     "a written file": ("1\n2\n3\n4\n", [FULL], "aaaa"),
     "an edit owns what it brought": ("1\nx\n3\n4\n", [FULL, edit("2", "x")], "abaa"),
@@ -60,29 +74,29 @@ CASES = {
     "a part of a line is the line": ("1\n2!\n3\n4\n", [FULL, edit("2\n", "2!\n")], "abaa"),
     "lines that went leave the rest": ("1\n4\n", [FULL, edit("2\n3\n", "")], "aa"),
     "joined lines are the edit's": ("1\n23\n4\n", [FULL, edit("2\n3", "23")], "aba"),
-    "a second write keeps what was": ("1\n2\nx\n4\n", [FULL, Write("1\n2\nx\n4\n")], "aaba"),
-    "the same again is nobody's work": ("1\n2\n3\n4\n", [FULL, Write("1\n2\n3\n4\n")], "aaaa"),
+    "a second write keeps what was": ("1\n2\nx\n4\n", [FULL, FileWrite("1\n2\nx\n4\n")], "aaba"),
+    "the same again is nobody's work": ("1\n2\n3\n4\n", [FULL, FileWrite("1\n2\n3\n4\n")], "aaaa"),
     "everywhere": (
         "1\nx\nx\n",
-        [Write("1\n2\n2\n", created=True), edit("2", "x", every=True)],
+        [FileWrite("1\n2\n2\n", created=True), edit("2", "x", every=True)],
         "abb",
     ),
     "edits of edits": ("1\ny\n3\n4\n", [FULL, edit("2", "x"), edit("x", "y")], "acaa"),
-    "a patch": ("1\n2\nx\n3\n4\n", [FULL, Edit((HUNK,))], "aabaa"),
+    "a patch": ("1\n2\nx\n3\n4\n", [FULL, FileEdit((HUNK,))], "aabaa"),
     "a patch with other blanks": (
         "1\n 2\nx\n3\n",
-        [Write("1\n 2 \n3\n", created=True), BLANKS],
+        [FileWrite("1\n 2 \n3\n", created=True), BLANKS],
         "abba",
     ),
-    "a patch at the end": ("1\n2\n1\n3\n", [Write("1\n2\n1\n", created=True), AT_END], "aaab"),
+    "a patch at the end": ("1\n2\n1\n3\n", [FileWrite("1\n2\n1\n", created=True), AT_END], "aaab"),
     "a hunk of new lines only": ("1\nx\n2\n", [HALF, ADDED], "aba"),
     "lines at the end and then some before": ("1\ny\nx\n", [HALF, APPENDED], "abb"),
-    "a patch in plain characters": ("a + b\n", [Write("a – b\n", created=True), DASHED], "b"),
-    "an insertion": ("1\nx\n2\n3\n4\n", [FULL, Edit((Insertion(1, "x"),))], "abaaa"),
-    "an appendix": ("1\n2\n3\n4\nx\n", [FULL, Edit((Insertion(None, "x\n"),))], "aaaab"),
-    "deleted and made anew": ("1\n2\n", [FULL, Delete(), Write("1\n2\n")], "cc"),
+    "a patch in plain characters": ("a + b\n", [FileWrite("a – b\n", created=True), DASHED], "b"),
+    "an insertion": ("1\nx\n2\n3\n4\n", [FULL, FileEdit((TextInsertion(1, "x"),))], "abaaa"),
+    "an appendix": ("1\n2\n3\n4\nx\n", [FULL, FileEdit((TextInsertion(None, "x\n"),))], "aaaab"),
+    "deleted and made anew": ("1\n2\n", [FULL, FileDelete(), FileWrite("1\n2\n")], "cc"),
     "line ends do not matter": ("\ufeff1\r\nx\r\n", [HALF, edit("1\r\n2", "1\r\nx")], "ab"),
-    "no last line end": ("1\nx", [Write("1\n2", created=True), edit("2", "x")], "ab"),
+    "no last line end": ("1\nx", [FileWrite("1\n2", created=True), edit("2", "x")], "ab"),
     "changed outside at the end": ("1\n2\nhand\n4\n", [FULL], "aa-a"),
     "changed outside before an edit": (
         "1\nhand\ny\n4\n",
@@ -91,23 +105,23 @@ CASES = {
     ),
     "seen between": (
         "1\nhand\n3\n5\n",
-        [FULL, Seen("1\nhand\n3\n4\n"), Write("1\nhand\n3\n5\n")],
+        [FULL, SeenVersion("1\nhand\n3\n4\n"), FileWrite("1\nhand\n3\n5\n")],
         "a-ac",
     ),
-    "a look that is not the file": ("1\n2\n3\n4\n", [FULL, Seen("<xml>\nno\n")], "aaaa"),
+    "a look that is not the file": ("1\n2\n3\n4\n", [FULL, SeenVersion("<xml>\nno\n")], "aaaa"),
     "an edit of nothing known": ("1\nx\n3\n", [edit("2", "x")], "-a-"),
     "edits of nothing known": ("1\nx\ny\n3\n", [edit("2", "x\nz"), edit("z", "y")], "-ab-"),
     "an edit that stands twice": ("x\nx\n", [edit("2", "x")], "--"),
     "an edit that is gone": ("1\n2\n", [edit("2", "x")], "--"),
     "a deletion of nothing known": ("1\n2\n", [edit("3\n", "")], "--"),
-    "a patch of nothing known": ("0\n1\n2\nx\n3\n4\n", [Edit((HUNK,))], "---a--"),
-    "an edit and then a write": ("1\nx\n2\n", [edit("2", "x\n2"), Write("1\nx\n2\n")], "bab"),
+    "a patch of nothing known": ("0\n1\n2\nx\n3\n4\n", [FileEdit((HUNK,))], "---a--"),
+    "an edit and then a write": ("1\nx\n2\n", [edit("2", "x\n2"), FileWrite("1\nx\n2\n")], "bab"),
     "the same text by two": (
         "x = 1\n",
-        [Write("x = 1\n", created=True), edit("gone", "x = 1")],
+        [FileWrite("x = 1\n", created=True), edit("gone", "x = 1")],
         "a",
     ),
-    "an empty file": ("", [FULL, Write("")], ""),
+    "an empty file": ("", [FULL, FileWrite("")], ""),
     "nothing": ("1\n", [], "-"),
 }
 
@@ -119,20 +133,23 @@ def test_lines_belong_to_the_change_that_brought_them(case):
 
 
 def test_doubts_are_told():
-    wrote = Change("a", Write("1\n2\n"))
-    assert attribute("1\n2\n", [wrote]) == [Range(1, 2, "a", BEFORE)]
-    assert attribute("1\n2\n", [wrote])[0].is_older
-    grown = [wrote, Change("b", Write("1\n2\n3\n"))]
-    assert attribute("1\n2\n3\n", grown) == [Range(1, 2, "a", BEFORE), Range(3, 3, "b")]
-    assert attribute("1\nx\n", [Change("a", edit("2", "x"), known=False)]) == [
-        Range(1, 1, None),
-        Range(2, 2, "a", OUTCOME),
+    wrote = AttributedChange("a", FileWrite("1\n2\n"))
+    assert attribute_lines("1\n2\n", [wrote]) == [BlamedRange(1, 2, "a", UNKNOWN_BASE)]
+    assert attribute_lines("1\n2\n", [wrote])[0].is_older
+    grown = [wrote, AttributedChange("b", FileWrite("1\n2\n3\n"))]
+    assert attribute_lines("1\n2\n3\n", grown) == [
+        BlamedRange(1, 2, "a", UNKNOWN_BASE),
+        BlamedRange(3, 3, "b"),
     ]
-    part = Change("a", edit("2\n3", "first word\n3\nother word"))
-    assert attribute("first word\n4\nother word\n", [part]) == [
-        Range(1, 1, "a", PART),
-        Range(2, 2, None),
-        Range(3, 3, "a", PART),
+    assert attribute_lines("1\nx\n", [AttributedChange("a", edit("2", "x"), known=False)]) == [
+        BlamedRange(1, 1, None),
+        BlamedRange(2, 2, "a", UNKNOWN_RESULT),
+    ]
+    part = AttributedChange("a", edit("2\n3", "first word\n3\nother word"))
+    assert attribute_lines("first word\n4\nother word\n", [part]) == [
+        BlamedRange(1, 1, "a", PARTIAL_MATCH),
+        BlamedRange(2, 2, None),
+        BlamedRange(3, 3, "a", PARTIAL_MATCH),
     ]
 
 
@@ -141,9 +158,9 @@ def test_doubts_are_told():
     [
         ("1\n2\n", [HALF, edit("1", "x")], "aa"),
         ("x\n2\n", [HALF, edit("1", "x")], "ba"),
-        ("x\n2\n", [HALF, Write("x\n2\n")], "ba"),
-        ("1\n2\n", [HALF, Write("x\n2\n")], "aa"),
-        ("1\n3\n", [HALF, Delete()], "a-"),
+        ("x\n2\n", [HALF, FileWrite("x\n2\n")], "ba"),
+        ("1\n2\n", [HALF, FileWrite("x\n2\n")], "aa"),
+        ("1\n3\n", [HALF, FileDelete()], "a-"),
         ("y\n2\n", [HALF, edit("1", "x"), edit("x", "y")], "ca"),
     ],
 )
@@ -174,7 +191,7 @@ def histories(draw, *, outside=False):
     fresh = [(f"line {next(numbers):06}", None) for _ in range(draw(st.integers(6, 12)))]
     known = draw(st.booleans()) or not outside
     lines = [(text, 0 if known else None) for text, _ in fresh]
-    changes = [Change(0, Write(joined(lines), created=True))] if known else []
+    changes = [AttributedChange(0, FileWrite(joined(lines), created=True))] if known else []
     unseen = False  # two texts with little in common are not taken for one file
     for number in range(1, draw(st.integers(1, 12))):
         kinds = ["edit", "edit", "write"]
@@ -187,11 +204,11 @@ def histories(draw, *, outside=False):
             case "write":
                 if outside:
                     unseen = False
-                    changes.append(Change(number, Seen(joined(lines))))
+                    changes.append(AttributedChange(number, SeenVersion(joined(lines))))
                 after = random_text(draw, numbers, lines)
                 old = set(lines)
                 lines = [line if line in old else (line[0], number) for line in after]
-                changes.append(Change(number, Write(joined(lines))))
+                changes.append(AttributedChange(number, FileWrite(joined(lines))))
             case "edit":
                 first = draw(st.integers(0, len(lines) - 1))
                 last = draw(st.integers(first + 1, min(first + 4, len(lines))))
@@ -203,7 +220,7 @@ def histories(draw, *, outside=False):
                 ]
                 lines = [*lines[:first], *new, *lines[last:]]
                 if joined(part) != joined(new):
-                    changes.append(Change(number, edit(joined(part), joined(new))))
+                    changes.append(AttributedChange(number, edit(joined(part), joined(new))))
     return changes, lines
 
 
@@ -215,7 +232,7 @@ def owners(ranges):
 @given(histories())
 def test_every_line_belongs_to_the_change_that_brought_it(history):
     changes, lines = history
-    found = attribute(joined(lines), changes)
+    found = attribute_lines(joined(lines), changes)
     assert owners(found) == [by for _, by in lines]
     assert all(one.doubt is None for one in found)
 
@@ -224,9 +241,9 @@ def test_every_line_belongs_to_the_change_that_brought_it(history):
 @given(histories(outside=True))
 def test_what_was_changed_outside_belongs_to_nobody(history):
     changes, lines = history
-    found = owners(attribute(joined(lines), changes))
+    found = owners(attribute_lines(joined(lines), changes))
     for by, (text, true) in zip(found, lines, strict=True):
-        if true is None and changes and isinstance(changes[0].work, Write):
+        if true is None and changes and isinstance(changes[0].work, FileWrite):
             assert by is None, text
         assert by is None or true is None or by == true
 
@@ -236,11 +253,11 @@ def test_what_was_changed_outside_belongs_to_nobody(history):
     st.lists(st.sampled_from("aab}"), max_size=20), st.lists(st.sampled_from("abc}"), max_size=20)
 )
 def test_origins_are_the_same_lines_in_order(old, new):
-    found = origins(old, new)
-    kept = [(origin, at) for at, origin in enumerate(found) if origin != NEW]
+    found = match_lines(old, new)
+    kept = [(origin, at) for at, origin in enumerate(found) if origin != NO_ORIGIN]
     assert all(old[origin] == new[at] for origin, at in kept)
     assert [origin for origin, _ in kept] == sorted({origin for origin, _ in kept})
-    assert origins(old, old) == list(range(len(old)))
+    assert match_lines(old, old) == list(range(len(old)))
 
 
 def work(run) -> int:
@@ -272,21 +289,23 @@ def nothing_but_brackets(size: int) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("texts", [every_second_line_changed, nothing_but_brackets])
 def test_matching_lines_grows_with_their_number_not_with_its_square(texts):
     small, large = texts(1_000), texts(4_000)
-    assert work(lambda: origins(*large)) < 6 * work(lambda: origins(*small))
+    assert work(lambda: match_lines(*large)) < 6 * work(lambda: match_lines(*small))
 
 
 def test_many_changes_of_a_long_file_take_work_for_what_they_change():
-    def history(size: int) -> list[Change[int]]:
+    def history(size: int) -> list[AttributedChange[int]]:
         lines = [f"line {at:06}" for at in range(size)]
-        changes = [Change(0, Write("\n".join(lines)))]
+        changes = [AttributedChange(0, FileWrite("\n".join(lines)))]
         for number in range(1, 20):
             at = number * size // 20
-            changes.append(Change(number, edit(lines[at] + "\n", f"{lines[at]} {number}\n")))
+            changes.append(
+                AttributedChange(number, edit(lines[at] + "\n", f"{lines[at]} {number}\n"))
+            )
         return changes
 
     text = "\n".join(f"line {at:06}" for at in range(4_000))
-    short = work(lambda: attribute(text, history(4_000)[:2]))
-    assert work(lambda: attribute(text, history(4_000))) < 3 * short
+    short = work(lambda: attribute_lines(text, history(4_000)[:2]))
+    assert work(lambda: attribute_lines(text, history(4_000))) < 3 * short
 
 
 def call(number: int, name: str, **args) -> Assistant:
@@ -329,8 +348,8 @@ class Sessions:
     def blame(self, file):
         """Blame a file with and without the index: the same."""
         with open_store(self.path) as (store, index):
-            found = blame(store, index, file)
-        assert found == blame(self.store, None, file)
+            found = blame_file(store, index, file)
+        assert found == blame_file(self.store, None, file)
         return found
 
     def told(self, file):
@@ -365,8 +384,8 @@ def test_a_line_leads_to_entry_tape_and_prompt(sessions, work_folder):
     first, second = found.ranges
     entry = making.entries(one)[2]
     time = making.entries(one)[3].time
-    assert first == Range(
-        1, 1, Cause(one.id, "main", entry.id, time, "offline/rules", "Begin", "write")
+    assert first == BlamedRange(
+        1, 1, ChangeCause(one.id, "main", entry.id, time, "offline/rules", "Begin", "write")
     )
     assert (second.by.tape, second.by.prompt, second.doubt) == (two.id, "Words, not digits", None)
 
@@ -385,7 +404,7 @@ def test_failed_calls_do_not_count_and_open_ones_may(sessions, work_folder):
     found = sessions.blame(file).ranges
     assert [(one.by and one.by.op, one.doubt) for one in found] == [
         (None, None),
-        ("edit", OUTCOME),
+        ("edit", UNKNOWN_RESULT),
         (None, None),
     ]
 
@@ -532,7 +551,7 @@ def test_a_project_that_moved_is_followed(sessions, work_folder, tmp_path):
     other = tmp_path / "other"
     there.rename(other)
     with pytest.raises(NotFound, match="no tape"):
-        blame(sessions.store, None, other / "src/a.py")
+        blame_file(sessions.store, None, other / "src/a.py")
     with tape.writer() as writer:
         writer.append(Meta(cwd=str(other)))
         writer.append(call(2, "edit", path="src/a.py", oldText="2", newText="two"))
@@ -594,5 +613,5 @@ def test_a_damaged_tape_is_told_and_hides_no_other(sessions, work_folder):
         )
     (sessions.path / "tapes" / tape.folder.name / "tape.json").write_text("{")
     told: list[str] = []
-    assert blame(sessions.store, None, file, told.append).ranges
+    assert blame_file(sessions.store, None, file, told.append).ranges
     assert len(told) == 1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.blobs import HEAD, LIMIT, Blobs
+from tape.blobs import HEAD_CHARACTERS, MAX_INLINE_BYTES, Blobs
 from tape.blocks import BlobRef
 from tape.disk import Folder
 from tape.errors import NotFound
@@ -79,38 +79,50 @@ class TestLongStrings:
     @pytest.mark.parametrize("over", [-1, 0, 1])
     def test_leave_their_entry_over_the_limit_of_utf8_bytes(self, blobs, unit, over):
         size = len(unit.encode())
-        text = unit * ((LIMIT + over) // size) + "b" * ((LIMIT + over) % size)
+        text = unit * ((MAX_INLINE_BYTES + over) // size) + "b" * ((MAX_INLINE_BYTES + over) % size)
         data = msgspec.json.encode({"a": text, "b": 1})
         expected = {"a": reference(text) if over > 0 else text, "b": 1}
         assert msgspec.json.decode(blobs.lift(data)) == expected
 
     def test_are_measured_with_their_escapes_decoded(self, blobs):
-        data = b'{"a":"%b"}' % (rb"\u0041" * LIMIT)
+        data = b'{"a":"%b"}' % (rb"\u0041" * MAX_INLINE_BYTES)
         assert blobs.lift(data) == data
-        data = b'{"a":"%b"}' % (rb"\u0041" * (LIMIT + 1))
-        assert msgspec.json.decode(blobs.lift(data)) == {"a": reference("A" * (LIMIT + 1))}
+        data = b'{"a":"%b"}' % (rb"\u0041" * (MAX_INLINE_BYTES + 1))
+        assert msgspec.json.decode(blobs.lift(data)) == {
+            "a": reference("A" * (MAX_INLINE_BYTES + 1))
+        }
 
     def test_are_never_lifted_out_of_keys(self, blobs, tmp_path):
-        data = msgspec.json.encode({"k" * (LIMIT + 1): "v"})
+        data = msgspec.json.encode({"k" * (MAX_INLINE_BYTES + 1): "v"})
         assert blobs.lift(data) == data
         assert stored(tmp_path) == {}
 
     def test_are_found_at_any_depth_and_the_rest_stays_as_it_was(self, blobs):
-        long = "x" * (LIMIT + 1)
+        long = "x" * (MAX_INLINE_BYTES + 1)
         data = b'{"n":1.50,"l":[{"t":"\\u00e9","x":"%b"},"%b"]}' % (long.encode(), long.encode())
         ref = msgspec.json.encode(reference(long))
         assert blobs.lift(data) == b'{"n":1.50,"l":[{"t":"\\u00e9","x":%b},%b]}' % (ref, ref)
 
     def test_begin_with_two_thousand_characters(self, blobs):
-        assert HEAD == 2000
-        lifted = msgspec.json.decode(blobs.lift(msgspec.json.encode({"a": "😀" * LIMIT})))
+        assert HEAD_CHARACTERS == 2000
+        lifted = msgspec.json.decode(
+            blobs.lift(msgspec.json.encode({"a": "😀" * MAX_INLINE_BYTES}))
+        )
         assert lifted["a"]["head"] == "😀" * 2000
 
-    @given(st.lists(st.tuples(st.text(max_size=8), st.sampled_from([0, 1, LIMIT, LIMIT + 1]))))
+    @given(
+        st.lists(
+            st.tuples(
+                st.text(max_size=8), st.sampled_from([0, 1, MAX_INLINE_BYTES, MAX_INLINE_BYTES + 1])
+            )
+        )
+    )
     def test_come_back_whole(self, tmp_path_factory, parts):
         with Folder.open(tmp_path_factory.mktemp("tape"), durable=False) as folder:
             blobs = Blobs(folder)
             texts = [unit * (size // max(len(unit), 1)) for unit, size in parts]
-            found = msgspec.json.decode(blobs.lift(msgspec.json.encode({"a": texts})))["a"]
+            found = msgspec.json.decode(
+                blobs.extract_long_strings(msgspec.json.encode({"a": texts}))
+            )["a"]
             refs = [msgspec.convert(x, BlobRef) if isinstance(x, dict) else x for x in found]
             assert [blobs.text(x) if isinstance(x, BlobRef) else x for x in refs] == texts

@@ -2,7 +2,7 @@ import pytest
 
 from tape import branches
 from tape.errors import Damaged, InvalidName, NotFound, UsageError
-from tape.refs import Refs, checked_name
+from tape.refs import Refs, check_ref_name
 from tests.tape import making, reader
 
 
@@ -154,6 +154,6 @@ class TestSwitching:
 def test_a_name_made_from_another_may_be_a_path(stem, separator):
     refs, made = Refs({}, {}), []
     for _ in range(3):
-        made.append(checked_name("branch", branches.unused(refs, stem, separator, 2)))
+        made.append(check_ref_name("branch", branches.choose_branch_name(refs, stem, separator, 2)))
         refs.branches[made[-1]] = []
     assert len(set(made)) == 3

@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from tape.checked import LineCheck
+from tape.checked import LineChecker
 from tape.damage import DamageWarning
 from tape.errors import Damaged
 from tape.repair import Target
-from tape.sendable import sendable
+from tape.sendable import build_messages
 from tests.tape import making
 
 MAIN = "phases/0001-main-start/entries.jsonl"
@@ -101,9 +101,9 @@ def test_whole_lines_read_before_are_told_where_they_do_not_belong(tape, folder)
     data = (folder / MAIN).read_bytes()
     second = data.index(b"\n") + 1
     third = data.index(b"\n", second) + 1
-    check = LineCheck("p", tape.phases.redacted_ids, told.append)
+    check = LineChecker("p", tape.phases.redacted_ids, told.append)
     assert check.read_run(third, data[third:]) == (data[third:], None)
-    check = LineCheck("p", tape.phases.redacted_ids, told.append)
+    check = LineChecker("p", tape.phases.redacted_ids, told.append)
     assert check.read_run(0, data[:second]) == (data[:second], None)
     whole, single = check.read_run(third, data[third:])
     assert (whole, len(list(single))) == (b"", len(WORDS) - 1)
@@ -114,7 +114,7 @@ def test_a_library_that_gives_nobody_to_tell_is_warned(tape, folder):
     making.write(tape, *WORDS)
     change(folder, flip_data)
     with pytest.warns(DamageWarning, match="its data does not match its hash"):
-        seen = sendable(tape, tape.head(), Target("", "", ""))
+        seen = build_messages(tape, tape.head(), Target("", "", ""))
     assert "tWo" not in str(seen.repaired.messages)
 
 

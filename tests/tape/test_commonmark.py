@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tape.blocks import Text, Thinking, ToolCall
-from tape.commonmark import code, contained, escaped, fenced
+from tape.commonmark import contain_markdown, escape_markdown, fence_code, quote_code
 from tape.entries import Anchor, Assistant, Error, Failure, ToolResult, User
-from tape.text import visible
-from tape.transfer import markdown
+from tape.text import show_controls
+from tape.transfer import render_markdown
 from tests.tape import making
 from tests.tape.making import BUDGET
 
@@ -91,7 +91,7 @@ HARMFUL = [
 
 @pytest.mark.parametrize("text", HARMFUL)
 def test_no_text_leaves_its_place(text):
-    judge(contained(visible(text).split("\n")))
+    judge(contain_markdown(show_controls(text).split("\n")))
 
 
 PIECES = st.sampled_from(
@@ -120,13 +120,13 @@ PIECES = st.sampled_from(
 @given(st.one_of(st.lists(PIECES, max_size=40).map("".join), st.text(max_size=200)))
 @settings(max_examples=400 * BUDGET, deadline=None)
 def test_no_made_up_text_leaves_its_place(text):
-    lines = visible(text).split("\n")
-    judge(contained(lines))
-    judge([f"> {line}".rstrip() for line in contained(lines)])
-    judge(fenced(lines))
+    lines = show_controls(text).split("\n")
+    judge(contain_markdown(lines))
+    judge([f"> {line}".rstrip() for line in contain_markdown(lines)])
+    judge(fence_code(lines))
     one = " ".join(text.split())
-    judge([f"*{escaped(visible(one))}*"])
-    judge([code(visible(one))])
+    judge([f"*{escape_markdown(show_controls(one))}*"])
+    judge([quote_code(show_controls(one))])
 
 
 @pytest.mark.parametrize(
@@ -145,13 +145,13 @@ def test_no_made_up_text_leaves_its_place(text):
     ],
 )
 def test_what_a_model_writes_goes_on_rendering(text, kept):
-    assert "\n".join(contained(text.split("\n"))) == kept
+    assert "\n".join(contain_markdown(text.split("\n"))) == kept
 
 
 @pytest.mark.parametrize("piece", ["`", "``x", "<", "> ", "[x](", "\\", "- ", "|", "`a", "=", "\t"])
 def test_long_texts_take_no_longer_than_their_length(piece):
     text = piece * (200_000 // len(piece))
-    assert contained([text])
+    assert contain_markdown([text])
 
 
 OWN_HTML = re.compile(r"(<details><summary>[^<>]*</summary>|</details>)\n?\Z")
@@ -169,7 +169,7 @@ def test_a_page_holds_its_own_html_and_headings_alone(tmp_path, text):
             writer.append(ToolResult("c_1_0", text, (Text(text),), full=text))
             writer.append(Error(text, text))
             writer.anchor(Anchor(kind="compaction", summary=text))
-        page = list(markdown(tape, tape.head(), masks=None, skipped=pytest.fail))
+        page = list(render_markdown(tape, tape.head(), masks=None, skipped=pytest.fail))
     found = tokens("\n".join(page).split("\n"))
     html = [one.content for one in found if one.type.startswith("html")]
     assert [one for one in html if not OWN_HTML.match(one)] == []

@@ -12,11 +12,11 @@ from msgspec import Raw
 from tape import line as lines
 from tape.blocks import Image
 from tape.damage import DamageWarning
-from tape.entries import Anchor, Custom, Kept, Note, User
+from tape.entries import Anchor, Custom, KeptRange, Note, User
 from tape.errors import Damaged, NotFound, UsageError
 from tape.line import Upcast
 from tape.refs import Pin
-from tape.transfer import Masks, export, markdown, masked, masked_json
+from tape.transfer import MaskCount, export_tape, mask_json, mask_text, render_markdown
 from tape.upkeep import detach, redact
 from tests.faults.histories import LONG, small
 from tests.tape import making, reader
@@ -130,7 +130,7 @@ def test_a_path_is_only_what_leads_to_its_entry(tmp_path):
 def test_every_entry_can_be_the_end_of_a_path(tmp_path, back):
     made, store = small(tmp_path / "store"), other(tmp_path)
     with made.store.open(made.tape) as tape:
-        head = tape.back(tape.head("main"), back).head
+        head = tape.find_ancestor(tape.head("main"), back).head
         path = list(tape.lines(head))
         imported(store, exported(tape, head))
     with store.open(made.tape) as copy:
@@ -143,7 +143,7 @@ def test_a_path_that_was_left_by_going_back_ends_where_it_was_asked_to(tmp_path)
     with store.create(making.beginning()) as tape:
         one, _, three = making.write(tape, "one", "two", "three")
         at = making.at(tape, one.id)
-        with tape.journal.moving() as moves:
+        with tape.journal.open_moves() as moves:
             moves.branch("main", at.phase, Pin(at.offset, at.entry), "undo")
         making.write(tape, "other")
         tape.label("good", three.id)
@@ -203,7 +203,7 @@ def test_older_lines_are_not_written_again(tmp_path, tape):
     try:
         with tape.writer() as writer:
             head = tape.head()
-        _, line = lines.encode(
+        _, line = lines.encode_line(
             "remark", head.entry, 1, "2099-01-01T00:00:00.000000Z", b'{"words":"a"}'
         )
         body = line[49 : line.index(b',"data":')].replace(b'"v":1', b'"v":0', 1)
@@ -246,7 +246,7 @@ def test_damage_is_refused_before_the_first_byte(tmp_path, file):
     path.write_bytes(data)
     written = []
     with made.store.open(made.tape) as tape, pytest.raises(Damaged):
-        export(tape, written.append)
+        export_tape(tape, written.append)
     assert written == []
 
 
@@ -283,7 +283,7 @@ def secretive(store):
             writer.append(Custom("pointer", Raw(json.dumps({"of": one.id}).encode())))
         with tape.writer() as writer:
             head = tape.head()
-            kept = Kept(head.phase, head.offset, 1, head.entry, head.entry)
+            kept = KeptRange(head.phase, head.offset, 1, head.entry, head.entry)
             writer.anchor(Anchor(kind="compaction", summary=f"of {KEY}", kept=(kept,)))
             writer.append(making.say("two"))
         redact(tape, [aside.id], "why")  # on main: an entry of a later phase is named by an earlier
@@ -354,7 +354,9 @@ def test_a_masked_path_is_whole(tmp_path):
     store, there = making.store_in(tmp_path / "store"), other(tmp_path)
     identity = secretive(store)
     with store.open(identity) as tape:
-        done = imported(there, exported(tape, tape.back(tape.head("main"), 2).head, redact=True))
+        done = imported(
+            there, exported(tape, tape.find_ancestor(tape.head("main"), 2).head, redact=True)
+        )
     whole(there, done.id)
 
 
@@ -409,18 +411,18 @@ PLAIN = [
 
 @pytest.mark.parametrize(("text", "hidden"), HIDDEN)
 def test_a_secret_is_masked_once(text, hidden):
-    found = masked(text)
+    found = mask_text(text)
     assert found == (hidden, 1)
-    assert masked(hidden) == (hidden, 0)
+    assert mask_text(hidden) == (hidden, 0)
     data = json.dumps({"content": [text]}).encode()
-    assert json.loads(masked_json(data).data) == {"content": [hidden]}
+    assert json.loads(mask_json(data).data) == {"content": [hidden]}
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_what_is_no_secret_stays(text):
-    assert masked(text) == (text, 0)
+    assert mask_text(text) == (text, 0)
     data = json.dumps({"content": text}).encode()
-    assert masked_json(data) == (data, 0)
+    assert mask_json(data) == (data, 0)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +438,7 @@ def test_what_is_no_secret_stays(text):
     ],
 )
 def test_json_is_masked_in_its_strings_and_by_the_names_of_its_members(data, hidden):
-    assert masked_json(data).data == (hidden or data)
+    assert mask_json(data).data == (hidden or data)
 
 
 # Markdown
@@ -451,11 +453,11 @@ def test_a_page_reads_well_and_folds_what_tools_did(tmp_path):
             writer.append(making.answer("c_1_0", text="I look."))
             writer.append(making.result("c_1_0", "````\nx = '<b>'"))
             writer.append(making.say(f"{LONG} {KEY}"))
-        masks = Masks()
+        masks = MaskCount()
         told = []
-        page = list(markdown(tape, tape.head(), masks=masks, skipped=told.append))
-        assert (masks, told) == (Masks(2, 2), [])
-        exact = list(markdown(tape, tape.head(), masks=None, skipped=told.append))
+        page = list(render_markdown(tape, tape.head(), masks=masks, skipped=told.append))
+        assert (masks, told) == (MaskCount(2, 2), [])
+        exact = list(render_markdown(tape, tape.head(), masks=None, skipped=told.append))
     assert KEY in "\n".join(exact)
     assert KEY not in "\n".join(page)
     assert page[0] == r"# Login \<bug\>"
@@ -488,7 +490,7 @@ def test_a_page_tells_what_it_cannot_read(tape, folder):
     file = folder / "phases/0001-main-start/entries.jsonl"
     file.write_bytes(file.read_bytes().replace(b'"text":"one"', b'"text":"one\xff"'))
     told = []
-    page = list(markdown(tape, tape.head(), masks=Masks(), skipped=told.append))
+    page = list(render_markdown(tape, tape.head(), masks=MaskCount(), skipped=told.append))
     assert "two" in page
     assert len(told) == 1
 

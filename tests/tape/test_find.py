@@ -8,7 +8,7 @@ import pytest
 from tape.blocks import Text
 from tape.entries import User
 from tape.errors import Ambiguous, Damaged, NewerFormat, NotFound, UsageError
-from tape.find import find
+from tape.find import resolve_reference
 from tape.index import open_store
 from tape.store import Beginning
 
@@ -72,7 +72,7 @@ def place(library):
 
     def place(text, cwd="/one"):
         before = open_files()
-        hit = find(*library, text, cwd)
+        hit = resolve_reference(*library, text, cwd)
         with hit.tape:
             assert hit.tape.entry(hit.head).id == hit.head.entry
             found = hit.tape.id, hit.head.branch, hit.head.entry
@@ -150,7 +150,7 @@ def test_nothing_means_the_tape_that_worked_here_last(library, said, place):
 def test_what_is_not_there_is_said_with_what_to_do(library, said, text, words):
     before = open_files()
     with pytest.raises(NotFound) as caught:
-        find(*library, text, "/three")
+        resolve_reference(*library, text, "/three")
     library.close()
     assert str(caught.value) == words
     assert open_files() <= before
@@ -164,20 +164,20 @@ def test_a_bare_word_that_is_a_branch_here_is_told_how_to_write_it(library, said
         ("side", "", "`tape ls --all` lists the tapes"),
     ]:
         with pytest.raises(NotFound) as caught:
-            find(*library, word, cwd)
+            resolve_reference(*library, word, cwd)
         assert str(caught.value) == f"no tape, entry or label 'side'; {end}"
 
 
 def test_a_store_that_is_not_there_is_not_made(library, tmp_path):
     for text in ("", "abcd", "word"):
         with pytest.raises(NotFound):
-            find(*library, text, "/")
+            resolve_reference(*library, text, "/")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_malformed_reference_is_a_usage_error(library, said):
     with pytest.raises(UsageError, match="is not a reference"):
-        find(*library, "a:b:c", "/one")
+        resolve_reference(*library, "a:b:c", "/one")
 
 
 def test_two_tapes_of_one_prefix_are_listed_with_their_titles(tmp_path):
@@ -188,7 +188,7 @@ def test_two_tapes_of_one_prefix_are_listed_with_their_titles(tmp_path):
         for index in (library.index, None):
             for text in ("abcd", "abcd:main@x"):
                 with pytest.raises(Ambiguous) as caught:
-                    find(library.store, index, text, "/")
+                    resolve_reference(library.store, index, text, "/")
                 assert caught.value.hits == ('abcd1000 "First"', "abcd2000")
 
 
@@ -197,7 +197,7 @@ def test_a_label_in_two_tapes_is_ambiguous_but_not_within_one(library, said, pla
         second = two.head().entry
         two.label("good", second)
     with pytest.raises(Ambiguous) as caught:
-        find(*library, "good", "/one")
+        resolve_reference(*library, "good", "/one")
     assert caught.value.hits == (
         f'{said[1][:8]} in 1a2b0000 "First"',
         f'{second[:8]} in 1a2c0000 "Second"',
@@ -247,7 +247,7 @@ def test_a_damaged_or_newer_tape_hides_no_other_and_speaks_for_itself(library, s
         assert place("1a2b")[0] == place("good")[0] == place(said[2])[0] == ONE
         for named in ("1a2c0000" + "0" * 4, other.name):
             with pytest.raises(error, match="2026-11-22-tape-1a2c0000"):
-                find(*library, named, "/one")
+                resolve_reference(*library, named, "/one")
 
 
 def test_a_tape_with_damaged_entries_says_so_when_it_is_meant(library, said, place):
@@ -255,7 +255,7 @@ def test_a_tape_with_damaged_entries_says_so_when_it_is_meant(library, said, pla
     entries.write_bytes(entries.read_bytes().replace(b"test/1", b"test/2"))
     assert place(said[2])[0] == ONE
     with pytest.raises(Damaged, match="no valid entry"):
-        find(*library, "1a2c", "/one")
+        resolve_reference(*library, "1a2c", "/one")
 
 
 def test_an_entry_is_found_though_the_head_is_damaged(library, said, place):

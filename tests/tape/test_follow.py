@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tape.clock import micros, stamp
+from tape.clock import format_timestamp, parse_timestamp
 from tape.entries import Anchor, Note, Place
 from tape.errors import Damaged, NewerFormat, NotFound
 from tape.follow import Gained, Moved, follow
-from tape.line import decode, encode
+from tape.line import decode_line, encode_line
 from tape.payload import encode_payload
-from tape.refs import encode as encode_ref
+from tape.refs import encode_ref_line as encode_ref
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
@@ -57,8 +57,8 @@ def add(file, data):
 def next_line(tape, text):
     """Return the line that would come next on the current branch, with its newline."""
     head = tape.head().header
-    time = stamp(micros(head.time) + 1)
-    return encode("note", head.id, head.n + 1, time, encode_payload(Note(text)))[1]
+    time = format_timestamp(parse_timestamp(head.time) + 1)
+    return encode_line("note", head.id, head.n + 1, time, encode_payload(Note(text)))[1]
 
 
 def test_what_a_branch_gains_comes_once_and_in_order(tape, follower):
@@ -74,7 +74,7 @@ def test_an_entry_comes_with_its_line_and_its_place(tape, follower):
     (written,) = making.write(tape, "one")
     (gained,) = follower.poll()
     assert isinstance(gained, Gained)
-    assert gained.entry() == written == decode(gained.line)
+    assert gained.entry() == written == decode_line(gained.line)
     assert gained.head.place == tape.head().place
     assert [hit.head.entry for hit in tape.find_entry(gained.head.entry)] == [written.id]
 
@@ -281,7 +281,7 @@ def test_a_phase_whose_base_is_earlier_says_so_itself(tape, folder, follower):
 def test_a_phase_that_is_named_again_is_not_read_again(tape, folder, follower):
     one, two = making.write(tape, "one", "two")
     named = {"branch": "main", "phase": "0001-main-start", "pin": None, "why": "go-on"}
-    again = encode_ref({**named, "time": stamp(making.DAY)})
+    again = encode_ref({**named, "time": format_timestamp(making.DAY)})
     assert told(follower) == ["one", "two"]
     add(folder / "refs.jsonl", again)
     assert told(follower) == []

@@ -9,22 +9,29 @@ import pytest
 
 from tape.entries import Anchor, Repair
 from tape.errors import Busy, Damaged
-from tape.fsck import described, explanation, facts, plan, rebuilt, repair
+from tape.fsck import (
+    describe_action,
+    explain_finding,
+    inspect_tape,
+    plan_repairs,
+    rebuild_journal,
+    repair_tape,
+)
 from tape.fsck.actions import (
     CutJournal,
     CutTail,
-    Discard,
+    DiscardLeftover,
     NamePhase,
+    QuarantineBlob,
     RecordTail,
-    SetBlobAside,
     SetCurrent,
     WriteInfo,
     WriteJournal,
 )
-from tape.fsck.explain import WORDS
-from tape.line import encode
+from tape.fsck.explain import FINDING_TEXTS
+from tape.line import encode_line
 from tape.refs import Pin
-from tape.verify import Counts, Kind, verify
+from tape.verify import Counts, FindingKind, verify
 from tests.faults.histories import found, small
 from tests.tape import making, reader
 
@@ -52,7 +59,7 @@ def tape(made):
 def planned(made, tape):
     def actions():
         findings = list(verify(tape, Counts()))
-        return plan(findings, facts(made.store, tape, findings))
+        return plan_repairs(findings, inspect_tape(made.store, tape, findings))
 
     return actions
 
@@ -60,7 +67,7 @@ def planned(made, tape):
 @pytest.fixture
 def mended(made, tape, planned):
     def undo():
-        return [one.undo for one in repair(made.store, tape, planned())]
+        return [one.undo for one in repair_tape(made.store, tape, planned())]
 
     return undo
 
@@ -142,7 +149,7 @@ def test_a_tail_that_no_entry_tells_of_is_recorded(made, folder, tape, planned, 
         (folder / "quarantine" / name).write_bytes(b"torn")
         (folder / "quarantine" / name).chmod(0o600)
     findings = list(verify(tape, Counts()))
-    todo = [explanation(one, facts(made.store, tape, findings)).todo for one in findings]
+    todo = [explain_finding(one, inspect_tape(made.store, tape, findings)).todo for one in findings]
     assert todo == ["nothing", f"record it now: `tape fsck {made.tape[:8]} --repair` does it"]
     assert planned() == (RecordTail("0003-main-compaction", "main", "0003-main-compaction.9"),)
     assert mended() == [f"truncate -s {size} {LAST}"]
@@ -152,7 +159,7 @@ def test_a_tail_that_no_entry_tells_of_is_recorded(made, folder, tape, planned, 
 
 
 def test_every_kind_of_finding_is_explained():
-    assert set(WORDS) == set(Kind)
+    assert set(FINDING_TEXTS) == set(FindingKind)
 
 
 class TestTheJournal:
@@ -224,8 +231,8 @@ class TestTheJournal:
         undone = tape.head()
         broken = (folder / "refs.jsonl").read_bytes().replace(b'"why":"compaction"', b'"why":"x"')
         (folder / "refs.jsonl").write_bytes(broken)
-        seen = facts(made.store, tape, ())
-        made_anew = rebuilt(broken, [seen.phases["0003-main-compaction"]])
+        seen = inspect_tape(made.store, tape, ())
+        made_anew = rebuild_journal(broken, [seen.phases["0003-main-compaction"]])
         assert len(made_anew.split(b"\n")) == len(broken.split(b"\n"))
         assert made_anew != whole
         (folder / "refs.jsonl").write_bytes(made_anew)
@@ -238,7 +245,7 @@ class TestBlobsAndFiles:
         (blob,) = folder.glob("blobs/*/*")
         changed = b"X" + blob.read_bytes()[1:]
         blob.write_bytes(changed)
-        assert planned() == (SetBlobAside(str(blob.relative_to(folder))),)
+        assert planned() == (QuarantineBlob(str(blob.relative_to(folder))),)
         mended()
         assert (folder / "quarantine" / blob.name).read_bytes() == changed
         assert any("is missing" in text for text in making.texts(tape))
@@ -248,9 +255,9 @@ class TestBlobsAndFiles:
         path.write_bytes(whole.replace(b'"id":"1', b'"id":"f'))
         with made.store.open_folder(folder.name) as tape:
             findings = list(verify(tape, Counts()))
-            actions = plan(findings, facts(made.store, tape, findings))
+            actions = plan_repairs(findings, inspect_tape(made.store, tape, findings))
             assert actions == (WriteInfo(),)
-            assert [one.undo for one in repair(made.store, tape, actions)]
+            assert [one.undo for one in repair_tape(made.store, tape, actions)]
         assert path.read_bytes() == whole
 
     def test_what_is_half_made_goes_to_the_trash_when_it_is_old(self, made, folder, tape, planned):
@@ -262,8 +269,8 @@ class TestBlobsAndFiles:
         for path in (tapes / ".new-abc", half):
             os.utime(path, (1, 1))
         names = [".new-abc", f"{folder.name}/{half.relative_to(folder)}"]
-        assert planned() == tuple(Discard(f"tapes/{name}") for name in sorted(names))
-        list(repair(made.store, tape, planned()))
+        assert planned() == tuple(DiscardLeftover(f"tapes/{name}") for name in sorted(names))
+        list(repair_tape(made.store, tape, planned()))
         trash = made.store.path / "trash"
         assert sorted(path.name for path in trash.iterdir()) == sorted([".new-abc", half.name])
 
@@ -293,7 +300,7 @@ def test_a_fork_named_by_an_explanation_leads_around_the_damage(made, folder, ta
     path = folder / LAST
     path.write_bytes(path.read_bytes().replace(b'"three"', b'"throw"'))
     findings = list(verify(tape, Counts()))
-    (means,) = (explanation(one, facts(made.store, tape, findings)) for one in findings)
+    (means,) = (explain_finding(one, inspect_tape(made.store, tape, findings)) for one in findings)
     entry = means.todo.partition("@")[2].partition(" ")[0]
     tape.fork(making.at(tape, entry), "around")
     making.write(tape, "on", branch="around")
@@ -304,8 +311,11 @@ def test_a_fork_named_by_an_explanation_leads_around_the_damage(made, folder, ta
 def test_a_phase_without_its_first_entry_points_to_where_its_branch_stood(made, folder, tape):
     (folder / LAST).write_bytes(b"")
     findings = [one for one in verify(tape, Counts()) if one.level != "note"]
-    seen = facts(made.store, tape, findings)
-    assert f"`tape fork {made.tape[:8]}:main@{{1}} --switch`" in explanation(findings[0], seen).todo
+    seen = inspect_tape(made.store, tape, findings)
+    assert (
+        f"`tape fork {made.tape[:8]}:main@{{1}} --switch`"
+        in explain_finding(findings[0], seen).todo
+    )
 
 
 TOLD = {
@@ -317,14 +327,14 @@ TOLD = {
     SetCurrent("main"): "make main the current branch",
     CutTail("0002-b", "b", 3, 5): "quarantine/0002-b.3, and record this in a repair entry",
     RecordTail("0002-b", "b", "0002-b.3"): "a repair entry to b that describes quarantine/0002-b.3",
-    SetBlobAside("blobs/ab/abc"): "move blobs/ab/abc to quarantine; readers then show",
-    Discard("tapes/.new-x"): "move tapes/.new-x to the store's trash",
+    QuarantineBlob("blobs/ab/abc"): "move blobs/ab/abc to quarantine; readers then show",
+    DiscardLeftover("tapes/.new-x"): "move tapes/.new-x to the store's trash",
 }
 
 
 @pytest.mark.parametrize("action", TOLD)
 def test_every_action_is_told_in_words(action):
-    assert TOLD[action] in described(action)
+    assert TOLD[action] in describe_action(action)
 
 
 def test_a_name_that_may_not_be_a_path_is_not_written_into_the_journal(folder, planned):
@@ -332,8 +342,8 @@ def test_a_name_that_may_not_be_a_path_is_not_written_into_the_journal(folder, p
     phase.mkdir()
     base = {"phase": "0001-main-start", "offset": 0, "entry": "0" * 40}
     data = b'{"phase":"0009-main","branch":"../x","base":%b}' % str(base).replace("'", '"').encode()
-    header, first = encode("branch", "0" * 40, 1, "2026-11-21T20:31:05.123456Z", data)
-    _, second = encode("note", header.id, 2, "2026-11-21T20:31:06.123456Z", b'{"text":""}')
+    header, first = encode_line("branch", "0" * 40, 1, "2026-11-21T20:31:05.123456Z", data)
+    _, second = encode_line("note", header.id, 2, "2026-11-21T20:31:06.123456Z", b'{"text":""}')
     (phase / "entries.jsonl").write_bytes(first + second)
     assert planned() == ()
 

@@ -10,12 +10,12 @@ from tape import gc
 from tape.blobs import Blobs
 from tape.disk import Folder
 from tape.entries import Note
-from tape.gc import Garbage, Kept, Survey, delete, survey
-from tape.locks import hold
+from tape.gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
+from tape.locks import hold_lock
 from tape.verify import Counts, verify
 from tests.tape import making, reader
 
-LATER = making.DAY + 2 * gc.OLD
+LATER = making.DAY + 2 * gc.LEFTOVER_AGE
 
 
 @pytest.fixture
@@ -46,21 +46,21 @@ def age(path):
 
 def test_what_nothing_leads_to_is_found_without_a_trace(store, folder, old):
     before = reader.files(folder)
-    assert (set(survey(store).garbage), survey(store).kept) == (old, ())
+    assert (set(find_garbage(store).garbage), find_garbage(store).kept) == (old, ())
     assert reader.files(folder) == before
 
 
 def test_it_goes_and_the_tape_holds(store, tape, folder, old):
-    gone = delete(store, survey(store))
+    gone = delete_garbage(store, find_garbage(store))
     assert (set(gone.garbage), gone.kept) == (old, ())
     assert [finding for finding in verify(tape, Counts()) if finding.level != "note"] == []
-    assert survey(store) == Survey((), ())
-    assert delete(store, gone) == Survey((), ())
+    assert find_garbage(store) == GarbageSurvey((), ())
+    assert delete_garbage(store, gone) == GarbageSurvey((), ())
 
 
 def test_the_newest_number_is_not_given_again(store, tape, old):
     """0003-main is begun and uncommitted too, but it keeps its number taken."""
-    delete(store, survey(store))
+    delete_garbage(store, find_garbage(store))
     assert tape.phases.names() == ["0001-main-start", "0003-main"]
     tape.fork(tape.head(), "side")
     with tape.writer("side") as writer:
@@ -69,20 +69,20 @@ def test_the_newest_number_is_not_given_again(store, tape, old):
 
 
 def test_what_an_entry_names_meanwhile_is_kept(store, tape, old):
-    found = survey(store)
+    found = find_garbage(store)
     (blob,) = (one for one in found.garbage if one.kind == "blob")
     digest = blob.path.rpartition("/")[2].encode()
     with tape.writer() as writer:
         writer.append_data("custom", b'{"file":{"$blob":"%b","bytes":7,"head":""}}' % digest)
-    assert [one.kind for one in delete(store, found).garbage] == ["phase"]
+    assert [one.kind for one in delete_garbage(store, found).garbage] == ["phase"]
     assert tape.blobs.read(digest.decode()) == b"unnamed"
 
 
 def test_what_is_stored_meanwhile_is_kept(store, tape, old):
     """A writer that found the blob there gave it a new time, and its entry may still come."""
-    found = survey(store)
+    found = find_garbage(store)
     tape.blobs.put(b"unnamed")
-    assert [one.kind for one in delete(store, found).garbage] == ["phase"]
+    assert [one.kind for one in delete_garbage(store, found).garbage] == ["phase"]
     assert tape.blobs.retire("0" * 64, LATER * 1000) is False
 
 
@@ -100,33 +100,35 @@ def test_a_blob_that_is_stored_while_it_goes_is_written_again(store, tape, old):
 
 @pytest.mark.parametrize("lock", ["main", "refs", "main.2"])
 def test_a_tape_with_a_lock_that_is_held_is_left_alone(store, tape, folder, old, lock):
-    found = survey(store)
-    with tape.folder.make("locks") as locks, hold(locks, lock):
-        assert survey(store) == Survey((), (Kept(folder.name, f"{lock} is being written"),))
+    found = find_garbage(store)
+    with tape.folder.make("locks") as locks, hold_lock(locks, lock):
+        assert find_garbage(store) == GarbageSurvey(
+            (), (SkippedTape(folder.name, f"{lock} is being written"),)
+        )
         if lock != "refs":
-            assert delete(store, found).garbage == ()
-    assert set(survey(store).garbage) == old
+            assert delete_garbage(store, found).garbage == ()
+    assert set(find_garbage(store).garbage) == old
 
 
 def test_damage_and_what_cannot_be_opened_is_left_alone(store, tape, folder, old):
     path = folder / "phases/0001-main-start/entries.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"head":"n"', b'"head":"m"'))
-    (kept,) = survey(store).kept
+    (kept,) = find_garbage(store).kept
     assert kept.why.startswith("is damaged: phases/0001-main-start/entries.jsonl: ")
     (folder / "tape.json").unlink()
-    (kept,) = survey(store).kept
+    (kept,) = find_garbage(store).kept
     assert kept.why.startswith("cannot be read: ")
 
 
 def test_a_phase_with_more_than_its_first_entry_is_no_garbage(store, tape, folder, old):
     first = (folder / "phases/0001-main-start/entries.jsonl").read_bytes()
     (folder / "phases/0002-main/entries.jsonl").write_bytes(first)
-    assert all(one.kind != "phase" for one in survey(store).garbage)
+    assert all(one.kind != "phase" for one in find_garbage(store).garbage)
 
 
 def test_a_phase_with_something_else_in_it_is_no_garbage(store, folder, old):
     (folder / "phases/0002-main/notes.txt").write_text("mine")
-    assert [one.kind for one in survey(store).garbage] == ["blob"]
+    assert [one.kind for one in find_garbage(store).garbage] == ["blob"]
 
 
 def test_a_killed_collection_is_completed_by_the_next(store, tape, folder, old):
@@ -137,9 +139,9 @@ def test_a_killed_collection_is_completed_by_the_next(store, tape, folder, old):
     (shelf / digest).rename(shelf / f".{digest}.0011aabb")
     age(store.path)
     assert [finding for finding in verify(tape, Counts()) if finding.level != "note"] == []
-    kinds = sorted(one.kind for one in delete(store, survey(store)).garbage)
+    kinds = sorted(one.kind for one in delete_garbage(store, find_garbage(store)).garbage)
     assert kinds == ["leftover", "phase"]
-    assert survey(store) == Survey((), ())
+    assert find_garbage(store) == GarbageSurvey((), ())
     assert list(shelf.iterdir()) == []
 
 
@@ -151,9 +153,9 @@ def test_leftovers_beside_the_tapes_go_when_nothing_in_them_was_touched(store, t
     (store.tapes / ".new-link").symlink_to(tape.folder.name)
     age(store.path)
     os.utime(new / "phases/x", ns=(LATER * 1000, LATER * 1000))
-    beside = {one.path for one in survey(store).garbage} - {one.path for one in old}
+    beside = {one.path for one in find_garbage(store).garbage} - {one.path for one in old}
     assert beside == {".store.0a"}
     age(store.path)
-    gone = {one.path: one.bytes for one in delete(store, survey(store)).garbage}
+    gone = {one.path: one.bytes for one in delete_garbage(store, find_garbage(store)).garbage}
     assert (gone["tapes/.new-01"], gone[".store.0a"]) == (5, 2)
     assert (store.tapes / ".new-link").is_symlink()

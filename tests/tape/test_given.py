@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tape.entries import RESERVED
 from tape.errors import InvalidEntry
-from tape.given import NESTING, Given, given
+from tape.given import MAX_NESTING, IncomingEntry, parse_incoming_entry
 
 BLANKS = st.text(" \t\r", max_size=2)
 DIGITS = st.text("0123456789", min_size=1, max_size=30)
@@ -67,7 +67,7 @@ def test_everything_but_blanks_is_kept(pairs, data_first, data):
     line = tokens("{", parts[::-1] if data_first else parts, "}")
     blanks = data.draw(st.lists(BLANKS, min_size=len(line), max_size=len(line)))
     spread = "".join(blank + token for blank, token in zip(blanks, line, strict=True))
-    assert given(spread.encode()) == Given("note", "".join(payload).encode())
+    assert parse_incoming_entry(spread.encode()) == IncomingEntry("note", "".join(payload).encode())
 
 
 @settings(max_examples=30)
@@ -78,18 +78,18 @@ def test_what_strict_json_refuses_is_refused_and_nothing_else(value):
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:  # a lone surrogate is one, too
         with pytest.raises(InvalidEntry):
-            given(text.encode("utf-8", "surrogatepass"))
+            parse_incoming_entry(text.encode("utf-8", "surrogatepass"))
         with pytest.raises(InvalidEntry):
-            given(json.dumps({"type": "note", "data": value}).encode())
+            parse_incoming_entry(json.dumps({"type": "note", "data": value}).encode())
     else:
-        assert json.loads(given(text.encode()).data) == value
+        assert json.loads(parse_incoming_entry(text.encode()).data) == value
 
 
 @settings(max_examples=60)
 @drawn(st.binary(max_size=40))
 def test_any_bytes_are_taken_or_refused(line):
     with suppress(InvalidEntry):
-        json.loads(given(line).data)
+        json.loads(parse_incoming_entry(line).data)
 
 
 def line(data=b"{}", kind=b'"note"'):
@@ -133,7 +133,7 @@ def line(data=b"{}", kind=b'"note"'):
         (line(kind=b'"note\\n"'), "is not allowed"),
         (line(kind=b'"' + b"n" * 65 + b'"'), "is not allowed"),
         (line(b'{"a":' + b"[" * 100_000), "nested more than"),
-        (line(b'{"a":' + b"[" * NESTING + b"]" * NESTING + b"}"), "nested more than"),
+        (line(b'{"a":' + b"[" * MAX_NESTING + b"]" * MAX_NESTING + b"}"), "nested more than"),
         *(
             (line(kind=b'"%b"' % kind.encode()), f"type '{kind}' are written")
             for kind in sorted(RESERVED)
@@ -142,19 +142,21 @@ def line(data=b"{}", kind=b'"note"'):
 )
 def test_what_may_not_be_written_is_refused(bad, reason):
     with pytest.raises(InvalidEntry) as error:
-        given(bad)
+        parse_incoming_entry(bad)
     assert reason in str(error.value)
 
 
 def test_a_double_key_further_down_is_somebody_elses_business():
     data = b'{"args":{"a":1,"a":2}}'
-    assert given(line(data)).data == data
+    assert parse_incoming_entry(line(data)).data == data
 
 
 def test_brackets_in_strings_do_not_count_as_levels():
     data = b'{"a":"' + b"[" * 1000 + b'"}'
-    assert given(line(data)).data == data
+    assert parse_incoming_entry(line(data)).data == data
 
 
 def test_keys_of_the_line_may_be_escaped():
-    assert given(rb'{"t\u0079pe":"note","d\u0061ta":{"x": 1}}') == Given("note", b'{"x":1}')
+    assert parse_incoming_entry(rb'{"t\u0079pe":"note","d\u0061ta":{"x": 1}}') == IncomingEntry(
+        "note", b'{"x":1}'
+    )

@@ -15,13 +15,13 @@ from tape.blocks import Text, ToolCall
 from tape.damage import DamageWarning
 from tape.entries import Assistant, Redact, ToolResult, User
 from tape.glance import ranking
-from tape.glance.lines import texts
-from tape.glance.search import found
-from tape.glance.words import match
-from tape.index import open_store, search
-from tape.index.contents import contents
-from tape.index.tables import places
-from tape.line import encode, read_header
+from tape.glance.lines import extract_texts
+from tape.glance.search import search_fast
+from tape.glance.words import build_match_expression
+from tape.index import open_store, search_entries
+from tape.index.contents import extract_contents
+from tape.index.tables import select_entries
+from tape.line import encode_line, read_header
 from tape.store import Beginning
 
 TIME = "2026-11-22T00:00:00.000001Z"
@@ -62,14 +62,14 @@ KINDS = st.sampled_from(["user", "context", "assistant", "tool.result"])
 
 
 def hit_of(header):
-    rest = dict.fromkeys(ranking.Hit._fields)
+    rest = dict.fromkeys(ranking.RankedEntry._fields)
     time = glance_time(header.time)
     known = {"entry": header.id, "n": header.n, "time": time, "type": header.type}
-    return ranking.Hit(**{**rest, **known})
+    return ranking.RankedEntry(**{**rest, **known})
 
 
 def glance_time(text):
-    return ranking.micros(text)
+    return ranking.parse_timestamp(text)
 
 
 @given(KINDS, DATA)
@@ -77,13 +77,13 @@ def glance_time(text):
 @example("assistant", {"content": [{"type": "tool_call", "args": {"a": [1, 2.5, True, "b"]}}]})
 def test_the_words_of_a_line_are_those_of_the_index_or_none(kind, data):
     raw = json.dumps(data, separators=(",", ":")).encode()
-    header, line = encode(kind, PARENT, 3, TIME, raw)
+    header, line = encode_line(kind, PARENT, 3, TIME, raw)
     line = line[:-1]
     try:
-        told = texts(line, hit_of(header))
+        told = extract_texts(line, hit_of(header))
     except ValueError:
         return
-    words = contents(read_header(line), line).words
+    words = extract_contents(read_header(line), line).words
     assert [part.split() for part in told] == [part.split() for part in words or ("", "", "")]
 
 
@@ -96,22 +96,22 @@ def test_an_ordinary_line_is_understood():
         {"type": "tool_call", "id": "d", "name": "x", "args_text": "{broken"},
     ]
     raw = json.dumps({"content": blocks}, separators=(",", ":")).encode()
-    header, line = encode("assistant", PARENT, 3, TIME, raw)
+    header, line = encode_line("assistant", PARENT, 3, TIME, raw)
     hit = hit_of(header)
-    assert texts(line[:-1], hit) == ("said\nlong", "read\na\n7\nx\n{broken", "")
+    assert extract_texts(line[:-1], hit) == ("said\nlong", "read\na\n7\nx\n{broken", "")
     for other in ({"n": 4}, {"type": "user"}, {"entry": PARENT}, {"time": 1}):
         with pytest.raises(ValueError, match="not the line"):
-            texts(line[:-1], hit._replace(**other))
-    _, deep = encode("assistant", PARENT, 3, TIME, b"[" * 100_000)
+            extract_texts(line[:-1], hit._replace(**other))
+    _, deep = encode_line("assistant", PARENT, 3, TIME, b"[" * 100_000)
     with pytest.raises(ValueError, match="nested"):
-        texts(deep[:-1], hit)
+        extract_texts(deep[:-1], hit)
     for changed in (
         line[:-1].replace(b"said", b"sAid"),
         line[:-1].replace(b'"n":3', b'"n":4'),
         b"",
     ):
         with pytest.raises(ValueError, match="hashes"):
-            texts(changed, hit)
+            extract_texts(changed, hit)
 
 
 @pytest.fixture
@@ -138,9 +138,11 @@ def settle(home):
 
 def both(home, query, limit=20, **narrow):
     """Return what a search says at once, and what the long way says."""
-    at_once = found(str(home), match(query), ranking.narrowed(**narrow), limit)
+    at_once = search_fast(
+        str(home), build_match_expression(query), ranking.build_filter(**narrow), limit
+    )
     with open_store(home) as library:
-        hits = search(*library, query, limit=limit, **narrow)
+        hits = search_entries(*library, query, limit=limit, **narrow)
     told = [(hit.tape, hit.entry, hit.time, hit.snippet, hit.marks, hit.score) for hit in hits]
     if at_once is None:
         return None, told
@@ -170,7 +172,10 @@ def test_a_line_that_changed_under_the_index_is_left_to_the_long_way(home):
     (file,) = home.glob("tapes/*/phases/*/entries.jsonl")
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"number 5", b"number \xff"))
-    assert found(str(home), match('"number 5"'), ranking.narrowed(), 20) is None
+    assert (
+        search_fast(str(home), build_match_expression('"number 5"'), ranking.build_filter(), 20)
+        is None
+    )
     for other in (b"another!", b"Number 5"):
         file.write_bytes(whole.replace(b"number 5", other))
         with pytest.warns(DamageWarning, match="its data does not match its hash"):
@@ -195,9 +200,9 @@ def test_entries_whose_ids_begin_alike_are_told_apart(home):
             f"INSERT INTO entries SELECT 1000, ?, {columns} FROM entries WHERE key = ?", (like, key)
         )
         for digits in (4, 7, 8):
-            assert len(places(db, entry.hex()[:digits])) >= 2
-        assert [place.entry for place in places(db, entry.hex())] == [entry.hex()]
-        assert [place.entry for place in places(db, entry.hex()[:12])] == [entry.hex()]
+            assert len(select_entries(db, entry.hex()[:digits])) >= 2
+        assert [place.entry for place in select_entries(db, entry.hex())] == [entry.hex()]
+        assert [place.entry for place in select_entries(db, entry.hex()[:12])] == [entry.hex()]
         (plan,) = db.execute(
             "EXPLAIN QUERY PLAN SELECT 1 FROM entries WHERE substr(id, 1, 4) = ?", "a"
         )
@@ -205,5 +210,5 @@ def test_entries_whose_ids_begin_alike_are_told_apart(home):
 
 
 def test_names_that_stand_in_two_places_are_the_same():
-    assert ranking.COPIED == phase.ORIGIN
-    assert glance.asked("/nowhere", lambda _: 1) is None
+    assert ranking.ORIGIN_PHASE == phase.ORIGIN
+    assert glance.query_fast("/nowhere", lambda _: 1) is None

@@ -11,11 +11,11 @@ from hashlib import sha256
 
 import pytest
 
-from tape.blobs import LIMIT
+from tape.blobs import MAX_INLINE_BYTES
 from tape.errors import Damaged, InvalidEntry, NewerFormat, TapeError, UsageError
-from tape.line import encode as encode_line
+from tape.line import encode_line as encode_line
 from tape.line import read_header
-from tape.refs import encode
+from tape.refs import encode_ref_line
 from tape.store import Store
 from tape.transfer import import_file
 from tape.upkeep import redact
@@ -197,7 +197,9 @@ def test_a_folder_name_that_could_leave_the_store_makes_no_path(there, file, nam
 @pytest.mark.parametrize("name", ["../x", "refs", "a..b", "A"])
 def test_a_branch_name_that_could_leave_the_tape_makes_no_path(there, file, name):
     lines = parts(file)
-    bad = encode({"branch": name, "phase": "0001-main-start", "pin": None, "why": "x", "time": "t"})
+    bad = encode_ref_line(
+        {"branch": name, "phase": "0001-main-start", "pin": None, "why": "x", "time": "t"}
+    )
     assert "does not match" in refused(there, sealed([*lines, bad]))
 
 
@@ -315,7 +317,10 @@ def given(*texts):
 
 
 def test_bare_lines_are_recorded_in_a_tape_that_is_known_by_them(there):
-    data = given("Größe", "x" * (LIMIT + 1)) + b'\n{ "type": "of.tomorrow", "data": {"n": 1.0} }\n'
+    data = (
+        given("Größe", "x" * (MAX_INLINE_BYTES + 1))
+        + b'\n{ "type": "of.tomorrow", "data": {"n": 1.0} }\n'
+    )
     done = imported(there, data)
     assert (done.added, done.entries) == (4, 4)
     assert imported(there, data) == type(done)(done.id, done.path, 0, 4, 0)
@@ -323,7 +328,7 @@ def test_bare_lines_are_recorded_in_a_tape_that_is_known_by_them(there):
     assert imported(there, given("other")).id != done.id
     whole(there, done.id)
     with there.open(done.id) as tape:
-        assert making.texts(tape) == ["Größe", "x" * (LIMIT + 1)]
+        assert making.texts(tape) == ["Größe", "x" * (MAX_INLINE_BYTES + 1)]
         assert making.entries(tape)[0].data.cwd == HERE.cwd
         assert b'"data":{"n":1.0}' in list(tape.lines(tape.head()))[-1]
     assert [name for name in names(there.tapes) if name.startswith(".")] == []
@@ -364,7 +369,7 @@ with open(sys.argv[2], "rb") as source:
 )
 def test_a_killed_import_made_all_or_nothing(tmp_path, made, file, call, form):
     source = tmp_path / "file.jsonl"
-    source.write_bytes(file if form == "export" else given("one", "x" * (LIMIT + 1)))
+    source.write_bytes(file if form == "export" else given("one", "x" * (MAX_INLINE_BYTES + 1)))
     for k in (1, 2, 3, 5, 8, 13, 21, 10_000):
         home = tmp_path / f"killed-{k}"
         trace = ["-f", "-qq", "-o", "/dev/null", f"--trace={call}"]
@@ -394,7 +399,7 @@ def test_two_imports_at_once_make_one_tape(tmp_path, file, made):
     ended = [(one.communicate()[1], one.returncode) for one in running]
     assert all(code == 0 or b"Busy" in said for said, code in ended), ended
     store = Store(home, durable=False)
-    assert [store.id_of(name) for name in store.folders()] == [made.tape]
+    assert [store.read_tape_id(name) for name in store.folders()] == [made.tape]
     whole(store, made.tape)
 
 

@@ -22,9 +22,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Cost, Meta, SideUsage, ToolResult, Usage, User
 from tape.errors import NewerFormat, TapeError
-from tape.index import TapeRow, open_store, rebuild, rows, search
-from tape.index import answer as asked
-from tape.index.database import APPLICATION, SCHEMA, migrations_dir
+from tape.index import TapeRow, list_tapes, open_store, rebuild_index, search_entries
+from tape.index import query_index as asked
+from tape.index.database import APPLICATION_ID, SCHEMA_VERSION, find_migrations
 from tape.phase import ENTRIES
 from tape.refs import Pin
 from tape.store import Beginning
@@ -70,8 +70,8 @@ def home(library):
 
 def listed(library, **wanted):
     """Return the rows, once it is sure that the files alone give the same."""
-    found = rows(*library, **wanted)
-    assert found == rows(library.store, None, **wanted)
+    found = list_tapes(*library, **wanted)
+    assert found == list_tapes(library.store, None, **wanted)
     return found
 
 
@@ -263,7 +263,7 @@ class TestRows:
                 writer.append(say("goes on"))
         for index in (library.index, None):
             with pytest.raises(NewerFormat):
-                rows(library.store, index)
+                list_tapes(library.store, index)
         assert not (home / "index.db").exists()
 
 
@@ -284,8 +284,8 @@ class TestFiles:
             db.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version", "journal_mode")
         ]
-        assert marks == [APPLICATION, SCHEMA, "wal"]
-        assert db.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (SCHEMA,)
+        assert marks == [APPLICATION_ID, SCHEMA_VERSION, "wal"]
+        assert db.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (SCHEMA_VERSION,)
         db.close()
 
     def test_an_index_that_is_not_ours_or_not_whole_is_set_aside(self, library, home):
@@ -360,7 +360,7 @@ class TestFiles:
     def test_an_older_one_of_ours_is_brought_up_to_date_in_place(self, library, home):
         begin(library, title="kept").close()
         db = sqlite3.connect(home / "index.db")
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute("CREATE TABLE other (x)")
         db.close()
         assert [row.title for row in listed(library)] == ["kept"]
@@ -393,8 +393,8 @@ class TestFiles:
 
     def test_the_version_counts_the_steps(self):
         code = "import runpy, sys; print(len(runpy.run_path(sys.argv[1])['steps']._migrations))"
-        out, _ = run(code, migrations_dir() / "index.py").communicate()
-        assert int(out) == SCHEMA
+        out, _ = run(code, find_migrations() / "index.py").communicate()
+        assert int(out) == SCHEMA_VERSION
 
 
 def _with(*statements):
@@ -610,7 +610,7 @@ class TestFollowing:
             starters = [run(WRITE, home, tape.id, 150) for tape in (one, two, one)]
             most: Counter[str] = Counter()
             while most.total() < 2 + 450 + 1:  # the third writer opens a branch of its own
-                for row in rows(*library):
+                for row in list_tapes(*library):
                     assert row.entries >= most[row.id]
                     most[row.id] = row.entries
             for starter in starters:
@@ -803,7 +803,7 @@ class Histories(RuleBasedStateMachine):
     def spoil_index(self, spoil):
         path = self.library.store.path / "index.db"
         self.library.index.close()
-        rows(*self.library)
+        list_tapes(*self.library)
         self.library.index.close()
         if path.exists():
             spoil(path)
@@ -816,14 +816,14 @@ class Histories(RuleBasedStateMachine):
         self.found(next(self.queries))
 
     def found(self, query):
-        found = search(*self.library, query)
-        assert found == search(self.library.store, None, query)
+        found = search_entries(*self.library, query)
+        assert found == search_entries(self.library.store, None, query)
         assert len({match.entry for match in found}) == len(found)
 
     @rule()
     def rebuild(self):
         self.library.index.close()
-        rebuild(self.library.store)
+        rebuild_index(self.library.store)
 
     def teardown(self):
         with self.stack:

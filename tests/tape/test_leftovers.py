@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from tape.fsck import facts
-from tape.gc import delete, survey
-from tape.verify import Counts, Kind, verify
+from tape.fsck import inspect_tape
+from tape.gc import delete_garbage, find_garbage
+from tape.verify import Counts, FindingKind, verify
 from tests.tape import making
 
 DIGEST = "ab" * 32
@@ -27,9 +27,9 @@ def age(path, seconds):
 def listed(store, tape):
     """Return the paths that verify, fsck and gc call leftovers, inside the tape and beside."""
     place = f"tapes/{tape.folder.name}/"
-    found = [one for one in verify(tape, Counts()) if one.kind is Kind.LEFTOVER]
-    mended = facts(store, tape, ()).leftovers
-    garbage = sorted(one.path for one in survey(store).garbage)
+    found = [one for one in verify(tape, Counts()) if one.kind is FindingKind.LEFTOVER]
+    mended = inspect_tape(store, tape, ()).leftovers
+    garbage = sorted(one.path for one in find_garbage(store).garbage)
     assert list(mended) == garbage
     assert sorted(f"{place}{one.file}" for one in found) == [
         path for path in garbage if path.startswith(place)
@@ -44,7 +44,9 @@ def test_each_kind_is_named_by_all_and_deleted(store, tape, folder, name):
     age(path, making.DAY // 1_000_000 - 4000)
     (found,) = listed(store, tape)
     assert f"{name}/".startswith(f"{found}/")
-    assert [one.path.endswith(found) for one in delete(store, survey(store)).garbage] == [True]
+    assert [
+        one.path.endswith(found) for one in delete_garbage(store, find_garbage(store)).garbage
+    ] == [True]
     assert listed(store, tape) == []
     assert not path.exists()
 

@@ -7,10 +7,10 @@ from msgspec import Raw
 
 from tape import clock, line
 from tape.blocks import BlobRef, Image, Opaque, Text, ToolCall, Unknown
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.entries import Assistant, Checkpoint, Custom, FileState, Note, ToolResult, User
 from tape.errors import Damaged, InvalidEntry, NewerFormat
-from tape.line import decode, decode_all, encode, verify
+from tape.line import decode_line, decode_lines, encode_line, verify_line
 from tape.payload import Unread, encode_payload
 
 TIME = "2026-11-21T20:31:05.123456Z"
@@ -24,7 +24,7 @@ def written(payload, kind=None):
 
 def given(kind, data):
     """Return the line of an entry with this data, without its newline."""
-    return encode(kind, PARENT, 7, TIME, data)[1][:-1]
+    return encode_line(kind, PARENT, 7, TIME, data)[1][:-1]
 
 
 def no_blob(ref):
@@ -44,13 +44,15 @@ class TestTheBytesOfALine:
         vouched = f'"v":1,"parentId":"{PARENT}","n":12,"time":"{TIME}","type":"user","dh":"{dh}"'
         identity = sha256(vouched.encode()).hexdigest()[:40]
         golden = f'{{"id":"{identity}",{vouched},"data":'.encode() + data + b"}\n"
-        header, made = encode("user", PARENT, 12, TIME, encode_payload(User((Text(text="Grüße"),))))
+        header, made = encode_line(
+            "user", PARENT, 12, TIME, encode_payload(User((Text(text="Grüße"),)))
+        )
         assert made == golden
         assert header == line.Header(identity, PARENT, 12, TIME, "user", dh, len(golden) - 46 - 2)
-        assert verify(made[:-1]) == header
+        assert verify_line(made[:-1]) == header
 
     def test_those_of_a_root_are_what_sha256sum_says(self):
-        assert encode("note", None, 0, stamp(0), b'{"text":"hi"}')[1] == (
+        assert encode_line("note", None, 0, format_timestamp(0), b'{"text":"hi"}')[1] == (
             b'{"id":"6c5208f5d1f68e0242c536573692fbd722c80b16","v":1,"parentId":null,"n":0,'
             b'"time":"1970-01-01T00:00:00.000000Z","type":"note",'
             b'"dh":"e7b995efa755c5ff3b84d2188b58cb4a","data":{"text":"hi"}}\n'
@@ -67,27 +69,29 @@ class TestTheBytesOfALine:
         text = 'a\u2028b\u2029c\x00d\x85e\n\r\v"\\f'
         made = written(Note(text))
         assert made.count(b"\n") == 0
-        assert decode(made, no_blob).data == Note(text)
+        assert decode_line(made, no_blob).data == Note(text)
 
     @pytest.mark.parametrize("kind", ["", "User", "a b", "a\n", "é", "1a", "a" * 65, 'a","x":"'])
     def test_a_type_that_is_no_type_is_refused(self, kind):
         with pytest.raises(InvalidEntry):
-            encode(kind, None, 0, TIME, b"{}")
+            encode_line(kind, None, 0, TIME, b"{}")
 
     def test_time_goes_to_text_and_back(self):
         for micros in (0, 1, 999_999, 1_795_000_000_123_456):
-            assert clock.micros(stamp(micros)) == micros
-        assert stamp(1_795_000_000_000_000) == "2026-11-18T11:06:40.000000Z"
+            assert clock.parse_timestamp(format_timestamp(micros)) == micros
+        assert format_timestamp(1_795_000_000_000_000) == "2026-11-18T11:06:40.000000Z"
 
 
 class TestLoneSurrogates:
     def test_in_a_text_they_become_the_replacement_character(self):
-        assert decode(written(Note("a\ud800b\udc00c😀")), no_blob).data == Note("a\ufffdb\ufffdc😀")
+        assert decode_line(written(Note("a\ud800b\udc00c😀")), no_blob).data == Note(
+            "a\ufffdb\ufffdc😀"
+        )
 
     def test_beside_a_raw_field_they_do_too(self):
         call = ToolCall(id="c", name="\ud800", args=Raw(b'{"x":1.0}'))
         mended = ToolCall(id="c", name="\ufffd", args=Raw(b'{"x":1.0}'))
-        assert decode(written(Assistant((call,))), no_blob).data == Assistant((mended,))
+        assert decode_line(written(Assistant((call,))), no_blob).data == Assistant((mended,))
 
     @pytest.mark.parametrize(
         ("text", "kept"),
@@ -104,7 +108,7 @@ class TestLoneSurrogates:
     def test_escaped_in_raw_json_they_do_and_nothing_else_changes(self, text, kept):
         data = encode_payload(Custom("k", Raw(b'{"a":"%b","n":1.50}' % text)))
         assert data == b'{"kind":"k","data":{"a":"%b","n":1.50}}' % kept
-        assert isinstance(decode(given("custom", data), no_blob).data, Custom)
+        assert isinstance(decode_line(given("custom", data), no_blob).data, Custom)
 
 
 class TestRawFields:
@@ -139,17 +143,17 @@ class TestRawFields:
 
     def test_the_word_blob_in_a_text_is_only_a_word(self):
         note = Note('{"$blob":"x"} $blob "$blob"')
-        assert decode(written(note), no_blob).data == note
+        assert decode_line(written(note), no_blob).data == note
 
     def test_a_picture_names_its_blob(self):
         user = User((Image(blob=BlobRef("0" * 64, 3), mime="image/png"),))
-        assert decode(written(user), no_blob).data == user
+        assert decode_line(written(user), no_blob).data == user
 
 
 class TestReadingWhatOthersWrote:
     def test_an_unknown_type_is_kept_word_for_word(self):
         data = b'{"b":1.50,"a":[]}'
-        assert decode(given("x.future", data), no_blob) == line.Entry(
+        assert decode_line(given("x.future", data), no_blob) == line.Entry(
             id=line.read_header(given("x.future", data)).id,
             v=1,
             parent_id=PARENT,
@@ -161,7 +165,7 @@ class TestReadingWhatOthersWrote:
 
     def test_an_unknown_block_is_kept_beside_the_known_ones(self):
         data = b'{"content":[{"type":"hologram","n":1.50},{"type":"text","text":"hi"},7]}'
-        assert decode(given("user", data), no_blob).data == User(
+        assert decode_line(given("user", data), no_blob).data == User(
             (
                 Unknown(raw=Raw(b'{"type":"hologram","n":1.50}')),
                 Text(text="hi"),
@@ -175,28 +179,28 @@ class TestReadingWhatOthersWrote:
     )
     def test_content_may_be_a_bare_string_or_nothing(self, content, read):
         """J9-4.5"""
-        assert decode(given("user", b'{"content":%b}' % content), no_blob).data == User(read)
+        assert decode_line(given("user", b'{"content":%b}' % content), no_blob).data == User(read)
 
     def test_fields_that_are_missing_or_more_than_we_know_do_no_harm(self):
         data = b'{"future":1,"content":[],"call_id":"c","name":"n"}'
-        assert decode(given("tool.result", data), no_blob).data == ToolResult("c", "n", ())
+        assert decode_line(given("tool.result", data), no_blob).data == ToolResult("c", "n", ())
 
     def test_data_of_another_shape_is_kept_raw_with_the_reason(self):
         for data in (b"[1]", b'{"text":1}', b"{}", b'"x"'):
-            read = decode(given("note", data), no_blob).data
+            read = decode_line(given("note", data), no_blob).data
             assert (read.type, bytes(read.raw), read.why[:16]) == ("note", data, "unexpected shape")
 
     def test_redacted_data_says_so(self):
         whole = written(Note("a secret"))
         hidden = whole.replace(b'{"text":"a secret"}', b"null" + b" " * 15)
-        assert verify(hidden).id == verify(whole).id
-        assert line.is_redacted(hidden, verify(hidden))
-        assert decode(hidden, no_blob).data.why == "redacted"
+        assert verify_line(hidden).id == verify_line(whole).id
+        assert line.is_data_redacted(hidden, verify_line(hidden))
+        assert decode_line(hidden, no_blob).data.why == "redacted"
 
     def test_raw_parts_survive_beside_what_has_to_be_mended(self):
         wire = b'{"n":1.50,"big":123456789012345678901}'
         data = b'{"content":[{"type":"opaque","raw":%b},{"type":"new"}]}' % wire
-        first = decode(given("user", data), no_blob).data.content[0]
+        first = decode_line(given("user", data), no_blob).data.content[0]
         assert first == Opaque(raw=Raw(wire))
 
     @pytest.mark.parametrize(
@@ -216,7 +220,7 @@ class TestReadingWhatOthersWrote:
     )
     def test_what_is_no_entry_is_damaged_and_nothing_worse(self, bad):
         with pytest.raises(Damaged):
-            decode(bad, no_blob)
+            decode_line(bad, no_blob)
 
     def test_reading_many_lines_skips_and_tells_the_bad_ones(self):
         one, two = written(Note("one")), written(Note("two"))
@@ -229,7 +233,7 @@ class TestReadingWhatOthersWrote:
         ]
         told = []
         data = b"\n".join([one, *bad, two, b""])
-        found = decode_all(data, no_blob, lambda offset, error: told.append(offset))
+        found = decode_lines(data, no_blob, lambda offset, error: told.append(offset))
         assert [entry.data for entry in found] == [Note("one"), Note("two")]
         starts = [data.index(one + b"\njunk") + len(one) + 1, data.index(one + two)]
         assert told[:2] == starts
@@ -239,7 +243,7 @@ class TestReadingWhatOthersWrote:
     def test_reading_many_lines_is_reading_each(self, last):
         many = [written(Note(str(n))) for n in range(5)] + ([given("odd", b"{}")] if last else [])
         data = b"".join(one + b"\n" for one in many)
-        assert decode_all(data, no_blob, no_blob) == [decode(one, no_blob) for one in many]
+        assert decode_lines(data, no_blob, no_blob) == [decode_line(one, no_blob) for one in many]
 
 
 class TestBlobsInData:
@@ -259,34 +263,34 @@ class TestBlobsInData:
     def test_texts_come_back_inside_raw_fields_too(self, block):
         data = b'{"content":[%b]}'
         expected = data % (block % b'"the \\"whole\\" text"')
-        read = decode(given("assistant", data % (block % self.REF)), self.expand).data
-        assert read == decode(given("assistant", expected), no_blob).data
+        read = decode_line(given("assistant", data % (block % self.REF)), self.expand).data
+        assert read == decode_line(given("assistant", expected), no_blob).data
 
     def test_a_whole_content_may_be_one_blob(self):
-        read = decode(given("user", b'{"content":%b}' % self.REF), self.expand).data
+        read = decode_line(given("user", b'{"content":%b}' % self.REF), self.expand).data
         assert read == User((Text(text='the "whole" text'),))
 
     def test_a_picture_keeps_its_reference_beside_a_text_that_was_lifted(self):
         image = b'{"type":"image","blob":%b,"mime":"image/png"}' % self.REF
         data = b'{"content":[%b,{"type":"text","text":%b}]}' % (image, self.REF)
-        assert decode(given("user", data), self.expand).data.content == (
+        assert decode_line(given("user", data), self.expand).data.content == (
             Image(blob=BlobRef("ab" * 32, 70000, 'x"y'), mime="image/png"),
             Text(text='the "whole" text'),
         )
 
     def test_files_of_a_checkpoint_stay_references(self):
         checkpoint = Checkpoint((FileState("a", None, BlobRef("ab" * 32, 70000, 'x"y')),))
-        assert decode(written(checkpoint), no_blob).data == checkpoint
+        assert decode_line(written(checkpoint), no_blob).data == checkpoint
 
     def test_a_missing_blob_is_a_placeholder(self):
-        read = decode(given("note", b'{"text":%b}' % self.REF)).data
+        read = decode_line(given("note", b'{"text":%b}' % self.REF)).data
         assert read == Note('x"y\n[70000 bytes in all; blob abababababababab is missing]')
 
 
 class TestVersionsAndDamage:
     def test_a_newer_line_is_refused_if_its_id_verifies(self):
         body = b'"v":2,"parentId":null,"branch":"x"'
-        for read in (line.read_header, verify):
+        for read in (line.read_header, verify_line):
             with pytest.raises(NewerFormat, match="format 2"):
                 read(signed(body, b"{}"))
 
@@ -296,13 +300,13 @@ class TestVersionsAndDamage:
             b'{"text":"x"}',
         )
         with pytest.raises(NewerFormat):
-            decode(newer, no_blob)
+            decode_line(newer, no_blob)
         with pytest.raises(NewerFormat):
-            decode_all(newer + b"\n", no_blob, no_blob)
+            decode_lines(newer + b"\n", no_blob, no_blob)
 
     def test_a_number_that_only_looks_newer_is_damage(self):
         forged = written(Note("x")).replace(b'"v":1', b'"v":2')
-        for read in (line.read_header, verify, decode):
+        for read in (line.read_header, verify_line, decode_line):
             with pytest.raises(Damaged):
                 read(forged)
 
@@ -324,13 +328,13 @@ class TestVersionsAndDamage:
             for flip in (1, 0x20, 0x80):
                 bad = whole[:at] + bytes([whole[at] ^ flip]) + whole[at + 1 :]
                 with pytest.raises((Damaged, NewerFormat)):
-                    verify(bad)
+                    verify_line(bad)
 
     def test_every_cut_is_found(self):
         whole = written(Note("some words"))
         for at in range(len(whole)):
             with pytest.raises(Damaged):
-                verify(whole[:at])
+                verify_line(whole[:at])
 
 
 def test_a_line_is_plain_json_with_its_keys_in_order():
@@ -341,11 +345,11 @@ def test_a_line_is_plain_json_with_its_keys_in_order():
 
 def test_an_entry_just_written_is_the_entry_that_is_read():
     payload = Note("x")
-    header, made = encode("note", PARENT, 7, TIME, encode_payload(payload))
-    assert line.entry_of(header, payload) == decode(made[:-1], no_blob)
-    assert line.entry_of(header, payload).type == "note"
+    header, made = encode_line("note", PARENT, 7, TIME, encode_payload(payload))
+    assert line.build_entry(header, payload) == decode_line(made[:-1], no_blob)
+    assert line.build_entry(header, payload).type == "note"
 
 
 def test_an_entry_goes_to_json_as_its_line():
     made = written(Note("x"))
-    assert msgspec.json.decode(msgspec.json.encode(decode(made, no_blob))) == json.loads(made)
+    assert msgspec.json.decode(msgspec.json.encode(decode_line(made, no_blob))) == json.loads(made)

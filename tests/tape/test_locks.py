@@ -9,7 +9,7 @@ import pytest
 
 from tape.disk import Folder
 from tape.errors import Busy
-from tape.locks import Lock, hold, patience
+from tape.locks import Lock, hold_lock, limit_lock_wait
 
 TRY = """
 import sys
@@ -58,9 +58,9 @@ def test_a_held_lock_is_busy_and_says_who_holds_it(locks):
 
 def test_closing_twice_is_fine_and_does_not_close_what_came_after(locks):
     lock = Lock.take(locks, "main")
-    assert lock.held
+    assert lock.is_held
     lock.close()
-    assert not lock.held
+    assert not lock.is_held
     again = Lock.take(locks, "main")
     lock.close()
     assert again.held
@@ -69,14 +69,14 @@ def test_closing_twice_is_fine_and_does_not_close_what_came_after(locks):
 
 
 def test_names_lock_apart_and_files_stay(locks, tmp_path):
-    with hold(locks, "main"), hold(locks, "refs"):
+    with hold_lock(locks, "main"), hold_lock(locks, "refs"):
         pass
     assert {file.name for file in tmp_path.iterdir()} == {"main", "refs"}
     assert is_free(locks)
 
 
 def test_an_error_inside_lets_go(locks):
-    with pytest.raises(ZeroDivisionError), hold(locks, "main"):
+    with pytest.raises(ZeroDivisionError), hold_lock(locks, "main"):
         _ = 1 // 0
     assert is_free(locks)
 
@@ -127,7 +127,7 @@ def stopped(locks):
 
 def test_who_waits_is_told_for_whom_and_gives_up_in_time(locks, stopped):
     told = []
-    with patience(1.2, told.append), pytest.raises(Busy) as raised, hold(locks, "refs"):
+    with limit_lock_wait(1.2, told.append), pytest.raises(Busy) as raised, hold_lock(locks, "refs"):
         pass
     (said,) = told
     who = f"process {stopped.pid} since 20"
@@ -158,7 +158,7 @@ def test_a_forked_child_does_not_inherit_it(locks):
     lock = Lock.take(locks, "main")
     asked, told = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(
-        target=lambda: (told.send(lock.held), told.recv())
+        target=lambda: (told.send(lock.is_held), told.recv())
     )
     child.start()
     try:

@@ -13,7 +13,14 @@ from msgspec import Raw
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Error, ToolResult, User
 from tape.formats.arrays import FORMATS
-from tape.transfer import Masks, array_of, export, markdown, masked, masked_json
+from tape.transfer import (
+    MaskCount,
+    export_array,
+    export_tape,
+    mask_json,
+    mask_text,
+    render_markdown,
+)
 from tests.tape import making
 
 DICE = random.Random(7)
@@ -185,20 +192,20 @@ CASES = {
 def test_a_secret_is_masked_in_text_and_in_json_within_json(case):
     text, secret = CASES[case]
     for dressed in (text, json.dumps(text), json.dumps(json.dumps({"a": [text]}))):
-        found = masked(dressed)
+        found = mask_text(dressed)
         assert secret not in found.text, found
-        assert masked(found.text) == (found.text, 0)
+        assert mask_text(found.text) == (found.text, 0)
         data = json.dumps({"content": [dressed]}).encode()
-        assert secret.encode() not in masked_json(data).data
-        json.loads(masked_json(data).data)
+        assert secret.encode() not in mask_json(data).data
+        json.loads(mask_json(data).data)
 
 
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_key_is_masked_in_a_file_name_and_as_an_argument(kind):
     key = KEYS[kind]
     for text in (f"/tmp/x_{key}.txt" if "." not in key else f"/tmp/{key}/x", f"run '{key}'", key):
-        assert key not in masked(text).text, text
-        assert masked(text).secrets == 1, masked(text)
+        assert key not in mask_text(text).text, text
+        assert mask_text(text).secrets == 1, mask_text(text)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +215,7 @@ def test_a_key_is_masked_in_a_file_name_and_as_an_argument(kind):
 def test_a_key_is_masked_where_a_line_was_broken_in_it(kind, broken):
     key = KEYS[kind]
     text = f"x {key[:16]}{broken}{key[16:]}\nThe next line stays."
-    found = masked(text).text
+    found = mask_text(text).text
     assert key[16:] not in found
     assert found.endswith("\nThe next line stays.")
 
@@ -304,9 +311,9 @@ STAYS = [
 @pytest.mark.parametrize("text", STAYS)
 def test_what_is_no_secret_stays(text):
     for dressed in (text, json.dumps(text)):
-        assert masked(dressed) == (dressed, 0)
+        assert mask_text(dressed) == (dressed, 0)
         data = json.dumps({"content": [dressed]}).encode()
-        assert masked_json(data) == (data, 0)
+        assert mask_json(data) == (data, 0)
 
 
 def test_all_forms_of_an_export_mask_alike(tmp_path):
@@ -324,11 +331,13 @@ def test_all_forms_of_an_export_mask_alike(tmp_path):
                 writer.append(ToolResult(call, "bash", (Text(text),)))
                 writer.append(Error("x", text))
         lines: list[bytes] = []
-        export(tape, lines.append)
-        page = "\n".join(markdown(tape, tape.head(), masks=Masks(), skipped=pytest.fail))
+        export_tape(tape, lines.append)
+        page = "\n".join(render_markdown(tape, tape.head(), masks=MaskCount(), skipped=pytest.fail))
         forms = {"jsonl": b"".join(lines).decode(), "md": page}
         for name in FORMATS:
-            forms[name] = array_of(tape, tape.head(), name, skipped=pytest.fail).request.decode()
+            forms[name] = export_array(
+                tape, tape.head(), name, skipped=pytest.fail
+            ).request.decode()
     missed = [
         (form, case)
         for form, text in forms.items()
@@ -376,4 +385,4 @@ PIECES = [
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_text_made_to_be_slow_is_read_in_proportion_to_its_length(piece):
-    masked(piece * (1_000_000 // len(piece)))
+    mask_text(piece * (1_000_000 // len(piece)))

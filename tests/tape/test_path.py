@@ -2,10 +2,10 @@ from shutil import rmtree
 
 import pytest
 
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.entries import Anchor
 from tape.errors import Damaged, NotFound
-from tape.line import encode
+from tape.line import encode_line
 from tape.payload import encode_payload
 from tests.tape import making, reader
 
@@ -57,8 +57,8 @@ class TestAPath:
         anchor = Anchor(
             phase=name, branch="main", base=head.place, kind="compaction", summary="what was"
         )
-        time = stamp(making.DAY + 10)
-        _, line = encode("anchor", head.entry, head.header.n + 1, time, encode_payload(anchor))
+        time = format_timestamp(making.DAY + 10)
+        _, line = encode_line("anchor", head.entry, head.header.n + 1, time, encode_payload(anchor))
         with tape.phases.folder.make(name) as made:
             made.create("entries.jsonl", line)
         with tape.journal.moving() as moves:

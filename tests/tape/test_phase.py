@@ -3,13 +3,13 @@ from hashlib import sha256
 import pytest
 
 from tape import phase
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.disk import Folder
 from tape.entries import Note
 from tape.errors import Damaged, NewerFormat, NotFound
-from tape.line import encode, verify
+from tape.line import encode_line, verify_line
 from tape.payload import encode_payload
-from tape.phase import PhaseFile, Phases, Tail, phase_name
+from tape.phase import PhaseFile, Phases, Tail, choose_phase_name
 
 CHUNK = phase._CHUNK
 SIZES = (1, 10, CHUNK - 300, CHUNK - 3, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 7)
@@ -36,7 +36,9 @@ def chain(*texts):
     """Return the bytes of entries that follow one another."""
     parts, parent = [], None
     for n, text in enumerate(texts):
-        header, made = encode("note", parent, n, stamp(n), encode_payload(Note(text)))
+        header, made = encode_line(
+            "note", parent, n, format_timestamp(n), encode_payload(Note(text))
+        )
         parts.append(made)
         parent = header.id
     return b"".join(parts)
@@ -107,7 +109,7 @@ class TestTheTail:
                 shrinking.truncate(size)
             whole = [end for end in ends if end <= size]
             start = whole[-2] if len(whole) > 1 else -1
-            header = verify(data[start : whole[-1] - 1]) if start >= 0 else None
+            header = verify_line(data[start : whole[-1] - 1]) if start >= 0 else None
             assert opened.tail() == Tail(whole[-1], start, header, size)
 
     @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ class TestPhaseFolders:
         ],
     )
     def test_get_the_highest_number_and_one(self, names, began, name):
-        assert phase_name(names, "main", began) == name
+        assert choose_phase_name(names, "main", began) == name
 
     def test_that_are_missing_are_not_found(self, tmp_path):
         (tmp_path / "0002-empty").mkdir()

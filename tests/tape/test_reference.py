@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tape.errors import UsageError
-from tape.reference import GRAMMAR, Reference, is_prefix, parse, render
+from tape.reference import GRAMMAR, Reference, is_id_prefix, parse_reference, render_reference
 
 NAME = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,47}", fullmatch=True)
 REFERENCES = st.builds(
@@ -21,14 +21,14 @@ REFERENCES = st.builds(
 
 @given(REFERENCES)
 def test_what_is_rendered_is_read_back(reference):
-    assert parse(render(reference)) == reference
+    assert parse_reference(render_reference(reference)) == reference
 
 
 @given(st.text() | st.text("ab1.-:@~{}/ ", max_size=12))
 def test_any_text_is_a_reference_or_a_usage_error(text):
     with suppress(UsageError):
-        again = parse(text)
-        assert parse(render(again)) == again
+        again = parse_reference(text)
+        assert parse_reference(render_reference(again)) == again
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_any_text_is_a_reference_or_a_usage_error(text):
     ],
 )
 def test_each_part_may_be_left_out(text, reference):
-    assert parse(text) == reference
+    assert parse_reference(text) == reference
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_each_part_may_be_left_out(text, reference):
 )
 def test_a_malformed_one_is_refused_with_the_grammar_in_one_line(text):
     with pytest.raises(UsageError) as caught:
-        parse(text)
+        parse_reference(text)
     assert str(caught.value) == f"{text!r} is not a reference: write {GRAMMAR}"
     assert "\n" not in str(caught.value)
 
@@ -70,7 +70,7 @@ def test_a_malformed_one_is_refused_with_the_grammar_in_one_line(text):
     ("text", "bare"), [("abc", True), ("abc~2", True), ("", False), ("~2", False), ("abc@d", False)]
 )
 def test_a_bare_word_names_neither_branch_nor_entry(text, bare):
-    assert parse(text).is_bare == bare
+    assert parse_reference(text).is_bare == bare
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_a_bare_word_names_neither_branch_nor_entry(text, bare):
     [("abcd", True), ("0" * 40, True), ("abc", False), ("abcg", False), ("0" * 41, False)],
 )
 def test_four_hex_digits_can_be_the_beginning_of_an_id(word, fits):
-    assert is_prefix(word) == fits
+    assert is_id_prefix(word) == fits

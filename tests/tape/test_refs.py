@@ -4,22 +4,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.disk import Folder, checked
+from tape.disk import Folder, check_plain_name
 from tape.errors import Damaged, InvalidName
-from tape.refs import Journal, Move, Pin, Refs, checked_name, encode, fold, set_aside
+from tape.refs import (
+    Journal,
+    Move,
+    Pin,
+    Refs,
+    check_ref_name,
+    encode_ref_line,
+    quarantine_bytes,
+    replay_journal,
+)
 
 TIME = "1970-01-01T00:00:00.000000Z"
 
 
 def branch(name, phase, pin=None, why="fork"):
-    return encode({"branch": name, "phase": phase, "pin": pin, "why": why, "time": TIME})
+    return encode_ref_line({"branch": name, "phase": phase, "pin": pin, "why": why, "time": TIME})
 
 
 def move(name, phase, pin=None, why="fork"):
     return Move(name, phase, pin, why, TIME)
 
 
-START = branch("main", "0001-main-start", why="start") + encode(
+START = branch("main", "0001-main-start", why="start") + encode_ref_line(
     {"current": "main", "why": "start", "time": TIME}
 )
 STARTED = (move("main", "0001-main-start", why="start"),)
@@ -46,7 +55,7 @@ class TestALine:
         line = branch("b", "0001-main-start")
         for at in range(len(line) - 1):
             bad = line[:at] + bytes([line[at] ^ 1]) + line[at + 1 :]
-            assert fold(bad).branches == {}
+            assert replay_journal(bad).branches == {}
 
 
 class TestFolding:
@@ -55,51 +64,53 @@ class TestFolding:
             START,
             branch("b", "0001-main-start", Pin(5, "ab")),
             branch("b", "0002-b"),
-            encode({"current": "b", "why": "switch", "time": TIME}),
-            encode({"title": "Old", "why": "title", "time": TIME}),
-            encode({"title": "New", "why": "title", "time": TIME}),
-            encode({"label": "good", "entry": "ab", "why": "label", "time": TIME}),
-            encode({"label": "gone", "entry": "cd", "why": "label", "time": TIME}),
-            encode({"label": "gone", "entry": None, "why": "label", "time": TIME}),
+            encode_ref_line({"current": "b", "why": "switch", "time": TIME}),
+            encode_ref_line({"title": "Old", "why": "title", "time": TIME}),
+            encode_ref_line({"title": "New", "why": "title", "time": TIME}),
+            encode_ref_line({"label": "good", "entry": "ab", "why": "label", "time": TIME}),
+            encode_ref_line({"label": "gone", "entry": "cd", "why": "label", "time": TIME}),
+            encode_ref_line({"label": "gone", "entry": None, "why": "label", "time": TIME}),
         ]
         moves = (move("b", "0001-main-start", Pin(5, "ab")), move("b", "0002-b"))
         data = b"".join(lines)
         refs = Refs({"main": STARTED, "b": moves}, {"good": "ab"}, "b", "New", (), len(data))
-        assert fold(data) == refs
+        assert replay_journal(data) == refs
         assert refs.phases() == {"0001-main-start", "0002-b"}
 
     def test_no_bytes_are_no_branches(self):
-        assert fold(b"") == Refs({}, {})
+        assert replay_journal(b"") == Refs({}, {})
 
     def test_a_torn_last_line_is_left_out_at_every_cut(self):
         line = branch("b", "0002-b")
         for size in range(len(line)):
-            assert fold(START + line[:size]) == Refs({"main": STARTED}, {}, size=len(START))
+            assert replay_journal(START + line[:size]) == Refs(
+                {"main": STARTED}, {}, size=len(START)
+            )
 
     def test_a_whole_last_line_that_does_not_verify_counts_as_torn(self):
-        refs = fold(START + b'{"h":"0000000000000000","current":"x"}\n')
+        refs = replay_journal(START + b'{"h":"0000000000000000","current":"x"}\n')
         assert (refs.damage, refs.size) == ((), len(START))
 
     def test_damage_further_up_is_skipped_and_named(self):
         bad = branch("x", "0009-x").replace(b'"x"', b'"y"')
-        refs = fold(START + bad + branch("b", "0002-b"))
+        refs = replay_journal(START + bad + branch("b", "0002-b"))
         assert refs.branches == {"main": STARTED, "b": (move("b", "0002-b"),)}
         assert [(d.file, d.offset) for d in refs.damage] == [("refs.jsonl", len(START))]
 
     def test_two_bad_lines_at_the_end_are_more_than_a_torn_one(self):
-        assert len(fold(START + b"bad\nbad\n").damage) == 2
+        assert len(replay_journal(START + b"bad\nbad\n").damage) == 2
 
     @pytest.mark.parametrize("name", ["refs", "../x", "", "a..b", "A", "x/y"])
     def test_a_name_that_may_not_be_a_path_is_damage_even_with_a_right_hash(self, name):
         for fields in ({"branch": name, "phase": "0001-a", "pin": None}, {"current": name}):
-            line = encode({**fields, "why": "fork", "time": TIME})
-            refs = fold(START + line + START)
+            line = encode_ref_line({**fields, "why": "fork", "time": TIME})
+            refs = replay_journal(START + line + START)
             assert name not in {refs.current, *refs.branches}
             assert len(refs.damage) == 1
 
     def test_a_line_with_fields_we_do_not_know_is_no_damage(self):
-        future = encode({"remote": "x", "why": "push", "time": TIME})
-        assert fold(START + future + START).damage == ()
+        future = encode_ref_line({"remote": "x", "why": "push", "time": TIME})
+        assert replay_journal(START + future + START).damage == ()
 
 
 class TestMoving:
@@ -122,7 +133,7 @@ class TestMoving:
             with journal.moving() as moves:
                 moves.title("after")
             assert (tmp_path / "quarantine" / name).read_bytes() == torn
-            assert journal.read() == fold(whole.read_bytes())
+            assert journal.read() == replay_journal(whole.read_bytes())
             assert whole.read_bytes().startswith(START + b'{"h":')
 
     def test_damage_further_up_is_refused_and_nothing_is_written(self, journal, tmp_path):
@@ -149,7 +160,7 @@ class TestMoving:
 
 class TestQuarantine:
     def test_a_name_that_is_taken_gets_a_number(self, journal, tmp_path):
-        names = [set_aside(journal.folder, "refs.5", data) for data in (b"a", b"b", b"c")]
+        names = [quarantine_bytes(journal.folder, "refs.5", data) for data in (b"a", b"b", b"c")]
         assert names == ["refs.5", "refs.5.2", "refs.5.3"]
         assert [(tmp_path / "quarantine" / name).read_bytes() for name in names] == [
             b"a",
@@ -165,7 +176,7 @@ class TestNames:
     @given(NAMES)
     def test_nothing_but_a_plain_name_passes(self, name):
         try:
-            passed = checked_name("branch", name)
+            passed = check_ref_name("branch", name)
         except InvalidName:
             return
         assert passed == name
@@ -174,11 +185,11 @@ class TestNames:
         assert name[0] not in "._-"
         assert ".." not in name
         assert name != "refs"
-        assert checked(name) == name
+        assert check_plain_name(name) == name
 
     @pytest.mark.parametrize("name", ["main", "a", "0", "try-redis", "a.b_c-d", "a" * 48, "refs2"])
     def test_plain_names_pass(self, name):
-        assert checked_name("branch", name) == name
+        assert check_ref_name("branch", name) == name
 
     @pytest.mark.parametrize(
         "name",
@@ -186,12 +197,12 @@ class TestNames:
     )
     def test_others_are_refused_with_the_rule(self, name):
         with pytest.raises(InvalidName, match="must match"):
-            checked_name("branch", name)
+            check_ref_name("branch", name)
 
     @given(NAMES | st.sampled_from(["", ".", "..", "a/b", "/", "a\0b"]))
     def test_no_part_of_a_path_leads_out_of_its_folder(self, name):
         try:
-            passed = checked(name)
+            passed = check_plain_name(name)
         except InvalidName:
             return
         assert passed not in {"", ".", ".."}

@@ -31,9 +31,16 @@ from tape.entries import (
     ToolStart,
     User,
 )
-from tape.line import decode, encode, entry_of
+from tape.line import build_entry, decode_line, encode_line
 from tape.payload import Unread, encode_payload
-from tape.render import conversation, fitted, oneline, readable, visible, width
+from tape.render import (
+    measure_width,
+    render_conversation,
+    render_entry,
+    render_entry_line,
+    shorten_to_width,
+    show_controls,
+)
 
 TIME = "2026-11-21T20:31:05.123456Z"
 PLACE = Place(phase="0001-main-start", offset=0, entry="ab" * 20)
@@ -41,8 +48,8 @@ BLOB = BlobRef("cd" * 32, 1234, "")
 
 
 def entry(payload):
-    header, _ = encode(payload.entry_type, None, 3, TIME, encode_payload(payload))
-    return entry_of(header, payload)
+    header, _ = encode_line(payload.entry_type, None, 3, TIME, encode_payload(payload))
+    return build_entry(header, payload)
 
 
 def result(text, **fields):
@@ -87,17 +94,17 @@ GISTS = [
 @pytest.mark.parametrize(("payload", "gist"), GISTS)
 def test_one_line_says_the_id_the_type_and_the_gist(payload, gist):
     made = entry(payload)
-    assert oneline(made) == f"{made.id[:8]}  {payload.entry_type:<11}  {gist}"
+    assert render_entry_line(made) == f"{made.id[:8]}  {payload.entry_type:<11}  {gist}"
 
 
 @pytest.mark.parametrize("data", [b'{"a":1}', b"null", b"[1]"])
 def test_what_is_not_understood_is_shown_as_such(data):
-    _, line = encode("smell", None, 0, TIME, data)
-    made = decode(line[:-1])
+    _, line = encode_line("smell", None, 0, TIME, data)
+    made = decode_line(line[:-1])
     assert isinstance(made.data, Unread)
-    assert oneline(made).endswith(f"smell        (unknown type) {data.decode()}")
-    assert readable(made)[1] == f"  (unknown type) {data.decode()}"
-    assert next(conversation([made])) == f"· smell: (unknown type) {data.decode()}"
+    assert render_entry_line(made).endswith(f"smell        (unknown type) {data.decode()}")
+    assert render_entry(made)[1] == f"  (unknown type) {data.decode()}"
+    assert next(render_conversation([made])) == f"· smell: (unknown type) {data.decode()}"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_what_is_not_understood_is_shown_as_such(data):
     ],
 )
 def test_controls_are_shown_and_words_are_kept(text, shown):
-    assert visible(text) == shown
+    assert show_controls(text) == shown
 
 
 ANY = st.text(st.characters(), max_size=40)
@@ -133,9 +140,9 @@ def test_no_control_reaches_the_terminal(text, markdown):
         entry(Context("user", evil, (Text(evil),))),
         entry(Anchor(phase="p", branch=evil, base=PLACE, kind=evil, summary=evil)),
     ]
-    shown = [*conversation(entries, markdown=markdown)]
+    shown = [*render_conversation(entries, markdown=markdown)]
     for made in entries:
-        shown += [oneline(made), *readable(made)]
+        shown += [render_entry_line(made), *render_entry(made)]
     for line in shown:
         controls = [c for c in line if unicodedata.category(c) in {"Cc", "Cs"} and c != "\t"]
         assert controls == [], line
@@ -144,10 +151,10 @@ def test_no_control_reaches_the_terminal(text, markdown):
 
 def test_an_entry_is_cut_with_a_count_only_when_asked():
     made = entry(result("\n".join(map(str, range(1, 21))), full="all of it"))
-    lines = readable(made)
+    lines = render_entry(made)
     assert lines[0] == f"tool.result {made.id[:12]} · 3 · 2026-11-21 20:31:05 · read"
     assert lines[1:] == [f"  {n}" for n in range(1, 21)] + ["  in full:", "  all of it"]
-    assert readable(made, 5)[-2:] == ["  5", "  … 17 more lines"]
+    assert render_entry(made, 5)[-2:] == ["  5", "  … 17 more lines"]
 
 
 TALK = [
@@ -168,7 +175,7 @@ TALK = [
 
 
 def test_a_conversation_as_text():
-    assert "\n".join(conversation(TALK)) == (
+    assert "\n".join(render_conversation(TALK)) == (
         "· start: gong/1 in /src\n"
         "\n"
         "── user · 2026-11-21 20:31:05\n"
@@ -191,7 +198,7 @@ def test_a_conversation_as_text():
 
 
 def test_a_conversation_as_markdown():
-    assert "\n".join(conversation(TALK, markdown=True)) == (
+    assert "\n".join(render_conversation(TALK, markdown=True)) == (
         "*start: gong/1 in /src*\n"
         "\n"
         "## user · 2026-11-21 20:31:05\n"
@@ -226,7 +233,7 @@ def test_a_conversation_as_markdown():
 
 def test_a_conversation_is_never_cut():
     text = "\n".join(f"line {n}" for n in range(10_000))
-    assert list(conversation([entry(result(text))])).count("line 9999") == 1
+    assert list(render_conversation([entry(result(text))])).count("line 9999") == 1
 
 
 @pytest.mark.parametrize(
@@ -234,11 +241,11 @@ def test_a_conversation_is_never_cut():
     [("abc", 3), ("日本語", 6), ("e\u0301", 1), ("👩‍💻", 4), ("", 0), ("a\u200bb", 2)],
 )
 def test_wide_characters_take_two_columns_and_combining_ones_none(text, columns):
-    assert width(text) == columns
+    assert measure_width(text) == columns
 
 
 @given(ANY, st.integers(1, 50))
 def test_a_fitted_text_is_one_line_that_fits(text, columns):
-    line = fitted(text, columns)
-    assert width(line) <= columns
+    line = shorten_to_width(text, columns)
+    assert measure_width(line) <= columns
     assert "\n" not in line

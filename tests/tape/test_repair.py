@@ -18,7 +18,7 @@ from tape.entries import (
     Assistant,
     Context,
     Error,
-    Injected,
+    InjectedResult,
     Model,
     Note,
     Place,
@@ -36,7 +36,7 @@ from tape.repair import (
     UNKNOWN_OUTCOME,
     Repaired,
     Target,
-    is_recorded,
+    is_repair_recorded,
     repair,
 )
 from tape.view import Message, view
@@ -122,7 +122,7 @@ class TestACallWithoutAResult:
             (user("go"), calling("a"), tool("a", NEVER_RAN, is_error=True), user("and?")),
             Repair(
                 "results",
-                (Injected("a", NEVER_RAN),),
+                (InjectedResult("a", NEVER_RAN),),
                 (entry_id(3),),
                 why="1 call had no result · 1 entry cannot be sent",
             ),
@@ -142,7 +142,7 @@ class TestACallWithoutAResult:
     )
     def test_gets_one_that_says_what_is_known(self, events, text):
         found = mended(answer("a"), *events)
-        assert found.repair.injected == (Injected("a", text),)
+        assert found.repair.injected == (InjectedResult("a", text),)
         assert found.messages[1] == tool("a", text, is_error=True)
         assert text.startswith(NO_RESULT)
 
@@ -288,10 +288,10 @@ class TestTheRecord:
     def test_is_there_only_when_the_newest_says_the_same(self):
         payloads = [say("go"), answer("a")]
         made = mended(*payloads).repair
-        assert not is_recorded(made, path(*payloads))
-        assert is_recorded(made, path(*payloads, made, Repair("torn")))
-        other = Repair("results", (Injected("b", "x"),))
-        assert not is_recorded(made, path(*payloads, made, other))
+        assert not is_repair_recorded(made, path(*payloads))
+        assert is_repair_recorded(made, path(*payloads, made, Repair("torn")))
+        other = Repair("results", (InjectedResult("b", "x"),))
+        assert not is_repair_recorded(made, path(*payloads, made, other))
 
     def test_changes_nothing_by_standing_on_the_path(self):
         payloads = [say("go"), answer("a"), result("b")]

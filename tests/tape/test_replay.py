@@ -3,13 +3,22 @@
 import pytest
 
 from tape.blocks import Text
-from tape.clock import stamp
-from tape.entries import Anchor, Assistant, Covers, Error, Injected, Kept, Repair, ToolStart
+from tape.clock import format_timestamp
+from tape.entries import (
+    Anchor,
+    Assistant,
+    CoveredRange,
+    Error,
+    InjectedResult,
+    KeptRange,
+    Repair,
+    ToolStart,
+)
 from tape.errors import Damaged
-from tape.line import encode
+from tape.line import encode_line
 from tape.payload import encode_payload
 from tape.repair import NEVER_RAN, UNKNOWN_OUTCOME
-from tape.replay import Difference, replay
+from tape.replay import ReplayDifference, replay_path
 from tape.upkeep import redact
 from tests.tape import making
 
@@ -19,23 +28,23 @@ def answered(text="ok"):
 
 
 def differences(tape, branch=None):
-    return [one.what for one in replay(tape, tape.head(branch)).differences]
+    return [one.what for one in replay_path(tape, tape.head(branch)).differences]
 
 
 def test_a_path_through_branches_anchors_and_an_origin_folds_to_the_same(store, tape):
     one, two, three = making.write(tape, "one", "two", "three")
     with tape.writer() as writer:
         place = making.at(tape, two.id).place
-        kept = Kept(place.phase, place.offset, 2, two.id, three.id)
-        covers = Covers(one.id, two.id, 2)
+        kept = KeptRange(place.phase, place.offset, 2, two.id, three.id)
+        covers = CoveredRange(one.id, two.id, 2)
         writer.anchor(Anchor(kind="compaction", summary="s", kept=(kept,), covers=covers))
         writer.append(making.say("x" * 70_000))
         writer.append(making.answer("c_1"))
-        writer.append(Repair("results", (Injected("c_1", NEVER_RAN),)))
+        writer.append(Repair("results", (InjectedResult("c_1", NEVER_RAN),)))
         writer.append(answered())
     with store.create(making.beginning("child"), origin=(tape, tape.head())) as child:
         making.write(child, "in the child")
-        done = replay(child, child.head())
+        done = replay_path(child, child.head())
     assert done.differences == ()
     assert (done.entries, done.anchors, done.kept) == (11, 1, 1)
     assert (done.repairs, done.unanswered) == (1, 0)
@@ -46,39 +55,39 @@ class TestARepair:
     def test_for_which_no_answer_came_is_not_compared(self, tape):
         with tape.writer() as writer:
             writer.append(making.answer("c_1"))
-            writer.append(Repair("results", (Injected("c_1", "wrong"),)))
+            writer.append(Repair("results", (InjectedResult("c_1", "wrong"),)))
             writer.append(Error("RateLimit", "later"))
             writer.append(making.say("again"))
             writer.append(answered())
-        done = replay(tape, tape.head())
+        done = replay_path(tape, tape.head())
         assert (done.repairs, done.unanswered, done.differences) == (0, 1, ())
 
     def test_is_made_again_from_what_stood_before_it(self, tape):
         with tape.writer() as writer:
             writer.append(making.answer("c_1"))
-            writer.append(Repair("results", (Injected("c_1", NEVER_RAN),)))
+            writer.append(Repair("results", (InjectedResult("c_1", NEVER_RAN),)))
             writer.append(answered())
             writer.append(making.answer("c_2"))
             writer.append(ToolStart("c_2", "bash"))
-            both = (Injected("c_1", NEVER_RAN), Injected("c_2", UNKNOWN_OUTCOME))
+            both = (InjectedResult("c_1", NEVER_RAN), InjectedResult("c_2", UNKNOWN_OUTCOME))
             writer.append(Repair("results", both))
             writer.append(answered())
-        done = replay(tape, tape.head())
+        done = replay_path(tape, tape.head())
         assert (done.repairs, done.differences) == (2, ())
 
     def test_that_mended_something_else_is_a_difference(self, tape):
         with tape.writer() as writer:
             writer.append(making.answer("c_1"))
-            wrong = writer.append(Repair("results", (Injected("c_9", NEVER_RAN),)))
+            wrong = writer.append(Repair("results", (InjectedResult("c_9", NEVER_RAN),)))
             writer.append(answered())
-        (found,) = replay(tape, tape.head()).differences
-        assert found == Difference(wrong.id, "repairing again mends something else")
+        (found,) = replay_path(tape, tape.head()).differences
+        assert found == ReplayDifference(wrong.id, "repairing again mends something else")
 
     def test_of_a_torn_tail_is_nothing_to_compare(self, tape):
         with tape.writer() as writer:
             writer.append(Repair("torn", quarantine="x"))
             writer.append(answered())
-        assert replay(tape, tape.head()).repairs == 0
+        assert replay_path(tape, tape.head()).repairs == 0
 
 
 class TestAnAnchor:
@@ -88,7 +97,11 @@ class TestAnAnchor:
 
     def test_has_to_cover_what_lies_before_it(self, tape):
         (one, two), _ = self.ranges(tape)
-        wrong = [Covers(one.id, two.id, 3), Covers(two.id, one.id, 0), Covers("0" * 40, two.id, 2)]
+        wrong = [
+            CoveredRange(one.id, two.id, 3),
+            CoveredRange(two.id, one.id, 0),
+            CoveredRange("0" * 40, two.id, 2),
+        ]
         for number, covers in enumerate(wrong):
             tape.fork(making.at(tape, two.id), f"b{number}")
             with tape.writer(f"b{number}") as writer:
@@ -100,8 +113,8 @@ class TestAnAnchor:
         (one, two), (at, _) = self.ranges(tape)
         with tape.writer() as writer:
             kept = (
-                Kept(at.phase, at.offset + 1, 1, one.id, one.id),
-                Kept(at.phase, at.offset, 1, one.id, two.id),
+                KeptRange(at.phase, at.offset + 1, 1, one.id, one.id),
+                KeptRange(at.phase, at.offset, 1, one.id, two.id),
             )
             writer.anchor(Anchor(kind="compaction", summary="s", kept=kept))
         told = differences(tape)
@@ -112,8 +125,8 @@ class TestAnAnchor:
         (one, two), (_, at) = self.ranges(tape)
         tape.fork(making.at(tape, one.id), "b")
         with tape.writer("b") as writer:
-            kept = (Kept(at.phase, at.offset, 1, two.id, two.id),)
-            covers = Covers(two.id, two.id, 1)
+            kept = (KeptRange(at.phase, at.offset, 1, two.id, two.id),)
+            covers = CoveredRange(two.id, two.id, 1)
             writer.anchor(Anchor(kind="merge", summary="s", kept=kept, covers=covers))
         assert differences(tape, "b") == []
 
@@ -124,7 +137,7 @@ class TestTheChain:
         return one
 
     def append(self, tape, folder, parent, n, time):
-        header, line = encode("user", parent, n, time, encode_payload(making.say("x")))
+        header, line = encode_line("user", parent, n, time, encode_payload(making.say("x")))
         with (folder / "phases/0001-main-start/entries.jsonl").open("ab") as file:
             file.write(line)
         return header.id
@@ -139,9 +152,9 @@ class TestTheChain:
     )
     def test_that_does_not_follow_is_named(self, tape, folder, parent, n, later, told):
         one = self.begun(tape)
-        time = stamp(making.DAY + 10**9) if later else one.time
+        time = format_timestamp(making.DAY + 10**9) if later else one.time
         entry = self.append(tape, folder, parent or one.id, n, time)
-        (found,) = replay(tape, tape.head()).differences
+        (found,) = replay_path(tape, tape.head()).differences
         assert found.entry == entry
         assert found.what.startswith(told)
 
@@ -150,8 +163,8 @@ class TestTheChain:
         making.write(tape, "two")
         file = folder / "phases/0001-main-start/entries.jsonl"
         file.write_bytes(file.read_bytes().replace(b'"one"', b'"eno"'))
-        found = replay(tape, tape.head()).differences
-        assert found == (Difference(one.id, "its data does not match its hash"),)
+        found = replay_path(tape, tape.head()).differences
+        assert found == (ReplayDifference(one.id, "its data does not match its hash"),)
 
     def test_with_a_line_no_reader_reads_is_named(self, tape, folder):
         self.begun(tape)
@@ -176,4 +189,4 @@ class TestTheChain:
         making.write(tape, "two", branch="b")
         (folder / "phases/0001-main-start/entries.jsonl").write_bytes(b"?\n" * 99)
         with pytest.raises(Damaged):
-            replay(tape, tape.head("b"))
+            replay_path(tape, tape.head("b"))

@@ -3,12 +3,12 @@
 import pytest
 from msgspec import Raw
 
-from tape.blobs import HEAD
+from tape.blobs import HEAD_CHARACTERS
 from tape.blocks import Text
 from tape.entries import ToolResult
 from tape.payload import READ_BYTES
-from tape.render import readable
-from tape.replay import replay
+from tape.render import render_entry
+from tape.replay import replay_path
 from tape.store import Beginning, Store
 from tape.verify import Counts, verify
 
@@ -20,10 +20,10 @@ def tape(tmp_path):
 
 
 def recorded(tape, data, details=b'{"a":1}'):
-    ref = tape.blobs.put(data, data.decode("utf-8", "replace")[:HEAD])
+    ref = tape.blobs.put(data, data.decode("utf-8", "replace")[:HEAD_CHARACTERS])
     with tape.writer() as writer:
         writer.append(ToolResult("c1", "bash", (Text("cut"),), full=ref, details=Raw(details)))
-    assert replay(tape, tape.head()).differences == ()
+    assert replay_path(tape, tape.head()).differences == ()
     assert list(verify(tape, Counts())) == []
     return ref, tape.entries(tape.head())[-1]
 
@@ -37,9 +37,9 @@ def test_an_entry_that_names_a_blob_reads_as_its_text(tape, data):
 def test_one_too_long_is_not_read_with_its_entry(tape):
     ref, entry = recorded(tape, b"x" * (READ_BYTES + 1))
     assert entry.data.full == ref
-    said = f"{'x' * HEAD}\n[{READ_BYTES + 1} bytes in all, in the blob {ref.hash}]"
+    said = f"{'x' * HEAD_CHARACTERS}\n[{READ_BYTES + 1} bytes in all, in the blob {ref.hash}]"
     assert entry.data.whole == said
-    assert readable(entry)[-1].endswith(f"in the blob {ref.hash}]")
+    assert render_entry(entry)[-1].endswith(f"in the blob {ref.hash}]")
     assert entry.data.content == (Text("cut"),)
 
 

@@ -17,11 +17,11 @@ from tape.blocks import Text, Thinking, ToolCall
 from tape.damage import DamageWarning
 from tape.entries import Assistant, Context, Meta, Redact, ToolResult, User
 from tape.errors import UsageError
-from tape.glance.excerpts import WIDTH, excerpt
-from tape.glance.words import match, spaced, unspaced
-from tape.index import answer, open_store, rebuild, search
-from tape.index.database import APPLICATION
-from tape.index.touched import absolute, touched
+from tape.glance.excerpts import EXCERPT_WIDTH, cut_excerpt
+from tape.glance.words import build_match_expression, space_cjk, unspace_cjk
+from tape.index import open_store, query_index, rebuild_index, search_entries
+from tape.index.database import APPLICATION_ID
+from tape.index.touched import list_touched_files, resolve_path
 from tape.store import Beginning, Store
 from tape.upkeep import detach, redact
 from tests.tape.contents_of import contents_of
@@ -62,8 +62,8 @@ def call(name, **args):
 
 def found(library, query, **narrow):
     """Return the hits, once it is sure that the files alone give the same."""
-    hits = search(*library, query, **narrow)
-    assert hits == search(library.store, None, query, **narrow)
+    hits = search_entries(*library, query, **narrow)
+    assert hits == search_entries(library.store, None, query, **narrow)
     for hit in hits:
         assert all(hit.snippet[start:end].strip() for start, end in hit.marks)
     return hits
@@ -134,14 +134,14 @@ def test_what_people_type_finds_what_they_mean(library, query, names):
 )
 def test_a_query_with_nothing_to_look_for_is_a_usage_error(library, query):
     with pytest.raises(UsageError, match="nothing to look for"):
-        search(*library, query)
+        search_entries(*library, query)
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     with open_store(tmp_path_factory.mktemp("small") / "home") as library:
         recorded(library, *map(say, TEXTS.values()))
-        search(*library, "x")
+        search_entries(*library, "x")
         yield library
 
 
@@ -151,16 +151,16 @@ QUERY = st.text(st.one_of(st.sampled_from('"*-() :^+{}ORANDNEAR登录a_\0\ud800'
 @given(QUERY)
 def test_no_query_is_a_syntax_error(small, query):
     try:
-        hits = search(*small, query)
+        hits = search_entries(*small, query)
     except UsageError:
         return
-    assert hits == search(*small, query)
+    assert hits == search_entries(*small, query)
     assert [p.name for p in small.store.path.glob("index.db.*")] == []
 
 
 def test_a_query_of_very_many_words_is_answered(small):
     for many in ("zzz " * 5_000, "zzz OR " * 5_000 + "zz", "zzz" + " -b" * 5_000):
-        assert search(*small, many) == []
+        assert search_entries(*small, many) == []
 
 
 WIDE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=2, max_size=30)
@@ -171,14 +171,14 @@ WIDE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_si
 def test_any_two_characters_that_stand_together_are_found(small, text, data):
     at = data.draw(st.integers(0, len(text) - 2))
     _, (entry,) = recorded(small, say(f"abc{text}def"))
-    hits = {hit.entry: hit for hit in search(*small, text[at : at + 2], limit=1_000)}
+    hits = {hit.entry: hit for hit in search_entries(*small, text[at : at + 2], limit=1_000)}
     assert any(text[at : at + 2] in found for found in marked(hits[entry]))
     assert hits[entry].snippet == f"abc{text}def"
 
 
 @given(st.text())
 def test_gaps_go_without_a_trace(text):
-    assert unspaced(spaced(text)) == unspaced(text)
+    assert unspace_cjk(space_cjk(text)) == unspace_cjk(text)
 
 
 def test_a_hit_says_where_it_is(library):
@@ -314,7 +314,7 @@ def test_what_is_written_now_is_found_and_what_was_removed_is_not(library):
             writer.append(say(f"needle{k}"))
             assert len(found(library, f"needle{k}")) == 1
         with open_store(library.store.path) as other:
-            assert len(search(*other, "needle1")) == 1
+            assert len(search_entries(*other, "needle1")) == 1
     library.store.remove(library.store.open(tape.id))
     assert found(library, "needle*") == []
 
@@ -322,17 +322,17 @@ def test_what_is_written_now_is_found_and_what_was_removed_is_not(library):
 def test_only_the_lines_of_the_hits_are_read(library):
     tape, _ = recorded(library, *[say(f"other {k}") for k in range(50)], say("needle"))
     other, _ = recorded(library, say("gone"))
-    hits = search(*library, "needle")
+    hits = search_entries(*library, "needle")
     with library.store.open(other) as opened:
         (library.store.tapes / opened.folder.name / "phases/0001-main-start/entries.jsonl").unlink()
     then = time.time_ns() - 10_000_000_000
     os.utime(library.store.tapes, ns=(then, then))
-    assert search(*library, "needle") == hits
+    assert search_entries(*library, "needle") == hits
     with library.store.open(tape) as opened:
         path = library.store.tapes / opened.folder.name / "phases/0001-main-start/entries.jsonl"
     data = path.read_bytes()
     path.write_bytes(b"#" * data.rindex(b'{"id"') + data[data.rindex(b'{"id"') :])
-    assert search(*library, "needle") == hits
+    assert search_entries(*library, "needle") == hits
 
 
 class TestRedaction:
@@ -359,7 +359,7 @@ class TestRedaction:
         assert self.SECRET.encode() not in self.bytes_of(library)
         assert found(library, f"{self.SECRET}*") == []
         assert len(found(library, "between", limit=1000)) == 300
-        assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+        assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
     def test_one_that_another_program_made_is_followed(self, library):
         tape, entries = recorded(library, say(f"{self.SECRET} words"), say("other"))
@@ -369,7 +369,7 @@ class TestRedaction:
         with library.store.open(tape) as opened, opened.writer() as writer:
             writer.append(say("more"))
         assert found(library, self.SECRET) == []
-        assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+        assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
     def test_one_that_was_cut_short_counts_already(self, library):
         """The entry that names the target is there, the data still is."""
@@ -378,7 +378,7 @@ class TestRedaction:
         with library.store.open(tape) as opened, opened.writer() as writer:
             writer.append(Redact((entries[0],), "secret"))
         assert found(library, self.SECRET) == []
-        assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+        assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
 
 class TestWithoutAnIndex:
@@ -415,7 +415,7 @@ from tape.index.database import migrations_dir
 steps = runpy.run_path(str(migrations_dir() / "index.py"))["steps"]
 db = sqlite3.connect(sys.argv[1])
 steps.apply(Database(db), stop_before="m002_entries")
-db.execute("PRAGMA application_id = {APPLICATION}")
+db.execute("PRAGMA application_id = {APPLICATION_ID}")
 db.execute("PRAGMA user_version = 1")
 db.execute("INSERT INTO tapes (id, folder, inode, cwd, created, updated, entries, branches) "
            "VALUES (?, 'x', 1, '', '', '', 0, 0)", (bytes.fromhex(sys.argv[2]),))
@@ -477,7 +477,7 @@ class TestAtOnce:
             starter.stdin.write("go\n")
             starter.stdin.flush()
         assert [starter.communicate()[0] for starter in starters] == ["100\n"] * 4
-        assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+        assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
     def test_an_index_rebuilt_under_writers_and_readers_misses_nothing(self, library):
         recorded(library, *[say("needle")] * 20)
@@ -487,16 +487,18 @@ class TestAtOnce:
             writer.stdin.flush()
             seen = 0
             while writer.poll() is None:
-                rebuild(library.store)
+                rebuild_index(library.store)
                 own.append(say("needle"))
                 own.barrier()
-                hits = len(search(*library, "needle", limit=1000))
+                hits = len(search_entries(*library, "needle", limit=1000))
                 assert hits > seen
                 seen = hits
             writer.communicate()
             assert writer.returncode == 0
-            rebuild(library.store)
-            assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+            rebuild_index(library.store)
+            assert query_index(*library, contents_of) == query_index(
+                library.store, None, contents_of
+            )
         assert len(found(library, "needle", limit=1000)) >= 20 + 120
         left = {p.name for p in library.store.path.iterdir()}
         assert left <= {"store.json", "tapes", "index.db", "index.db-wal", "index.db-shm"}
@@ -506,7 +508,7 @@ def test_rebuilding_tells_how_far_it_is(library):
     for _ in range(3):
         recorded(library, say("needle"))
     told = []
-    assert rebuild(library.store, lambda done, total: told.append((done, total))) == 3
+    assert rebuild_index(library.store, lambda done, total: told.append((done, total))) == 3
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
@@ -528,26 +530,26 @@ def test_reading_tapes_that_came_tells_how_far_it_is(library, where):
         told.append("ends")
 
     with open_store(library.store.path, telling=telling) as other:
-        assert len(search(*other, "needle")) == 3
+        assert len(search_entries(*other, "needle")) == 3
     assert told == ["begins", (0, 3), (1, 3), (2, 3), (3, 3), "ends"]
 
 
 def test_a_snippet_shows_where_most_was_found():
     text = "\x02a\x03 " + "x " * 200 + "\x02b\x03 \x02c\x03 " + "y " * 200
-    shown, marks = excerpt(text)
+    shown, marks = cut_excerpt(text)
     assert [shown[start:end] for start, end in marks] == ["b", "c"]
     assert shown.startswith("…")
     assert shown.endswith("…")
-    assert len(shown) <= WIDTH + 2
+    assert len(shown) <= EXCERPT_WIDTH + 2
 
 
 @given(st.lists(st.tuples(st.text("ab "), st.text("cd", min_size=1)), max_size=40), st.text("ab "))
 def test_a_snippet_is_a_part_of_the_text_with_its_marks(parts, end):
     marked_text = "".join(f"{plain}\x02{hit}\x03" for plain, hit in parts) + end
     text = "".join(f"{plain}{hit}" for plain, hit in parts) + end
-    shown, marks = excerpt(marked_text)
+    shown, marks = cut_excerpt(marked_text)
     assert shown.strip("…") in text
-    assert len(shown) <= WIDTH + 2
+    assert len(shown) <= EXCERPT_WIDTH + 2
     assert bool(marks) == bool(parts)
     for start, stop in marks:
         assert 0 <= start < stop <= len(shown)
@@ -593,7 +595,7 @@ def test_a_snippet_is_a_part_of_the_text_with_its_marks(parts, end):
     ],
 )
 def test_calls_name_the_files_they_touch(name, args, files):
-    assert [(one.path, one.op) for one in touched("c", name, args)] == files
+    assert [(one.path, one.op) for one in list_touched_files("c", name, args)] == files
 
 
 def test_paths_are_taken_from_where_the_tape_worked_at_that_entry(library):
@@ -615,18 +617,18 @@ def test_paths_are_taken_from_where_the_tape_worked_at_that_entry(library):
         wrote(tape, "d", "early")
         wrote(tape, "e", "late")
         wrote(tape, "~/f", "late")
-    paths = answer(
+    paths = query_index(
         *library,
         lambda db: [path for (path,) in db.execute("SELECT path FROM files ORDER BY entry")],
     )
     assert paths == ["/one/a", "/b", "/abs/c", "/one/d", "/two/e", "~/f"]
-    assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+    assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
 
 def test_absolute_paths_are_resolved_by_their_letters():
-    assert absolute("a", None) == "a"
-    assert absolute("//a//b/../c", "/x") == "/a/c"
-    assert absolute("../../a", "/x") == "/a"
+    assert resolve_path("a", None) == "a"
+    assert resolve_path("//a//b/../c", "/x") == "/a/c"
+    assert resolve_path("../../a", "/x") == "/a"
 
 
 def test_the_views_for_people_speak_hex_and_time(library):
@@ -638,7 +640,9 @@ def test_the_views_for_people_speak_hex_and_time(library):
     )
     views = ("sessions", "messages", "costs", "tool_calls", "file_changes")
     rows = {
-        view: answer(*library, lambda db, view=view: db.execute(f"SELECT * FROM {view}").fetchall())
+        view: query_index(
+            *library, lambda db, view=view: db.execute(f"SELECT * FROM {view}").fetchall()
+        )
         for view in views
     }
     assert {view: len(found) for view, found in rows.items()} == {
@@ -668,23 +672,23 @@ def test_words_of_every_letter_can_be_taken_out_again(library):
     letters = [chr(c) for c in range(0x20, 0x3100) if not 0xD800 <= c < 0xE000]
     texts = ["".join(f"a{c}b {c} " for c in letters[at : at + 200]) for at in range(0, 12_000, 200)]
     tape, _ = recorded(library, *map(say, texts), say("kept"))
-    search(*library, "kept")
+    search_entries(*library, "kept")
     library.store.remove(library.store.open(tape))
     other, _ = recorded(library, say("kept"))
     assert [hit.tape for hit in found(library, "kept")] == [other]
-    assert answer(*library, contents_of) == answer(library.store, None, contents_of)
+    assert query_index(*library, contents_of) == query_index(library.store, None, contents_of)
 
 
 def test_the_expression_of_a_query():
-    assert match("a b") == '("a") AND ("b")'
-    assert match('a OR "b c" -d*') == '(("a" OR "b c")) NOT ("d" *)'
-    assert match("登a") == '("\x1f登\x1fa")'
+    assert build_match_expression("a b") == '("a") AND ("b")'
+    assert build_match_expression('a OR "b c" -d*') == '(("a" OR "b c")) NOT ("d" *)'
+    assert build_match_expression("登a") == '("\x1f登\x1fa")'
 
 
 def test_an_error_in_a_question_is_not_taken_for_damage(library):
     recorded(library, say("needle"))
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
-        answer(*library, lambda db: db.execute("SELEC"))
+        query_index(*library, lambda db: db.execute("SELEC"))
     assert [p.name for p in library.store.path.glob("index.db.*")] == []
 
 
@@ -706,5 +710,5 @@ def test_entries_that_cannot_be_read_are_said_when_the_index_is_made(library, ho
 
 def remade_and_found(store, index, how):
     if how == "rebuild":
-        assert rebuild(store) == 1
-    return search(store, index, "needle")
+        assert rebuild_index(store) == 1
+    return search_entries(store, index, "needle")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tape.blocks import Text
-from tape.clock import micros
+from tape.clock import parse_timestamp
 from tape.entries import Assistant, Cost, SideUsage, ToolResult, Usage
 from tape.index import open_store
-from tape.index.stats import Ran, Spent, Wanted, statistics
+from tape.index.stats import StatsFilter, ToolTotals, UsageTotals, compute_statistics
 from tape.store import Beginning
 from tape.upkeep import detach
 from tests.tape import making
@@ -41,7 +41,7 @@ class Shop:
 
     def __init__(self, path) -> None:
         self.path = path
-        ticks = count(micros("2026-11-20T00:00:00.000000Z"), 6 * HOUR)
+        ticks = count(parse_timestamp("2026-11-20T00:00:00.000000Z"), 6 * HOUR)
         self.store = open_store(path, clock=lambda: next(ticks)).store
         self.store.durable = False
 
@@ -56,8 +56,8 @@ class Shop:
     def ask(self, by="all", **wanted):
         """Ask with the index and without: the same."""
         with open_store(self.path) as (store, index):
-            found = statistics(store, index, by, Wanted(**wanted))
-        assert found == statistics(self.store, None, by, Wanted(**wanted))
+            found = compute_statistics(store, index, by, StatsFilter(**wanted))
+        assert found == compute_statistics(self.store, None, by, StatsFilter(**wanted))
         return found
 
 
@@ -75,8 +75,8 @@ def test_sums_are_those_of_all_calls(shop):
         SideUsage("title", "lab", "small", Usage(1, 1, total=2), Cost("USD", 0.25)),
     )
     (row,) = shop.ask()
-    assert row.spent == Spent(3, 31, 3, 3, 7, None, 34, 0.75, 1, 200)
-    assert row.ran == Ran(2, 1, 25)
+    assert row.spent == UsageTotals(3, 31, 3, 3, 7, None, 34, 0.75, 1, 200)
+    assert row.ran == ToolTotals(2, 1, 25)
     assert row.ran.error_rate == 0.5
     assert (row.key, row.branch, row.title) == (None, None, None)
     assert row.first < row.last
@@ -98,7 +98,7 @@ def test_numbers_that_no_call_can_have_taken_say_nothing_and_break_no_sum(shop):
     payloads = [SideUsage("x", "lab", "odd", Usage(input=huge, output=-5), c) for c in odd]
     shop.tape(*payloads, *payloads, ran("ls", huge), ran("ls", huge), ran("ls", -1))
     (row,) = (row for row in shop.ask("model") if row.key == "lab/odd")
-    assert row.spent == Spent(6, 0, 0, total=0, unpriced=6)
+    assert row.spent == UsageTotals(6, 0, 0, total=0, unpriced=6)
     (after,) = shop.ask()
     assert (after.spent.total, after.spent.cost) == (before[0].spent.total, before[0].spent.cost)
     assert (after.ran.tool_calls, after.ran.tool_ms) == (4, before[0].ran.tool_ms)
@@ -112,7 +112,7 @@ def test_one_odd_count_does_not_take_the_others_along(shop):
             b'{"model":"m","usage":{"input":7,"output":1.5,"reasoning":true,"total":8}}',
         )
     (row,) = shop.ask()
-    assert row.spent == Spent(1, 7, 0, total=8, unpriced=1)
+    assert row.spent == UsageTotals(1, 7, 0, total=8, unpriced=1)
 
 
 def test_very_many_tokens_are_summed_without_an_overflow(shop):
@@ -133,14 +133,14 @@ def test_a_tool_counts_for_the_model_that_asked(shop):
     )
     found = {row.key: (row.spent.calls, row.ran) for row in shop.ask("model")}
     assert found == {
-        "lab/big": (1, Ran(2, 0, 20)),
-        "lab/small": (1, Ran(1, 1, 10)),
-        "lab/tiny": (1, Ran()),
+        "lab/big": (1, ToolTotals(2, 0, 20)),
+        "lab/small": (1, ToolTotals(1, 1, 10)),
+        "lab/tiny": (1, ToolTotals()),
     }
-    assert [row.ran for row in shop.ask(model="SMALL")] == [Ran(1, 1, 10)]
+    assert [row.ran for row in shop.ask(model="SMALL")] == [ToolTotals(1, 1, 10)]
     assert [(row.key, row.ran) for row in shop.ask("tool", model="lab/big")] == [
-        ("bash", Ran(1, 0, 10)),
-        ("read", Ran(1, 0, 10)),
+        ("bash", ToolTotals(1, 0, 10)),
+        ("read", ToolTotals(1, 0, 10)),
     ]
 
 
@@ -157,8 +157,8 @@ def test_days_are_utc_and_in_order(shop):
 def test_tools_are_counted_without_tokens(shop):
     shop.tape(asked("big", 1), ran("bash", 7), ran("bash", 8, is_error=True), ran("ls", 1))
     assert [(row.key, row.spent, row.ran) for row in shop.ask("tool")] == [
-        ("bash", Spent(), Ran(2, 1, 15)),
-        ("ls", Spent(), Ran(1, 0, 1)),
+        ("bash", UsageTotals(), ToolTotals(2, 1, 15)),
+        ("ls", UsageTotals(), ToolTotals(1, 0, 1)),
     ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tape.entries import Git
 from tape.errors import Ambiguous, Damaged, NewerFormat, NotFound, WriteFailed
-from tape.store import Beginning, Store, slug
+from tape.store import Beginning, Store, build_slug
 from tests.tape import making, reader
 
 
@@ -206,11 +206,11 @@ class TestSlugs:
         ],
     )
     def test_are_the_words_of_a_text(self, text, made):
-        assert slug(text) == made
+        assert build_slug(text) == made
 
     @given(st.text())
     def test_of_any_text_are_short_names(self, text):
-        made = slug(text)
+        made = build_slug(text)
         assert 1 <= len(made.encode()) <= 60
         assert unicodedata.is_normalized("NFC", made)
         assert not made.startswith((".", "-"))

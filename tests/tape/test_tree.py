@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from tape.blocks import ToolCall
-from tape.cli.graph import Choice, drawing
+from tape.cli.graph import EntryFilter, draw_tree
 from tape.entries import (
     Anchor,
     Assistant,
@@ -27,10 +27,10 @@ from tape.entries import (
     Usage,
 )
 from tape.errors import UsageError
-from tape.tree.deeds import Exchange, FileUse, ModelUse, Said, ToolUse, deeds
-from tape.tree.lanes import Lanes
-from tape.tree.parting import parting, way
-from tape.tree.shape import newest_first, shape, stretches
+from tape.tree.deeds import Exchange, FileUse, ModelUse, ToolUse, Utterance, summarize_activity
+from tape.tree.lanes import GraphLanes
+from tape.tree.parting import find_merge_base, read_path_to
+from tape.tree.shape import order_newest_first, read_graph, split_runs
 from tape.upkeep import detach
 from tests.tape import making
 from tests.tape.making import BUDGET
@@ -154,7 +154,7 @@ def test_two_paths_part_where_the_model_says(todo, pick):
         parent = parents(forest.store)
         heads = [(tape, tape.head(name)) for tape in forest.tapes for name in tape.refs().branches]
         for one, two in combinations(heads, 2):
-            earlier = one[0].back(one[1], pick % (one[1].header.n + 1))
+            earlier = one[0].find_ancestor(one[1], pick % (one[1].header.n + 1))
             for a in (one, earlier):
                 check_parting(parent, a, two)
     finally:
@@ -163,7 +163,7 @@ def test_two_paths_part_where_the_model_says(todo, pick):
 
 
 def check_parting(parent, one, two):
-    parted = parting(way(*one), way(*two))
+    parted = find_merge_base(read_path_to(*one), read_path_to(*two))
     a, b = (line_of(parent, head.entry) for _, head in (one, two))
     common = [x for x, y in zip(a, b, strict=False) if x == y]
     assert (parted.base and parted.base.entry) == (common[-1] if common else None)
@@ -215,7 +215,7 @@ def test_a_drawing_shows_every_committed_entry_once_and_leads_to_its_parent(todo
     try:
         parent = parents(forest.store)
         for tape in forest.tapes:
-            rows = list(drawing(tape, Choice()))
+            rows = list(draw_tree(tape, EntryFilter()))
             listed = [found[2] for row in rows if (found := ROW.match(row))]
             there = committed(forest.store, tape)
             assert sorted(listed) == sorted(one[:8] for one in there)
@@ -232,10 +232,10 @@ def test_a_drawing_shows_every_committed_entry_once_and_leads_to_its_parent(todo
 
 class TestLanes:
     def drawn(self, *todo):
-        lanes, rows = Lanes(), []
+        lanes, rows = GraphLanes(), []
         for stretch, parent in todo:
             column = lanes.begin(stretch)
-            rows.append(lanes.row(column, "*"))
+            rows.append(lanes.draw_row(column, "*"))
             rows += lanes.end(column, parent)
         return ["".join(cell.char for cell in row).rstrip() for row in rows]
 
@@ -264,13 +264,13 @@ class TestAShape:
         lines = file.read_bytes().split(b"\n")
         lines[2:-2] = [b"?" * len(line) for line in lines[2:-2]]
         file.write_bytes(b"\n".join(lines))
-        (node,) = shape(tape).nodes.values()
+        (node,) = read_graph(tape).nodes.values()
         assert (node.first.n, node.last.n, node.end) == (0, 9, head.end)
 
     def test_leaves_out_a_phase_that_no_branch_names(self, tape, folder):
         making.write(tape, "one")
         shutil.copytree(folder / "phases/0001-main-start", folder / "phases/0002-main")
-        assert [key.phase for key in shape(tape).nodes] == ["0001-main-start"]
+        assert [key.phase for key in read_graph(tape).nodes] == ["0001-main-start"]
 
     def test_names_a_damaged_phase_and_goes_on(self, tape, folder):
         one, two = making.write(tape, "one", "two")
@@ -278,7 +278,7 @@ class TestAShape:
             tape.fork(making.at(tape, base.id), name)
             making.write(tape, name, branch=name)
         (folder / "phases/0003-bad/entries.jsonl").write_bytes(b"?\n")
-        tree = shape(tape)
+        tree = read_graph(tape)
         assert [key.phase for key in tree.nodes] == ["0001-main-start", "0002-good"]
         assert [head.branch for head in tree.heads] == ["main", "good"]
         assert [text.partition(":")[0] for text in tree.damage] == ["0003-bad", "branch bad"]
@@ -288,7 +288,7 @@ class TestAShape:
         tape.fork(making.at(tape, one.id), "b")
         making.write(tape, "two", branch="b")
         shutil.rmtree(folder / "phases/0001-main-start")
-        assert len(list(drawing(tape, Choice()))) == 2
+        assert len(list(draw_tree(tape, EntryFilter()))) == 2
         assert "what it grows from cannot be read" in capsys.readouterr().err
 
     def test_says_when_the_origin_is_gone(self, store, tape, capsys):
@@ -296,13 +296,13 @@ class TestAShape:
         with store.create(making.beginning("b"), origin=(tape, making.at(tape, one.id))) as child:
             shutil.rmtree(making.folder_of(store, tape))
         with store.open(child.id) as alone:
-            assert len(list(drawing(alone, Choice()))) == 1
+            assert len(list(draw_tree(alone, EntryFilter()))) == 1
         assert "cannot be read" in capsys.readouterr().err
 
     def test_yields_what_grows_before_what_it_grows_from(self, forest):
         made = forest(("say", 0, 0, 2), ("fork", 0, 0, 1), ("say", 0, 0, 2), ("say", 0, 1, 2))
-        found = stretches(shape(made.tapes[0]))
-        order = list(newest_first(found))
+        found = split_runs(read_graph(made.tapes[0]))
+        order = list(order_newest_first(found))
         assert sorted(order) == list(range(len(found)))
         for at, number in enumerate(order):
             assert found[number].parent not in order[:at]
@@ -312,16 +312,22 @@ class TestAParting:
     def test_from_the_past_a_detached_tape_copied_is_found_by_ids(self, forest):
         made = forest(*[("say", 0, 0, 2)], ("child", 0, 0, 0), ("say", 1, 0, 0), ("say", 0, 0, 0))
         parent, child = made.tapes
-        before = parting(way(child, child.head()), way(parent, parent.head()))
+        before = find_merge_base(
+            read_path_to(child, child.head()), read_path_to(parent, parent.head())
+        )
         detach(child)
-        after = parting(way(child, child.head()), way(parent, parent.head()))
+        after = find_merge_base(
+            read_path_to(child, child.head()), read_path_to(parent, parent.head())
+        )
         assert after.base.entry == before.base.entry
         assert [ids(after.a), ids(after.b)] == [ids(before.a), ids(before.b)]
         assert after.base.phase == "0000-origin"
 
     def test_of_tapes_that_share_nothing_has_no_base(self, store, tape):
         with store.create(making.beginning("other")) as other:
-            parted = parting(way(tape, tape.head()), way(other, other.head()))
+            parted = find_merge_base(
+                read_path_to(tape, tape.head()), read_path_to(other, other.head())
+            )
         assert (parted.base, parted.broken) == (None, ())
         assert ids(parted.a) == [tape.head().entry]
 
@@ -333,9 +339,9 @@ class TestAParting:
         tape.fork(base, "c")
         making.write(tape, "four", branch="c")
         (folder / "phases/0001-main-start/entries.jsonl").unlink()
-        b, c = (way(tape, tape.head(name)) for name in "bc")
+        b, c = (read_path_to(tape, tape.head(name)) for name in "bc")
         assert b.broken == c.broken == "phase 0001-main-start does not exist"
-        parted = parting(b, c)
+        parted = find_merge_base(b, c)
         assert parted.base == base._replace(branch="b")
         assert (len(ids(parted.a)), len(ids(parted.b))) == (0, 2)
 
@@ -345,7 +351,7 @@ class TestAParting:
             tape.fork(making.at(tape, one.id), name)
             making.write(tape, "three", branch=name)
         (folder / "phases/0001-main-start/entries.jsonl").unlink()
-        parted = parting(*(way(tape, tape.head(name)) for name in "bc"))
+        parted = find_merge_base(*(read_path_to(tape, tape.head(name)) for name in "bc"))
         assert parted.base is None
         assert parted.broken == ("phase 0001-main-start does not exist",) * 2
 
@@ -361,7 +367,7 @@ def arguments(path):
 
 class TestDeeds:
     def test_of_nothing_are_none(self):
-        done = deeds([])
+        done = summarize_activity([])
         assert (done.entries, done.began, done.exchanges, done.cost) == (0, None, (), None)
 
     def test_tell_what_was_asked_and_answered(self, tape):
@@ -372,11 +378,11 @@ class TestDeeds:
             steered = writer.append(Context("user", "steering", making.say("Faster").content))
             writer.append(Context("user", "document", making.say("AGENTS.md").content))
             last = writer.append(making.answer(text="Done. " * 90))
-        done = deeds(making.entries(tape))
-        assert done.exchanges[0].prompt == Said(asked.id, asked.time, "Do it now")
+        done = summarize_activity(making.entries(tape))
+        assert done.exchanges[0].prompt == Utterance(asked.id, asked.time, "Do it now")
         assert done.exchanges[0].answer.text == "I begin."
         assert done.exchanges[1].prompt.entry == steered.id
-        assert done.exchanges[1].answer == Said(last.id, last.time, ("Done. " * 90)[:200])
+        assert done.exchanges[1].answer == Utterance(last.id, last.time, ("Done. " * 90)[:200])
         assert (done.entries, done.ended) == (7, last.time)
 
     def test_count_tools_and_the_files_that_changed(self, tape):
@@ -399,7 +405,7 @@ class TestDeeds:
             writer.append(Assistant((call("6", "write", "b.py"),)))
             writer.append(ToolResult("6", "write", ()))
             writer.append(Error("Aborted", "x"))
-        done = deeds(making.entries(tape))
+        done = summarize_activity(making.entries(tape))
         assert done.tools == (
             ToolUse("write", 4, 1, 1),
             ToolUse("edit", 2, 0, 0),
@@ -422,7 +428,7 @@ class TestDeeds:
             for model, cost in (("a", 0.5), ("b", None), ("a", None)):
                 writer.append(said(model, cost))
             writer.append(SideUsage("summary", "p", "b", Usage(1, 0, total=1)))
-        done = deeds(making.entries(tape))
+        done = summarize_activity(making.entries(tape))
         assert done.models == (
             ModelUse("p/a", 2, Usage(2, 4, total=6), Cost("USD", 0.5)),
             ModelUse("p/b", 2, Usage(2, 2, total=4), None),
@@ -433,7 +439,7 @@ class TestDeeds:
         with tape.writer() as writer:
             writer.append(Assistant((call("1", "write", "../b.py"),)))
             writer.append(ToolResult("1", "write", ()))
-        found = deeds(making.entries(tape)[1:], "/work/here")
+        found = summarize_activity(making.entries(tape)[1:], "/work/here")
         assert found.files == (FileUse("/work/b.py", {"write": 1}),)
         assert found.exchanges == ()
 
@@ -445,11 +451,13 @@ class TestDeeds:
             writer.append(ToolStart("2", "write", arguments("other.py")))
             first = writer.append(ToolResult("2", "write", ()))
         entries = making.entries(tape)
-        done = deeds([first], "/src", entries[1:-1])
+        done = summarize_activity([first], "/src", entries[1:-1])
         assert done.tools == (ToolUse("write", 1, 0, 0),)
         assert done.files == (FileUse("/src/other.py", {"write": 1}),)
 
     def test_an_answer_without_a_prompt_is_kept(self, tape):
         with tape.writer() as writer:
             entry = writer.append(making.answer(text="Hello"))
-        assert deeds([entry]).exchanges == (Exchange(None, Said(entry.id, entry.time, "Hello")),)
+        assert summarize_activity([entry]).exchanges == (
+            Exchange(None, Utterance(entry.id, entry.time, "Hello")),
+        )

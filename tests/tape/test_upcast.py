@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from tape import line as lines
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.entries import Note, ToolResult
 from tape.errors import Damaged, OlderFormat
-from tape.line import Upcast, decode, decode_all, read_header
-from tape.payload import Unread, missing_blob
+from tape.line import Upcast, decode_line, decode_lines, read_header
+from tape.payload import Unread, describe_missing_blob
 from tape.upkeep import redact
 from tape.verify import Counts, verify
 from tests.tape import making
@@ -36,7 +36,9 @@ def version_0():
 
 
 def old_line(parent, kind, data, version=0):
-    _, line = lines.encode(kind, parent.id, parent.n + 1, stamp(making.DAY + 50), data)
+    _, line = lines.encode_line(
+        kind, parent.id, parent.n + 1, format_timestamp(making.DAY + 50), data
+    )
     body = line[49 : line.index(b',"data":')].replace(b'"v":1', b'"v":%d' % version, 1)
     identity = sha256(body).hexdigest()[:40].encode()
     return b'{"id":"%b",%b,"data":%b}\n' % (identity, body, data)
@@ -56,15 +58,15 @@ class TestALineOfAnEarlierVersion:
         line = add(tape, folder, "remark", b'{"words":"hi","more":1.50}')
         header = read_header(line)
         assert (header.type, header.id) == ("note", line[7:47].decode())
-        entry = decode(line)
+        entry = decode_line(line)
         assert (entry.v, entry.type, entry.data) == (0, "note", Note("hi"))
         assert (entry.id, entry.dh) == (header.id, header.dh)
-        assert decode_all(line + b"\n", missing_blob, lambda *_: None) == [entry]
+        assert decode_lines(line + b"\n", describe_missing_blob, lambda *_: None) == [entry]
         assert tape.entries(tape.head())[-1] == making.entries(tape)[-1] == entry
 
     def test_of_a_type_that_is_called_otherwise_today(self, tape, folder):
         data = b'{"call_id":"c_1","name":"bash","content":[{"type":"text","text":"ok"}]}'
-        entry = decode(add(tape, folder, "result", data))
+        entry = decode_line(add(tape, folder, "result", data))
         assert entry.data == msgspec.json.decode(data, type=ToolResult)
 
     def test_is_written_behind_in_todays_format_and_never_changes(self, tape, folder):
@@ -91,7 +93,7 @@ class TestALineOfAnEarlierVersion:
             (folder / MAIN).write_bytes(whole)
 
     def test_of_an_unexpected_shape_is_kept_as_it_stands(self, tape, folder):
-        entry = decode(add(tape, folder, "remark", b'{"text":7}'))
+        entry = decode_line(add(tape, folder, "remark", b'{"text":7}'))
         assert isinstance(entry.data, Unread)
         assert bytes(entry.data.raw) == b'{"text":7}'
 
@@ -105,14 +107,14 @@ class TestALineOfAnEarlierVersion:
     def test_whose_id_does_not_verify_is_damage(self, tape, folder):
         line = add(tape, folder, "remark", b'{"words":"hi"}')
         with pytest.raises(Damaged):
-            decode(line.replace(b'"n":1', b'"n":2'))
+            decode_line(line.replace(b'"n":1', b'"n":2'))
 
 
 def test_of_a_version_nobody_can_lift_any_more_it_is_refused_and_not_cut(tape, folder):
     line = add(tape, folder, "remark", b'{"words":"hi"}')
     before = (folder / MAIN).read_bytes()
     for read in (
-        lambda: decode(line),
+        lambda: decode_line(line),
         lambda: read_header(line),
         tape.writer,
         lambda: list(verify(tape, Counts())),

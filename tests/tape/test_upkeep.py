@@ -5,10 +5,10 @@ import pytest
 
 from tape.blocks import Image, Text
 from tape.damage import DamageWarning
-from tape.entries import Anchor, Kept, Redact, User
+from tape.entries import Anchor, KeptRange, Redact, User
 from tape.errors import Ambiguous, Busy, NotFound, UsageError
 from tape.index import open_store
-from tape.line import verify
+from tape.line import verify_line
 from tape.payload import Unread
 from tape.refs import Pin
 from tape.repair import Target, repair
@@ -50,7 +50,7 @@ class TestRedacting:
         start = old.index(b',"data":') + 8
         assert new == old[:start] + b"null".ljust(len(old) - start - 1) + b"}"
         assert after.replace(new, old).startswith(before)
-        assert verify(new).id == one.id
+        assert verify_line(new).id == one.id
         assert reader.faults(folder) == []
         assert findings(tape) == []
 
@@ -272,7 +272,7 @@ def family(store, tape):
     (*_, two) = making.write(tape, "two", "and more", branch="b")
     with tape.writer("b") as writer:
         kept = tape.head("b")
-        run = Kept(kept.phase, kept.offset, 1, two.id, two.id)
+        run = KeptRange(kept.phase, kept.offset, 1, two.id, two.id)
         writer.anchor(Anchor(kind="compaction", summary="s", kept=(run,)))
         writer.append(making.say("three " + LONG))
     with store.create(making.beginning("child"), origin=(tape, tape.head("b"))) as child:

@@ -13,13 +13,13 @@ import pytest
 from tape.blocks import Image, Text
 from tape.entries import Note, Redact, User
 from tape.errors import NewerFormat
-from tape.line import encode, read_header
+from tape.line import encode_line, read_header
 from tape.locks import Lock
 from tape.refs import Pin
-from tape.refs import encode as encode_ref
+from tape.refs import encode_ref_line as encode_ref
 from tape.store import Beginning, Store
-from tape.verify import Counts, Kind, verify
-from tape.verify.scan import LARGE
+from tape.verify import Counts, FindingKind, verify
+from tape.verify.scan import LARGE_BYTES
 
 MAIN = "phases/0001-main-start/entries.jsonl"
 FORK = "phases/0002-side/entries.jsonl"
@@ -159,7 +159,7 @@ def forged(folder, name, at, **changes):
     head = read_header(lines[at])
     fields = {"kind": head.type, "parent_id": head.parent_id, "n": head.n, "time": head.time}
     data = changes.pop("data", lines[at][head.data : -1])
-    _, line = encode(**{**fields, **changes}, data=data)
+    _, line = encode_line(**{**fields, **changes}, data=data)
     lines[at] = line[:-1]
     path.write_bytes(b"\n".join(lines))
 
@@ -193,8 +193,8 @@ def test_a_line_whose_hashes_hold_must_still_fit(folder, found, changes, message
 def test_a_time_that_no_clock_gave_is_named(folder, found, time):
     last = (folder / MAIN).read_bytes().count(b"\n") - 1
     forged(folder, MAIN, last, time=time)
-    assert [(f.kind, f.level, f.file, f.line) for f in found() if f.kind is Kind.TIME] == [
-        (Kind.TIME, "damage", MAIN, last + 1)
+    assert [(f.kind, f.level, f.file, f.line) for f in found() if f.kind is FindingKind.TIME] == [
+        (FindingKind.TIME, "damage", MAIN, last + 1)
     ]
 
 
@@ -206,8 +206,8 @@ def test_a_time_that_is_none_is_named_in_tape_json_and_in_the_journal(folder, fo
         journal.write(encode_ref(move))
     lines = (folder / "refs.jsonl").read_bytes().count(b"\n")
     assert {(f.kind, f.file, f.line) for f in found()} == {
-        (Kind.TIME, "tape.json", None),
-        (Kind.TIME, "refs.jsonl", lines),
+        (FindingKind.TIME, "tape.json", None),
+        (FindingKind.TIME, "refs.jsonl", lines),
     }
 
 
@@ -376,7 +376,7 @@ def test_memory_does_not_grow_with_the_history(store, folder):
         parent, data = before.id, json.dumps({"text": "x" * 500}).replace(" ", "").encode()
         for n in range(before.n + 1, before.n + 8000):
             time = f"2027-01-01T00:00:{n // 1000:02}.{n % 1000:03}000Z"
-            head, line = encode("note", parent, n, time, data)
+            head, line = encode_line("note", parent, n, time, data)
             parent = head.id
             file.write(line)
     with store.open_folder(folder.name) as tape:
@@ -409,16 +409,16 @@ def test_a_large_tape_is_the_same_to_several_processes(store, folder, how):
         lines[900] = lines[900][:100]
         lines[901] += b"!"
     path.write_bytes(b"\n".join(lines))
-    assert path.stat().st_size > LARGE
+    assert path.stat().st_size > LARGE_BYTES
     with store.open_folder(folder.name) as tape:
         one, two, told = Counts(), Counts(), list[tuple[int, int]]()
         alone = list(verify(tape, one))
         assert list(verify(tape, two, jobs=2, progress=lambda *done: told.append(done))) == alone
     assert one == two
-    assert len(told) > LARGE >> 23
+    assert len(told) > LARGE_BYTES >> 23
     assert told == sorted(set(told))
     assert {total for _, total in told} == {0}
-    assert [f.line for f in alone if f.kind is Kind.LINE] == (
+    assert [f.line for f in alone if f.kind is FindingKind.LINE] == (
         [4, 41, 42, 701, 702, 901, 902, 1_101, len(lines) - 1] if how == "damaged" else []
     )
 
@@ -430,7 +430,7 @@ def big(path, count):
         for n in range(count):
             time = f"2027-01-01T00:{n // 60:02}:{n % 60:02}.000000Z"
             data = b'{"text":"%b"}' % (b"x" * 60_000)
-            head, line = encode("note", head.id, head.n + 1, time, data)
+            head, line = encode_line("note", head.id, head.n + 1, time, data)
             file.write(line)
 
 

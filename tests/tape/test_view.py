@@ -1,6 +1,6 @@
 from tape.entries import Anchor, Note, Place, Summary
 from tape.line import Entry
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 from tape.view import View, view
 from tests.tape import making
 
@@ -48,9 +48,9 @@ def test_a_summary_reads_as_markdown_without_empty_sections():
         files_read=("a.py",),
         requests=("Please fix it\nnow",),
     )
-    assert summary_text(summary) == (
+    assert render_summary(summary) == (
         "## Goal\nFix it\n\n## Done\n- looked\n- found\n\n## Next steps\n- mend\n\n"
         "## Files read\n- a.py\n\n## The user's own requests, word for word\n- Please fix it\nnow"
     )
-    assert summary_text(Summary()) == ""
-    assert summary_text("as it is") == "as it is"
+    assert render_summary(Summary()) == ""
+    assert render_summary("as it is") == "as it is"

@@ -7,10 +7,10 @@ from hashlib import sha256
 import pytest
 from msgspec.structs import replace
 
-from tape.clock import stamp
+from tape.clock import format_timestamp
 from tape.entries import Anchor, Branch, Place, Repair, Summary
 from tape.errors import Busy, Damaged, NewerFormat, NotFound, Overtaken, UsageError, WriteFailed
-from tape.line import encode
+from tape.line import encode_line
 from tape.payload import encode_payload
 from tape.refs import Pin
 from tape.view import view
@@ -95,8 +95,10 @@ class TestTime:
         with store.create(making.beginning()) as tape:
             start = making.entries(tape)[0].time
             made = making.write(tape, *map(str, ticks))
-        assert start == stamp(making.DAY)
-        assert [entry.time for entry in made] == [stamp(making.DAY + time) for time in times]
+        assert start == format_timestamp(making.DAY)
+        assert [entry.time for entry in made] == [
+            format_timestamp(making.DAY + time) for time in times
+        ]
 
 
 class TestAFullDisk:
@@ -296,8 +298,8 @@ class TestUncommittedPhases:
         branch = Branch("0002-main", "main", Place(phase=head.phase, offset=0, entry=head.entry))
         lines, parent = [], head.entry
         for n, payload in enumerate((branch, *map(making.say, texts)), 1):
-            time, data = stamp(making.DAY + n), encode_payload(payload)
-            header, line = encode(payload.entry_type, parent, n, time, data)
+            time, data = format_timestamp(making.DAY + n), encode_payload(payload)
+            header, line = encode_line(payload.entry_type, parent, n, time, data)
             lines.append(line)
             parent = header.id
         with tape.phases.folder.make("0002-main") as folder:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..transcript import FAILED
+from ..transcript import FAILED_PREFIX
 from .sentences import (
     PINNED,
     WordRarity,
@@ -156,8 +156,8 @@ def choose_facts(facts: list[Fact], limit: int) -> list[Fact]:
 
 def find_errors(piece: TranscriptPiece) -> list[str]:
     """Return the first line of a tool's error in a list; none when its call did not fail."""
-    if piece.role != "tool" or not piece.text.startswith(FAILED):
+    if piece.role != "tool" or not piece.text.startswith(FAILED_PREFIX):
         return []
-    lines = (line for line in piece.text.removeprefix(FAILED).split("\n") if line.strip())
+    lines = (line for line in piece.text.removeprefix(FAILED_PREFIX).split("\n") if line.strip())
     line = clip_text(next(lines, "it did not say why"), 200)
     return [f"{piece.name}: {line}" if piece.name else line]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.blocks import Text, text_of
+from tape.blocks import Text, join_texts
 from tape.entries import Summary
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 
 from .facts import AGENT, ERROR
 from .markdown import parse_summary
@@ -180,9 +180,9 @@ def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statem
     for message in past:
         if message.role == "user":
             prompts -= 1
-            found += _iter_user_statements(text_of(message.content), prompts)
+            found += _iter_user_statements(join_texts(message.content), prompts)
         elif message.role == "assistant":
-            found += _iter_assistant_statements(text_of(message.content))
+            found += _iter_assistant_statements(join_texts(message.content))
     for block in newest.content:  # several may have been made one
         if isinstance(block, Text) and block.text != prompt:
             found += _iter_user_statements(block.text, 0)
@@ -191,7 +191,7 @@ def collect_statements(messages: Sequence[Message], prompt: str) -> tuple[Statem
 
 def _iter_tool_statements(message: Message) -> Iterator[Statement]:
     if message.name != SEARCHER:
-        for line in split_sentences(text_of(message.content)[:_LOOKED_AT]):
+        for line in split_sentences(join_texts(message.content)[:_LOOKED_AT]):
             yield Statement(line, f"{message.name or 'A tool'} showed", 0.0)
 
 
@@ -247,7 +247,7 @@ def find_summary(text: str) -> Summary | None:
     return parse_summary(text) if text.startswith(_GOAL) else None
 
 
-_GOAL = summary_text(Summary(goal=" ")).rstrip(" ")
+_GOAL = render_summary(Summary(goal=" ")).rstrip(" ")
 """How the text of every summary begins that has fields."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 from .memory import HELP_BEGINS, SEARCHER, answer_from_search, report_nothing_found
 from .steps import (
@@ -64,7 +64,7 @@ _NOTHING = re.compile(
 _NO_MATCH = re.compile(r"[^\n:]*(?:\n+[^\n:]*)?\bexit\w*\b[^\n:]*\b1\b[^\n:]*\s*\Z", re.IGNORECASE)
 
 
-class _Output(Struct, frozen=True):
+class _ToolOutput(Struct, frozen=True):
     """What a tool showed: `count` lines in all, of which it gave `lines`, in one piece."""
 
     lines: list[str]
@@ -187,7 +187,7 @@ def _report_missing_tool(step: Step) -> str:
 def _report_outcome(step: Step, call: PlannedCall, result: Message | None) -> str:
     if result is None:
         return f"{call.name} gave no result."
-    text = text_of(result.content)
+    text = join_texts(result.content)
     if isinstance(step, SearchStep) and _NO_MATCH.match(text):
         text = ""  # grep answers 1 when nothing matches, which is no failure
     elif result.is_error:
@@ -222,28 +222,28 @@ def _report_success(step: Step, text: str) -> str:
     return said
 
 
-def _parse_output(text: str) -> _Output:
+def _parse_output(text: str) -> _ToolOutput:
     """Return the lines of a tool's text, without a notice at its end that there are more."""
     if _NOTHING.match(text):
-        return _Output([], 0)
+        return _ToolOutput([], 0)
     notice = _NOTICE.search(text)
     lines = (text[: notice.start()] if notice else text).rstrip("\n").split("\n")
     if notice is None:
-        return _Output(lines, len(lines))
+        return _ToolOutput(lines, len(lines))
     if notice["more"]:
-        return _Output(lines, len(lines) + int(notice["more"]))
+        return _ToolOutput(lines, len(lines) + int(notice["more"]))
     count = notice["all"] or notice["last"]
-    return _Output(lines, int(count), from_start=notice["first"] == "1")
+    return _ToolOutput(lines, int(count), from_start=notice["first"] == "1")
 
 
-def _describe_contents(path: str, shown: _Output) -> str:
+def _describe_contents(path: str, shown: _ToolOutput) -> str:
     if not shown.count:
         return f"{path} is empty."
     lines = _format_count(shown.count, "line")
     return f"{path} has {lines}; it begins: {_find_first_line(shown.lines)}"
 
 
-def _describe_entries(path: str, shown: _Output) -> str:
+def _describe_entries(path: str, shown: _ToolOutput) -> str:
     folder = "This folder" if path == "." else path
     if not shown.count:
         return f"{folder} is empty."
@@ -254,7 +254,7 @@ def _describe_entries(path: str, shown: _Output) -> str:
     return f"{folder} holds {entries}: {', '.join(names)}{more}."
 
 
-def _describe_matches(step: SearchStep, shown: _Output) -> str:
+def _describe_matches(step: SearchStep, shown: _ToolOutput) -> str:
     pattern = _quote_text(step.pattern)
     if not shown.count:
         folder = "this folder" if step.path == "." else step.path
@@ -264,7 +264,7 @@ def _describe_matches(step: SearchStep, shown: _Output) -> str:
     return f"{pattern} was found in {found}; {which}: {_find_first_line(shown.lines)}"
 
 
-def _describe_printed(command: str, shown: _Output) -> str:
+def _describe_printed(command: str, shown: _ToolOutput) -> str:
     said = f"`{_clip_text(command, _SHORT)}` printed"
     if not shown.count:
         return f"{said} nothing."

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tape.blocks import Text, tool_calls
-from tape.summaries import summary_text
+from tape.blocks import Text, select_tool_calls
+from tape.summaries import render_summary
 
 from ..providers.word_events import (
     count_usage,
@@ -66,7 +66,7 @@ def _stream_answer(request: Request) -> Iterator[StreamEvent]:
     if request.system.startswith(SUMMARISER):
         pieces = map(_replace_help, parse_transcript(prompt))
         summary = summarize_pieces(pieces, find_focus(prompt), find_length(prompt) or LIMIT)
-        yield from _stream_text(request, summary_text(summary))
+        yield from _stream_text(request, render_summary(summary))
         return
     steps, tools = _plan_steps(request, prompt), _list_tools(request)
     thoughts, call = plan_next_call(steps, tools, len(results))
@@ -104,7 +104,9 @@ def _plan_steps(request: Request, prompt: str) -> tuple[Step, ...]:
         )
     steps = parse_request(summary.requests[-1]) if summary.requests else ()
     made = [
-        _decode_call(call) for message in request.messages for call in tool_calls(message.content)
+        _decode_call(call)
+        for message in request.messages
+        for call in select_tool_calls(message.content)
     ]
     return list_remaining_steps(steps, tools, made) or (SummarizedStep(),)
 

@@ -196,7 +196,7 @@ def _parse_list(clause: str) -> Step | None:
     found = _LIST.match(clause)
     if found is None or not _is_list_request(clause, found):
         return None
-    return ListStep(_parse_path(found["path"]) or ".")
+    return ListStep(_parse_file_path(found["path"]) or ".")
 
 
 def _is_list_request(clause: str, found: re.Match[str]) -> bool:
@@ -212,7 +212,7 @@ def _parse_search(clause: str) -> Step | None:
     found = _SEARCH_IN_FOLDER.match(clause) or _SEARCH.match(clause)
     if found is None:
         return None
-    pattern, where = _strip_quotes(found["pattern"]), _parse_path(found["path"])
+    pattern, where = _strip_quotes(found["pattern"]), _parse_file_path(found["path"])
     if where is None and found["here"] is None and clause.lower().startswith("grep"):
         pattern, where = _split_grep_arguments(found["pattern"])
     return SearchStep(pattern, where or ".") if pattern else None
@@ -242,13 +242,13 @@ def _parse_write(clause: str) -> Step | None:
 
 
 def _build_write(found: re.Match[str], *, literal: bool) -> Step | None:
-    path, content = _parse_path(found["path"]), found.groupdict().get("content") or ""
+    path, content = _parse_file_path(found["path"]), found.groupdict().get("content") or ""
     return WriteStep(path, content if literal else _strip_quotes(content)) if path else None
 
 
 def _parse_replace(clause: str) -> Step | None:
     found = _REPLACE.match(clause)
-    path = found and _parse_path(found["path"] or found["before"])
+    path = found and _parse_file_path(found["path"] or found["before"])
     if not found or not path:
         return None
     old = _strip_quotes(found["old"])
@@ -286,15 +286,15 @@ def _find_path(words: str) -> str | None:
         return _strip_quotes(quoted[0]) or None
     every = words.split()
     if len(every) == 1:
-        return _parse_path(every[0])
-    return next((_parse_path(word) for word in every if _is_path_like(word)), None)
+        return _parse_file_path(every[0])
+    return next((_parse_file_path(word) for word in every if _is_path_like(word)), None)
 
 
 def _is_path_like(word: str) -> bool:
     return re.search(r"/|\w\.\w|^\.\w", word) is not None
 
 
-def _parse_path(word: str | None) -> str | None:
+def _parse_file_path(word: str | None) -> str | None:
     """Return a word as a path: without quotes and without the full stop of a sentence."""
     if not word:
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from tape.entries import Summary
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 
 from .facts import choose_facts, collect_facts, find_errors
 from .markdown import parse_summary
@@ -177,7 +177,7 @@ def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
     while done and (found := _JOINED.match(done[0])):
         count, done = count + int(found[1]), done[1:]
         briefs.append(found[2].removesuffix(" …"))
-    room = limit - len(summary_text(summary)) - limit // 15 - len("\n\n## Done\n")
+    room = limit - len(render_summary(summary)) - limit // 15 - len("\n\n## Done\n")
     kept: list[str] = []
     for item in reversed(done):
         text = clip_text(item, max(limit // 25, 60))
@@ -224,13 +224,13 @@ def _drop_oldest_points(summary: Summary, limit: int) -> Summary:
         *("done", "next_steps", "decisions", "blocked"),
         *("critical_context", "constraints", "in_progress"),
     ):
-        over, points = len(summary_text(summary)) - limit, getattr(summary, name)
+        over, points = len(render_summary(summary)) - limit, getattr(summary, name)
         ends = accumulate(len(point) + _BULLET for point in points)
         gone = sum(
             end - len(point) - _BULLET < over for end, point in zip(ends, points, strict=True)
         )
         summary = replace(summary, **{name: points[gone:]})
-    over = len(summary_text(summary)) - limit
+    over = len(render_summary(summary)) - limit
     if over > 0:
         summary = replace(summary, goal=summary.goal[: max(len(summary.goal) - over, 1)])
     return summary

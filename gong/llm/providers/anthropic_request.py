@@ -25,7 +25,7 @@ from .picture_parts import wrap_encoder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tape.formats.turns import Encoder
+    from tape.formats.turns import ArrayEncoder
     from tape.view import Message
 
     from ..presets import Preset
@@ -59,7 +59,7 @@ class _Unmarked:
     Only so few marks are allowed. Each element is searched once.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: ArrayEncoder) -> None:
         self._encoder = encoder
         self._given: list[bytes] = []
         self._clean: list[bytes] = []
@@ -80,10 +80,10 @@ class AnthropicRequestEncoder:
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
-        self._form = anthropic.Options(thinking_as_text=preset.quirks.thinking_as_text)
+        self._form = anthropic.AnthropicOptions(thinking_as_text=preset.quirks.thinking_as_text)
         self._cache = EncoderCache(
             lambda form, load: _Unmarked(
-                wrap_encoder(anthropic.encoder(form, load), _encode_address)
+                wrap_encoder(anthropic.build_encoder(form, load), _encode_address)
             )
         )
 
@@ -164,7 +164,7 @@ def _encode_choice(choice: ToolChoice) -> WireObject:
 
 
 def _encode_system(request: Request) -> WireObject:
-    text = anthropic.system_text(request.system, request.messages)
+    text = anthropic.build_system_text(request.system, request.messages)
     return {"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}
 
 

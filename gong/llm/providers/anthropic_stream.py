@@ -15,13 +15,12 @@ from msgspec.structs import replace
 
 from tape.blocks import NO_JSON
 from tape.entries import Usage
-from tape.formats.wire import decoded, encoded, packed
+from tape.formats.wire import decode_json, encode_json, pack_raw
 
-from ..presets import DEFAULT_SIZES
+from ..presets import DEFAULT_SIZE_LIMITS
 from ..text_buffer import TextBuffer
-from ..tokens import estimate
+from ..tokens import estimate_tokens
 from ..types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -29,6 +28,7 @@ from ..types import (
     ReasoningStart,
     StopReason,
     StreamEvent,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...errors import ModelError
-    from ..presets import Sizes
+    from ..presets import SizeLimits
     from .failures import ProviderFailures
 
 _STOPS: dict[str, StopReason] = {
@@ -109,13 +109,13 @@ class _OpenBlock:
     def pack_fields(self, *names: str) -> Raw:
         """Return what must go back with the block: those of its fields that are there."""
         kept = {name: self.wire[name] for name in names if self.wire.get(name)}
-        return packed(kept) if kept else NO_JSON
+        return pack_raw(kept) if kept else NO_JSON
 
 
 class AnthropicStreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES) -> None:
+    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
         self.meter = AnswerMeter(sizes, failures)
         self.finished = False
         self._failures = failures
@@ -149,7 +149,7 @@ class AnthropicStreamDecoder:
         An answer that had said why it stopped, with every block closed, is whole all the same.
         """
         if self._stop is None or self._open:
-            yield Failed(error, self.usage())
+            yield StreamFailure(error, self.usage())
         else:
             yield from self.finish()
 
@@ -167,7 +167,7 @@ class AnthropicStreamDecoder:
         """
         output, thought = self._counts.get("output_tokens", 0), self._counts.get("thinking_tokens")
         if thought is None and (text := self._thoughts.text()):
-            thought = min(estimate(text), output)
+            thought = min(estimate_tokens(text), output)
         counted = Usage(
             input=self._counts.get("input_tokens", 0),
             output=output,
@@ -270,7 +270,7 @@ class AnthropicStreamDecoder:
             case "tool_use":
                 yield ToolCallEnd(index, block.pack_fields("id", "caller"))
             case _:
-                yield OpaqueBlock(index, packed(block.build_whole()))
+                yield OpaqueBlock(index, pack_raw(block.build_whole()))
 
     def _update_counts(self, usage: WireObject | None) -> None:
         """Take newer counts; a field that is null or left out keeps its older one."""
@@ -284,4 +284,4 @@ def _decode_event(data: bytes) -> _WireEvent:
     try:
         return _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
-        return _DECODER.decode(encoded(decoded(data)))
+        return _DECODER.decode(encode_json(decode_json(data)))

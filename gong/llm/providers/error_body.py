@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
-from tape.formats.wire import encoded
+from tape.formats.wire import encode_json
 
 from .json_values import WireObject, read_object
 
@@ -93,7 +93,7 @@ def parse_retry_after(header: str | None) -> float | None:
     try:
         seconds = float(header)
     except ValueError:
-        return _compute_wait(header)
+        return _compute_wait_until_date(header)
     return seconds if isfinite(seconds) and seconds >= 0 else None
 
 
@@ -114,9 +114,9 @@ def _find_message(fields: WireObject) -> str:
     """Return the words for people; of an object without a place for them, all of it."""
     known = [fields[name] for name in ("message", "error", "detail") if name in fields]
     if not known:
-        return encoded(fields).decode() if fields else ""
+        return encode_json(fields).decode() if fields else ""
     told = next(filter(None, known), "")
-    message = told if isinstance(told, str) else encoded(told).decode()
+    message = told if isinstance(told, str) else encode_json(told).decode()
     upstream = read_object(fields.get("metadata")).get("raw")  # what a router itself was told
     if isinstance(upstream, dict):
         upstream = parse_error_body(upstream).message
@@ -157,7 +157,7 @@ def _list_details(fields: WireObject) -> list[WireObject]:
     return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
 
-def _compute_wait(date: str) -> float | None:
+def _compute_wait_until_date(date: str) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
     except ValueError:

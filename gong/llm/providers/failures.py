@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from tape.formats.wire import decoded
+from tape.formats.wire import decode_json
 
 from ...errors import (
     AnswerTooLarge,
@@ -18,10 +18,10 @@ from ...errors import (
     RequestTimeout,
     StreamError,
 )
-from ..errors import provider_error, without_keys
-from ..partial_json import parse
+from ..errors import build_provider_error, remove_keys
+from ..partial_json import parse_partial_json
 from .error_body import parse_error_body, parse_retry_after
-from .json_values import format_size
+from .json_values import format_size_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ class ProviderFailures(NamedTuple):
         """
         found = parse_error_body(_decode_cut_body(body) if is_cut else _decode_body(body))
         if is_cut:
-            note = f"(only {format_size(len(body.encode()))} of its error were read)"
+            note = f"(only {format_size_limit(len(body.encode()))} of its error were read)"
             found = found._replace(message=f"{_shorten_text(found.message)} {note}")
         return self._build_error(found, status, _parse_wait(headers))
 
@@ -61,7 +61,7 @@ class ProviderFailures(NamedTuple):
         """
         target = _format_address(asked, location)
         base = target.removesuffix(path.partition("?")[0].lstrip("/")).rstrip("/")
-        text = without_keys(
+        text = remove_keys(
             f"{self.endpoint} redirects to {target} ({status}); the key and the conversation were "
             f"not sent there: if that address is right, set base_url of providers.{self.provider} "
             f"to {base}",
@@ -96,7 +96,7 @@ class ProviderFailures(NamedTuple):
 
     def build_stream_error(self, what: str) -> StreamError:
         """Return the error for a malformed answer; `what` follows the name in the text."""
-        text = without_keys(what, self.key)
+        text = remove_keys(what, self.key)
         return StreamError(f"{self.provider} {text}", provider=self.provider)
 
     def build_stopped_error(self) -> StreamError:
@@ -110,7 +110,7 @@ class ProviderFailures(NamedTuple):
 
     def build_network_error(self, reason: str) -> NetworkError:
         """Return the error for a connection that could not be made or used."""
-        text = f"cannot reach {self.endpoint}: {without_keys(reason, self.key)}"
+        text = f"cannot reach {self.endpoint}: {remove_keys(reason, self.key)}"
         return NetworkError(text, provider=self.provider)
 
     def build_broken_error(self, error: Exception) -> StreamError:
@@ -119,7 +119,7 @@ class ProviderFailures(NamedTuple):
 
     def _build_error(self, found: ErrorBody, status: int | None, wait: float | None) -> ModelError:
         wait = found.wait if wait is None else wait
-        made = provider_error(
+        made = build_provider_error(
             *(self.provider, status, found.message),
             code=found.code,
             retry_after=wait,
@@ -135,13 +135,13 @@ class ProviderFailures(NamedTuple):
 def _decode_body(text: str) -> Any:
     """Return what a body says as JSON, or the text of one that is none, such as a proxy's page."""
     try:
-        return decoded(text)
+        return decode_json(text)
     except (ValueError, RecursionError):
         return text.strip()
 
 
 def _decode_cut_body(text: str) -> Any:
-    state, value = parse(text)
+    state, value = parse_partial_json(text)
     return text.strip() if state == "error" else value
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .connection import ClientLimits, EncodedRequest, Modules, Route
 
 
-class _NoSdk:
+class _GoogleHttp:
     package, error = "httpx2", "HTTPError"
 
     def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncClient:
         headers = {
             "Content-Type": "application/json",
-            **_build_credentials(route),
+            **_build_google_credentials(route),
             **route.preset.headers,
         }
         return limits.open_client(modules.http, headers=headers, timeout=limits.timeout)
@@ -54,7 +54,7 @@ class GoogleProvider:
 
     def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
         self.name, self.endpoint = preset.name, endpoint
-        self._transport = Transport(_NoSdk(), preset, key, endpoint)
+        self._transport = Transport(_GoogleHttp(), preset, key, endpoint)
         self._encoder = GoogleRequestEncoder(preset)
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -73,7 +73,7 @@ class GoogleProvider:
         await self._transport.close()
 
 
-def _build_credentials(route: Route) -> dict[str, str]:
+def _build_google_credentials(route: Route) -> dict[str, str]:
     """Return the key as its host wants it sent."""
     if route.preset.auth == "bearer":
         return {"Authorization": f"Bearer {route.key}"}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from tape.formats.wire import decoded, encoded
+from tape.formats.wire import decode_json, encode_json
 
 from .json_values import WireObject
 
@@ -71,7 +71,7 @@ def decode_chunk(data: bytes) -> GeminiChunk:
     try:
         return _CHUNK.decode(data)
     except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
-        return _CHUNK.decode(encoded(decoded(data)))
+        return _CHUNK.decode(encode_json(decode_json(data)))
 
 
 def decode_fields(part: Raw) -> WireObject:

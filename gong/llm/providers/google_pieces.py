@@ -34,7 +34,7 @@ class ArgumentPieces:
         """
         path = str(piece["jsonPath"])
         value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
-        steps = _parse_path(path)
+        steps = _parse_json_path(path)
         inside, last = self.args, steps[-1]
         for step, following in pairwise(steps):
             inside = _enter_step(inside, step, following)
@@ -48,7 +48,7 @@ class ArgumentPieces:
         return size
 
 
-def _parse_path(path: str) -> list[str | int]:
+def _parse_json_path(path: str) -> list[str | int]:
     """Return the names and indices of a path such as $.edits[0].text."""
     found = list(_STEP.finditer(path, 1))
     if not found or "$" + "".join(one[0] for one in found) != path:

@@ -49,7 +49,7 @@ class GoogleRequestEncoder:
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._cache = EncoderCache(
-            lambda form, load: wrap_encoder(gemini.encoder(form, load), _encode_address)
+            lambda form, load: wrap_encoder(gemini.build_encoder(form, load), _encode_address)
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
@@ -74,9 +74,9 @@ class GoogleRequestEncoder:
         body = encode_with_array(wire, b"contents", contents)
         return EncodedRequest(build_path(request.model), body, {}, warnings)
 
-    def _choose_form(self, model: str) -> gemini.Options:
+    def _choose_form(self, model: str) -> gemini.GeminiOptions:
         is_new = _find_generation(model) >= _FIRST_WITH_LEVEL
-        return gemini.Options(
+        return gemini.GeminiOptions(
             signed_calls=is_new,
             media_in_results=is_new,
             thinking_as_text=self.preset.quirks.thinking_as_text,
@@ -90,7 +90,7 @@ def _encode_address(url: str, mime: str) -> WireObject:
 def build_envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its contents and options."""
     wire = {
-        "systemInstruction": gemini.system_instruction(request.system, request.messages),
+        "systemInstruction": gemini.build_system_instruction(request.system, request.messages),
         **_encode_tools(request),
         _SETTINGS: _encode_settings(request, preset),
     }

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tape.blocks import NO_JSON
 from tape.entries import Usage
-from tape.formats.wire import encoded, packed, without
+from tape.formats.wire import drop_fields, encode_json, pack_raw
 
 from ...errors import ContentFiltered, MalformedHistory, ModelError
-from ..errors import without_keys
-from ..presets import DEFAULT_SIZES
+from ..errors import remove_keys
+from ..presets import DEFAULT_SIZE_LIMITS
 from ..types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -26,6 +25,7 @@ from ..types import (
     ReasoningStart,
     StopReason,
     StreamEvent,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from ..presets import Sizes
+    from ..presets import SizeLimits
     from .failures import ProviderFailures
     from .google_chunks import GeminiCandidate, GeminiChunk, PromptFeedback
     from .json_values import WireObject
@@ -78,7 +78,7 @@ _UNREADABLE = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MAL
 _UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
 
 
-class _Open(NamedTuple):
+class _OpenPart(NamedTuple):
     """A block of text or thinking that the next part may continue."""
 
     place: int
@@ -98,7 +98,7 @@ class _Open(NamedTuple):
         return kind(self.place, self.wire)
 
 
-class _CutUp(NamedTuple):
+class _PiecewiseCall(NamedTuple):
     """A call whose arguments come bit by bit."""
 
     place: int
@@ -109,7 +109,7 @@ class _CutUp(NamedTuple):
 class GoogleStreamDecoder:
     """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES) -> None:
+    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
         self.meter = AnswerMeter(sizes, failures)
         self.finished = False  # only the end of the connection says so
         self._failures = failures
@@ -118,8 +118,8 @@ class GoogleStreamDecoder:
         self._counts: dict[str, int] = {}
         self._blocks = 0
         self._calls = 0
-        self._open: _Open | None = None
-        self._cut_up: _CutUp | None = None
+        self._open: _OpenPart | None = None
+        self._cut_up: _PiecewiseCall | None = None
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield what one chunk says.
@@ -135,7 +135,7 @@ class GoogleStreamDecoder:
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last events of a stream that ended, or stopped with `error`."""
         if self._stop is None:
-            yield Failed(error, self.usage())
+            yield StreamFailure(error, self.usage())
         else:
             yield from self.finish()
 
@@ -144,7 +144,7 @@ class GoogleStreamDecoder:
         yield from self._close_open()
         stop = self._stop or _UNSAID
         failed = self._find_failure(stop)
-        yield Failed(failed, self.usage()) if failed else self._build_finish(stop)
+        yield StreamFailure(failed, self.usage()) if failed else self._build_finish(stop)
 
     def usage(self) -> Usage:
         """Return the tokens counted so far; input is without cached ones, output with thoughts."""
@@ -190,7 +190,7 @@ class GoogleStreamDecoder:
                 if function.keys() & _CUT_UP or (self._cut_up and "name" not in function):
                     yield from self._add_call_piece(function, fields)
                 else:
-                    yield from self._add_call(raw, without(function, "name", "args"), fields)
+                    yield from self._add_call(raw, drop_fields(function, "name", "args"), fields)
             case {**fields} if fields:
                 yield from self._add_opaque(part)
 
@@ -200,10 +200,10 @@ class GoogleStreamDecoder:
             yield from self._add_opaque({"text": text, **fields})  # it is there for its signature
         if not text and not (is_thought and is_signed):
             return
-        wire = packed(fields) if fields else NO_JSON
+        wire = pack_raw(fields) if fields else NO_JSON
         if is_signed or self._open is None or self._open[1:] != (is_thought, wire):
             yield from self._close_open()
-            self._open = _Open(self._take_index(), is_thought, wire)
+            self._open = _OpenPart(self._take_index(), is_thought, wire)
             yield self._open.build_start()
         if text:
             yield self._open.build_delta(text)
@@ -218,14 +218,14 @@ class GoogleStreamDecoder:
         yield ToolCallStart(index, call.name, call.id or "")
         if args != "null":
             yield ToolCallDelta(index, args)
-        yield ToolCallEnd(index, packed(kept) if kept else NO_JSON)
+        yield ToolCallEnd(index, pack_raw(kept) if kept else NO_JSON)
 
     def _add_call_piece(self, function: WireObject, fields: WireObject) -> Iterator[StreamEvent]:
         """Add a piece of a call; the first one has the name, the last has no `willContinue`."""
         name, provider_id = function.get("name"), function.get("id")
         if name:
             yield from self._close_open()
-            self._cut_up = _CutUp(self._take_index(), ArgumentPieces(), fields)
+            self._cut_up = _PiecewiseCall(self._take_index(), ArgumentPieces(), fields)
             self._calls += 1
             yield ToolCallStart(self._cut_up.place, name, provider_id or "")
         if self._cut_up is None:
@@ -237,7 +237,7 @@ class GoogleStreamDecoder:
 
     def _add_opaque(self, part: WireObject) -> Iterator[StreamEvent]:
         yield from self._close_open()
-        yield OpaqueBlock(self._take_index(), packed(part))
+        yield OpaqueBlock(self._take_index(), pack_raw(part))
 
     def _close_open(self) -> Iterator[StreamEvent]:
         if self._open is not None:
@@ -246,8 +246,8 @@ class GoogleStreamDecoder:
         if self._cut_up is not None:
             place, pieces, fields = self._cut_up
             self._cut_up = None
-            yield ToolCallDelta(place, encoded(pieces.args).decode())
-            yield ToolCallEnd(place, packed(fields) if fields else NO_JSON)
+            yield ToolCallDelta(place, encode_json(pieces.args).decode())
+            yield ToolCallEnd(place, pack_raw(fields) if fields else NO_JSON)
 
     def _take_index(self) -> int:
         self._blocks += 1
@@ -275,7 +275,7 @@ class GoogleStreamDecoder:
     def _build_refusal(self, feedback: PromptFeedback) -> ModelError:
         name, reason = self._failures.provider, feedback.block_reason
         said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
-        why = without_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
+        why = remove_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
         return ContentFiltered(why, provider=name)
 
     def _update_counts(self, usage: dict[str, Any] | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tape.blocks import NO_JSON
-from tape.formats.wire import encoded
+from tape.formats.wire import encode_json
 
 if TYPE_CHECKING:
     from ..presets import Preset
@@ -21,9 +21,9 @@ def encode_with_array(fields: WireObject, name: bytes, elements: list[bytes]) ->
     A long history is copied just once: beginning and end go to its outermost elements.
     """
     if name.decode() in fields:
-        return encoded(fields)
+        return encode_json(fields)
     first, *others = elements or [b""]
-    before = encoded(fields)[:-1] + (b"," if fields else b"")
+    before = encode_json(fields)[:-1] + (b"," if fields else b"")
     pieces = [b'%b"%b":[%b' % (before, name, first), *others]
     pieces[-1] += b"]}"
     return b",".join(pieces)

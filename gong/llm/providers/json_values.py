@@ -47,6 +47,6 @@ def read_text(value: Any) -> str:
     return value
 
 
-def format_size(count: int) -> str:
+def format_size_limit(count: int) -> str:
     """Return a number of bytes for people: 8 MiB, 64 KiB."""
     return f"{count // _MIB:,} MiB" if count >= _MIB else f"{max(count // _KIB, 1)} KiB"

@@ -20,10 +20,10 @@ from ..types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from .json_values import format_size
+from .json_values import format_size_limit
 
 if TYPE_CHECKING:
-    from ..presets import Sizes
+    from ..presets import SizeLimits
     from ..types import StreamEvent
     from .failures import ProviderFailures
 
@@ -44,7 +44,7 @@ _RATIO_FROM = 1_048_576
 class AnswerMeter:
     """Counts one answer."""
 
-    def __init__(self, sizes: Sizes, failures: ProviderFailures) -> None:
+    def __init__(self, sizes: SizeLimits, failures: ProviderFailures) -> None:
         self.sizes = sizes
         self._failures = failures
         self.taken = 0
@@ -62,7 +62,9 @@ class AnswerMeter:
         """Count bytes that may turn out to say nothing."""
         self._quiet += size
         if self._quiet > _QUIET:
-            self.refuse_answer(f"sent {format_size(_QUIET)} with nothing of an answer in them")
+            self.refuse_answer(
+                f"sent {format_size_limit(_QUIET)} with nothing of an answer in them"
+            )
 
     def take_data(self, data: bytes) -> None:
         """Count an event before it is read."""
@@ -97,7 +99,7 @@ class AnswerMeter:
         self._data += size
         if self._data > self.sizes.data:
             self.refuse_answer(
-                f"sent more than {format_size(self.sizes.data)} of data in one answer"
+                f"sent more than {format_size_limit(self.sizes.data)} of data in one answer"
             )
 
     def keep_value(self, value: Any) -> None:

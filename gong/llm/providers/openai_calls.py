@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tape.blocks import NO_JSON
-from tape.formats.wire import encoded, packed
+from tape.formats.wire import encode_json, pack_raw
 
-from ..partial_json import parse
+from ..partial_json import parse_partial_json
 from ..text_buffer import TextBuffer
 from .json_values import read_text
 from .openai_details import get_call_id
@@ -68,7 +68,7 @@ class OpenAICall:
         kept |= self.extra
         if own := [one for one in details if get_call_id(one) == self.id]:
             kept["details"] = own
-        return packed(kept) if kept else NO_JSON
+        return pack_raw(kept) if kept else NO_JSON
 
 
 class OpenAICalls:
@@ -100,7 +100,7 @@ def read_call_piece(piece: WireObject) -> tuple[str, str]:
     given = piece.get("function") or piece.get("custom") or {}
     text = given.get("arguments", given.get("input"))
     return read_text(given.get("name")), (
-        encoded(text).decode() if isinstance(text, dict) else read_text(text)
+        encode_json(text).decode() if isinstance(text, dict) else read_text(text)
     )
 
 
@@ -115,5 +115,5 @@ def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
 
 
 def _is_object(text: str) -> bool:
-    state, value = parse(text)
+    state, value = parse_partial_json(text)
     return bool(text.strip()) and state == "ok" and isinstance(value, dict)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from tape.blocks import Text, tool_calls
+from tape.blocks import Text, select_tool_calls
 from tape.formats import openai_chat
 from tape.formats.ids import (
     ANTHROPIC_IDS,
@@ -21,7 +21,7 @@ from tape.formats.ids import (
     OPENAI_CHAT_IDS,
     OPENAI_RESPONSES_IDS,
 )
-from tape.formats.wire import encoded
+from tape.formats.wire import encode_json
 from tape.view import Message
 
 from .connection import EncodedRequest
@@ -56,7 +56,7 @@ class OpenAIChatRequestEncoder:
         self.preset = preset
         self._cache = EncoderCache(
             lambda form, load: wrap_encoder(
-                openai_chat.encoder(form, load), _encode_address, detail=True
+                openai_chat.build_encoder(form, load), _encode_address, detail=True
             )
         )
 
@@ -122,9 +122,9 @@ def _encode_messages(request: Request, quirks: Quirks, cache: EncoderCache) -> l
     return elements
 
 
-def _choose_form(request: Request, quirks: Quirks) -> openai_chat.Options:
+def _choose_form(request: Request, quirks: Quirks) -> openai_chat.OpenAIChatOptions:
     """Return how a host with these quirks takes messages."""
-    return openai_chat.Options(
+    return openai_chat.OpenAIChatOptions(
         ids=_IDS[quirks.call_ids],
         system_role=quirks.system_role,
         thinking_as_text=quirks.thinking_as_text,
@@ -155,7 +155,7 @@ def _add_mark(element: bytes) -> bytes | None:
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     if not parts or parts[-1].get("type") != "text" or message["role"] == "tool":
         return None
-    return encoded({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
+    return encode_json({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
 
 
 def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
@@ -169,7 +169,7 @@ def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
 def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
     if not request.tools:
         had_calls = quirks.empty_tools and any(
-            tool_calls(message.content) for message in request.messages
+            select_tool_calls(message.content) for message in request.messages
         )
         return {"tools": []} if had_calls else {}
     texts = list_freeform_tools(request, quirks)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape.blocks import NO_JSON
-from tape.formats.parse.openai_chat import REASONING
-from tape.formats.wire import decoded, packed
+from tape.formats.parse.openai_chat import REASONING_FIELDS
+from tape.formats.wire import decode_json, pack_raw
 
 from ...errors import ServerError
-from ..presets import DEFAULT_SIZES
+from ..presets import DEFAULT_SIZE_LIMITS
 from ..types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -25,6 +24,7 @@ from ..types import (
     ReasoningStart,
     StopReason,
     StreamEvent,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tape.entries import Usage
 
     from ...errors import ModelError
-    from ..presets import Sizes
+    from ..presets import SizeLimits
     from .failures import ProviderFailures
     from .json_values import WireObject
 
@@ -62,7 +62,7 @@ _STOPS: dict[str, StopReason] = {
     "content_filter": "content_filter",
 }
 _FAILURES = frozenset({"error", "insufficient_system_resource"})
-_THINKING = frozenset({*REASONING, "reasoning_details"})
+_THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
 _MEDIA = frozenset({"audio", "images"})
 
 
@@ -81,7 +81,11 @@ class OpenAIChatStreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
     def __init__(
-        self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES, *, think_tags: bool = False
+        self,
+        failures: ProviderFailures,
+        sizes: SizeLimits = DEFAULT_SIZE_LIMITS,
+        *,
+        think_tags: bool = False,
     ) -> None:
         self.meter = AnswerMeter(sizes, failures)
         self.finished = False
@@ -107,7 +111,7 @@ class OpenAIChatStreamDecoder:
             self.finished = self._started
             return
         try:
-            chunk = decoded(data) if data.strip() else {}
+            chunk = decode_json(data) if data.strip() else {}
             if isinstance(chunk, dict):
                 yield from self._handle_chunk(chunk)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -119,7 +123,7 @@ class OpenAIChatStreamDecoder:
         An answer that had said why it stopped is whole all the same.
         """
         if self._stop is None or self._stop in _FAILURES:
-            yield Failed(error, self.usage())
+            yield StreamFailure(error, self.usage())
         else:
             yield from self.finish()
 
@@ -127,7 +131,7 @@ class OpenAIChatStreamDecoder:
         """Yield the ends of what is open, and of the answer."""
         if self._stop in _FAILURES:
             why = f"{self._failures.provider} stopped its answer: {self._stop}"
-            yield Failed(ServerError(why, provider=self._failures.provider), self.usage())
+            yield StreamFailure(ServerError(why, provider=self._failures.provider), self.usage())
             return
         of_calls = {call.id for call in self._calls.all if call.id}
         late = [one for one in self._details if get_call_id(one) in of_calls]
@@ -189,7 +193,7 @@ class OpenAIChatStreamDecoder:
             yield from self._write_text("text", read_text(spoken))
         for picture in read_objects(delta.get("images"), "image_url"):
             yield from self._close_prose()
-            yield OpaqueBlock(self._take_index(), packed(picture))
+            yield OpaqueBlock(self._take_index(), pack_raw(picture))
 
     def _add_words(self, delta: WireObject) -> Iterator[StreamEvent]:
         """Yield the words of a piece, and what it shows beside them."""
@@ -218,11 +222,11 @@ class OpenAIChatStreamDecoder:
                 yield from self._write_text("thinking", "".join(texts))
             case {"type": str()}:
                 yield from self._close_prose()
-                yield OpaqueBlock(self._take_index(), packed(part))
+                yield OpaqueBlock(self._take_index(), pack_raw(part))
 
     def _add_thinking(self, delta: WireObject) -> Iterator[StreamEvent]:
         """Yield thinking under the first name that says something; an empty one is kept too."""
-        named = [name for name in REASONING if isinstance(delta.get(name), str)]
+        named = [name for name in REASONING_FIELDS if isinstance(delta.get(name), str)]
         name = next((name for name in named if delta[name]), named[0] if named else "")
         if name and (delta[name] or name not in self._thought_fields):
             yield from self._write_thought(delta[name], name)
@@ -269,7 +273,7 @@ class OpenAIChatStreamDecoder:
         if prose is None:
             return
         if prose.kind != "thinking":
-            wire = packed({"refusal": True}) if prose.kind == "refusal" else NO_JSON
+            wire = pack_raw({"refusal": True}) if prose.kind == "refusal" else NO_JSON
             yield TextEnd(prose.index, wire)
             return
         kept: WireObject = {"field": prose.field} if prose.field else {}
@@ -280,7 +284,7 @@ class OpenAIChatStreamDecoder:
             prose.is_empty = False
             yield ReasoningDelta(prose.index, thought)
         redacted = prose.is_empty and bool(details)
-        yield ReasoningEnd(prose.index, packed(kept) if kept else NO_JSON, redacted)
+        yield ReasoningEnd(prose.index, pack_raw(kept) if kept else NO_JSON, redacted)
 
     def _add_call_piece(self, piece: WireObject) -> Iterator[StreamEvent]:
         name, text = read_call_piece(piece)

@@ -36,7 +36,7 @@ class OpenAIResponsesRequestEncoder:
         self.preset = preset
         self._cache = EncoderCache(
             lambda form, load: wrap_encoder(
-                openai_responses.encoder(form, load), _encode_address, detail=True
+                openai_responses.build_encoder(form, load), _encode_address, detail=True
             )
         )
 
@@ -55,7 +55,7 @@ class OpenAIResponsesRequestEncoder:
             **self.preset.body,
             **parse_options(request),
         }
-        form = openai_responses.Options(
+        form = openai_responses.OpenAIResponsesOptions(
             system_role=quirks.system_role,
             thinking_as_text=quirks.thinking_as_text,
             freeform=list_freeform_tools(request, quirks),

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tape.blocks import NO_JSON
-from tape.formats.wire import decoded, packed, without
+from tape.formats.wire import decode_json, drop_fields, pack_raw
 
-from ..presets import DEFAULT_SIZES
+from ..presets import DEFAULT_SIZE_LIMITS
 from ..text_buffer import TextBuffer
 from ..types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -24,6 +23,7 @@ from ..types import (
     ReasoningStart,
     StopReason,
     StreamEvent,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tape.entries import Usage
 
     from ...errors import ModelError
-    from ..presets import Sizes
+    from ..presets import SizeLimits
     from .failures import ProviderFailures
     from .json_values import WireObject
 
@@ -109,7 +109,7 @@ class _Item:
 class OpenAIResponsesStreamDecoder:
     """Turns the data of the stream's events into ours, keeping usage and stop reason."""
 
-    def __init__(self, failures: ProviderFailures, sizes: Sizes = DEFAULT_SIZES) -> None:
+    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
         self.meter = AnswerMeter(sizes, failures)
         self.finished = False
         self._failures = failures
@@ -132,7 +132,7 @@ class OpenAIResponsesStreamDecoder:
             return  # some hosts end with [DONE]
         kind = "event"
         try:
-            event = decoded(data)
+            event = decode_json(data)
             kind = f"{event.get('type')} event"
             yield from self._handle_event(event)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -142,7 +142,7 @@ class OpenAIResponsesStreamDecoder:
 
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
         """Yield the last event of a stream that stopped with `error` before it was finished."""
-        yield Failed(error, self.usage())
+        yield StreamFailure(error, self.usage())
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the end of the answer."""
@@ -282,15 +282,17 @@ class OpenAIResponsesStreamDecoder:
                 for place, whole in _iter_thoughts(wire):
                     yield from self._fill_part(item, place, whole)
                 redacted = not item.parts and bool(wire.get("encrypted_content"))
-                yield ReasoningEnd(item.index, packed(wire), redacted)
+                yield ReasoningEnd(item.index, pack_raw(wire), redacted)
             case "function_call":
                 yield from self._fill_part(item, ("input", 0), wire.get("arguments"))
-                yield ToolCallEnd(item.index, packed(without(wire, "type", "name", "arguments")))
+                yield ToolCallEnd(
+                    item.index, pack_raw(drop_fields(wire, "type", "name", "arguments"))
+                )
             case "custom_tool_call":
                 yield from self._fill_part(item, ("input", 0), wire.get("input"))
-                yield ToolCallEnd(item.index, packed(without(wire, "name", "input")))
+                yield ToolCallEnd(item.index, pack_raw(drop_fields(wire, "name", "input")))
             case _:
-                yield OpaqueBlock(item.index, packed(wire))
+                yield OpaqueBlock(item.index, pack_raw(wire))
 
     def _end_message(self, item: _Item) -> Iterator[StreamEvent]:
         content = read_objects(item.wire.get("content"), "output_text")
@@ -345,9 +347,9 @@ def _iter_thoughts(wire: WireObject) -> Iterator[tuple[tuple[str, int], Any]]:
 def _pack_text(message: WireObject, piece: WireObject, kind: str) -> Raw:
     """Return what goes back with a text: its message's id and phase, and its own notes."""
     beside = {name: message[name] for name in _MESSAGE_FIELDS if message.get(name) is not None}
-    notes = without(piece, "type", "text", "refusal", *_MESSAGE_FIELDS)
+    notes = drop_fields(piece, "type", "text", "refusal", *_MESSAGE_FIELDS)
     kept = {name: value for name, value in notes.items() if value}
     if kind == "refusal":
         kept["type"] = "refusal"
     wire = {**beside, **kept}
-    return packed(wire) if wire else NO_JSON
+    return pack_raw(wire) if wire else NO_JSON

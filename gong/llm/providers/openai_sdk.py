@@ -42,7 +42,7 @@ class OpenAISdk:
                 call.path,
                 cast_to=modules.http.Response,
                 content=call.body,
-                options={"headers": {**_build_credentials(modules, route), **call.headers}},
+                options={"headers": {**_build_openai_credentials(modules, route), **call.headers}},
                 stream=True,
                 stream_cls=modules.sdk.AsyncStream[object],
             )
@@ -55,7 +55,7 @@ class OpenAISdk:
         await client.close()
 
 
-def _build_credentials(modules: Modules, route: Route) -> dict[str, Any]:
+def _build_openai_credentials(modules: Modules, route: Route) -> dict[str, Any]:
     """Return the header that holds the key; given with each call, no variable changes it."""
     if route.preset.auth == "bearer":
         return {"Authorization": f"Bearer {route.key}"}

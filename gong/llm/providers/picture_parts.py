@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tape.blocks import NO_JSON, Image, Opaque
-from tape.formats.turns import Encoder
-from tape.formats.wire import packed, unpacked, without
+from tape.formats.turns import ArrayEncoder
+from tape.formats.wire import drop_fields, pack_raw, unpack_raw
 
-from ..pictures import DETAIL, URL
+from ..pictures import DETAIL_KEY, URL_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tape.blocks import Block
-    from tape.formats.ids import Ids
-    from tape.formats.turns import Form, Part
+    from tape.formats.ids import CallIds
+    from tape.formats.turns import ArrayPart, ArrayStyle
     from tape.view import Message
 
     from .json_values import WireObject
@@ -30,20 +30,22 @@ if TYPE_CHECKING:
     """From an address and a media type to the part of a message."""
 
 
-def wrap_encoder(encoder: Encoder, by_address: ByAddress, *, detail: bool = False) -> Encoder:
+def wrap_encoder(
+    encoder: ArrayEncoder, by_address: ByAddress, *, detail: bool = False
+) -> ArrayEncoder:
     """Return an encoder that also knows pictures by address; `detail` where it may be sent."""
-    return Encoder(_PictureForm(encoder.form, by_address, detail=detail))
+    return ArrayEncoder(_PictureForm(encoder.form, by_address, detail=detail))
 
 
 class _PictureForm:
     """A form of messages above another one."""
 
-    def __init__(self, form: Form, by_address: ByAddress, *, detail: bool) -> None:
+    def __init__(self, form: ArrayStyle, by_address: ByAddress, *, detail: bool) -> None:
         self.ids = form.ids
-        self.placed, self.ending = form.placed, form.ending
+        self.placed, self.ending = form.place_part, form.finish_element
         self._form, self._by_address, self._detail = form, by_address, detail
 
-    def parts(self, message: Message, ids: Ids) -> Iterable[Part]:
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
         if any(map(_has_notes, message.content)):
             shown = tuple(self._encode_block(block) for block in message.content)
             message = replace(message, content=shown)
@@ -52,21 +54,21 @@ class _PictureForm:
     def _encode_block(self, block: Block) -> Block:
         if not isinstance(block, Image) or not _has_notes(block):
             return block
-        notes = unpacked(block.wire)
-        detail = {"detail": notes[DETAIL]} if self._detail and DETAIL in notes else {}
-        if URL not in notes:
-            wire = {**without(notes, DETAIL), **detail}
-            return replace(block, wire=packed(wire) if wire else NO_JSON)
-        part = self._by_address(notes[URL], block.mime)
+        notes = unpack_raw(block.wire)
+        detail = {"detail": notes[DETAIL_KEY]} if self._detail and DETAIL_KEY in notes else {}
+        if URL_KEY not in notes:
+            wire = {**drop_fields(notes, DETAIL_KEY), **detail}
+            return replace(block, wire=pack_raw(wire) if wire else NO_JSON)
+        part = self._by_address(notes[URL_KEY], block.mime)
         inner = part.get("image_url")
         if isinstance(inner, dict):
             part = {**part, "image_url": {**inner, **detail}}
         else:
             part = {**part, **detail}
-        return Opaque(raw=packed(part))
+        return Opaque(raw=pack_raw(part))
 
 
 def _has_notes(block: Block) -> bool:
     if type(block) is not Image or block.wire is NO_JSON:
         return False
-    return not unpacked(block.wire).keys().isdisjoint({URL, DETAIL})
+    return not unpack_raw(block.wire).keys().isdisjoint({URL_KEY, DETAIL_KEY})

@@ -45,11 +45,13 @@ def _parse_headers(told: Mapping[str, str], name: str, kind: str) -> Allowance |
     limit, remaining, reset = (
         told.get(name.format(kind=kind, what=what)) for what in ("limit", "remaining", "reset")
     )
-    found = Allowance(_parse_count(limit), _parse_count(remaining), _parse_seconds(reset))
+    found = Allowance(
+        _parse_limit_count(limit), _parse_limit_count(remaining), _parse_seconds(reset)
+    )
     return None if found == Allowance() else found
 
 
-def _parse_count(text: str | None) -> int | None:
+def _parse_limit_count(text: str | None) -> int | None:
     return int(float(text)) if text and _NUMBER.fullmatch(text) else None
 
 
@@ -63,12 +65,12 @@ def _parse_seconds(text: str | None) -> float | None:
         number = float(text)
         if number < _A_DATE:
             return number
-        return _compute_wait(number / 1000 if number >= _IN_MILLISECONDS else number)
+        return _compute_wait_until_reset(number / 1000 if number >= _IN_MILLISECONDS else number)
     try:
-        return _compute_wait(datetime.fromisoformat(text).timestamp())
+        return _compute_wait_until_reset(datetime.fromisoformat(text).timestamp())
     except ValueError:
         return None
 
 
-def _compute_wait(moment: float) -> float:
+def _compute_wait_until_reset(moment: float) -> float:
     return max(0.0, moment - time.time())

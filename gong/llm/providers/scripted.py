@@ -18,11 +18,11 @@ from tape.entries import Usage
 from ... import errors
 from ...errors import ConfigurationError, ModelError, ScriptEnded
 from ..types import (
-    Failed,
     Finish,
     ReasoningDelta,
     StopReason,
     StreamEvent,
+    StreamFailure,
     StreamStart,
     TextDelta,
     ToolCallDelta,
@@ -162,7 +162,7 @@ class ScriptedProvider:
         """Play the next answer; Failed with ScriptEnded when there is none."""
         answer = self._take_answer()
         if answer is None:
-            yield Failed(self._build_ended_error())
+            yield StreamFailure(self._build_ended_error())
             return
         await sleep(answer.delay_ms / 1000)
         for event in _iter_events(answer, request):
@@ -196,7 +196,7 @@ def _iter_events(answer: ScriptedAnswer, request: Request) -> Iterator[StreamEve
     if failure.after is not None:
         yield StreamStart(request.model)
         yield from _cut_events(_iter_block_events(answer), failure.after)
-    yield Failed(failure.to_error(), answer.usage.to_usage() if answer.usage else Usage())
+    yield StreamFailure(failure.to_error(), answer.usage.to_usage() if answer.usage else Usage())
 
 
 def _iter_block_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:

@@ -18,7 +18,7 @@ from ...errors import InvalidRequest, ModelError
 from ..types import Finish
 from .connection import Connection, Route
 from .failures import ProviderFailures
-from .json_values import format_size
+from .json_values import format_size_limit
 from .rate_limits import parse_rate_limit
 from .sse import EventParser, EventTooLong
 
@@ -179,7 +179,7 @@ class Transport:
                     deadline.begun = True
                     yield data
             except EventTooLong as error:
-                most = format_size(meter.sizes.event)
+                most = format_size_limit(meter.sizes.event)
                 meter.refuse_answer(f"sent {error} of more than {most}")
             if not deadline.begun:
                 seen = (seen + chunk)[:_SHOWN]

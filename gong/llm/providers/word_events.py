@@ -62,12 +62,12 @@ def iter_call_events(
 
 def count_usage(request: Request, answer: Iterable[str]) -> Usage:
     """Return what a call costs when a word is a token; `answer` is the texts sent back."""
-    asked = _count_words(request.system) + sum(
-        _count_words(_get_block_text(block))
+    asked = _count_word_tokens(request.system) + sum(
+        _count_word_tokens(_get_block_text(block))
         for message in request.messages
         for block in message.content
     )
-    answered = sum(_count_words(text) for text in answer)
+    answered = sum(_count_word_tokens(text) for text in answer)
     return Usage(input=asked, output=answered, total=asked + answered)
 
 
@@ -78,7 +78,7 @@ def _split_pieces(text: str, size: int | None) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def _count_words(text: str) -> int:
+def _count_word_tokens(text: str) -> int:
     return len(text.split())
 
 

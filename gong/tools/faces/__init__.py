@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..settings import Tuning
-from ..shell import shell
-from .changing import changing
-from .limits import limits_for
-from .listing import listing
-from .reading import reading
-from .searching import searching
+from ..settings import ToolSettings
+from ..shell import build_shell_tool
+from .changing import build_changing_tools
+from .limits import choose_family_limits
+from .listing import build_listing_tools
+from .reading import build_reading_tools
+from .searching import build_searching_tools
 
 if TYPE_CHECKING:
-    from ..tool import Tool
+    from ..tool import AgentTool
 
 
-def faces(tuning: Tuning = Tuning()) -> tuple[Tool, ...]:  # noqa: B008 (a frozen value)
+def build_family_tools(tuning: ToolSettings = ToolSettings()) -> tuple[AgentTool, ...]:  # noqa: B008 (a frozen value)
     """Return all tool variants with their settings, by name."""
     return (
-        *reading(tuning),
-        *changing(tuning),
-        *searching(tuning),
-        *listing(tuning),
-        shell(limits=limits_for("shell", tuning), tuning=tuning),
+        *build_reading_tools(tuning),
+        *build_changing_tools(tuning),
+        *build_searching_tools(tuning),
+        *build_listing_tools(tuning),
+        build_shell_tool(limits=choose_family_limits("shell", tuning), tuning=tuning),
     )
 
 
-FACES = faces()
+FAMILY_TOOLS = build_family_tools()
 """All tool variants with default settings."""

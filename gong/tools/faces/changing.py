@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from .. import write
-from ..replacing import Wish, replace_text
-from ..tool import Tool, ToolResult
-from .limits import limits_for
+from ..replacing import ReplaceRequest, replace_text
+from ..tool import AgentTool, ToolResult
+from .limits import choose_family_limits
 
 if TYPE_CHECKING:
-    from ..settings import Tuning
+    from ..settings import ToolSettings
     from ..tool import ToolContext
 
 _PATH = "Path of the file, absolute or relative"
 
 
-class WriteArguments(Struct, frozen=True):
+class WriteFileArguments(Struct, frozen=True):
     """What to write, and where."""
 
     file_path: Annotated[str, Meta(description=_PATH)]
     content: Annotated[str, Meta(description="The whole new content of the file")]
 
 
-async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
-    return await write.run(write.Arguments(arguments.file_path, arguments.content), context)
+async def _run_write_file(arguments: WriteFileArguments, context: ToolContext) -> ToolResult:
+    return await write.run_write(
+        write.WriteArguments(arguments.file_path, arguments.content), context
+    )
 
 
-class EditArguments(Struct, frozen=True):
+class EditFileArguments(Struct, frozen=True):
     """What to replace by what, and where."""
 
     file_path: Annotated[str, Meta(description=_PATH)]
@@ -38,8 +40,8 @@ class EditArguments(Struct, frozen=True):
     replace_all: Annotated[bool, Meta(description="Replace every place, not the only one")] = False
 
 
-async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
-    return await _edited(arguments, context, every=arguments.replace_all)
+async def _run_edit_file(arguments: EditFileArguments, context: ToolContext) -> ToolResult:
+    return await _replace_in_file(arguments, context, every=arguments.replace_all)
 
 
 class ReplaceArguments(Struct, frozen=True):
@@ -52,15 +54,15 @@ class ReplaceArguments(Struct, frozen=True):
     allow_multiple: Annotated[bool, Meta(description="Replace every place")] = False
 
 
-async def _replace(arguments: ReplaceArguments, context: ToolContext) -> ToolResult:
-    return await _edited(arguments, context, every=arguments.allow_multiple)
+async def _run_replace(arguments: ReplaceArguments, context: ToolContext) -> ToolResult:
+    return await _replace_in_file(arguments, context, every=arguments.allow_multiple)
 
 
-async def _edited(
-    arguments: EditArguments | ReplaceArguments, context: ToolContext, *, every: bool
+async def _replace_in_file(
+    arguments: EditFileArguments | ReplaceArguments, context: ToolContext, *, every: bool
 ) -> ToolResult:
     path = arguments.file_path
-    wish = Wish(path, arguments.old_string, arguments.new_string, every, "old_string")
+    wish = ReplaceRequest(path, arguments.old_string, arguments.new_string, every, "old_string")
     made = await replace_text(context.env, wish)
     if isinstance(made, ToolResult):
         return made
@@ -69,28 +71,28 @@ async def _edited(
     return ToolResult.from_text(f"Successfully replaced {times} in {path}.{loosely}", made)
 
 
-def changing(tuning: Tuning) -> tuple[Tool, ...]:
+def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
     """Return the tool variants that change files."""
     return (
-        Tool(
+        AgentTool(
             "write_file",
             "Write a file: creates it with the folders it needs, or replaces its content.",
-            WriteArguments,
-            _write,
-            limits=limits_for("write_file", tuning),
+            WriteFileArguments,
+            _run_write_file,
+            limits=choose_family_limits("write_file", tuning),
         ),
-        Tool(
+        AgentTool(
             "edit_file",
             "Replace text in a file. old_string must occur once, unless replace_all.",
-            EditArguments,
-            _edit,
-            limits=limits_for("edit_file", tuning),
+            EditFileArguments,
+            _run_edit_file,
+            limits=choose_family_limits("edit_file", tuning),
         ),
-        Tool(
+        AgentTool(
             "replace",
             "Replace text in a file. old_string must occur once, unless allow_multiple.",
             ReplaceArguments,
-            _replace,
-            limits=limits_for("replace", tuning),
+            _run_replace,
+            limits=choose_family_limits("replace", tuning),
         ),
     )

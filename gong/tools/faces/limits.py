@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..truncation.pipeline import limits_of
+from ..truncation.pipeline import find_family_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..settings import Tuning
-    from ..truncation.pipeline import Limits
+    from ..settings import ToolSettings
+    from ..truncation.pipeline import OutputLimits
 
-IN_TABLE: Mapping[str, str] = {"grep_search": "grep", "replace": "edit_file"}
+FAMILY_LIMIT_NAMES: Mapping[str, str] = {"grep_search": "grep", "replace": "edit_file"}
 """Name of a tool variant in the table of limits, if it differs."""
 
 
-def limits_for(name: str, tuning: Tuning) -> Limits:
+def choose_family_limits(name: str, tuning: ToolSettings) -> OutputLimits:
     """Return the limits of a tool variant; settings override the table."""
-    limits = limits_of(IN_TABLE.get(name, name), tuning.output_limits, tuning.line_limits)
+    limits = find_family_limits(
+        FAMILY_LIMIT_NAMES.get(name, name), tuning.output_limits, tuning.line_limits
+    )
     assert limits is not None
     return limits._replace(
         chars=tuning.output_limits.get(name, limits.chars),

@@ -8,73 +8,82 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from tape.blocks import Image, Text, text_of
+from tape.blocks import Image, Text, join_texts
 
-from ..find import NOTHING, matching
-from ..locate import locate, printable_path
-from ..read import Content, Details, beyond_the_end, kept_page, lines_of, readable
-from ..tool import Tool, ToolResult
-from ..truncate import encoded, format_size
-from ..truncation.pipeline import limited
-from .limits import limits_for
+from ..find import NO_FILES_TEXT, find_paths
+from ..locate import format_path, locate_path
+from ..read import (
+    FileContent,
+    ReadDetails,
+    build_offset_error,
+    keep_page,
+    read_content,
+    split_lines,
+)
+from ..tool import AgentTool, ToolResult
+from ..truncate import encode_text, format_size
+from ..truncation.pipeline import limit_text
+from .limits import choose_family_limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from tape.blocks import Block
 
-    from ..settings import Tuning
+    from ..settings import ToolSettings
     from ..tool import ToolContext
-    from ..truncation.pipeline import Limits
+    from ..truncation.pipeline import OutputLimits
 
-LINES = 2000
+READ_FILE_LINES = 2000
 _NUMBERED = re.compile(r"^ *\d+ \| ", re.MULTILINE)
-MOST_BYTES = 1 << 20
+READ_MANY_BYTES = 1 << 20
 """Text of several files that is read at once; further ones are only counted."""
 
 
-class ReadArguments(Struct, frozen=True):
+class ReadFileArguments(Struct, frozen=True):
     """What to read."""
 
     file_path: Annotated[str, Meta(description="Path of the file, absolute or relative")]
     offset: Annotated[int, Meta(ge=0, description="First line, counted from 1")] | None = None
-    limit: Annotated[int, Meta(ge=1, description="Lines to read at most")] = LINES
+    limit: Annotated[int, Meta(ge=1, description="Lines to read at most")] = READ_FILE_LINES
 
 
-async def _read(arguments: ReadArguments, context: ToolContext, *, limits: Limits) -> ToolResult:
-    content = await readable(arguments.file_path, context)
+async def _run_read_file(
+    arguments: ReadFileArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolResult:
+    content = await read_content(arguments.file_path, context)
     if isinstance(content, ToolResult):
         return content
-    lines = lines_of(content.text)
+    lines = split_lines(content.text)
     start = max((arguments.offset or 1) - 1, 0)
     if start and start >= len(lines):
-        return beyond_the_end(start + 1, lines)
+        return build_offset_error(start + 1, lines)
     page = lines[start : start + arguments.limit]
-    text = _numbered(page, start, len(lines))
-    shown = limited(text, limits)
+    text = _number_page(page, start, len(lines))
+    shown = limit_text(text, limits)
     if len(page) == len(lines) and shown == text:
         return ToolResult.from_text(text)
-    details = Details(
+    details = ReadDetails(
         path=arguments.file_path,
         line_count=len(lines),
         truncated=shown != text,
         encoding=content.encoding,
-        truncated_by=_cut_by(text, limits) if shown != text else None,
+        truncated_by=_name_cut_unit(text, limits) if shown != text else None,
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(shown)),
     )
     return ToolResult(
         (Text(shown),),
         details,
-        full=kept_page(text, arguments.file_path) if shown != text else None,
+        full=keep_page(text, arguments.file_path) if shown != text else None,
     )
 
 
-def _cut_by(text: str, limits: Limits) -> str:
+def _name_cut_unit(text: str, limits: OutputLimits) -> str:
     return "chars" if len(text) > limits.chars else "lines"
 
 
-def _numbered(page: Sequence[str], start: int, line_count: int) -> str:
+def _number_page(page: Sequence[str], start: int, line_count: int) -> str:
     width = max(3, len(str(start + len(page))))
     text = "".join(f"{n:>{width}} | {line}" for n, line in enumerate(page, start + 1))
     rest = line_count - start - len(page)
@@ -92,7 +101,7 @@ class ReadManyArguments(Struct, frozen=True):
     ]
 
 
-class ManyDetails(Struct, frozen=True):
+class ReadManyDetails(Struct, frozen=True):
     """What was read; names of files, in order."""
 
     paths: tuple[str, ...]
@@ -102,49 +111,51 @@ class ManyDetails(Struct, frozen=True):
     """Files not read because there was enough."""
 
 
-async def _read_many(arguments: ReadManyArguments, context: ToolContext) -> ToolResult:
+async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContext) -> ToolResult:
     parts: list[str] = []
     pictures: list[Block] = []
     read: list[str] = []
     failed: list[str] = []
     size = left_out = 0
-    content: Content | ToolResult
-    async for named in _named(arguments.paths, context):
-        if size > MOST_BYTES:
+    content: FileContent | ToolResult
+    async for named in _iter_named_files(arguments.paths, context):
+        if size > READ_MANY_BYTES:
             left_out += 1
             continue
-        if isinstance(named, _Refused):
+        if isinstance(named, _RefusedPattern):
             path, content = named.pattern, named.error
         else:
-            path, content = named, await readable(named, context)
-        text = content.text if isinstance(content, Content) else text_of(content.content)
+            path, content = named, await read_content(named, context)
+        text = content.text if isinstance(content, FileContent) else join_texts(content.content)
         if isinstance(content, ToolResult):
             pictures += (block for block in content.content if isinstance(block, Image))
         (failed if isinstance(content, ToolResult) and content.is_error else read).append(path)
-        parts.append(f"--- {printable_path(path)} ---\n\n{text.removesuffix(chr(10))}\n")
-        size += len(encoded(text))
+        parts.append(f"--- {format_path(path)} ---\n\n{text.removesuffix(chr(10))}\n")
+        size += len(encode_text(text))
     if left_out:
-        enough = format_size(MOST_BYTES)
+        enough = format_size(READ_MANY_BYTES)
         parts.append(f"[{left_out} more files left out after {enough}. Name fewer at once.]\n")
-    said = "\n".join(parts) or NOTHING
-    details = ManyDetails(tuple(read), tuple(failed), left_out)
+    said = "\n".join(parts) or NO_FILES_TEXT
+    details = ReadManyDetails(tuple(read), tuple(failed), left_out)
     return ToolResult((Text(said), *pictures), details, is_error=bool(failed) and not read)
 
 
-class _Refused(NamedTuple):
+class _RefusedPattern(NamedTuple):
     """A pattern that cannot be searched for."""
 
     pattern: str
     error: ToolResult
 
 
-async def _named(paths: Sequence[str], context: ToolContext) -> AsyncIterator[str | _Refused]:
+async def _iter_named_files(
+    paths: Sequence[str], context: ToolContext
+) -> AsyncIterator[str | _RefusedPattern]:
     """Yield each file once: the paths, and for a pattern those it means or why it means none."""
     seen: set[str] = set()
     for wanted in paths:
-        meant = await _meant(wanted, context)
+        meant = await _expand_pattern(wanted, context)
         if isinstance(meant, ToolResult):
-            yield _Refused(wanted, meant)
+            yield _RefusedPattern(wanted, meant)
             continue
         for path in meant:
             if path not in seen:
@@ -152,34 +163,34 @@ async def _named(paths: Sequence[str], context: ToolContext) -> AsyncIterator[st
                 yield path
 
 
-async def _meant(wanted: str, context: ToolContext) -> Sequence[str] | ToolResult:
+async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolResult:
     if not set("*?[{") & set(wanted) or await context.env.file_exists(
-        await locate(context.env, wanted)
+        await locate_path(context.env, wanted)
     ):
         return (wanted,)
-    found = await matching(context.env, ".", wanted)
+    found = await find_paths(context.env, ".", wanted)
     if isinstance(found, ToolResult):
         return found
     return [one.path for one in found if not one.is_dir]
 
 
-def reading(tuning: Tuning) -> tuple[Tool, ...]:
+def build_reading_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
     """Return the tool variants that read files."""
     return (
-        Tool(
+        AgentTool(
             "read_file",
-            f"Read a file, with line numbers; {LINES} lines unless limit says otherwise. Notebooks,"
+            f"Read a file, with line numbers; {READ_FILE_LINES} lines unless limit says otherwise. Notebooks,"
             " the text of PDFs and pictures are read, too.",
-            ReadArguments,
-            partial(_read, limits=limits_for("read_file", tuning)),
+            ReadFileArguments,
+            partial(_run_read_file, limits=choose_family_limits("read_file", tuning)),
             "safe",
-            limits=limits_for("read_file", tuning),
+            limits=choose_family_limits("read_file", tuning),
         ),
-        Tool(
+        AgentTool(
             "read_many_files",
             "Read several files at once, named by paths or patterns.",
             ReadManyArguments,
-            _read_many,
+            _run_read_many_files,
             "safe",
         ),
     )

@@ -13,34 +13,34 @@ from msgspec import Meta, Struct
 from tape.blocks import Text
 
 from ...env.protocol import Search
-from ..find import listed, matching
-from ..locate import printable_path
+from ..find import find_paths, show_paths
+from ..locate import format_path
 from ..searching import (
-    Details,
-    Found,
-    Manner,
-    cap_reached,
-    found_in,
-    limit_reached,
-    noted,
-    shown,
+    GrepMatches,
+    MatchDisplay,
+    SearchDetails,
+    append_notices,
+    describe_cap_reached,
+    describe_limit_reached,
+    search_path,
+    show_matches,
 )
-from ..settings import Caps
-from ..tool import Tool, ToolResult
-from ..truncate import kept_whole, truncate_head
-from .limits import limits_for
+from ..settings import OutputCaps
+from ..tool import AgentTool, ToolResult
+from ..truncate import keep_full_text, truncate_head
+from .limits import choose_family_limits
 
 if TYPE_CHECKING:
-    from ..settings import Tuning
+    from ..settings import ToolSettings
     from ..tool import ToolContext
-    from ..truncation.pipeline import Limits
+    from ..truncation.pipeline import OutputLimits
 
-MATCHES = 100
-COUNTED = 10_000
+GREP_SEARCH_LIMIT = 100
+COUNTED_MATCHES = 10_000
 """Matching lines that are looked at where only files or their numbers of lines are asked for."""
 
 
-class GrepArguments(Struct, frozen=True):
+class GrepSearchArguments(Struct, frozen=True):
     """What to look for, and where."""
 
     pattern: Annotated[str, Meta(description="Regular expression")]
@@ -50,7 +50,7 @@ class GrepArguments(Struct, frozen=True):
     )
     case_insensitive: Annotated[bool, Meta(description="Take a and A for the same")] = False
     max_results: Annotated[int, Meta(ge=1, description="Matches, or files, to show at most")] = (
-        MATCHES
+        GREP_SEARCH_LIMIT
     )
     output_mode: Annotated[
         Literal["content", "files_with_matches", "count"],
@@ -58,47 +58,50 @@ class GrepArguments(Struct, frozen=True):
     ] = "content"
 
 
-async def _grep(arguments: GrepArguments, context: ToolContext, *, limits: Limits) -> ToolResult:
+async def _run_grep_search(
+    arguments: GrepSearchArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolResult:
     by_file = arguments.output_mode != "content"
     search = Search(
         pattern=arguments.pattern,
         glob=arguments.glob_filter,
         ignore_case=arguments.case_insensitive,
-        limit=max(COUNTED, arguments.max_results) if by_file else arguments.max_results,
+        limit=max(COUNTED_MATCHES, arguments.max_results) if by_file else arguments.max_results,
     )
-    found = await found_in(context.env, arguments.path, search)
-    if not isinstance(found, Found):
+    found = await search_path(context.env, arguments.path, search)
+    if not isinstance(found, GrepMatches):
         return found
     if by_file and found.matches.found:
-        return _files(arguments, found, limits)
-    manner = Manner(0, _caps(limits), "max_results", "read_file")
-    return await shown(context.env, found, search, manner)
+        return _show_matching_files(arguments, found, limits)
+    manner = MatchDisplay(0, _to_caps(limits), "max_results", "read_file")
+    return await show_matches(context.env, found, search, manner)
 
 
-def _files(arguments: GrepArguments, found: Found, limits: Limits) -> ToolResult:
+def _show_matching_files(
+    arguments: GrepSearchArguments, found: GrepMatches, limits: OutputLimits
+) -> ToolResult:
     """Return the files that match, or how many lines of each do."""
     counts: dict[str, int] = {}
     for match in found.matches.found:
         counts[match.path] = counts.get(match.path, 0) + 1
     limit, counted = arguments.max_results, arguments.output_mode == "count"
     every = [
-        f"{printable_path(path)}:{n}" if counted else printable_path(path)
-        for path, n in counts.items()
+        f"{format_path(path)}:{n}" if counted else format_path(path) for path, n in counts.items()
     ]
-    cut = truncate_head("\n".join(every[:limit]), *_caps(limits))
+    cut = truncate_head("\n".join(every[:limit]), *_to_caps(limits))
     notices = []
     if len(counts) > limit:
-        notices.append(limit_reached(limit, "files", "max_results"))
+        notices.append(describe_limit_reached(limit, "files", "max_results"))
     if found.matches.limited:
         seen = len(found.matches.found)
         notices.append(f"Stopped after {seen} matches: there may be more. Refine pattern")
     if cut.truncated:
-        notices.append(cap_reached(cut))
-    details = Details(
+        notices.append(describe_cap_reached(cut))
+    details = SearchDetails(
         arguments.pattern, len(counts), len(found.matches.found), truncated=bool(notices)
     )
-    full = kept_whole("\n".join(every)) if cut.output_lines < len(every) else None
-    return ToolResult((Text(noted(cut.content, notices)),), details, full=full)
+    full = keep_full_text("\n".join(every)) if cut.output_lines < len(every) else None
+    return ToolResult((Text(append_notices(cut.content, notices)),), details, full=full)
 
 
 class GlobArguments(Struct, frozen=True):
@@ -108,39 +111,41 @@ class GlobArguments(Struct, frozen=True):
     path: Annotated[str, Meta(description="Folder to look in; here if absent")] = "."
 
 
-async def _glob(arguments: GlobArguments, context: ToolContext, *, limits: Limits) -> ToolResult:
-    found = await matching(context.env, arguments.path, arguments.pattern)
+async def _run_glob(
+    arguments: GlobArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolResult:
+    found = await find_paths(context.env, arguments.path, arguments.pattern)
     if isinstance(found, ToolResult):
         return found
     files = [one for one in found if not one.is_dir]
     newest_first = sorted(files, key=lambda one: (-one.changed_ns, one.path))
     limit = limits.lines or len(files)
     more = f"{limit} newest of {len(files)} files shown. Refine pattern or path to see others"
-    return listed(newest_first, arguments.pattern, _caps(limits), limit, more)
+    return show_paths(newest_first, arguments.pattern, _to_caps(limits), limit, more)
 
 
-def _caps(limits: Limits) -> Caps:
+def _to_caps(limits: OutputLimits) -> OutputCaps:
     """Return the limits of a family as those of a head: what comes first is what counts here."""
-    return Caps(limits.lines, limits.chars)
+    return OutputCaps(limits.lines, limits.chars)
 
 
-def searching(tuning: Tuning) -> tuple[Tool, ...]:
+def build_searching_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
     """Return the tool variants that search."""
     return (
-        Tool(
+        AgentTool(
             "grep_search",
-            f"Search the content of files for a pattern; at most {MATCHES} matches.",
-            GrepArguments,
-            partial(_grep, limits=limits_for("grep_search", tuning)),
+            f"Search the content of files for a pattern; at most {GREP_SEARCH_LIMIT} matches.",
+            GrepSearchArguments,
+            partial(_run_grep_search, limits=choose_family_limits("grep_search", tuning)),
             "safe",
-            limits=limits_for("grep_search", tuning),
+            limits=choose_family_limits("grep_search", tuning),
         ),
-        Tool(
+        AgentTool(
             "glob",
             "Find files by a pattern of their paths, the last changed first.",
             GlobArguments,
-            partial(_glob, limits=limits_for("glob", tuning)),
+            partial(_run_glob, limits=choose_family_limits("glob", tuning)),
             "safe",
-            limits=limits_for("glob", tuning),
+            limits=choose_family_limits("glob", tuning),
         ),
     )

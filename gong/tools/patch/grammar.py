@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...llm.types import Grammar
 
-GRAMMAR = Grammar(
+PATCH_GRAMMAR = Grammar(
     "lark",
     r"""
 start: FIRST change+ LAST

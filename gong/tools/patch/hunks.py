@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Sign = Literal[" ", "-", "+"]
 
 
-class Line(NamedTuple):
+class ChunkLine(NamedTuple):
     """One line of a chunk: " " stands before and after, "-" goes, "+" comes."""
 
     sign: Sign
@@ -19,7 +19,7 @@ class Chunk(NamedTuple):
 
     contexts: tuple[str, ...]
     """Lines that stand somewhere above, the outermost first."""
-    lines: tuple[Line, ...]
+    lines: tuple[ChunkLine, ...]
     at_end: bool
     """Whether the lines are the last of the file."""
     number: int
@@ -36,20 +36,20 @@ class Chunk(NamedTuple):
         return tuple(line.text for line in self.lines if line.sign != "-")
 
 
-class Add(NamedTuple):
+class AddFile(NamedTuple):
     """A file with this content, whether one is there or not."""
 
     path: str
     content: str
 
 
-class Delete(NamedTuple):
+class DeleteFile(NamedTuple):
     """No file any more."""
 
     path: str
 
 
-class Update(NamedTuple):
+class UpdateFile(NamedTuple):
     """Chunks of a file replaced in their order, and the file moved when `move_to` is said."""
 
     path: str
@@ -57,10 +57,10 @@ class Update(NamedTuple):
     chunks: tuple[Chunk, ...]
 
 
-Hunk = Add | Delete | Update
+Hunk = AddFile | DeleteFile | UpdateFile
 
 
-class Invalid(NamedTuple):
+class InvalidPatch(NamedTuple):
     """Why a text is no patch."""
 
     message: str

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TextFile:
+class FileLines:
     """A file in lines."""
 
     bom: bytes
@@ -29,12 +29,12 @@ class TextFile:
         """The lines with their ends."""
         return [text + end for text, end in zip(self.texts, self.ends, strict=True)]
 
-    def with_lines(self, lines: Sequence[str]) -> bytes:
+    def join_lines(self, lines: Sequence[str]) -> bytes:
         """Return the file with these lines, each with its end, in place of its own."""
         return self.bom + "".join(lines).encode()
 
 
-def text_file(data: bytes) -> TextFile:
+def split_file_lines(data: bytes) -> FileLines:
     """Return the lines of a file; UnicodeDecodeError when it is not UTF-8."""
     bom = BOM if data.startswith(BOM) else b""
     *pieces, last = data.removeprefix(bom).decode("utf-8").split("\n")
@@ -44,4 +44,4 @@ def text_file(data: bytes) -> TextFile:
     if last:
         texts.append(last)
         ends.append(line_end)
-    return TextFile(bom, texts, ends, line_end)
+    return FileLines(bom, texts, ends, line_end)

@@ -6,85 +6,93 @@ from collections import Counter, defaultdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
-from .seek import plain, seek
+from .seek import normalize_line, seek_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .seek import Lines
+    from .seek import SeekLines
 
 SHOWN_LINES = 12
 """As many lines of a patch or a file as one failure shows."""
 SHOWN_CHARACTERS = 200
 COMPARED_LINES = 5_000
 """As many lines of a file as one line is compared with letter by letter."""
-COMMON = 200
+COMMON_LINES = 200
 """A line that stands in the file more often says little about the place."""
 
 
-class _Place(NamedTuple):
+class _NearestPlace(NamedTuple):
     """A place in a file, and how many of the lines looked for stand there."""
 
     start: int
     agreeing: int
 
 
-def shown(lines: Sequence[str]) -> str:
+def quote_lines(lines: Sequence[str]) -> str:
     """Return lines as they are, the first of many."""
     rest = len(lines) - SHOWN_LINES
     more = [f"... ({rest} more lines)"] if rest > 0 else []
-    return "\n".join([*map(_cut, lines[:SHOWN_LINES]), *more])
+    return "\n".join([*map(_cut_line, lines[:SHOWN_LINES]), *more])
 
 
-def difference(lines: Lines, wanted: Sequence[str], new: Sequence[str], cursor: int) -> str:
+def describe_difference(
+    lines: SeekLines, wanted: Sequence[str], new: Sequence[str], cursor: int
+) -> str:
     """Return where in the file `wanted`, found nowhere from `cursor` on, may be meant."""
     if not lines.texts:
         return "The file is empty."
-    before = seek(lines, wanted, 0)
+    before = seek_lines(lines, wanted, 0)
     if before:
         return (
             f"They stand at line {before.start + 1}, above the place reached: line {cursor + 1}."
             " Chunks come in the order of the file; put this one earlier."
         )
-    done = seek(lines, new, 0) if len(new) > 1 else None
+    done = seek_lines(lines, new, 0) if len(new) > 1 else None
     if done:
         return f"The lines it would put in stand at line {done.start + 1}: it may be done already."
-    place = _nearest(lines, wanted, cursor)
-    return "Nothing in the file is like them." if place is None else _told(lines, wanted, place)
+    place = _find_nearest(lines, wanted, cursor)
+    return (
+        "Nothing in the file is like them."
+        if place is None
+        else _describe_nearest(lines, wanted, place)
+    )
 
 
-def _told(lines: Lines, wanted: Sequence[str], place: _Place) -> str:
+def _describe_nearest(lines: SeekLines, wanted: Sequence[str], place: _NearestPlace) -> str:
     there = lines.texts[place.start : place.start + len(wanted)]
     differing = next(
-        n for n, text in enumerate(wanted) if n >= len(there) or plain(text) != plain(there[n])
+        n
+        for n, text in enumerate(wanted)
+        if n >= len(there) or normalize_line(text) != normalize_line(there[n])
     )
     number = place.start + differing + 1
-    got = repr(_cut(there[differing])) if differing < len(there) else "the end of the file"
+    got = repr(_cut_line(there[differing])) if differing < len(there) else "the end of the file"
     return (
         f"Nearest in the file, {place.agreeing} of {len(wanted)} lines agree:\n"
-        f"{_numbered(lines, place.start, len(there))}\n"
+        f"{_number_file_lines(lines, place.start, len(there))}\n"
         f"The first difference is at line {number}:\n"
-        f"  expected {_cut(wanted[differing])!r}\n"
+        f"  expected {_cut_line(wanted[differing])!r}\n"
         f"  got      {got}"
     )
 
 
-def _numbered(lines: Lines, start: int, count: int) -> str:
+def _number_file_lines(lines: SeekLines, start: int, count: int) -> str:
     end = start + min(count, SHOWN_LINES)
     width = len(str(end))
-    return "\n".join(f"{n + 1:>{width}} {_cut(lines.texts[n])}" for n in range(start, end))
+    return "\n".join(f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(start, end))
 
 
-def _nearest(lines: Lines, wanted: Sequence[str], cursor: int) -> _Place | None:
+def _find_nearest(lines: SeekLines, wanted: Sequence[str], cursor: int) -> _NearestPlace | None:
     """Return the place where most lines agree, the nearest to `cursor` of several."""
-    votes = _votes(lines, [plain(line) for line in wanted])
+    votes = _count_votes(lines, [normalize_line(line) for line in wanted])
     if votes:
         index, agreeing = max(votes.items(), key=lambda one: (one[1], -abs(one[0] - cursor)))
-        return _Place(index, agreeing)
-    return _alike(lines, wanted, cursor)
+        return _NearestPlace(index, agreeing)
+    return _find_similar_line(lines, wanted, cursor)
 
 
-def _votes(lines: Lines, wanted: Sequence[str]) -> Counter[int]:
+def _count_votes(lines: SeekLines, wanted: Sequence[str]) -> Counter[int]:
     places = defaultdict(list)
     telling = {line for line in wanted if line}
     for number, line in enumerate(lines.plain):
@@ -93,12 +101,14 @@ def _votes(lines: Lines, wanted: Sequence[str]) -> Counter[int]:
     votes: Counter[int] = Counter()
     for offset, line in enumerate(wanted):
         found = places.get(line, ())
-        if len(found) <= COMMON:
+        if len(found) <= COMMON_LINES:
             votes.update(place - offset for place in found if place >= offset)
     return votes
 
 
-def _alike(lines: Lines, wanted: Sequence[str], cursor: int) -> _Place | None:
+def _find_similar_line(
+    lines: SeekLines, wanted: Sequence[str], cursor: int
+) -> _NearestPlace | None:
     """Return the place of the line that is most like the first telling one of `wanted`."""
     offset = next((n for n, line in enumerate(wanted) if line.strip()), None)
     if offset is None:
@@ -108,8 +118,8 @@ def _alike(lines: Lines, wanted: Sequence[str], cursor: int) -> _Place | None:
     alike = get_close_matches(wanted[offset][:SHOWN_CHARACTERS], window, n=1)
     if not alike:
         return None
-    return _Place(max(0, start + window.index(alike[0]) - offset), 0)
+    return _NearestPlace(max(0, start + window.index(alike[0]) - offset), 0)
 
 
-def _cut(line: str) -> str:
+def _cut_line(line: str) -> str:
     return line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]}..."

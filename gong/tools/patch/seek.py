@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-def plain(line: str) -> str:
+def normalize_line(line: str) -> str:
     """Return a line without blanks at its ends, typographic characters made plain."""
     return replace_lookalikes(line.strip())
 
@@ -23,12 +23,12 @@ _PASSES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("", str),
     ("blanks at the ends of lines", str.rstrip),
     ("indentation", str.strip),
-    ("indentation and typographic characters", plain),
+    ("indentation and typographic characters", normalize_line),
 )
 """What each pass overlooks, and how it sees a line."""
 
 
-class Match(NamedTuple):
+class SeekMatch(NamedTuple):
     """A place where lines were found."""
 
     start: int
@@ -36,7 +36,7 @@ class Match(NamedTuple):
     """What differs and was overlooked; "" when nothing was."""
 
 
-class Lines:
+class SeekLines:
     """The lines of a file, without their ends, as each pass sees them."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -46,9 +46,9 @@ class Lines:
     @property
     def plain(self) -> list[str]:
         """The lines as the last pass sees them."""
-        return self.seen(len(_PASSES) - 1)
+        return self.view_lines(len(_PASSES) - 1)
 
-    def seen(self, number: int) -> list[str]:
+    def view_lines(self, number: int) -> list[str]:
         """Return the lines as pass `number` sees them."""
         name, view = _PASSES[number]
         if name not in self._seen:
@@ -56,30 +56,32 @@ class Lines:
         return self._seen[name]
 
 
-def seek(lines: Lines, pattern: Sequence[str], start: int, *, at_end: bool = False) -> Match | None:
+def seek_lines(
+    lines: SeekLines, pattern: Sequence[str], start: int, *, at_end: bool = False
+) -> SeekMatch | None:
     """Return where `pattern` stands from line `start` on, 0 being the first; no lines are there.
 
     `at_end` tries the last lines of the file first.
     """
     last = len(lines.texts) - len(pattern)
     if not pattern:
-        return Match(start, "")
+        return SeekMatch(start, "")
     if at_end and last > start:
-        found = _found(lines, pattern, last)
+        found = _seek_in_passes(lines, pattern, last)
         if found:
             return found
-    return _found(lines, pattern, start)
+    return _seek_in_passes(lines, pattern, start)
 
 
-def _found(lines: Lines, pattern: Sequence[str], start: int) -> Match | None:
+def _seek_in_passes(lines: SeekLines, pattern: Sequence[str], start: int) -> SeekMatch | None:
     for number, (overlooked, view) in enumerate(_PASSES):
-        index = _index(lines.seen(number), [view(line) for line in pattern], start)
+        index = _index_lines(lines.view_lines(number), [view(line) for line in pattern], start)
         if index is not None:
-            return Match(index, overlooked)
+            return SeekMatch(index, overlooked)
     return None
 
 
-def _index(lines: list[str], pattern: list[str], start: int) -> int | None:
+def _index_lines(lines: list[str], pattern: list[str], start: int) -> int | None:
     """Return where `pattern`, which is not empty, first stands from `start` on."""
     end = len(lines) - len(pattern) + 1
     while start < end:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from tape.blocks import Text, text_of
+from tape.blocks import Text, join_texts
 
-from ..tool import Removed
-from .storage import blob_at
-from .values import Cut, Options
+from ..tool import RemovedOutput
+from .storage import find_blob
+from .values import CutText, TruncationOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..tool import ToolResult
     from .service import TruncationService
-    from .values import Context
+    from .values import TruncationContext
 
 SKIPPED_TOOLS = frozenset({"web_fetch"})
 """Tools whose results are left as they are: they page by themselves."""
@@ -35,24 +35,26 @@ class TruncationMiddleware:
 
     service: TruncationService
     skip_tools: frozenset[str] = SKIPPED_TOOLS
-    should_truncate: Callable[[str, ToolResult], bool | Options] = lambda _name, _result: True
+    should_truncate: Callable[[str, ToolResult], bool | TruncationOptions] = lambda _name, _result: (
+        True
+    )
     """Given a tool's name and its result: False leaves it, options are those of this call."""
 
-    async def __call__(self, result: ToolResult, context: Context) -> ToolResult:
+    async def __call__(self, result: ToolResult, context: TruncationContext) -> ToolResult:
         """Return the result with its texts as one, cut where that is too long."""
-        text = text_of(result.content)
-        if not text or is_marked(result) or context.tool_name in self.skip_tools:
+        text = join_texts(result.content)
+        if not text or is_already_cut(result) or context.tool_name in self.skip_tools:
             return result
         decision = self.should_truncate(context.tool_name, result)
         if decision is False:
             return result
-        if isinstance(decision, Options):
+        if isinstance(decision, TruncationOptions):
             context = dataclasses.replace(context, options=decision)
         cut = await self.service.output(text, context)
-        if not isinstance(cut, Cut):
+        if not isinstance(cut, CutText):
             return result
         others = tuple(block for block in result.content if not isinstance(block, Text))
-        removed = Removed(
+        removed = RemovedOutput(
             truncation_path=cut.output_path,
             truncation_removed_lines=cut.removed_lines,
             truncation_removed_bytes=cut.removed_bytes,
@@ -61,12 +63,12 @@ class TruncationMiddleware:
             result,
             content=(Text(cut.content), *others),
             full=text,
-            kept=await blob_at(context.storage, cut.output_path),
+            kept=await find_blob(context.storage, cut.output_path),
             removed=removed,
         )
 
 
-def is_marked(result: ToolResult) -> bool:
+def is_already_cut(result: ToolResult) -> bool:
     """Whether the tool has cut its text itself, or says that it need not be cut."""
     said = getattr(result.details, "truncated", None) is not None
     return said or result.full is not None or result.removed is not None

@@ -11,36 +11,36 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Mode = Literal["head_tail", "tail"]
+LimitMode = Literal["head_tail", "tail"]
 """What stays: both ends of a text, or its end."""
 
 
-class Limits(NamedTuple):
+class OutputLimits(NamedTuple):
     """How long a result of one tool may be."""
 
     chars: int
-    mode: Mode
+    mode: LimitMode
     lines: int | None = None
 
 
-LIMITS: Mapping[str, Limits] = {
-    "read_file": Limits(50_000, "head_tail"),
-    "shell": Limits(30_000, "head_tail", 256),
-    "grep": Limits(20_000, "tail", 200),
-    "glob": Limits(20_000, "tail", 500),
-    "edit_file": Limits(10_000, "tail"),
-    "apply_patch": Limits(10_000, "tail"),
-    "write_file": Limits(1_000, "tail"),
-    "spawn_agent": Limits(20_000, "head_tail"),
+FAMILY_LIMITS: Mapping[str, OutputLimits] = {
+    "read_file": OutputLimits(50_000, "head_tail"),
+    "shell": OutputLimits(30_000, "head_tail", 256),
+    "grep": OutputLimits(20_000, "tail", 200),
+    "glob": OutputLimits(20_000, "tail", 500),
+    "edit_file": OutputLimits(10_000, "tail"),
+    "apply_patch": OutputLimits(10_000, "tail"),
+    "write_file": OutputLimits(1_000, "tail"),
+    "spawn_agent": OutputLimits(20_000, "head_tail"),
 }
 """Limits by the tool's name in model families; settings may put others in their place."""
 
 
-def limits_of(
+def find_family_limits(
     tool_name: str, chars: Mapping[str, int] | None = None, lines: Mapping[str, int] | None = None
-) -> Limits | None:
+) -> OutputLimits | None:
     """Return the limits of a tool with what is set for it; None for one the table does not know."""
-    limits = LIMITS.get(tool_name)
+    limits = FAMILY_LIMITS.get(tool_name)
     if limits is None:
         return None
     return limits._replace(
@@ -49,32 +49,32 @@ def limits_of(
     )
 
 
-def limited(text: str, limits: Limits) -> str:
+def limit_text(text: str, limits: OutputLimits) -> str:
     """Return the text cut by characters and then by lines, each cut said in its place."""
-    return joined(text, text, len(text), text.count("\n") + 1, limits)
+    return limit_joined_ends(text, text, len(text), text.count("\n") + 1, limits)
 
 
-def joined(head: str, tail: str, chars: int, lines: int, limits: Limits) -> str:
+def limit_joined_ends(head: str, tail: str, chars: int, lines: int, limits: OutputLimits) -> str:
     """Return `limited` of a text of which only both ends are at hand, with its exact counts.
 
     Both ends have `limits.chars` characters at least, or are the whole text.
     """
-    cut = _by_characters(head, tail, chars, limits)
-    return cut if limits.lines is None else _by_lines(cut, lines, limits.lines)
+    cut = _limit_characters(head, tail, chars, limits)
+    return cut if limits.lines is None else _limit_lines(cut, lines, limits.lines)
 
 
-def _by_characters(head: str, tail: str, chars: int, limits: Limits) -> str:
+def _limit_characters(head: str, tail: str, chars: int, limits: OutputLimits) -> str:
     if chars <= limits.chars:
         return tail
     removed = chars - limits.chars
     if limits.mode == "tail":
-        return f"{_warning(f'First {removed} characters were removed.')}\n\n{_end(tail, limits)}"
+        return f"{_format_warning(f'First {removed} characters were removed.')}\n\n{_take_tail_end(tail, limits)}"
     first = head[: limits.chars // 2]
-    middle = _warning(f"{removed} characters were removed from the middle.")
-    return f"{first}\n\n{middle}\n\n{_end(tail, limits)}"
+    middle = _format_warning(f"{removed} characters were removed from the middle.")
+    return f"{first}\n\n{middle}\n\n{_take_tail_end(tail, limits)}"
 
 
-def _end(tail: str, limits: Limits) -> str:
+def _take_tail_end(tail: str, limits: OutputLimits) -> str:
     count = limits.chars if limits.mode == "tail" else limits.chars - limits.chars // 2
     return tail[len(tail) - count :]
 
@@ -82,14 +82,14 @@ def _end(tail: str, limits: Limits) -> str:
 _WARNING = "[WARNING: Tool output was truncated. "
 
 
-def _warning(what: str) -> str:
+def _format_warning(what: str) -> str:
     return (
         f"{_WARNING}{what} The full output is available in the event stream."
         " If you need to see specific parts, re-run the tool with more targeted parameters.]"
     )
 
 
-def _by_lines(text: str, total: int, limit: int) -> str:
+def _limit_lines(text: str, total: int, limit: int) -> str:
     """Keep half of the lines from each end.
 
     Where the cut takes the warning of the one before it with it, all that is left are whole lines

@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from .storage import FolderStorage, Storage
-from .strategy import ByLinesAndBytes, Kept, Strategy, count_bytes
-from .values import TOOL_DEFAULTS, Cut, Event, Truncation, Whole, for_tools, with_options, with_set
+from .storage import FolderStorage, OutputStorage
+from .strategy import KeptText, LinesAndBytesStrategy, TruncationStrategy, count_bytes
+from .values import (
+    TOOL_DEFAULTS,
+    CutText,
+    TruncationEvent,
+    TruncationSettings,
+    WholeText,
+    apply_options,
+    apply_override,
+    merge_tool_overrides,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .values import Context, Direction, Override
+    from .values import Direction, TruncationContext, TruncationOverride
 
 
 class TruncationService:
@@ -32,80 +41,82 @@ class TruncationService:
 
     def __init__(
         self,
-        config: Truncation = Truncation(),  # noqa: B008 (a frozen value)
-        tools: Mapping[str, Override] = TOOL_DEFAULTS,
+        config: TruncationSettings = TruncationSettings(),  # noqa: B008 (a frozen value)
+        tools: Mapping[str, TruncationOverride] = TOOL_DEFAULTS,
         *,
-        on_event: Callable[[Event], None] = lambda _: None,
-        storage: Storage | None = None,
-        strategy: Strategy | None = None,
+        on_event: Callable[[TruncationEvent], None] = lambda _: None,
+        storage: OutputStorage | None = None,
+        strategy: TruncationStrategy | None = None,
     ) -> None:
         self._config = config
-        self._tools = for_tools(tools, config.tools)
+        self._tools = merge_tool_overrides(tools, config.tools)
         self._on_event = on_event
         self._storage = storage
-        self._strategy: Strategy = strategy or ByLinesAndBytes()
+        self._strategy: TruncationStrategy = strategy or LinesAndBytesStrategy()
 
-    async def output(self, content: str, context: Context) -> Whole | Cut:
+    async def output(self, content: str, context: TruncationContext) -> WholeText | CutText:
         """Return the text, cut if it is over a limit and cutting is enabled for it."""
-        config = self._effective(context)
+        config = self._choose_config(context)
         try:
             if not config.enabled or not self._strategy.needs_truncation(content, config):
-                self._tell("skipped", content, content, context)
-                return Whole(content)
+                self._emit_event("skipped", content, content, context)
+                return WholeText(content)
             kept = self._strategy.truncate(content, config)
-            path = await (context.storage or self._own_storage()).save(content, context.tool_name)
+            path = await (context.storage or self._open_own_storage()).save(
+                content, context.tool_name
+            )
         except Exception as error:  # noqa: BLE001 - whatever fails, the text is more than the cut
             said = str(error) or type(error).__name__
-            self._tell("error", content, content, context, error=said)
-            return Whole(content)
-        shown = _with_notice(kept, path, config.direction)
-        self._tell("truncated", content, shown, context, output_path=path)
-        return Cut(shown, path, kept.removed_lines, kept.removed_bytes)
+            self._emit_event("error", content, content, context, error=said)
+            return WholeText(content)
+        shown = _add_notice(kept, path, config.direction)
+        self._emit_event("truncated", content, shown, context, output_path=path)
+        return CutText(shown, path, kept.removed_lines, kept.removed_bytes)
 
     async def cleanup(self) -> int:
         """Delete saved files that are too old; return how many were deleted."""
-        return await self._own_storage().cleanup(self._config.retention_days)
+        return await self._open_own_storage().cleanup(self._config.retention_days)
 
     def update_config(self, **changes: Any) -> None:
         """Change fields of the configuration for all tools, from the next text on."""
         self._config = replace(self._config, **changes)
 
-    def set_tool_config(self, tool_name: str, change: Override) -> None:
+    def set_tool_config(self, tool_name: str, change: TruncationOverride) -> None:
         """Replace the settings of one tool."""
         self._tools[tool_name] = change
 
-    def _effective(self, context: Context) -> Truncation:
-        config = with_set(self._config, context.declared)
-        config = with_set(config, self._tools.get(context.tool_name))
-        return with_options(config, context.options)
+    def _choose_config(self, context: TruncationContext) -> TruncationSettings:
+        config = apply_override(self._config, context.declared)
+        config = apply_override(config, self._tools.get(context.tool_name))
+        return apply_options(config, context.options)
 
-    def _own_storage(self) -> Storage:
+    def _open_own_storage(self) -> OutputStorage:
         if self._storage is not None:
             return self._storage
-        folder = self._config.storage_dir or temporary_folder(tempfile.gettempdir())
+        folder = self._config.storage_dir or build_temporary_path(tempfile.gettempdir())
         return FolderStorage(folder, self._config.retention_days)
 
-    def _tell(
+    def _emit_event(
         self,
         kind: Literal["truncated", "skipped", "error"],
         before: str,
         after: str,
-        context: Context,
+        context: TruncationContext,
         *,
         output_path: str | None = None,
         error: str | None = None,
     ) -> None:
         now = time.time_ns() // 1_000_000
         sizes = count_bytes(before), count_bytes(after)
-        self._on_event(Event(kind, context.tool_name, *sizes, now, output_path, error))
+        self._on_event(TruncationEvent(kind, context.tool_name, *sizes, now, output_path, error))
 
 
-def temporary_folder(directory: str) -> str:
+def build_temporary_path(directory: str) -> str:
     """Return this user's folder of saved files among temporary ones."""
     return str(Path(directory) / f"gong-output-{os.geteuid()}")
 
 
-def _with_notice(kept: Kept, path: str, direction: Direction) -> str:
+def _add_notice(kept: KeptText, path: str, direction: Direction) -> str:
     if kept.removed_bytes is None:
         removed = f"{kept.removed_lines} lines"
     else:

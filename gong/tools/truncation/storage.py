@@ -18,11 +18,11 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Protocol
 
-from tape.blobs import HEAD
+from tape.blobs import HEAD_CHARACTERS
 from tape.blocks import BlobRef
 
 from ..settings import RETENTION_DAYS
-from ..truncate import encoded
+from ..truncate import encode_text
 
 if TYPE_CHECKING:
     from tape.blobs import Blobs
@@ -33,7 +33,7 @@ _LONGEST_CHARACTER = 4
 """Bytes of UTF-8 that one character has at most."""
 
 
-class Storage(Protocol):
+class OutputStorage(Protocol):
     """A place for texts. What it cannot do is an OSError, or an error of the store."""
 
     @property
@@ -71,13 +71,13 @@ class FolderStorage:
 
     async def save(self, content: str, tool_name: str) -> str:
         """Write a new file; PermissionError when the folder is somebody else's."""
-        path = await asyncio.to_thread(self._save, encoded(content), tool_name)
+        path = await asyncio.to_thread(self._save_file, encode_text(content), tool_name)
         await self._tidy_up()
         return path
 
     async def adopt(self, path: str) -> str:
         """Move a file into the folder, with the name it has; PermissionError as for `save`."""
-        moved = await asyncio.to_thread(self._adopt, path)
+        moved = await asyncio.to_thread(self._adopt_file, path)
         await self._tidy_up()
         return moved
 
@@ -88,38 +88,40 @@ class FolderStorage:
 
     async def cleanup(self, retention_days: float) -> int:
         """Delete older files, by the time they were written; what cannot be deleted is left."""
-        return await asyncio.to_thread(self._cleanup, time.time() - retention_days * _DAY_SECONDS)
+        return await asyncio.to_thread(
+            self._delete_old_files, time.time() - retention_days * _DAY_SECONDS
+        )
 
     async def _tidy_up(self) -> None:
         if not self._is_tidy:
             self._is_tidy = True
             await self.cleanup(self._retention_days)
 
-    def _make(self) -> None:
+    def _make_folder(self) -> None:
         Path(self.directory).mkdir(mode=0o700, parents=True, exist_ok=True)
         about = os.lstat(self.directory)
         if not S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
             raise PermissionError(f"{self.directory} is not a folder of your own")
 
-    def _adopt(self, path: str) -> str:
-        self._make()
+    def _adopt_file(self, path: str) -> str:
+        self._make_folder()
         return str(shutil.move(path, Path(self.directory) / Path(path).name))
 
-    def _save(self, data: bytes, tool_name: str) -> str:
-        self._make()
+    def _save_file(self, data: bytes, tool_name: str) -> str:
+        self._make_folder()
         tool = _NOT_IN_NAMES.sub("_", tool_name)
         name = f"{tool}_{time.time_ns() // 1_000_000}_{secrets.token_hex(3)}.txt"
         path = Path(self.directory) / name
-        with open(path, "xb", opener=_private) as file:
+        with open(path, "xb", opener=_open_private) as file:
             file.write(data)
         return str(path)
 
-    def _cleanup(self, before: float) -> int:
+    def _delete_old_files(self, before: float) -> int:
         try:
             found = [entry for entry in os.scandir(self.directory) if entry.is_file()]
         except OSError:  # nothing was kept yet
             return 0
-        return sum(_delete_old(entry, before) for entry in found)
+        return sum(_delete_if_old(entry, before) for entry in found)
 
 
 class TapeStorage:
@@ -134,15 +136,15 @@ class TapeStorage:
     @property
     def directory(self) -> str:
         """The folder of the blobs, wherever the tape stands now."""
-        return f"{_path_of(self._blobs.tape.fd)}/blobs"
+        return f"{_find_folder_path(self._blobs.tape.fd)}/blobs"
 
     async def save(self, content: str, tool_name: str) -> str:  # noqa: ARG002 (a storage's face)
         """Put a text into a blob."""
-        return await asyncio.to_thread(self._put, encoded(content))
+        return await asyncio.to_thread(self._put_blob, encode_text(content))
 
     async def adopt(self, path: str) -> str:
         """Put a file into a blob, through no more memory than its pages, and delete it."""
-        return await asyncio.to_thread(self._adopt, path)
+        return await asyncio.to_thread(self._adopt_file, path)
 
     async def read(self, path: str) -> str:
         """Return the text of a blob; NotFound when it is missing."""
@@ -151,43 +153,45 @@ class TapeStorage:
 
     async def reference(self, path: str) -> BlobRef:
         """Return the name, size and beginning of what is kept at a path it handed out."""
-        return await asyncio.to_thread(_reference, path)
+        return await asyncio.to_thread(_read_reference, path)
 
     async def cleanup(self, retention_days: float) -> int:  # noqa: ARG002 (a storage's face)
         """Leave everything: what stands on a tape is not forgotten by the calendar."""
         return 0
 
-    def _adopt(self, path: str) -> str:
+    def _adopt_file(self, path: str) -> str:
         with Path(path).open("rb") as file:
             if os.fstat(file.fileno()).st_size:
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
-                    kept = self._put(memoryview(pages))
+                    kept = self._put_blob(memoryview(pages))
             else:
-                kept = self._put(b"")
+                kept = self._put_blob(b"")
         Path(path).unlink(missing_ok=True)
         return kept
 
-    def _put(self, data: bytes | memoryview) -> str:
+    def _put_blob(self, data: bytes | memoryview) -> str:
         digest = self._blobs.put(data).hash  # type: ignore[arg-type]  # any buffer will do
         return f"{self.directory}/{digest[:2]}/{digest}"
 
 
-async def blob_at(storage: Storage | None, path: str) -> BlobRef | None:
+async def find_blob(storage: OutputStorage | None, path: str) -> BlobRef | None:
     """Return the blob of a tape that stands at a path; None where a storage is no tape."""
     return await storage.reference(path) if isinstance(storage, TapeStorage) else None
 
 
-def _reference(path: str) -> BlobRef:
+def _read_reference(path: str) -> BlobRef:
     with Path(path).open("rb") as file:
-        head = file.read(HEAD * _LONGEST_CHARACTER).decode("utf-8", "replace")[:HEAD]
+        head = file.read(HEAD_CHARACTERS * _LONGEST_CHARACTER).decode("utf-8", "replace")[
+            :HEAD_CHARACTERS
+        ]
         return BlobRef(Path(path).name, os.fstat(file.fileno()).st_size, head)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _delete_old(entry: os.DirEntry[str], before: float) -> bool:
+def _delete_if_old(entry: os.DirEntry[str], before: float) -> bool:
     try:
         if entry.stat().st_mtime >= before:
             return False
@@ -197,7 +201,7 @@ def _delete_old(entry: os.DirEntry[str], before: float) -> bool:
     return True
 
 
-def _path_of(folder: int) -> str:
+def _find_folder_path(folder: int) -> str:
     """Return where an open folder stands."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 (only here)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..truncate import CONTINUATION, encoded, truncate_head, truncate_tail
+from ..truncate import CONTINUATION, encode_text, truncate_head, truncate_tail
 
 if TYPE_CHECKING:
-    from .values import Truncation
+    from .values import TruncationSettings
 
 
-class Kept(NamedTuple):
+class KeptText(NamedTuple):
     """What is left of a text, and how much went: lines or bytes, never both."""
 
     content: str
@@ -19,7 +19,7 @@ class Kept(NamedTuple):
     removed_bytes: int | None = None
 
 
-class Strategy(Protocol):
+class TruncationStrategy(Protocol):
     """A way of cutting."""
 
     @property
@@ -27,11 +27,11 @@ class Strategy(Protocol):
         """What it is called."""
         ...
 
-    def needs_truncation(self, content: str, config: Truncation) -> bool:
+    def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
         """Whether the text is over a limit."""
         ...
 
-    def truncate(self, content: str, config: Truncation) -> Kept:
+    def truncate(self, content: str, config: TruncationSettings) -> KeptText:
         """Cut a text that is."""
         ...
 
@@ -43,33 +43,33 @@ def count_lines(content: str) -> int:
 
 def count_bytes(content: str) -> int:
     """Return the bytes of a text in UTF-8."""
-    return len(encoded(content))
+    return len(encode_text(content))
 
 
-class ByLinesAndBytes:
+class LinesAndBytesStrategy:
     """Cuts at whichever limit comes first: whole lines, or a part of one that is too long alone."""
 
     name = "default"
 
-    def needs_truncation(self, content: str, config: Truncation) -> bool:
+    def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
         """Whether there are too many lines or bytes."""
         too_many = count_lines(content) > config.max_lines
         return too_many or count_bytes(content) > config.max_bytes
 
-    def truncate(self, content: str, config: Truncation) -> Kept:
+    def truncate(self, content: str, config: TruncationSettings) -> KeptText:
         """Keep the end that the configuration names; count bytes when there were too many."""
         total = count_bytes(content)
         cut = truncate_tail if config.direction == "tail" else truncate_head
         left = cut(content.removesuffix("\n"), config.max_lines, config.max_bytes)
         kept = left.content
         if left.first_line_exceeds_limit:
-            kept = _first_bytes(content, config.max_bytes)
+            kept = _take_first_bytes(content, config.max_bytes)
         if left.truncated_by == "bytes" or total > config.max_bytes:
-            return Kept(kept, removed_bytes=total - count_bytes(kept))
-        return Kept(kept, removed_lines=left.total_lines - left.output_lines)
+            return KeptText(kept, removed_bytes=total - count_bytes(kept))
+        return KeptText(kept, removed_lines=left.total_lines - left.output_lines)
 
 
-class ByJsonItems:
+class JsonItemsStrategy:
     """Keeps whole items of a JSON array, a line of the limit each; all else as by default.
 
     What is left of an array is one again, so that a program can read it.
@@ -78,28 +78,28 @@ class ByJsonItems:
     name = "json-array"
 
     def __init__(self) -> None:
-        self._otherwise = ByLinesAndBytes()
+        self._otherwise = LinesAndBytesStrategy()
 
-    def needs_truncation(self, content: str, config: Truncation) -> bool:
+    def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
         """Whether there are too many items, or too many lines or bytes in all."""
-        items = _items(content)
+        items = _parse_items(content)
         too_many = items is not None and len(items) > config.max_lines
         return too_many or self._otherwise.needs_truncation(content, config)
 
-    def truncate(self, content: str, config: Truncation) -> Kept:
+    def truncate(self, content: str, config: TruncationSettings) -> KeptText:
         """Keep items as long as they fit; removed lines are removed items."""
-        items = _items(content)
+        items = _parse_items(content)
         if items is None:
             return self._otherwise.truncate(content, config)
         tail = config.direction == "tail"
-        count = _fitting(items[::-1] if tail else items, config)
+        count = _count_fitting_items(items[::-1] if tail else items, config)
         if not count:
             return self._otherwise.truncate(content, config)
         kept = items[-count:] if tail else items[:count]
-        return Kept(_shown(kept), removed_lines=len(items) - count)
+        return KeptText(_dump_items(kept), removed_lines=len(items) - count)
 
 
-def _items(content: str) -> list[Any] | None:
+def _parse_items(content: str) -> list[Any] | None:
     if not content.lstrip().startswith("["):
         return None
     try:
@@ -109,23 +109,23 @@ def _items(content: str) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _fitting(items: list[Any], config: Truncation) -> int:
+def _count_fitting_items(items: list[Any], config: TruncationSettings) -> int:
     """Return how many of the first items stay within both limits."""
     size, count = count_bytes("[\n]"), 0
     for item in items[: config.max_lines]:
-        size += count_bytes(_shown([item])) - count_bytes("[]")
+        size += count_bytes(_dump_items([item])) - count_bytes("[]")
         if size > config.max_bytes:
             break
         count += 1
     return count
 
 
-def _shown(items: list[Any]) -> str:
+def _dump_items(items: list[Any]) -> str:
     return json.dumps(items, indent=2, ensure_ascii=False)
 
 
-def _first_bytes(content: str, max_bytes: int) -> str:
-    data = encoded(content)
+def _take_first_bytes(content: str, max_bytes: int) -> str:
+    data = encode_text(content)
     end = min(max_bytes, len(data))
     while 0 < end < len(data) and data[end] & 0b1100_0000 == CONTINUATION:
         end -= 1

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ..settings import Direction, Override, Truncation
+from ..settings import Direction, TruncationOverride, TruncationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .storage import Storage
+    from .storage import OutputStorage
 
-__all__ = ["Direction", "Override", "Truncation"]  # what is set stands in `settings`
+__all__ = [
+    "Direction",
+    "TruncationOverride",
+    "TruncationSettings",
+]  # what is set stands in `settings`
 
 
-class Options(Struct, frozen=True):
+class TruncationOptions(Struct, frozen=True):
     """What one call sets differently; `skip` turns cutting off, or on for a tool without it."""
 
     max_lines: int | None = None
@@ -28,27 +32,27 @@ class Options(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class TruncationContext:
     """Whose result it is."""
 
     tool_name: str
     session_id: str | None = None
     message_id: str | None = None
-    options: Options | None = None
-    declared: Override | None = None
+    options: TruncationOptions | None = None
+    declared: TruncationOverride | None = None
     """What the tool says of itself; the user's word on that tool goes before it."""
-    storage: Storage | None = None
+    storage: OutputStorage | None = None
     """Where to keep the whole instead of in the service's own storage: the session's tape."""
 
 
-class Whole(Struct, frozen=True):
+class WholeText(Struct, frozen=True):
     """A text that was not cut."""
 
     content: str
     truncated: Literal[False] = False
 
 
-class Cut(Struct, frozen=True):
+class CutText(Struct, frozen=True):
     """A text that was cut: what is left with a notice, and where the whole is.
 
     Either lines or bytes are counted, whichever limit was met.
@@ -61,7 +65,7 @@ class Cut(Struct, frozen=True):
     truncated: Literal[True] = True
 
 
-class Event(Struct, frozen=True):
+class TruncationEvent(Struct, frozen=True):
     """What became of one text; sizes in bytes, the time in milliseconds since 1970."""
 
     type: Literal["truncated", "skipped", "error"]
@@ -73,39 +77,44 @@ class Event(Struct, frozen=True):
     error: str | None = None
 
 
-TOOL_DEFAULTS: Mapping[str, Override] = {
-    "bash": Override(direction="tail", max_lines=500),
-    "grep": Override(max_lines=3000),
-    "read": Override(enabled=False),
+TOOL_DEFAULTS: Mapping[str, TruncationOverride] = {
+    "bash": TruncationOverride(direction="tail", max_lines=500),
+    "grep": TruncationOverride(max_lines=3000),
+    "read": TruncationOverride(enabled=False),
 }
 """What is cut differently from the start: logs show their end, read pages by itself."""
 
 
-def with_set(base: Truncation, change: Override | None) -> Truncation:
+def apply_override(
+    base: TruncationSettings, change: TruncationOverride | None
+) -> TruncationSettings:
     """Return the configuration with what `change` sets."""
-    return replace(base, **_set(change)) if change else base
+    return replace(base, **_collect_set_fields(change)) if change else base
 
 
-def for_tools(
-    usual: Mapping[str, Override], changes: Mapping[str, Override]
-) -> dict[str, Override]:
+def merge_tool_overrides(
+    usual: Mapping[str, TruncationOverride], changes: Mapping[str, TruncationOverride]
+) -> dict[str, TruncationOverride]:
     """Return what holds for single tools: the usual, but for what `changes` sets."""
     changed = {
-        name: replace(usual.get(name, Override()), **_set(one)) for name, one in changes.items()
+        name: replace(usual.get(name, TruncationOverride()), **_collect_set_fields(one))
+        for name, one in changes.items()
     }
     return {**usual, **changed}
 
 
-def with_options(base: Truncation, options: Options | None) -> Truncation:
+def apply_options(
+    base: TruncationSettings, options: TruncationOptions | None
+) -> TruncationSettings:
     """Return the configuration with what one call sets."""
     if options is None:
         return base
-    given = _set(options)
+    given = _collect_set_fields(options)
     skip = given.pop("skip", None)
     if skip is not None:
         given["enabled"] = not skip
     return replace(base, **given)
 
 
-def _set(change: Override | Options) -> dict[str, Any]:
+def _collect_set_fields(change: TruncationOverride | TruncationOptions) -> dict[str, Any]:
     return {name: value for name, value in asdict(change).items() if value is not None}

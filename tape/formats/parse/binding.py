@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_PREFIX = 8
+_PREFIX_DIGITS = 8
 
 
 @dataclass(slots=True)
-class _Call:
+class _BoundToolCall:
     id: str
     name: str
     answered: bool = False
 
 
-class _Open:
+class _OpenCalls:
     """Calls in the order results are bound to them: newest answer first, its calls in order.
 
     Answered ones go when they come to the front, so that all calls together cost what they are.
     """
 
     def __init__(self) -> None:
-        self._answers: list[tuple[int, deque[_Call]]] = []
+        self._answers: list[tuple[int, deque[_BoundToolCall]]] = []
 
-    def add(self, answer: int, call: _Call) -> None:
+    def add(self, answer: int, call: _BoundToolCall) -> None:
         """Take a call of the answer with this number; numbers only grow."""
         if not self._answers or self._answers[-1][0] != answer:
             self._answers.append((answer, deque()))
         self._answers[-1][1].append(call)
 
-    def first(self) -> _Call | None:
+    def first(self) -> _BoundToolCall | None:
         """Return the call whose turn it is, None when all are answered."""
         while self._answers:
             calls = self._answers[-1][1]
@@ -50,7 +50,7 @@ class _Open:
         return None
 
 
-class Answered(NamedTuple):
+class AnsweredCall(NamedTuple):
     """The call a result answers: our id, the tool's name, and whether there is such a call."""
 
     id: str
@@ -58,13 +58,18 @@ class Answered(NamedTuple):
     is_known: bool
 
 
-def answered_ids(array: Iterable[Any]) -> frozenset[str]:
+def collect_answered_ids(array: Iterable[Any]) -> frozenset[str]:
     """Return the ids of calls that results of an array name, in the way of any API."""
-    ids = (one for element in array for piece in _pieces(element) for one in _named(piece))
+    ids = (
+        one
+        for element in array
+        for piece in _iter_pieces(element)
+        for one in _iter_named_ids(piece)
+    )
     return frozenset(one for one in ids if isinstance(one, str))
 
 
-def _pieces(element: Any) -> Iterator[dict[str, Any]]:
+def _iter_pieces(element: Any) -> Iterator[dict[str, Any]]:
     if isinstance(element, dict):
         yield element
         for inside in (element.get("content"), element.get("parts")):
@@ -72,7 +77,7 @@ def _pieces(element: Any) -> Iterator[dict[str, Any]]:
             yield from (piece for piece in pieces if isinstance(piece, dict))
 
 
-def _named(piece: dict[str, Any]) -> Iterator[Any]:
+def _iter_named_ids(piece: dict[str, Any]) -> Iterator[Any]:
     yield from (piece.get("tool_use_id"), piece.get("tool_call_id"))
     if "output" in piece:
         yield piece.get("call_id")
@@ -81,7 +86,7 @@ def _named(piece: dict[str, Any]) -> Iterator[Any]:
             yield response.get("id")
 
 
-class Calls:
+class CallBinder:
     """The calls of one array so far. Ids are `c_<8 hex>_<i>`, made from what came before them.
 
     What results name by `answered` ids waits for those, and no result without an id takes it.
@@ -92,51 +97,51 @@ class Calls:
         self._seen = sha256()
         self._prefixes: set[str] = set()
         self._prefix, self._index, self._answer = "", 0, 0
-        self._newest: dict[str, tuple[int, _Open, _Call]] = {}
+        self._newest: dict[str, tuple[int, _OpenCalls, _BoundToolCall]] = {}
         """Of a provider's id: the newest answer that used it, its calls, and the last of them."""
-        self._open: defaultdict[tuple[bool, str | None], _Open] = defaultdict(_Open)
+        self._open: defaultdict[tuple[bool, str | None], _OpenCalls] = defaultdict(_OpenCalls)
         """All calls, or those without a provider's id; of all names (None), or of one."""
 
     def begin_answer(self, raw: bytes) -> None:
         """Tell that an answer begins; `raw` are the bytes it was read from."""
-        self._prefix, self._index = self._new_prefix(raw), 0
+        self._prefix, self._index = self._build_prefix(raw), 0
         self._answer += 1
 
     def call(self, provider_id: str | None, name: str) -> str:
         """Return our id for a call of the answer that began last."""
-        call = _Call(f"c_{self._prefix}_{self._index}", name)
+        call = _BoundToolCall(f"c_{self._prefix}_{self._index}", name)
         self._index += 1
         ways = () if provider_id in self._answered else (True,)
         for any_id in ways if provider_id is not None else (True, False):
             for named in (None, name):
                 self._open[any_id, named].add(self._answer, call)
         if provider_id is not None:
-            answer, calls, _ = self._newest.get(provider_id, (0, _Open(), call))
+            answer, calls, _ = self._newest.get(provider_id, (0, _OpenCalls(), call))
             if answer != self._answer:
-                calls = _Open()
+                calls = _OpenCalls()
             calls.add(self._answer, call)
             self._newest[provider_id] = self._answer, calls, call
         return call.id
 
-    def result(self, provider_id: str | None, name: str | None = None) -> Answered:
+    def result(self, provider_id: str | None, name: str | None = None) -> AnsweredCall:
         """Return the call a result answers; an id of no call when there is none."""
-        call = self._found(provider_id, name)
+        call = self._find_call(provider_id, name)
         if call is None:
-            prefix = self._new_prefix((provider_id or name or "").encode())
-            return Answered(f"c_{prefix}_0", name or "", is_known=False)
+            prefix = self._build_prefix((provider_id or name or "").encode())
+            return AnsweredCall(f"c_{prefix}_0", name or "", is_known=False)
         call.answered = True
-        return Answered(call.id, call.name, is_known=True)
+        return AnsweredCall(call.id, call.name, is_known=True)
 
-    def _found(self, provider_id: str | None, name: str | None) -> _Call | None:
+    def _find_call(self, provider_id: str | None, name: str | None) -> _BoundToolCall | None:
         if provider_id is not None and provider_id in self._newest:
             _, calls, last = self._newest[provider_id]
             return calls.first() or last
         return self._open[provider_id is None, name].first()
 
-    def _new_prefix(self, raw: bytes) -> str:
+    def _build_prefix(self, raw: bytes) -> str:
         """Return 8 hex digits that stand for everything up to here, and for nothing else yet."""
         self._seen.update(raw)
-        while (prefix := self._seen.hexdigest()[:_PREFIX]) in self._prefixes:
+        while (prefix := self._seen.hexdigest()[:_PREFIX_DIGITS]) in self._prefixes:
             self._seen.update(b"\n")
         self._prefixes.add(prefix)
         return prefix

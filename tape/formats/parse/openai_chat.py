@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 from ...blocks import Audio, Text, Thinking, ToolCall
 from ...entries import Assistant, ToolResult, User
 from ..openai_chat import API, AUDIO
-from ..wire import WireObject, encoded, without
-from .binding import Calls, answered_ids
+from ..wire import WireObject, drop_fields, encode_json
+from .binding import CallBinder, collect_answered_ids
 from .blocks import (
-    answered,
-    custom,
-    elements,
-    file,
-    file_of_url,
-    form_of,
-    instruction,
-    kept_whole,
-    listed,
-    marked,
-    piece_of,
-    taken,
-    tool_call,
-    wire,
-    with_outer,
-    words,
+    add_outer_fields,
+    build_tool_call,
+    build_wire,
+    decode_elements,
+    get_content_form,
+    keep_whole_message,
+    list_content,
+    list_result_content,
+    mark_api,
+    take_string,
+    to_custom_entry,
+    to_file_block,
+    to_file_block_from_url,
+    to_opaque_or_unknown,
+    to_plain_text,
+    to_system_entry,
 )
 
 if TYPE_CHECKING:
@@ -38,148 +38,160 @@ if TYPE_CHECKING:
     from ...entries import Payload
     from ..wire import Put
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_text")
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 """Names hosts give to the text of thinking."""
 
 _KNOWN = frozenset({"text", "refusal"})
 _MIMES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
-def parse(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
+def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
     """Return the payloads of a `messages` array; `put` stores pictures and files.
 
     Raises ValueError when it is no JSON array.
     """
-    found = elements(array)
-    reading = _Reading(put, Calls(answered_ids(found)))
-    return [payload for element in found for payload in reading.payloads(element)]
+    found = decode_elements(array)
+    reading = _OpenAIChatReader(put, CallBinder(collect_answered_ids(found)))
+    return [payload for element in found for payload in reading.read_payloads(element)]
 
 
-class _Reading:
-    def __init__(self, put: Put, calls: Calls) -> None:
+class _OpenAIChatReader:
+    def __init__(self, put: Put, calls: CallBinder) -> None:
         self.put, self.calls = put, calls
 
-    def payloads(self, element: Any) -> Iterator[Payload]:
+    def read_payloads(self, element: Any) -> Iterator[Payload]:
         message: WireObject = element if isinstance(element, dict) else {}
-        content = listed(message.get("content"))
+        content = list_content(message.get("content"))
         match message.get("role"):
             case "tool" | "function":
-                yield self._result(message, answered(message.get("content")))
+                yield self._read_result(message, list_result_content(message.get("content")))
             case _ if content is None:
-                yield custom(API, element)
+                yield to_custom_entry(API, element)
             case "assistant":
-                yield from self._answer(message, content)
+                yield from self._read_answer(message, content)
             case "user":
-                yield User(self._said(message, content, without(message, "role", "content")))
+                yield User(
+                    self._read_message(message, content, drop_fields(message, "role", "content"))
+                )
             case "system":
-                said = self._said(message, content, without(message, "role", "content"))
-                yield instruction(said)
+                said = self._read_message(message, content, drop_fields(message, "role", "content"))
+                yield to_system_entry(said)
             case "developer":
-                yield instruction(self._said(message, content, without(message, "content")))
+                yield to_system_entry(
+                    self._read_message(message, content, drop_fields(message, "content"))
+                )
             case _:
-                yield custom(API, element)
+                yield to_custom_entry(API, element)
 
-    def _said(self, message: WireObject, content: list[Any], outer: WireObject) -> Content:
-        said = self._content(content, outer, _form(message))
-        return kept_whole(said, message, API) if message.get("content") not in (None, []) else said
+    def _read_message(self, message: WireObject, content: list[Any], outer: WireObject) -> Content:
+        said = self._read_content(content, outer, _get_message_list_form(message))
+        return (
+            keep_whole_message(said, message, API)
+            if message.get("content") not in (None, [])
+            else said
+        )
 
-    def _content(self, content: list[Any], outer: WireObject, form: str) -> Content:
-        return marked(with_outer(map(self._block, content), outer, form), API)
+    def _read_content(self, content: list[Any], outer: WireObject, form: str) -> Content:
+        return mark_api(add_outer_fields(map(self._read_block, content), outer, form), API)
 
-    def _result(self, message: WireObject, content: list[Any]) -> ToolResult:
-        outer = without(message, "role", "content")
-        provider_id, name = taken(outer, "tool_call_id"), taken(outer, "name")
+    def _read_result(self, message: WireObject, content: list[Any]) -> ToolResult:
+        outer = drop_fields(message, "role", "content")
+        provider_id, name = take_string(outer, "tool_call_id"), take_string(outer, "name")
         call = self.calls.result(provider_id, name)
         if provider_id is not None and not call.is_known:
             outer["tool_call_id"] = provider_id
         if name is not None and message["role"] == "tool":
             outer["name"] = name
-        form = "string" if message.get("content") == "" else _form(message)
-        return ToolResult(call.id, call.name, self._content(content, outer, form))
+        form = "string" if message.get("content") == "" else _get_message_list_form(message)
+        return ToolResult(call.id, call.name, self._read_content(content, outer, form))
 
-    def _answer(self, message: WireObject, content: list[Any]) -> Iterator[Payload]:
-        self.calls.begin_answer(encoded(message))
-        rest = without(message, "role", "content")
-        thoughts = _thoughts(rest)
-        said = [self._block(piece) for piece in content]
+    def _read_answer(self, message: WireObject, content: list[Any]) -> Iterator[Payload]:
+        self.calls.begin_answer(encode_json(message))
+        rest = drop_fields(message, "role", "content")
+        thoughts = _take_thinking(rest)
+        said = [self._read_block(piece) for piece in content]
         if isinstance(refusal := rest.get("refusal"), str):
-            said.append(Text(refusal, wire=wire({"refusal": True})))
+            said.append(Text(refusal, wire=build_wire({"refusal": True})))
         rest.pop("refusal", None)
-        called, strange = self._called(rest)
-        form = form_of(message)
+        called, strange = self._take_calls(rest)
+        form = get_content_form(message)
         if form == "null" or message.get("content"):  # the usual ways
             form = "list" if form == "list" else ""
-        blocks = with_outer([*thoughts, *said, *called], rest, form)
+        blocks = add_outer_fields([*thoughts, *said, *called], rest, form)
         if message.get("content") not in (None, []) and not rest:
-            blocks = kept_whole(blocks, message, API)
+            blocks = keep_whole_message(blocks, message, API)
         yield Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
-        yield from (custom(API, piece) for piece in strange)
+        yield from (to_custom_entry(API, piece) for piece in strange)
 
-    def _called(self, rest: WireObject) -> tuple[list[ToolCall], list[Any]]:
+    def _take_calls(self, rest: WireObject) -> tuple[list[ToolCall], list[Any]]:
         """Take the calls out of the fields of a message; return them, and what is no call."""
         pieces = rest.pop("tool_calls", None) or []
         found = pieces if isinstance(pieces, list) else [pieces]
         if isinstance(rest.get("function_call"), dict):
             found = [*found, {"function": rest.pop("function_call")}]
-        called = [(piece, self._call(piece)) for piece in found]
+        called = [(piece, self._read_call(piece)) for piece in found]
         strange = [piece for piece, call in called if call is None]
         return [call for _, call in called if call is not None], strange
 
-    def _call(self, piece: Any) -> ToolCall | None:
+    def _read_call(self, piece: Any) -> ToolCall | None:
         match piece:
             case {"function": {"name": str(name), **function}}:
-                fields = without(piece, "type", "function")
+                fields = drop_fields(piece, "type", "function")
                 given = function.get("arguments")
             case {"type": "custom", "custom": {"name": str(name), "input": str(given)}}:
-                fields = without(piece, "custom")
+                fields = drop_fields(piece, "custom")
             case _:
                 return None
         provider_id = fields.get("id")
         known = provider_id if isinstance(provider_id, str) else None
         call = self.calls.call(known, name)
         if fields.get("type") == "custom":
-            return ToolCall(id=call, name=name, args_text=words(given), wire=wire(fields))
-        return tool_call(call, name, given, fields)
+            return ToolCall(
+                id=call, name=name, args_text=to_plain_text(given), wire=build_wire(fields)
+            )
+        return build_tool_call(call, name, given, fields)
 
-    def _block(self, piece: Any) -> Block:
+    def _read_block(self, piece: Any) -> Block:
         match piece:
             case str():
                 return Text(piece)
             case {"type": "text", "text": str(text)}:
-                return Text(text, wire=wire(without(piece, "type", "text")))
+                return Text(text, wire=build_wire(drop_fields(piece, "type", "text")))
             case {"type": "refusal", "refusal": str(text)}:
-                return Text(text, wire=wire({"refusal": True}))
-        return self._file(piece) or piece_of(piece, _KNOWN)
+                return Text(text, wire=build_wire({"refusal": True}))
+        return self._read_file(piece) or to_opaque_or_unknown(piece, _KNOWN)
 
-    def _file(self, piece: Any) -> Block | None:
+    def _read_file(self, piece: Any) -> Block | None:
         match piece:
             case {"type": "image_url", "image_url": {"url": url}, **more} if not more:
-                return file_of_url(url, self.put, without(piece["image_url"], "url"))
+                return to_file_block_from_url(url, self.put, drop_fields(piece["image_url"], "url"))
             case {"type": "input_audio", "input_audio": {"data": data, "format": str(kind)}}:
-                sound = file(data, _MIMES.get(kind), self.put, {})
+                sound = to_file_block(data, _MIMES.get(kind), self.put, {})
                 return sound if isinstance(sound, Audio) and sound.mime in AUDIO else None
             case {"type": "file", "file": {"file_data": url}, **more} if not more:
                 rest, name = (
-                    without(piece["file"], "file_data", "filename"),
+                    drop_fields(piece["file"], "file_data", "filename"),
                     piece["file"].get("filename"),
                 )
-                return file_of_url(url, self.put, rest, name if isinstance(name, str) else None)
+                return to_file_block_from_url(
+                    url, self.put, rest, name if isinstance(name, str) else None
+                )
         return None
 
 
-def _form(message: WireObject) -> str:
+def _get_message_list_form(message: WireObject) -> str:
     """Return how content is written where a string would do."""
     content = message.get("content")
     return "list" if isinstance(content, list) and len(content) == 1 else ""
 
 
-def _thoughts(rest: WireObject) -> list[Thinking]:
+def _take_thinking(rest: WireObject) -> list[Thinking]:
     """Take thinking out of the fields of a message: under the name that says most."""
-    named = [name for name in REASONING if isinstance(rest.get(name), str)]
+    named = [name for name in REASONING_FIELDS if isinstance(rest.get(name), str)]
     field = next((name for name in named if rest[name]), named[0] if named else None)
     fields: WireObject = {"field": field} if field else {}
     if isinstance(rest.get("reasoning_details"), list):
         fields["details"] = rest.pop("reasoning_details")
     if not fields:
         return []
-    return [Thinking(rest.pop(field) if field else "", wire=wire(fields))]
+    return [Thinking(rest.pop(field) if field else "", wire=build_wire(fields))]

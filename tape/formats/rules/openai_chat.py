@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..ids import OPENAI_CHAT_IDS
-from .violation import TOOL_NAME, Violation, is_blank, is_object, objects, repeated
+from .violation import TOOL_NAME, Violation, check_objects, find_repeated, is_blank, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 
 
-def check(
+def check_array(
     array: Sequence[Any], *, strict: bool = False, ids: IdRule = OPENAI_CHAT_IDS
 ) -> list[Violation]:
     """Return what is wrong with an array of messages.
@@ -25,34 +25,36 @@ def check(
     `strict` wants arguments that are JSON objects, characters of `ids`, every id only once, and
     no empty text.
     """
-    broken = objects(array, "messages")
-    return broken or [*_violations(array, ids, strict=strict)]
+    broken = check_objects(array, "messages")
+    return broken or [*_check_chat_array(array, ids, strict=strict)]
 
 
-def _violations(array: Sequence[WireObject], ids: IdRule, *, strict: bool) -> Iterator[Violation]:
+def _check_chat_array(
+    array: Sequence[WireObject], ids: IdRule, *, strict: bool
+) -> Iterator[Violation]:
     for place, message in enumerate(array):
-        yield from _message(f"messages[{place}]", message, strict=strict)
-        for call in _calls(message):
-            yield from _call(f"messages[{place}]", call, ids, strict=strict)
-    yield from _pairing(array)
+        yield from _check_chat_message(f"messages[{place}]", message, strict=strict)
+        for call in _get_tool_calls(message):
+            yield from _check_chat_call(f"messages[{place}]", call, ids, strict=strict)
+    yield from _check_chat_pairing(array)
     if strict:
-        used = [str(call.get("id")) for message in array for call in _calls(message)]
+        used = [str(call.get("id")) for message in array for call in _get_tool_calls(message)]
         yield from (
-            Violation("messages", f"call {call} stands twice") for _, call in repeated(used)
+            Violation("messages", f"call {call} stands twice") for _, call in find_repeated(used)
         )
 
 
-def _calls(message: WireObject) -> list[WireObject]:
+def _get_tool_calls(message: WireObject) -> list[WireObject]:
     calls = message.get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
-def _message(where: str, message: WireObject, *, strict: bool) -> Iterator[Violation]:
+def _check_chat_message(where: str, message: WireObject, *, strict: bool) -> Iterator[Violation]:
     role, content = str(message.get("role")), message.get("content")
     if role not in _ROLES:
         yield Violation(where, f"unknown role {role}")
     if role == "assistant":
-        yield from _assistant(where, message)
+        yield from _check_assistant(where, message)
     elif not isinstance(content, str | list) or content == []:
         yield Violation(where, "content must be a string or a list, and not empty")
     if role != "assistant" and "tool_calls" in message:
@@ -67,9 +69,11 @@ def _message(where: str, message: WireObject, *, strict: bool) -> Iterator[Viola
             yield Violation(f"{where}.content[{place}]", f"a {role} message takes text only")
 
 
-def _assistant(where: str, message: WireObject) -> Iterator[Violation]:
+def _check_assistant(where: str, message: WireObject) -> Iterator[Violation]:
     calls = message.get("tool_calls")
-    if calls is not None and (not isinstance(calls, list) or len(_calls(message)) != len(calls)):
+    if calls is not None and (
+        not isinstance(calls, list) or len(_get_tool_calls(message)) != len(calls)
+    ):
         yield Violation(where, "tool_calls must be a list of objects")
     if calls == []:
         yield Violation(where, "tool_calls must not be empty")
@@ -81,10 +85,12 @@ def _assistant(where: str, message: WireObject) -> Iterator[Violation]:
         yield Violation(where, "an assistant message needs content or tool_calls")
 
 
-def _call(where: str, call: WireObject, ids: IdRule, *, strict: bool) -> Iterator[Violation]:
+def _check_chat_call(
+    where: str, call: WireObject, ids: IdRule, *, strict: bool
+) -> Iterator[Violation]:
     call_id = str(call.get("id") or "")
     least = ids.longest if ids.exact else 1
-    if not least <= len(call_id) <= ids.longest or (strict and not ids.allows(call_id)):
+    if not least <= len(call_id) <= ids.longest or (strict and not ids.can_send(call_id)):
         yield Violation(where, f"call id {call_id!r} must have {least} to {ids.longest} characters")
     kind = str(call.get("type"))
     if kind not in {"function", "custom"}:
@@ -99,7 +105,7 @@ def _call(where: str, call: WireObject, ids: IdRule, *, strict: bool) -> Iterato
         yield Violation(where, f"the arguments of {call_id} are not a JSON object as text")
 
 
-def _pairing(array: Sequence[WireObject]) -> Iterator[Violation]:
+def _check_chat_pairing(array: Sequence[WireObject]) -> Iterator[Violation]:
     """Yield calls whose tool messages do not stand right after them, and tool messages of none."""
     waiting: list[str] = []
     asked_at = 0
@@ -114,6 +120,6 @@ def _pairing(array: Sequence[WireObject]) -> Iterator[Violation]:
             continue
         for call in waiting:
             yield Violation(f"messages[{asked_at}]", f"call {call} has no tool message after it")
-        waiting, asked_at = [str(call.get("id")) for call in _calls(message)], place
-        for _, call in repeated(waiting):
+        waiting, asked_at = [str(call.get("id")) for call in _get_tool_calls(message)], place
+        for _, call in find_repeated(waiting):
             yield Violation(where, f"call {call} stands twice")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ids import OPENAI_RESPONSES_IDS
 from ..openai_responses import LONGEST_ITEM_ID
-from .violation import TOOL_NAME, Violation, is_blank, is_object, objects, repeated
+from .violation import TOOL_NAME, Violation, check_objects, find_repeated, is_blank, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
-_SAID = frozenset({"input_text", "input_image", "input_file", "input_audio"})
-_ANSWERED = frozenset({"output_text", "refusal"})
+_INPUT_PARTS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
+_OUTPUT_PARTS = frozenset({"output_text", "refusal"})
 
 
-def check(array: Sequence[Any], *, strict: bool = False) -> list[Violation]:
+def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation]:
     """Return what is wrong with an array of items.
 
     `strict` wants each call's output right after its batch, arguments that are JSON objects, and
     no empty text.
     """
-    broken = objects(array, "input")
-    return broken or [*_violations(array, strict=strict)]
+    broken = check_objects(array, "input")
+    return broken or [*_check_responses_array(array, strict=strict)]
 
 
-def _violations(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
+def _check_responses_array(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
     for place, item in enumerate(array):
         where, kind = f"input[{place}]", str(item.get("type", "message"))
         if kind == "message":
-            yield from _message(where, item, strict=strict)
+            yield from _check_message_item(where, item, strict=strict)
         elif kind in _CALLS:
-            yield from _call(where, item, strict=strict)
+            yield from _check_call_item(where, item, strict=strict)
         elif kind in _OUTPUTS and not isinstance(item.get("output"), str | list):
             yield Violation(where, "output must be a string or a list")
-        yield from _item_id(where, item)
-    yield from _pairing(array, strict=strict)
-    yield from _reasoning(array)
+        yield from _check_item_id(where, item)
+    yield from _check_output_pairing(array, strict=strict)
+    yield from _check_reasoning_order(array)
 
 
-def _item_id(where: str, item: WireObject) -> Iterator[Violation]:
+def _check_item_id(where: str, item: WireObject) -> Iterator[Violation]:
     item_id = item.get("id")
     if isinstance(item_id, str) and (
         not 0 < len(item_id) <= LONGEST_ITEM_ID or item_id.endswith("_")
@@ -55,13 +55,13 @@ def _item_id(where: str, item: WireObject) -> Iterator[Violation]:
         )
 
 
-def _message(where: str, item: WireObject, *, strict: bool) -> Iterator[Violation]:
+def _check_message_item(where: str, item: WireObject, *, strict: bool) -> Iterator[Violation]:
     role, content = str(item.get("role")), item.get("content")
     if role not in _ROLES:
         yield Violation(where, f"unknown role {role}")
     if not isinstance(content, str | list) or (strict and not content):
         yield Violation(where, "content must be a string or a list, and not empty")
-    allowed = _ANSWERED if role == "assistant" else _SAID
+    allowed = _OUTPUT_PARTS if role == "assistant" else _INPUT_PARTS
     for place, part in enumerate(content if isinstance(content, list) else []):
         kind = str(part.get("type") if isinstance(part, dict) else None)
         if kind not in allowed:
@@ -70,10 +70,10 @@ def _message(where: str, item: WireObject, *, strict: bool) -> Iterator[Violatio
             yield Violation(f"{where}.content[{place}]", "text must not be empty")
 
 
-def _call(where: str, item: WireObject, *, strict: bool) -> Iterator[Violation]:
+def _check_call_item(where: str, item: WireObject, *, strict: bool) -> Iterator[Violation]:
     call = str(item.get("call_id") or "")
     longest = OPENAI_RESPONSES_IDS.longest
-    if not 0 < len(call) <= longest or (strict and not OPENAI_RESPONSES_IDS.allows(call)):
+    if not 0 < len(call) <= longest or (strict and not OPENAI_RESPONSES_IDS.can_send(call)):
         yield Violation(where, f"call_id {call!r} must have 1 to {longest} characters")
     if not TOOL_NAME.fullmatch(str(item.get("name", ""))):
         yield Violation(where, f"{item.get('name')!r} is no tool's name")
@@ -83,7 +83,7 @@ def _call(where: str, item: WireObject, *, strict: bool) -> Iterator[Violation]:
         yield Violation(where, f"the arguments of {call} are not a JSON object as text")
 
 
-def _pairing(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
+def _check_output_pairing(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
     """Yield outputs of no call before them, and calls that no output answers."""
     asked: dict[str, str] = {}
     waiting: dict[str, int] = {}
@@ -104,10 +104,12 @@ def _pairing(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation
         yield Violation(f"input[{place}]", f"call {call} has no output")
 
 
-def _reasoning(array: Sequence[WireObject]) -> Iterator[Violation]:
+def _check_reasoning_order(array: Sequence[WireObject]) -> Iterator[Violation]:
     """Yield reasoning that nothing of the model follows."""
     ids = [str(item["id"]) for item in array if item.get("type") == "reasoning" and "id" in item]
-    yield from (Violation("input", f"reasoning {item} stands twice") for _, item in repeated(ids))
+    yield from (
+        Violation("input", f"reasoning {item} stands twice") for _, item in find_repeated(ids)
+    )
     for place, (item, following) in enumerate(pairwise([*array, {"role": "nobody"}])):
         of_model = following.get("role", "assistant") == "assistant"
         answers = of_model and str(following.get("type")) not in _OUTPUTS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...payload import UNREADABLE
-from ..wire import decoded
+from ...payload import JSON_ERRORS
+from ..wire import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ class Violation(NamedTuple):
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
 
 
-def repeated(names: Iterable[str]) -> Iterator[tuple[int, str]]:
+def find_repeated(names: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yield each name that stood before, and its place."""
     seen: set[str] = set()
     for place, name in enumerate(names):
@@ -42,12 +42,12 @@ def is_blank(text: Any) -> bool:
 def is_object(text: Any) -> bool:
     """Tell whether a text is a JSON object."""
     try:
-        return isinstance(text, str) and isinstance(decoded(text), dict)
-    except UNREADABLE:
+        return isinstance(text, str) and isinstance(decode_json(text), dict)
+    except JSON_ERRORS:
         return False
 
 
-def objects(array: Sequence[Any], field: str) -> list[Violation]:
+def check_objects(array: Sequence[Any], field: str) -> list[Violation]:
     """Return a violation for each element that is no object."""
     return [
         Violation(f"{field}[{place}]", "not an object")

@@ -11,16 +11,16 @@ import pytest
 from msgspec.structs import replace
 
 from gong.agent import events
-from gong.agent.compaction import Wish, kept_ranges
+from gong.agent.compaction import CompactionRequest, find_kept_ranges
 from gong.agent.opening import open_session
-from gong.agent.record import last_model
-from gong.agent.session import Setup
-from gong.agent.window import next_call
-from gong.config import Compaction, Settings
+from gong.agent.record import find_last_model
+from gong.agent.session import SessionSetup
+from gong.agent.window import prepare_next_call
+from gong.config import CompactionSettings, Settings
 from gong.errors import NothingToCompact, NothingToUndo, NotSmaller, SessionBusy
-from tape.blocks import Text, text_of
+from tape.blocks import Text, join_texts
 from tape.entries import Anchor, Assistant, Custom, SideUsage
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 from tests.gong.context.histories import path
 
 from .conftest import call, seen, types
@@ -67,7 +67,7 @@ def noise(seed, words=400):
 
 
 def compaction(**fields):
-    return {"compaction": Compaction(**fields)}
+    return {"compaction": CompactionSettings(**fields)}
 
 
 def window(stage, tokens, number=0):
@@ -77,12 +77,12 @@ def window(stage, tokens, number=0):
 
 
 async def compacted(session, **wish):
-    async with aclosing(session.compact(Wish("user", **wish))) as stream:
+    async with aclosing(session.compact(CompactionRequest("user", **wish))) as stream:
         return [event async for event in stream]
 
 
 def request(session):
-    return msgspec.json.encode(next_call(session.parts()).request.messages)
+    return msgspec.json.encode(prepare_next_call(session.parts()).request.messages)
 
 
 async def talk(session, turns, words=400):
@@ -96,9 +96,9 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
         *({"text": f"answer {n} {noise(n)}"} for n in range(8)), {"text": GOOD}
     )
     await talk(session, 8)
-    before, system = len(request(session)), next_call(session.parts()).request.system
+    before, system = len(request(session)), prepare_next_call(session.parts()).request.system
     told = await compacted(session)
-    assert next_call(session.parts()).request.system == system
+    assert prepare_next_call(session.parts()).request.system == system
     assert [type(event) for event in told] == [events.CompactionStart, events.CompactionEnd]
     anchor = session.recorder.path[0].data
     assert isinstance(anchor, Anchor)
@@ -109,9 +109,9 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
     assert anchor.by.provider == "scripted"
     assert anchor.covers.count > 10
     assert anchor.tokens.after < anchor.tokens.before * 0.4
-    messages = next_call(session.parts()).request.messages
-    assert text_of(messages[0].content) == summary_text(anchor.summary)
-    assert text_of(messages[-1].content).startswith("answer 7")
+    messages = prepare_next_call(session.parts()).request.messages
+    assert join_texts(messages[0].content) == render_summary(anchor.summary)
+    assert join_texts(messages[-1].content).startswith("answer 7")
     assert len(request(session)) < before * 0.4
 
 
@@ -204,7 +204,7 @@ async def test_a_library_session_does_not_compact_unless_it_is_told_to(stage):
         {"text": "x", "usage": {"input": 30_000}}, {"text": "y"}, **window(stage, 20_000)
     )
     setup = session.setup
-    session.setup = Setup(setup.model, setup.tools, setup.env, setup.open)
+    session.setup = SessionSetup(setup.model, setup.tools, setup.env, setup.open)
     await seen(session, "one")
     told = await seen(session, "two")
     assert not any(isinstance(event, events.CompactionStart) for event in told)
@@ -274,7 +274,7 @@ async def test_the_model_may_ask_for_it_and_it_runs_before_the_next_step(stage):
     await talk(session, 4)
     told = await seen(session, "tidy up")
     (ended,) = (e for e in told if isinstance(e, events.ToolExecutionEnd))
-    assert text_of(ended.content) == (
+    assert join_texts(ended.content) == (
         "Context compaction requested (focus: the linker). It runs before the next step."
     )
     kinds = [type(event) for event in told]
@@ -375,13 +375,13 @@ async def test_old_results_are_put_aside_in_batches(stage):
     steps = [{"tool_calls": [call("read", path=f"{n}.txt")]} for n in range(8)]
     session = await stage.session(*steps, {"text": "done"}, **compaction(), **window(stage, 30_000))
     told = await seen(session, "read them all")
-    assert any(isinstance(event, events.ResultsPutAside) for event in told)
+    assert any(isinstance(event, events.ResultsElided) for event in told)
     marks = [e.data for e in session.recorder.path if isinstance(e.data, Custom)]
     assert len(marks) < 4
-    texts = [text_of(m.content) for m in next_call(session.parts()).request.messages]
+    texts = [join_texts(m.content) for m in prepare_next_call(session.parts()).request.messages]
     assert sum(text.startswith("[executed: read, ") for text in texts) >= 3
     results = [e for e in session.recorder.path if e.type == "tool.result"]
-    assert all(len(text_of(e.data.content)) > 2_000 for e in results)
+    assert all(len(join_texts(e.data.content)) > 2_000 for e in results)
 
 
 async def test_money_that_is_spent_stops_the_run_softly(stage):
@@ -425,7 +425,7 @@ async def test_facts_live_through_five_compactions(stage):
         ("when is the release?", "Thursday"),
     ):
         await seen(session, question)
-        assert fact in text_of(session.recorder.path[-1].data.content)
+        assert fact in join_texts(session.recorder.path[-1].data.content)
 
 
 async def test_a_model_that_says_too_much_is_cut_to_its_share(stage):
@@ -443,8 +443,8 @@ async def test_a_model_that_says_too_much_is_cut_to_its_share(stage):
 async def test_a_tape_whose_answers_name_no_model_is_gone_on_with(stage):
     """Answers from elsewhere may not say who gave them."""
     silent = Assistant((Text("hi"),))
-    assert last_model(path([silent])) is None
-    assert last_model(path([replace(silent, provider="a", model="b"), silent])) == "a/b"
+    assert find_last_model(path([silent])) is None
+    assert find_last_model(path([replace(silent, provider="a", model="b"), silent])) == "a/b"
 
 
 async def test_what_another_anchor_left_out_does_not_come_back(stage):
@@ -458,11 +458,11 @@ async def test_what_another_anchor_left_out_does_not_come_back(stage):
     (late,) = record.tape.newest(record.head(), 2)
     record.anchor(Anchor(kind="compaction", summary="so far", kept=(early, late)))
     await talk(session, 2, words=20)
-    kept = kept_ranges(session.parts(), [*record.kept, *record.path[1:]])
+    kept = find_kept_ranges(session.parts(), [*record.kept, *record.path[1:]])
     assert [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))] == [
         *(ids[n] for n in (0, 1, 6, 7)),
         *(one.id for one in record.path[1:]),
     ]
-    kept = kept_ranges(session.parts(), [*record.kept[3:], *record.path[1:]])
+    kept = find_kept_ranges(session.parts(), [*record.kept[3:], *record.path[1:]])
     kept_ids = [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))]
     assert kept_ids == [ids[7], *(one.id for one in record.path[1:])]

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from gong.agent import events
 from gong.tools import tool
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.entries import Assistant, Context, Error, Repair, ToolResult, ToolStart
 
 from .conftest import call, seen, types
@@ -15,7 +15,7 @@ from .conftest import call, seen, types
 
 def results(session):
     found = [e.data for e in session.recorder.path if isinstance(e.data, ToolResult)]
-    return [(one.name, text_of(one.content), one.is_error) for one in found]
+    return [(one.name, join_texts(one.content), one.is_error) for one in found]
 
 
 async def test_every_step_of_a_tool_round_is_an_entry(stage):
@@ -48,7 +48,7 @@ async def test_tools_are_called_one_after_another_as_the_task_needs_them(stage):
         ("read", False), ("edit", False), ("bash", False),
     ]  # fmt: skip
     assert (found[0][1], found[2][1]) == ("one\ntwo\n", "one\nthree\n")
-    assert text_of(session.recorder.path[-1].data.content) == "It says three."
+    assert join_texts(session.recorder.path[-1].data.content) == "It says three."
 
 
 async def test_what_the_path_says_is_what_the_tape_says(stage):
@@ -88,7 +88,7 @@ async def test_results_keep_the_order_and_ids_of_their_calls(stage):
     answer = next(e.data for e in session.recorder.path if isinstance(e.data, Assistant))
     found = [e.data for e in session.recorder.path if isinstance(e.data, ToolResult)]
     assert [one.call_id for one in found] == [block.id for block in answer.content]
-    assert [text_of(one.content) for one in found] == ["a", "b", "c"]
+    assert [join_texts(one.content) for one in found] == ["a", "b", "c"]
 
 
 async def test_an_unknown_tool_and_wrong_arguments_are_results_the_model_sees(stage):
@@ -123,7 +123,7 @@ async def test_steering_skips_the_rest_of_a_batch_and_comes_before_the_next_call
     assert types(session)[-3:] == ["tool.result", "context", "assistant"]
     steering = session.recorder.path[-2].data
     assert steering == Context("user", "steering", steering.content)
-    assert text_of(steering.content) == "stop that"
+    assert join_texts(steering.content) == "stop that"
 
 
 async def test_a_follow_up_runs_after_the_answer_with_the_context_kept(stage):
@@ -153,9 +153,9 @@ async def test_a_failure_after_text_keeps_what_was_said_and_leaves_it_out_of_the
     }
     session = await stage.session(failing, {"text": "whole"})
     found = await seen(session, "go")
-    assert [e.error_class for e in found if isinstance(e, events.Failure)] == ["ServerError"]
+    assert [e.error_class for e in found if isinstance(e, events.RunFailure)] == ["ServerError"]
     said = [e.data for e in session.recorder.path if isinstance(e.data, Assistant)]
-    assert [(one.stop_reason, one.partial, text_of(one.content)) for one in said] == [
+    assert [(one.stop_reason, one.partial, join_texts(one.content)) for one in said] == [
         ("error", True, "half")
     ]
     await seen(session, "again")
@@ -206,7 +206,7 @@ async def test_an_abort_in_an_answer_keeps_its_partial_text(stage):
     assert found[-1].stop_reason == "aborted"
     last = [e.data for e in session.recorder.path]
     assert (last[-2].stop_reason, last[-2].partial) == ("aborted", True)
-    assert text_of(last[-2].content).strip()
+    assert join_texts(last[-2].content).strip()
     assert isinstance(last[-1], Error)
 
 
@@ -246,7 +246,7 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_do_not(stag
         return tool.ToolResult.from_text(asked.who)
 
     tools = session.setup.tools
-    tools.register(tool.Tool("meet", "Meet the others.", Who, meet, replay=replay))
+    tools.register(tool.AgentTool("meet", "Meet the others.", Who, meet, replay=replay))
     tools.set_active(("meet",))
     await seen(session, "go")
     assert results(session) == [("meet", name, False) for name in "abc"]

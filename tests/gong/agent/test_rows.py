@@ -13,7 +13,7 @@ from gong.agent import events
 from gong.agent.session import SessionState
 from gong.errors import SessionBusy, SessionClosed
 from gong.llm.types import ToolCallDelta
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.entries import Assistant, Error, Repair, ToolResult
 
 from .conftest import call, seen, types
@@ -215,7 +215,7 @@ async def test_whatever_takes_long_can_be_stopped(stage, case):
     if pid.exists():  # several updates may stop it twice: then nobody waits for its end
         await until_gone(int(pid.read_text()))
     again = await seen(session, "are you there?")
-    assert (again[-1].stop_reason, text_of(session.recorder.path[-1].data.content)) == (
+    assert (again[-1].stop_reason, join_texts(session.recorder.path[-1].data.content)) == (
         "stop",
         "here again",
     )
@@ -281,10 +281,10 @@ async def test_the_end_of_a_tool_carries_all_of_its_output_and_the_model_gets_a_
     found = await seen(session, "go")
     long, failed = (event for event in found if isinstance(event, events.ToolExecutionEnd))
     assert long.full == "".join(f"{n}\n" for n in range(1, 9001))
-    assert "[Showing lines 7001-9000 of 9000." in text_of(long.content)
+    assert "[Showing lines 7001-9000 of 9000." in join_texts(long.content)
     assert "\\n6999\\n" not in str(requests[-1].messages)
     assert (failed.is_error, failed.full) == (True, None)
-    assert "ENOENT" in text_of(failed.content)
+    assert "ENOENT" in join_texts(failed.content)
 
 
 async def test_arguments_are_shown_while_the_model_writes_them(stage):
@@ -368,7 +368,7 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
             steps += 1
             await asyncio.sleep(0)
         assert steps > 3
-        assert text_of(session.recorder.path[-1].data.content) == "late"
+        assert join_texts(session.recorder.path[-1].data.content) == "late"
 
     async def test_several_agents_work_at_once_and_keep_their_own_counsel(self, stage):
         # Each command waits for those of all others: one after another they would never end.
@@ -384,7 +384,7 @@ class TestTheSevenThatTheSeedLeftToItsFramework:
         for n, one in enumerate(sessions):
             path = [entry.data for entry in one.recorder.path]
             (result,) = [data for data in path if isinstance(data, ToolResult)]
-            assert (text_of(result.content), text_of(path[-1].content)) == (f"{n}\n", str(n))
+            assert (join_texts(result.content), join_texts(path[-1].content)) == (f"{n}\n", str(n))
             assert not [data for data in path if isinstance(data, Error)]
 
 
@@ -403,4 +403,4 @@ async def test_a_second_prompt_neither_disturbs_nor_ends_the_first(stage):
     await seen(session, "one")
     await asyncio.gather(*tasks)
     assert refused == [True]
-    assert text_of(session.recorder.path[-1].data.content) == "a long answer"
+    assert join_texts(session.recorder.path[-1].data.content) == "a long answer"

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from gong.agent import events
-from gong.agent.outgoing import outgoing
+from gong.agent.outgoing import prepare_request
 from gong.agent.session import SessionState
 from gong.errors import ConfigurationError, SessionBusy, SessionClosed
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.entries import Assistant
 from tape.errors import Busy
 
@@ -114,7 +114,7 @@ async def test_a_second_session_on_a_tape_writes_a_branch_of_its_own(stage):
     tape = one.recorder.tape
     said = {
         branch: [
-            text_of(e.data.content)
+            join_texts(e.data.content)
             for e in tape.entries(tape.head(branch))
             if isinstance(e.data, Assistant)
         ]
@@ -128,7 +128,7 @@ async def test_a_second_session_on_a_tape_writes_a_branch_of_its_own(stage):
 async def test_a_script_that_ends_too_early_is_a_failure_with_its_reason(stage):
     session = await stage.session({"tool_calls": [call("ls", path=".")]})
     found = await seen(session, "go")
-    (failure,) = [event for event in found if isinstance(event, events.Failure)]
+    (failure,) = [event for event in found if isinstance(event, events.RunFailure)]
     assert (failure.error_class, failure.exit_code) == ("ScriptEnded", 1)
     assert types(session)[-1] == "error"
 
@@ -165,7 +165,7 @@ async def test_a_policy_that_fails_refuses_the_call_and_the_run_goes_on(stage):
     session.setup = replace(session.setup, policy=broken)
     ends, warnings, last = run_ends(await seen(session, "go"))
     said = "Not run: the policy that decides about calls failed: ValueError: no such rule"
-    assert [(text_of(one.content), one.is_error) for one in ends] == [(said, True)]
+    assert [(join_texts(one.content), one.is_error) for one in ends] == [(said, True)]
     assert [bytes(one.details) for one in ends] == [b'{"error_kind":"PermissionDenied"}']
     (warning,) = warnings
     assert warning.message == ("the policy failed, so bash was not run: ValueError: no such rule")
@@ -208,7 +208,9 @@ async def test_the_system_prompt_names_the_tools_of_its_call(stage):
         parts = session.parts()
         path, kept = parts.record.path, parts.record.kept
         specs = parts.tools.specs()
-        return outgoing(parts.model, specs, path, kept, session="", load=lambda _: b"").request
+        return prepare_request(
+            parts.model, specs, path, kept, session="", load=lambda _: b""
+        ).request
 
     assert "Use `edit` to change a part of a file." in request().system
     session.setup.tools.set_active(["read_file", "shell"])

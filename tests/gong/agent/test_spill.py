@@ -3,8 +3,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gong.tools.tool import Tool, ToolResult
-from tape.blocks import text_of
+from gong.tools.tool import AgentTool, ToolResult
+from tape.blocks import join_texts
 
 from .conftest import call, seen
 
@@ -26,13 +26,13 @@ async def test_the_whole_of_a_long_result_stays_on_the_session_s_tape(stage):
     calls = [call("bash", command="seq 1 30000"), call("mcp__rows")]
     host = await stage.host({"tool_calls": calls}, {"text": "ok"})
     tools = host.session.setup.tools
-    tools.register(Tool("mcp__rows", "", Nothing, long))
+    tools.register(AgentTool("mcp__rows", "", Nothing, long))
     tools.set_active(tools.names)
     await seen(host.session, "go")
     results = [entry.data for entry in host.session.recorder.path if entry.type == "tool.result"]
     assert len(results) == 2
     for result in results:
-        kept = Path(re.search(r"(?:output|saved to): ([^\]\n]+)", text_of(result.content))[1])
+        kept = Path(re.search(r"(?:output|saved to): ([^\]\n]+)", join_texts(result.content))[1])
         assert kept.parent.parent.name == "blobs"
         assert result.full.hash == kept.name
         assert host.session.recorder.tape.blobs.text(result.full) == written(kept)

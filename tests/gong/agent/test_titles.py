@@ -16,7 +16,9 @@ async def test_a_cheap_model_names_a_new_session_once(stage):
     """A title from the first prompt; its tokens stand beside the conversation."""
     session = await named(stage, {"text": '"Fixing the port."\n'}, {"text": "never"})
     told = await seen(session, "why is the port 8143?")
-    assert [event.title for event in told if isinstance(event, events.Named)] == ["Fixing the port"]
+    assert [event.title for event in told if isinstance(event, events.SessionNamed)] == [
+        "Fixing the port"
+    ]
     assert session.recorder.tape.title() == "Fixing the port"
     assert types(session) == ["start", "user", "assistant", "usage"]
     await seen(session, "and now?")

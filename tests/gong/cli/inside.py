@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
-from gong.cli.run import run
+from gong.cli.run import run_command_line
 from tests.gong.cli.conftest import environment
 
 
@@ -46,6 +46,6 @@ def inside(home):
 def ended(words):
     """Run a command and return its exit code, however it ends."""
     try:
-        return run(words)
+        return run_command_line(words)
     except SystemExit as end:
         return end.code

@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gong.context.costs import (
-    WAYS,
-    Budget,
-    Costs,
+    COST_GROUPINGS,
+    CostBudget,
+    CostOrigin,
+    CostReport,
     Spend,
-    Where,
-    cost_text,
-    money,
-    spend_of,
-    spent,
-    usage_lines,
+    compute_spend,
+    format_cost,
+    format_money,
+    render_token_usage,
+    sum_spend,
 )
-from gong.context.gathering import on_path, on_tape
+from gong.context.gathering import read_path_entries, read_tape_entries
 from tape.blocks import Text
 from tape.entries import Anchor, Assistant, Context, Cost, SideUsage, Usage
 from tests.tape.making import beginning, say, store_in
@@ -52,9 +52,9 @@ def recorded(tape, *payloads, branch=None):
 
 
 def sums(tape, by):
-    costs = Costs(by)
-    for branch, entry in on_tape(tape):
-        costs.take(entry, Where(tape.id, "", branch))
+    costs = CostReport(by)
+    for branch, entry in read_tape_entries(tape):
+        costs.take(entry, CostOrigin(tape.id, "", branch))
     return [(row.key, row.label, row.spend.usage.total, row.spend.cost) for row in costs.rows()]
 
 
@@ -108,21 +108,21 @@ def test_entries_that_branches_share_count_once_and_paths_count_their_own(tape):
         (f"{tape.id}:main", "", 110, 1.5),
         (f"{tape.id}:other", "", 1, 0.25),
     ]
-    path = [entry for _, entry in on_path(tape, tape.head("other"))]
-    assert spent(path) == Spend(2, Usage(101, 0, total=101), 1.25, 0)
+    path = [entry for _, entry in read_path_entries(tape, tape.head("other"))]
+    assert sum_spend(path) == Spend(2, Usage(101, 0, total=101), 1.25, 0)
 
 
 def test_the_text_of_cost_is_that_of_the_seed():
     """M183: Input, Output, Total, Estimated Cost."""
     usage = Usage(input=12_450, output=3_280, total=15_730)
-    assert usage_lines(Spend(3, usage, 0.086)) == [
+    assert render_token_usage(Spend(3, usage, 0.086)) == [
         "Token Usage:",
         "  Input:  12,450 tokens",
         "  Output: 3,280 tokens",
         "  Total:  15,730 tokens",
         "Estimated Cost: $0.086",
     ]
-    more = usage_lines(Spend(3, Usage(1, 2, cache_read=5_000, total=5_003), 0.5, 1))
+    more = render_token_usage(Spend(3, Usage(1, 2, cache_read=5_000, total=5_003), 0.5, 1))
     assert more[3] == "  Cache:  5,000 read tokens"
     assert more[-1] == "Estimated Cost: $0.500+ (1 call of unknown cost)"
 
@@ -139,7 +139,7 @@ def test_the_text_of_cost_is_that_of_the_seed():
     ],
 )
 def test_money_is_shown_as_people_read_it(amount, shown):
-    assert money(amount) == shown
+    assert format_money(amount) == shown
 
 
 def test_an_unknown_price_is_not_zero(tape):
@@ -149,25 +149,25 @@ def test_an_unknown_price_is_not_zero(tape):
         answer("a", 10, None),
     )
     *_, last = recorded(tape, free, failed, unknown)
-    told = spent(entry for _, entry in on_path(tape, tape.head()))
-    assert (told.calls, told.cost, told.unknown_calls, cost_text(told)) == (3, 0.0, 1, "$0.00+")
-    alone = spent([last])
-    assert (alone.cost, cost_text(alone)) == (None, "unknown")
-    assert cost_text(Spend()) == "$0.00"
+    told = sum_spend(entry for _, entry in read_path_entries(tape, tape.head()))
+    assert (told.calls, told.cost, told.unknown_calls, format_cost(told)) == (3, 0.0, 1, "$0.00+")
+    alone = sum_spend([last])
+    assert (alone.cost, format_cost(alone)) == (None, "unknown")
+    assert format_cost(Spend()) == "$0.00"
 
 
 def test_a_budget_is_over_once_its_limit_is_reached():
     """M183: a limit on the cost, with a warning if it cannot be enforced."""
-    first = spend_of(Usage(total=10), usd(0.6), answered=True)
-    budget = Budget(1.0, first)
-    assert (budget.is_over, budget.warning, cost_text(first)) == (False, None, "$0.600")
-    over = Budget(1.0, first + spend_of(Usage(total=10), usd(0.4), answered=True))
+    first = compute_spend(Usage(total=10), usd(0.6), answered=True)
+    budget = CostBudget(1.0, first)
+    assert (budget.is_over, budget.warning, format_cost(first)) == (False, None, "$0.600")
+    over = CostBudget(1.0, first + compute_spend(Usage(total=10), usd(0.4), answered=True))
     assert over.is_over
-    unknown = spend_of(Usage(total=10), None, answered=True)
-    blind = Budget(1.0, unknown)
+    unknown = compute_spend(Usage(total=10), None, answered=True)
+    blind = CostBudget(1.0, unknown)
     assert not blind.is_over
     assert "1 call of unknown cost" in (blind.warning or "")
-    assert cost_text(unknown) == "unknown"
+    assert format_cost(unknown) == "unknown"
 
 
 SPENDS = st.builds(
@@ -188,8 +188,8 @@ def test_sums_do_not_depend_on_the_order(one, two, three):
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), SPENDS)))
 def test_rows_of_any_kind_add_up_to_the_total(given):
-    for by in WAYS:
-        costs = Costs(by)
+    for by in COST_GROUPINGS:
+        costs = CostReport(by)
         for key, label, spend in given:
             costs.add(key, label, spend)
         total = Spend()

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gong.context.cut import Cut, borders, compact, cut
-from gong.context.meter import entry_tokens
-from gong.context.pairing import Pair, pairs
-from tape.blocks import Text, text_of
+from gong.context.cut import HistoryCut, compact_messages, find_borders, find_cut
+from gong.context.meter import count_entry_tokens
+from gong.context.pairing import CallPair, pair_calls
+from tape.blocks import Text, join_texts
 from tape.entries import Model, Note, ToolResult, ToolStart
 from tape.repair import NO_RESULT, repair
 from tape.view import Message, view
@@ -22,11 +22,11 @@ SEARCH = settings(max_examples=150 * BUDGET, deadline=None)
 
 
 def one_each(entry):
-    return 1 if entry_tokens(entry) else 0
+    return 1 if count_entry_tokens(entry) else 0
 
 
 def cut_at(payloads, keep):
-    return cut(path(payloads), keep, one_each)
+    return find_cut(path(payloads), keep, one_each)
 
 
 def turn(*calls):
@@ -36,51 +36,53 @@ def turn(*calls):
 class TestWhereItCuts:
     def test_before_a_prompt_where_the_newest_tokens_begin(self):
         """M156: only at the borders of users and answers; M155: the recent ones stay."""
-        assert cut_at([*turn("a"), *turn("b"), *turn("c")], 8) == Cut(4, 4)
+        assert cut_at([*turn("a"), *turn("b"), *turn("c")], 8) == HistoryCut(4, 4)
 
     def test_at_the_next_prompt_where_they_begin_inside_a_turn(self):
-        assert cut_at([*turn("a"), *turn("b"), *turn("c")], 7) == Cut(8, 8)
+        assert cut_at([*turn("a"), *turn("b"), *turn("c")], 7) == HistoryCut(8, 8)
 
     def test_before_the_last_prompt_where_that_turn_alone_is_no_larger(self):
-        assert cut_at([*turn("a"), *turn("b")], 4) == Cut(4, 4)
+        assert cut_at([*turn("a"), *turn("b")], 4) == HistoryCut(4, 4)
 
     def test_inside_a_turn_only_before_an_answer(self):
         """M156: a cut inside a turn tells where the turn begins, for the summary of its prefix."""
         payloads = [*turn("a"), say("go"), *answers(4)]
         found = cut_at(payloads, 3)
-        assert found == Cut(11, 4)
+        assert found == HistoryCut(11, 4)
         assert found.split
 
     def test_never_between_a_call_and_its_results(self):
         payloads = [say("go"), answer("a", "b", "c"), *map(result, "abc")]
-        assert cut_at(payloads, 1) == Cut(1, 0)
+        assert cut_at(payloads, 1) == HistoryCut(1, 0)
 
     def test_before_words_that_steer(self):
         found = cut_at([say("go"), *answers(2), steer("left"), *answers(1)], 3)
-        assert found == Cut(5, 5)
+        assert found == HistoryCut(5, 5)
         assert not found.split
 
     def test_never_before_a_system_note(self):
-        assert cut_at([say("go"), *answers(2), steer("note", "system"), *answers(1)], 3) == Cut(
-            6, 0
-        )
+        assert cut_at(
+            [say("go"), *answers(2), steer("note", "system"), *answers(1)], 3
+        ) == HistoryCut(6, 0)
 
     def test_not_where_the_result_comes_after_it(self):
         payloads = [say("go"), answer("a"), say("and?"), result("a"), say("now"), answer(text="x")]
-        assert cut_at(payloads, 4) == Cut(4, 4)
+        assert cut_at(payloads, 4) == HistoryCut(4, 4)
 
     def test_an_unanswered_call_is_done_with_when_something_else_is_said(self):
-        assert cut_at([say("go"), answer("a"), ToolStart("a", "bash"), say("and?")], 1) == Cut(3, 3)
+        assert cut_at(
+            [say("go"), answer("a"), ToolStart("a", "bash"), say("and?")], 1
+        ) == HistoryCut(3, 3)
 
     def test_not_between_a_paused_answer_and_its_rest(self):
         paused = replace(answer(text="so far"), raw_stop="pause_turn")
         payloads = [say("go"), answer(text="x"), paused, answer(text="rest"), answer(text="end")]
-        assert cut_at(payloads, 2) == Cut(4, 0)
+        assert cut_at(payloads, 2) == HistoryCut(4, 0)
 
     def test_stopped_answers_begin_nothing(self):
         stopped = replace(answer("z"), stop_reason="aborted")
         payloads = [say("go"), *answers(1), stopped, *answers(1)]
-        assert cut_at(payloads, 2) == Cut(4, 0)
+        assert cut_at(payloads, 2) == HistoryCut(4, 0)
 
 
 def answers(count):
@@ -100,15 +102,15 @@ class TestNoCut:
 
 def test_a_history_may_be_parted_where_no_call_waits():
     """M156: never inside tool results, as told for every place and the end."""
-    free = borders(path([say("go"), answer("a", "b"), result("b"), result("a"), told("done")]))
+    free = find_borders(path([say("go"), answer("a", "b"), result("b"), result("a"), told("done")]))
     assert free == [True, True, False, False, True, True]
-    assert borders(path([say("go"), answer("a")])) == [True, True, False]
+    assert find_borders(path([say("go"), answer("a")])) == [True, True, False]
 
 
 def test_a_result_answers_no_call_whose_id_a_stopped_answer_used_again():
     stopped = replace(answer("a"), stop_reason="aborted")
     entries = path([answer("a"), stopped, result("a"), say("go"), answer("a"), result("a")])
-    assert pairs(entries) == [Pair("a", 0, None), Pair("a", 4, 5)]
+    assert pair_calls(entries) == [CallPair("a", 0, None), CallPair("a", 4, 5)]
     assert len(injected(entries)) == 1
 
 
@@ -122,7 +124,7 @@ def test_recorded_histories_are_parted_where_others_part_them():
     }
     for line in CORPUS.read_text("utf-8").splitlines():
         case = json.loads(line)
-        free = borders(path(made[event["kind"]](event) for event in case["events"]))
+        free = find_borders(path(made[event["kind"]](event) for event in case["events"]))
         assert free[:-1] == case["balanced_before"], case["id"]
         assert free[1:] == case["balanced_after"], case["id"]
 
@@ -137,7 +139,7 @@ def outline(entries):
     made_up = (Text(text=NO_RESULT),)
     return [
         replace(message, content=made_up)
-        if message.role == "tool" and text_of(message.content).startswith(NO_RESULT)
+        if message.role == "tool" and join_texts(message.content).startswith(NO_RESULT)
         else message
         for message in sent(entries)
     ]
@@ -149,7 +151,7 @@ def outline(entries):
 def test_a_cut_parts_no_pair_and_keeps_little_more_than_asked(payloads, keep):
     """M156: what is covered and what is kept are the whole, and the kept part stands alone."""
     entries = path(payloads)
-    found = cut(entries, keep)
+    found = find_cut(entries, keep)
     if found is None:
         return
     covered, kept = entries[: found.first], entries[found.first :]
@@ -160,9 +162,9 @@ def test_a_cut_parts_no_pair_and_keeps_little_more_than_asked(payloads, keep):
     again = injected(entries)
     assert injected(kept) == again[len(again) - len(injected(kept)) :]
     assert outline(covered) + outline(kept) == outline(entries)
-    tokens = sum(map(entry_tokens, kept))
+    tokens = sum(map(count_entry_tokens, kept))
     if tokens > keep:  # nothing smaller could be kept
-        assert cut(kept, keep) is None
+        assert find_cut(kept, keep) is None
 
 
 class TestPartingByNumber:
@@ -172,21 +174,21 @@ class TestPartingByNumber:
     def test_little_stays_untouched(self):
         """M158: below the limit nothing is summarised and no model is asked."""
         messages = self.messages(10)
-        assert compact(messages) == (messages, ())
+        assert compact_messages(messages) == (messages, ())
 
     def test_of_fifty_the_newest_twenty_stay(self):
         """M158: the thirty before them are to be summarised."""
         messages = self.messages(50, "many words " * 50)
-        kept, older = compact(messages, max_tokens=4_000, window_size=20)
+        kept, older = compact_messages(messages, max_tokens=4_000, window_size=20)
         assert (kept, older) == (messages[30:], messages[:30])
 
     def test_the_system_message_always_stays_first(self):
         """M158: it is never summarised."""
         system = Message("system", (Text(text="be brief"),))
-        kept, older = compact((system, *self.messages(50)), max_tokens=100)
+        kept, older = compact_messages((system, *self.messages(50)), max_tokens=100)
         assert kept == (system, *self.messages(50)[30:])
         assert older == self.messages(50)[:30]
 
     def test_fewer_than_the_window_all_stay(self):
         messages = self.messages(3, "many words " * 50)
-        assert compact(messages, max_tokens=100) == (messages, ())
+        assert compact_messages(messages, max_tokens=100) == (messages, ())

@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from gong.context.elide import (
     ELIDED,
-    LIMITS,
-    decide,
-    elided,
+    TRUNCATION_LIMITS,
+    build_sizer,
+    decide_elision,
+    decide_truncation,
+    elide_results,
     micro_compact,
-    sizes,
-    truncated,
-    truncation,
+    truncate_results,
 )
-from gong.context.meter import messages_tokens
-from tape.blocks import Text, text_of
+from gong.context.meter import count_messages_tokens
+from tape.blocks import Text, join_texts
 from tape.entries import Custom, ToolResult
-from tape.repair import sendable
+from tape.repair import select_visible_blocks
 from tests.gong.context.histories import HISTORIES, PICTURE, TARGET, path, sent, told
 from tests.tape.making import BUDGET, answer, result, say
 
@@ -38,7 +38,7 @@ def then(entries, *payloads):
 
 
 def results(messages):
-    return [text_of(message.content) for message in messages if message.role == "tool"]
+    return [join_texts(message.content) for message in messages if message.role == "tool"]
 
 
 def placeholder(entry, size):
@@ -49,112 +49,119 @@ class TestADecision:
     def test_is_made_above_the_high_water_mark_only(self):
         """C9: the cache of the prompt is not thrown away for a window that is half empty."""
         entries = work(6)
-        assert decide(entries, 600, 1_000) is None
-        assert decide(entries, 601, 1_000) is not None
-        assert decide(entries, 601, None) is None
+        assert decide_elision(entries, 600, 1_000) is None
+        assert decide_elision(entries, 601, 1_000) is not None
+        assert decide_elision(entries, 601, None) is None
 
     def test_is_not_made_for_little(self):
         entries = work(6)
-        freed = sum(map(sizes(entries), entries)) - messages_tokens(
-            elided(sent(entries), then(entries, decide(entries, 99, 100)))
+        freed = sum(map(build_sizer(entries), entries)) - count_messages_tokens(
+            elide_results(sent(entries), then(entries, decide_elision(entries, 99, 100)))
         )
-        assert decide(entries, 9 * freed, 1) is not None
-        assert decide(entries, 11 * freed, 1) is None
+        assert decide_elision(entries, 9 * freed, 1) is not None
+        assert decide_elision(entries, 11 * freed, 1) is None
 
     def test_leaves_the_newest_three_results(self):
         """M161, C9: older ones give way to a line that says how to read them; the tape has all."""
         entries = work(5)
-        shown = elided(sent(entries), then(entries, decide(entries, 99, 100)))
+        shown = elide_results(sent(entries), then(entries, decide_elision(entries, 99, 100)))
         gone = [placeholder(entries[place], "1,020 characters") for place in (2, 4)]
         assert results(shown) == [*gone, LONG, LONG, LONG]
 
     def test_leaves_what_no_answer_has_followed_yet(self):
         calls = [f"c{n}" for n in range(6)]
         entries = path([say("go"), answer(*calls), *(result(call, LONG) for call in calls)])
-        assert decide(entries, 99, 100) is None
+        assert decide_elision(entries, 99, 100) is None
 
     def test_is_not_made_again_for_the_same_results(self):
         entries = work(6)
-        after = then(entries, decide(entries, 99, 100))
-        assert decide(after, 99, 100) is None
+        after = then(entries, decide_elision(entries, 99, 100))
+        assert decide_elision(after, 99, 100) is None
 
     def test_is_followed_by_another_when_there_is_more(self):
         first = work(5)
-        first = then(first, decide(first, 99, 100))
+        first = then(first, decide_elision(first, 99, 100))
         entries = then(first, *(entry.data for entry in work(9)))
-        entries = then(entries, decide(entries, 99, 100))
-        whole = [len(text) for text in results(elided(sent(entries), entries)) if text == LONG]
+        entries = then(entries, decide_elision(entries, 99, 100))
+        whole = [
+            len(text) for text in results(elide_results(sent(entries), entries)) if text == LONG
+        ]
         assert len(whole) == 3
 
     def test_keeps_short_results_and_takes_pictures(self):
         pictures = ToolResult("p", "bash", (Text(text="seen"), PICTURE))
         payloads = [say("go"), answer("s", "p"), result("s", "short"), pictures]
         entries = path([*payloads, *(entry.data for entry in work(3)[1:])])
-        after = then(entries, decide(entries, 99, 100))
+        after = then(entries, decide_elision(entries, 99, 100))
         gone = placeholder(entries[3], "4 characters and 1 file")
-        assert results(elided(sent(entries), after))[:2] == ["short", gone]
+        assert results(elide_results(sent(entries), after))[:2] == ["short", gone]
 
     def test_that_cannot_be_read_says_nothing(self):
         entries = work(6)
         for data in (b"{}", b'{"to":1}', b'{"to":"0"}', b"[]", b'{"to":"ffff","keep":3}'):
             odd = then(entries, Custom(ELIDED, Raw(data)))
-            assert elided(sent(entries), odd) == sent(entries)
+            assert elide_results(sent(entries), odd) == sent(entries)
 
 
 class TestWhatIsSent:
     def test_without_a_decision_stays_as_it_is(self):
         entries = work(6)
-        assert elided(sent(entries), entries) == sent(entries)
+        assert elide_results(sent(entries), entries) == sent(entries)
 
     def test_a_call_id_used_again_is_another_call(self):
         steps = [one for n in range(5) for one in (answer("same"), result("same", f"{n} {LONG}"))]
         entries = path([say("go"), *steps, told("done")])
-        after = then(entries, decide(entries, 99, 100))
+        after = then(entries, decide_elision(entries, 99, 100))
         gone = [placeholder(entries[place], "1,022 characters") for place in (2, 4)]
-        assert results(elided(sent(after), after)) == [*gone, *(f"{n} {LONG}" for n in (2, 3, 4))]
+        assert results(elide_results(sent(after), after)) == [
+            *gone,
+            *(f"{n} {LONG}" for n in (2, 3, 4)),
+        ]
 
     def test_the_word_for_it_may_be_another(self):
         """C9: the placeholder is the front end's to choose, the name of the tool stays."""
         entries = work(5)
-        after = then(entries, decide(entries, 99, 100))
-        assert results(elided(sent(after), after, "已执行"))[0].startswith("[已执行: bash, ")
+        after = then(entries, decide_elision(entries, 99, 100))
+        assert results(elide_results(sent(after), after, "已执行"))[0].startswith("[已执行: bash, ")
 
     def test_sizes_are_those_of_what_is_sent(self):
         entries = work(6)
-        after = then(entries, decide(entries, 99, 100))
-        assert sum(map(sizes(after), after)) == messages_tokens(elided(sent(after), after))
+        after = then(entries, decide_elision(entries, 99, 100))
+        assert sum(map(build_sizer(after), after)) == count_messages_tokens(
+            elide_results(sent(after), after)
+        )
 
 
 class TestTheLastResort:
     def test_cuts_long_results_on_the_path_harder_each_time(self):
         """M160: where no summary can be had, the output of tools is cut."""
         entries = work(2, LONG * 10)
-        for limit in LIMITS:
-            entries = then(entries, truncation(entries))
-            texts = results(elided(sent(entries), entries))
+        for limit in TRUNCATION_LIMITS:
+            entries = then(entries, decide_truncation(entries))
+            texts = results(elide_results(sent(entries), entries))
             assert all(limit - 2 <= len(text) <= limit for text in texts)
             assert f"characters left out; read it with tape_read {entries[2].id[:8]}]" in texts[0]
             assert texts[0].startswith("a line of output\n")
             assert texts[0].endswith("a line of output\n")
-        assert truncation(entries) is None
+        assert decide_truncation(entries) is None
 
     def test_later_results_are_whole(self):
         entries = work(2, LONG * 10)
-        after = then(entries, truncation(entries), answer("n"), result("n", LONG * 5))
-        assert results(elided(sent(after), after))[-1] == LONG * 5
-        while (harder := truncation(after)) is not None:
+        after = then(entries, decide_truncation(entries), answer("n"), result("n", LONG * 5))
+        assert results(elide_results(sent(after), after))[-1] == LONG * 5
+        while (harder := decide_truncation(after)) is not None:
             after = then(after, harder)
         later = then(after, answer("m"), result("m", LONG * 5))
-        later = then(later, truncation(later))
-        lengths = [round(len(text), -2) for text in results(elided(sent(later), later))]
+        later = then(later, decide_truncation(later))
+        lengths = [round(len(text), -2) for text in results(elide_results(sent(later), later))]
         assert lengths == [400, 400, 400, 2_000]
 
     def test_a_pure_cut_of_messages_keeps_both_ends_and_pictures(self):
         content = (Text(text="begin" + "x" * 900 + "end"), PICTURE)
         entries = path([say("y" * 900), answer("a"), ToolResult("a", "bash", content)])
-        user, call, cut = truncated(sent(entries), 100)
+        user, call, cut = truncate_results(sent(entries), 100)
         assert (user, call) == sent(entries)[:2]
-        text = text_of(cut.content)
+        text = join_texts(cut.content)
         assert text == f"begin{'x' * 32}\n[835 characters left out]\n{'x' * 33}end"
         assert len(text) == 100
         assert cut.content[1] == PICTURE
@@ -162,8 +169,8 @@ class TestTheLastResort:
     @pytest.mark.parametrize("limit", [0, 1, 30, 50, 10_000])
     def test_twice_is_as_once_and_no_limit_is_too_small(self, limit):
         messages = sent(work(3))
-        once = truncated(messages, limit)
-        assert truncated(once, max(limit, 40)) == once
+        once = truncate_results(messages, limit)
+        assert truncate_results(once, max(limit, 40)) == once
 
 
 class TestTheRuleByItself:
@@ -214,15 +221,15 @@ def test_between_two_decisions_what_was_sent_is_sent_again(payloads, keep):
         entries = then(entries, payload)
         again, before = repaired, shown
         repaired = sent(entries)
-        shown = elided(repaired, entries)
-        assert elided(shown, entries) == shown
+        shown = elide_results(repaired, entries)
+        assert elide_results(shown, entries) == shown
         if repaired[: len(again)] == again:  # no late result took the place of a made-up one
             assert shown[: len(before)] == before
-        decision = decide(entries, 10, 10, keep=keep, gain=0.5)
+        decision = decide_elision(entries, 10, 10, keep=keep, gain=0.5)
         if decision is not None:
             entries = then(entries, decision)
-            shown = elided(repaired, entries)
-            assert messages_tokens(shown) < messages_tokens(repaired)
+            shown = elide_results(repaired, entries)
+            assert count_messages_tokens(shown) < count_messages_tokens(repaired)
 
 
 @pytest.mark.slow
@@ -230,15 +237,15 @@ def test_between_two_decisions_what_was_sent_is_sent_again(payloads, keep):
 @given(HISTORIES, st.integers(0, 3))
 def test_only_results_are_elided_and_each_is_named(payloads, keep):
     entries = path(payloads)
-    decision = decide(entries, 10, 10, keep=keep, gain=0)
+    decision = decide_elision(entries, 10, 10, keep=keep, gain=0)
     after = then(entries, decision) if decision else entries
     real = {entry.id[:8]: entry.data for entry in entries}
-    for old, new in zip(sent(after), elided(sent(after), after), strict=True):
+    for old, new in zip(sent(after), elide_results(sent(after), after), strict=True):
         if old == new:
             continue
         assert old.role == "tool"
-        text = text_of(new.content)
+        text = join_texts(new.content)
         assert new == replace(old, content=(Text(text=text),))
         source = real[text[-9:-1]]
         assert source.call_id == old.call_id
-        assert sendable(source.content, TARGET, foreign=True) == old.content
+        assert select_visible_blocks(source.content, TARGET, foreign=True) == old.content

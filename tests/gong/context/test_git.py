@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from gong.context.git import Repository, find_repository
+from gong.context.git import GitRepository, find_repository
 from gong.env.local import LocalEnvironment
 
 
@@ -70,51 +70,51 @@ async def test_a_folder_outside_of_all_repositories_has_none(found, home):
 
 async def test_a_branch_its_commit_and_changes(found, repository):
     folder, commit = repository
-    assert await found(folder) == Repository("main", commit, dirty=False)
+    assert await found(folder) == GitRepository("main", commit, dirty=False)
     (folder / "new").touch()
-    assert await found(folder) == Repository("main", commit, dirty=True)
+    assert await found(folder) == GitRepository("main", commit, dirty=True)
 
 
 async def test_a_folder_inside(found, repository):
     folder, commit = repository
     (folder / "x" / "y").mkdir(parents=True)
-    assert await found(folder / "x" / "y") == Repository("main", commit, dirty=False)
+    assert await found(folder / "x" / "y") == GitRepository("main", commit, dirty=False)
 
 
 async def test_a_detached_head_is_told_by_its_commit(found, git, repository):
     folder, commit = repository
     git(folder, "checkout", "-q", "--detach")
-    assert await found(folder) == Repository(None, commit, dirty=False)
+    assert await found(folder) == GitRepository(None, commit, dirty=False)
 
 
 async def test_no_commit_yet(found, git, home):
     git(home / "new", "init", "-qb", "trunk")
-    assert await found(home / "new") == Repository("trunk", None, dirty=False)
+    assert await found(home / "new") == GitRepository("trunk", None, dirty=False)
 
 
 async def test_another_worktree(found, git, home, repository):
     folder, commit = repository
     git(folder, "worktree", "add", "-qb", "side", str(home / "side"))
-    assert await found(home / "side") == Repository("side", commit, dirty=False)
-    assert await found(home / "side", PATH=str(home / "bin")) == Repository("side", None, None)
+    assert await found(home / "side") == GitRepository("side", commit, dirty=False)
+    assert await found(home / "side", PATH=str(home / "bin")) == GitRepository("side", None, None)
 
 
 async def test_a_bare_repository(found, git, home, repository):
     folder, _ = repository
     git(home, "clone", "-q", "--bare", str(folder), "bare")
-    assert await found(home / "bare") == Repository("main", None, dirty=False)
+    assert await found(home / "bare") == GitRepository("main", None, dirty=False)
 
 
 async def test_more_changes_than_output_that_is_kept(found, git, repository):
     folder, commit = repository
     for number in range(1500):
         (folder / f"{number:0120}").touch()
-    assert await found(folder) == Repository("main", commit, dirty=True)
+    assert await found(folder) == GitRepository("main", commit, dirty=True)
 
 
 async def test_warnings_are_no_changes(found, home, repository):
     folder, commit = repository
-    assert await found(folder, GIT_TRACE="1") == Repository("main", commit, dirty=False)
+    assert await found(folder, GIT_TRACE="1") == GitRepository("main", commit, dirty=False)
 
 
 @pytest.mark.parametrize("why", ["git is missing", "bash is missing", "refused", "broken"])
@@ -135,10 +135,10 @@ async def test_where_git_cannot_tell_the_files_do(found, git, home, repository, 
         (home / "none" / "bash").symlink_to("/bin/bash")
     if why == "broken":
         (folder / ".git" / "HEAD").write_text("nonsense")
-        assert await found(folder) == Repository(None, None, None)
+        assert await found(folder) == GitRepository(None, None, None)
         return
     (folder / "x").mkdir()
-    assert await found(folder / "x", PATH=path) == Repository("main", commit, None)
+    assert await found(folder / "x", PATH=path) == GitRepository("main", commit, None)
     git(folder, "checkout", "-q", "--detach")
-    assert await found(folder / "x", PATH=path) == Repository(None, commit, None)
+    assert await found(folder / "x", PATH=path) == GitRepository(None, commit, None)
     assert (await found(folder, PATH=path)).recorded is None

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from gong.context.costs import Spend
-from gong.context.handoff import Handoff, of, page
+from gong.context.handoff import Handoff, build_handoff, render_handoff
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Cost, Start, Summary, ToolResult, Usage, User
-from tape.line import decode, encode
+from tape.line import decode_line, encode_line
 from tape.payload import encode_payload
-from tape.tree.deeds import deeds
+from tape.tree.deeds import summarize_activity
 
 LOGIN = Handoff(
     title="Login",
@@ -92,12 +92,12 @@ In full: `tape cat 3f2a9c1b`, `tape cat 11111111`.
 
 def test_the_page_has_all_there_is_to_know():
     """M168: goal, background, done, to do, key files, notes, tokens and cost for each provider."""
-    assert page(LOGIN) == PAGE
+    assert render_handoff(LOGIN) == PAGE
 
 
 def test_what_is_not_known_is_left_out():
-    assert page(Handoff()) == "# Handoff: work in progress\n"
-    assert "## Done" not in page(Handoff(goal="x"))
+    assert render_handoff(Handoff()) == "# Handoff: work in progress\n"
+    assert "## Done" not in render_handoff(Handoff(goal="x"))
 
 
 TEXTS = st.lists(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1))
@@ -107,18 +107,18 @@ TEXTS = st.lists(st.text(st.characters(codec="ascii", categories=["L", "N"]), mi
 def test_every_item_is_on_the_page_each_time_alike(done, todo, notes):
     """M168"""
     handoff = Handoff(goal="g", done=tuple(done), todo=tuple(todo), notes=tuple(notes))
-    lines = page(handoff).split("\n")
+    lines = render_handoff(handoff).split("\n")
     assert [line[6:] for line in lines if line.startswith("- [x] ")] == done
     assert [line[6:] for line in lines if line.startswith("- [ ] ")] == todo
-    assert page(handoff) == "\n".join(lines)
+    assert render_handoff(handoff) == "\n".join(lines)
 
 
 def entries(*payloads):
     found, parent = [], None
     for n, payload in enumerate(payloads):
         time = f"2026-11-22T05:00:00.{n:06d}Z"
-        _, line = encode(payload.entry_type, parent, n, time, encode_payload(payload))
-        found.append(decode(line[:-1]))
+        _, line = encode_line(payload.entry_type, parent, n, time, encode_payload(payload))
+        found.append(decode_line(line[:-1]))
         parent = found[-1].id
     return found
 
@@ -133,7 +133,7 @@ def answered(text, *, cost=None, call=None):
     return Assistant(blocks, provider="a", model="m", usage=Usage(total=10), cost=price)
 
 
-DONE = deeds(
+DONE = summarize_activity(
     entries(
         Start("0" * 32, "0001-main-start", "main", "/src", "test/1"),
         said("write it"),
@@ -163,7 +163,7 @@ def test_a_summary_and_deeds_become_a_handoff():
         files_changed=("/src/lib/b.py", "lib/a.py"),
         requests=("Write it,\nplease.", "now the tests and\nmore"),
     )
-    made = of(summary, DONE, cwd="/src", tape="7" * 32)
+    made = build_handoff(summary, DONE, cwd="/src", tape="7" * 32)
     assert made == Handoff(
         goal="A library",
         background="- no network",
@@ -190,27 +190,29 @@ def test_a_pasted_prompt_stands_on_the_page_once():
         requests=(PASTE,),
     )
     for told in (summary, ""):
-        made = of(told, deeds(entries(said(PASTE), answered("Done."))), requests=(PASTE,))
-        text = page(made)
+        made = build_handoff(
+            told, summarize_activity(entries(said(PASTE), answered("Done."))), requests=(PASTE,)
+        )
+        text = render_handoff(made)
         assert [text.count(f"mod{n}.py") for n in range(60)] == [1] * 60
         assert text.startswith("# Handoff: please fix this: …\n")
         assert made.goal == "please fix this: …"
     assert made.done == ("please fix this: …: Done.",)
-    assert of(summary, DONE).notes == ("port 8143",)
+    assert build_handoff(summary, DONE).notes == ("port 8143",)
 
 
 def test_a_file_stands_on_the_page_once():
     summary = Summary(goal="g", files_changed=("lib/a.py", "./lib/../lib/a.py", "/src/lib/a.py"))
-    assert of(summary, DONE, cwd="/src").key_files == ("lib/a.py",)
+    assert build_handoff(summary, DONE, cwd="/src").key_files == ("lib/a.py",)
 
 
 def test_without_a_summary_the_prompts_say_what_is_done():
     """M168"""
-    made = of("", DONE)
+    made = build_handoff("", DONE)
     assert (made.goal, made.done, made.todo) == (
         "write it",
         ("write it: It is written.",),
         ("now the tests",),
     )
     assert made.key_files == ("/src/lib/a.py",)
-    assert of("All went well.", DONE).notes == ("All went well.",)
+    assert build_handoff("All went well.", DONE).notes == ("All went well.",)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.kept_words import MOST_FILES, files, level, requests
+from gong.context.kept_words import MOST_FILES, collect_files, compute_cut_length, quote_requests
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Context, Summary, ToolResult, ToolStart, User
 from tape.line import Entry
@@ -25,7 +25,7 @@ def asked(*texts):
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=20), st.integers(0, 3000))
 def test_the_level_is_the_greatest_that_fits(lengths, room):
-    found = level(lengths, room)
+    found = compute_cut_length(lengths, room)
     assert sum(min(length, found) for length in lengths) <= room
     if found < max(lengths):
         assert sum(min(length, found + 1) for length in lengths) > room
@@ -40,38 +40,38 @@ def test_requests_are_kept_word_for_word_the_earlier_ones_first():
         Context("user", "hook", (Text("not typed"),)),
         User((Text(" "),)),
     )
-    found = requests(entries, Summary(requests=("begin",)), 1000)
+    found = quote_requests(entries, Summary(requests=("begin",)), 1000)
     assert found == ("begin", "do\n  this", "and that", "then go")
-    assert requests([], "## Goal\nx\n## The user's own requests, word for word\n- a\n- b", 9) == (
-        *("a", "b"),
-    )
+    assert quote_requests(
+        [], "## Goal\nx\n## The user's own requests, word for word\n- a\n- b", 9
+    ) == (*("a", "b"),)
 
 
 def test_the_longest_requests_are_cut_first_and_say_where_they_stand():
-    found = requests(asked("short", "x" * 2000, "y" * 400, "last"), None, 1000)
+    found = quote_requests(asked("short", "x" * 2000, "y" * 400, "last"), None, 1000)
     assert (found[0], found[2], found[3]) == ("short", "y" * 400, "last")
     assert re.fullmatch(r"(x+)… \[(\d+) characters more, entry 00000002\]", found[1])
     assert 800 < sum(map(len, found)) <= 1000
 
 
 def test_what_is_cut_again_counts_all_that_is_missing():
-    first = requests(asked("x" * 2000, "b"), None, 1000)
-    again = requests(asked("y" * 300), Summary(requests=first), 500)
+    first = quote_requests(asked("x" * 2000, "b"), None, 1000)
+    again = quote_requests(asked("y" * 300), Summary(requests=first), 500)
     kept, missing = re.fullmatch(
         r"(x+)… \[(\d+) characters more, entry 00000001\]", again[0]
     ).groups()
     assert len(kept) + int(missing) == 2000
-    assert requests([], Summary(requests=again), 500) == again
+    assert quote_requests([], Summary(requests=again), 500) == again
 
 
 def test_of_too_many_requests_the_first_and_the_newest_stay_and_a_line_counts_the_rest():
     texts = [f"request {n} " + "x" * 100 for n in range(100)]
-    found = requests(asked(*texts), None, 2000)
+    found = quote_requests(asked(*texts), None, 2000)
     assert found[0].startswith("request 0 ")
     assert found[-1].startswith("request 99 ")
     left_out = int(re.fullmatch(r"\[(\d+) more requests stood here: .*\]", found[1])[1])
     assert left_out + len(found) - 1 == 100
-    again = requests(asked("one more"), Summary(requests=found), 2000)
+    again = quote_requests(asked("one more"), Summary(requests=found), 2000)
     more = int(re.match(r"\[(\d+) more", again[1])[1])
     assert more + len(again) - 1 == 101
     assert again[-1] == "one more"
@@ -85,7 +85,7 @@ def test_of_too_many_requests_the_first_and_the_newest_stay_and_a_line_counts_th
 def test_requests_keep_to_their_room_over_many_summaries(texts, cuts, room):
     found = ()
     for size in cuts:
-        found = requests(asked(*texts, "y" * size), Summary(requests=found), room)
+        found = quote_requests(asked(*texts, "y" * size), Summary(requests=found), room)
         assert sum(map(len, found)) <= room
         assert found[-1].startswith("y" * min(size, 80))
 
@@ -114,13 +114,16 @@ def test_files_are_named_once_by_what_calls_did_to_them():
         *called("i", "read", path="a.txt"),
         Assistant((ToolCall(id="j", name="read", args=Raw(b'{"path": "never"}')),)),
     )
-    assert files(entries, "/w", None) == (("ran", "a.txt"), ("b.txt", "/etc/c", "new.py", "old.py"))
+    assert collect_files(entries, "/w", None) == (
+        ("ran", "a.txt"),
+        ("b.txt", "/etc/c", "new.py", "old.py"),
+    )
 
 
 def test_files_of_the_earlier_summary_come_first():
     earlier = Summary(files_read=("a", "b"), files_changed=("c",))
     entries = path(*called("a", "write", path="a", content=""), *called("b", "read", path="c"))
-    assert files(entries, "/w", earlier) == (("b",), ("c", "a"))
+    assert collect_files(entries, "/w", earlier) == (("b",), ("c", "a"))
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -129,6 +132,6 @@ def test_of_many_files_the_newest_are_named_and_the_rest_counted(rounds):
     for number in range(rounds):
         names = [f"f{number}_{n}" for n in range(150)]
         entries = path(*(x for n in names for x in called(n, "read", path=n)))
-        found, _ = files(entries, "/w", Summary(files_read=found))
+        found, _ = collect_files(entries, "/w", Summary(files_read=found))
     assert len(found) == MOST_FILES + 1
     assert found[-2:] == (f"f{rounds - 1}_149", f"… and {rounds * 150 - MOST_FILES} more")

@@ -5,20 +5,20 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from gong.context.elide import decide, elided, truncation
+from gong.context.elide import decide_elision, decide_truncation, elide_results
 from gong.context.meter import (
-    Memo,
-    Size,
-    context_tokens,
-    entry_tokens,
-    fixed_tokens,
-    message_tokens,
-    messages_tokens,
-    quarter_of_characters,
-    tokens_of,
-    warning,
+    ContextSize,
+    TokenMemo,
+    build_fill_warning,
+    count_content_tokens,
+    count_entry_tokens,
+    count_fixed_tokens,
+    count_message_tokens,
+    count_messages_tokens,
+    estimate_by_characters,
+    measure_context,
 )
-from gong.llm.tokens import estimate
+from gong.llm.tokens import estimate_tokens
 from gong.llm.types import Request, ToolSpec
 from tape.blocks import (
     Audio,
@@ -48,38 +48,52 @@ def request(entries, **fields):
 
 def size(payloads, since=0):
     entries = path(payloads)
-    return context_tokens(request(entries, system="be brief"), entries, since=since)
+    return measure_context(request(entries, system="be brief"), entries, since=since)
 
 
 def estimated(payloads):
     entries = path(payloads)
-    return Size(messages_tokens(sent(entries)) + estimate("be brief"), exact=False)
+    return ContextSize(
+        count_messages_tokens(sent(entries)) + estimate_tokens("be brief"), exact=False
+    )
 
 
 class TestWhatContentTakes:
     def test_text_is_estimated_and_a_message_takes_a_little_more(self):
-        assert tokens_of((Text(text=WORDS), Text(text=WORDS))) == 2 * estimate(WORDS)
-        assert message_tokens(Message("user", (Text(text=WORDS),))) == estimate(WORDS) + 4
+        assert count_content_tokens((Text(text=WORDS), Text(text=WORDS))) == 2 * estimate_tokens(
+            WORDS
+        )
+        assert (
+            count_message_tokens(Message("user", (Text(text=WORDS),))) == estimate_tokens(WORDS) + 4
+        )
 
     def test_nothing_takes_nothing(self):
         """M159: an empty list of messages has 0 tokens."""
-        assert (tokens_of(()), messages_tokens([]), quarter_of_characters([])) == (0, 0, 0)
+        assert (
+            count_content_tokens(()),
+            count_messages_tokens([]),
+            estimate_by_characters([]),
+        ) == (0, 0, 0)
 
     def test_a_call_takes_its_name_and_arguments(self):
         short = ToolCall(id="a", name="bash", args=Raw(b'{"command":"ls"}'))
         long = replace(short, args=Raw(b'{"command":"' + b"ls -la; " * 50 + b'"}'))
         broken = ToolCall(id="a", name="bash", args_text='{"command":"ls"}')
-        assert tokens_of((short,)) == tokens_of((broken,)) > estimate("bash")
-        assert tokens_of((long,)) > tokens_of((short,)) + 150
+        assert (
+            count_content_tokens((short,))
+            == count_content_tokens((broken,))
+            > estimate_tokens("bash")
+        )
+        assert count_content_tokens((long,)) > count_content_tokens((short,)) + 150
 
     def test_a_picture_takes_1200(self):
         """M155: whatever its size in bytes."""
         pictures = [Image(blob=BlobRef("0" * 64, n), mime="image/png") for n in (10, 10**7)]
-        assert [tokens_of((picture,)) for picture in pictures] == [1_200, 1_200]
+        assert [count_content_tokens((picture,)) for picture in pictures] == [1_200, 1_200]
 
     def test_files_take_tokens_by_their_size(self):
         def of(size, mime, kind=Document):
-            return tokens_of((kind(blob=BlobRef("0" * 64, size), mime=mime),))
+            return count_content_tokens((kind(blob=BlobRef("0" * 64, size), mime=mime),))
 
         assert of(400, "text/plain") == 100
         assert of(10, "application/pdf") == 1_500
@@ -90,26 +104,28 @@ class TestWhatContentTakes:
     def test_thinking_counts_only_where_it_is_sent(self):
         thought = Thinking(text=WORDS)
         signed = Thinking(text=WORDS, wire=Raw(b'{"signature":"s"}'))
-        assert tokens_of((thought,)) == 0
-        assert tokens_of((signed,)) == estimate(WORDS)
+        assert count_content_tokens((thought,)) == 0
+        assert count_content_tokens((signed,)) == estimate_tokens(WORDS)
 
     def test_a_providers_own_block_takes_a_quarter_of_its_bytes(self):
-        assert tokens_of((Opaque(raw=Raw(b'"' + b"x" * 98 + b'"')),)) == 25
-        assert tokens_of((Unknown(raw=Raw(b'"x"')),)) == 0
+        assert count_content_tokens((Opaque(raw=Raw(b'"' + b"x" * 98 + b'"')),)) == 25
+        assert count_content_tokens((Unknown(raw=Raw(b'"x"')),)) == 0
 
     def test_entries_take_what_their_messages_take(self):
         entries = path([say("go"), answer("a"), result("a", WORDS), Note(WORDS), told("done")])
-        assert sum(map(entry_tokens, entries)) == messages_tokens(sent(entries))
+        assert sum(map(count_entry_tokens, entries)) == count_messages_tokens(sent(entries))
         stopped = replace(told(WORDS), stop_reason="aborted")
-        assert [entry_tokens(entry) for entry in path([stopped, Note(WORDS)])] == [0, 0]
+        assert [count_entry_tokens(entry) for entry in path([stopped, Note(WORDS)])] == [0, 0]
 
     def test_tools_take_their_description_and_schema(self):
-        described = fixed_tokens("", [TOOL]) - fixed_tokens("", [replace(TOOL, description="")])
-        assert described == pytest.approx(estimate("Lists a folder."), abs=1)
-        assert fixed_tokens("be brief", []) == estimate("be brief")
+        described = count_fixed_tokens("", [TOOL]) - count_fixed_tokens(
+            "", [replace(TOOL, description="")]
+        )
+        assert described == pytest.approx(estimate_tokens("Lists a folder."), abs=1)
+        assert count_fixed_tokens("be brief", []) == estimate_tokens("be brief")
 
     def test_what_is_remembered_is_bounded_in_number_and_in_size(self):
-        memo = Memo(most=10, most_tokens=1_000)
+        memo = TokenMemo(most=10, most_tokens=1_000)
         texts = [f"{n} {WORDS}" for n in range(25)]
         for text in texts:
             assert memo.keep(text, 5) == 5
@@ -122,27 +138,29 @@ class TestWhatContentTakes:
 
     def test_contents_that_are_gone_are_not_taken_for_new_ones(self):
         for n in range(300):
-            assert tokens_of((Text(text=WORDS * n),)) == estimate(WORDS * n)
+            assert count_content_tokens((Text(text=WORDS * n),)) == estimate_tokens(WORDS * n)
 
 
 class TestTheSizeOfACall:
     def test_is_what_the_provider_counted_and_an_estimate_of_what_followed(self):
         """C31: the usage of the last reply, and an estimate of the tail."""
         payloads = [say("go"), told("done", COUNTED)]
-        assert size(payloads) == Size(1_000, exact=True)
-        assert size([*payloads, say(WORDS)]) == Size(1_000 + estimate(WORDS) + 4, exact=True)
+        assert size(payloads) == ContextSize(1_000, exact=True)
+        assert size([*payloads, say(WORDS)]) == ContextSize(
+            1_000 + estimate_tokens(WORDS) + 4, exact=True
+        )
 
     def test_counts_cached_tokens_where_no_total_is_given(self):
         usage = Usage(input=1, output=2, cache_read=30, cache_write=400)
-        assert size([say("go"), told("done", usage)]) == Size(433, exact=True)
+        assert size([say("go"), told("done", usage)]) == ContextSize(433, exact=True)
 
     def test_is_estimated_where_nothing_was_counted(self):
         payloads = [say("go"), told("done")]
         assert size(payloads) == estimated(payloads)
         entries = path(payloads)
-        with_tool = context_tokens(request(entries, tools=(TOOL,)), entries)
-        without = context_tokens(request(entries), entries)
-        assert with_tool.tokens - without.tokens == fixed_tokens("", [TOOL])
+        with_tool = measure_context(request(entries, tools=(TOOL,)), entries)
+        without = measure_context(request(entries), entries)
+        assert with_tool.tokens - without.tokens == count_fixed_tokens("", [TOOL])
 
     def test_never_counts_an_answer_from_before_the_anchor(self):
         """M155: what was counted before a compaction says nothing of the view after it."""
@@ -150,7 +168,7 @@ class TestTheSizeOfACall:
         payloads = [*kept, say("new")]
         assert size(payloads, since=2) == estimated(payloads)
         after = [*payloads, told("newest", Usage(total=70))]
-        assert size(after, since=2) == Size(70, exact=True)
+        assert size(after, since=2) == ContextSize(70, exact=True)
         anchor = Anchor(kind="compaction", summary="what was")
         seen = view(path([*kept, anchor, say("new")]), path(kept))
         assert size([e.data for e in (*seen.kept, *seen.entries)], since=2).exact is False
@@ -159,33 +177,33 @@ class TestTheSizeOfACall:
         payloads = [say("go"), told("done", COUNTED, model="other")]
         assert size(payloads) == estimated(payloads)
         mine = [say("go"), told("mine", Usage(total=50)), *payloads]
-        assert size(mine) == Size(
-            50 + estimated(payloads).tokens - estimate("be brief"), exact=True
+        assert size(mine) == ContextSize(
+            50 + estimated(payloads).tokens - estimate_tokens("be brief"), exact=True
         )
 
     def test_never_counts_what_was_stopped_or_failed(self):
         payloads = [say("go"), replace(told("half", COUNTED), stop_reason="error")]
         assert size(payloads) == estimated(payloads)
 
-    @pytest.mark.parametrize("decision", [lambda e: decide(e, 99, 100), truncation])
+    @pytest.mark.parametrize("decision", [lambda e: decide_elision(e, 99, 100), decide_truncation])
     def test_never_counts_an_answer_from_before_less_was_sent(self, decision):
         steps = [one for n in "abcdef" for one in (answer(n), result(n, WORDS * 200))]
         payloads = [say("go"), *steps, told("done", COUNTED)]
-        assert size(payloads) == Size(1_000, exact=True)
+        assert size(payloads) == ContextSize(1_000, exact=True)
         entries = path([*payloads, decision(path(payloads))])
-        made = replace(request(entries), messages=elided(sent(entries), entries))
-        found = context_tokens(made, entries)
-        assert found == Size(messages_tokens(made.messages), exact=False)
-        assert found.tokens < messages_tokens(sent(entries))
+        made = replace(request(entries), messages=elide_results(sent(entries), entries))
+        found = measure_context(made, entries)
+        assert found == ContextSize(count_messages_tokens(made.messages), exact=False)
+        assert found.tokens < count_messages_tokens(sent(entries))
 
 
 class TestTheWarning:
     def test_comes_above_80_percent(self):
         """M020: with the share in percent."""
-        assert warning(800, 1_000) is None
-        assert warning(801, 1_000) == "Context usage at ~80% of context window"
-        assert warning(1_234, 1_000) == "Context usage at ~123% of context window"
-        assert warning(10**9, None) is None
+        assert build_fill_warning(800, 1_000) is None
+        assert build_fill_warning(801, 1_000) == "Context usage at ~80% of context window"
+        assert build_fill_warning(1_234, 1_000) == "Context usage at ~123% of context window"
+        assert build_fill_warning(10**9, None) is None
 
     def test_may_go_by_four_characters_for_a_token(self):
         """M020, M155: the rough rule, with text, calls and thinking."""
@@ -194,9 +212,9 @@ class TestTheWarning:
             Message("user", (Text(text="x" * 3_200),)),
             Message("assistant", (Thinking(text="y" * 8), call)),
         ]
-        assert quarter_of_characters(messages) == 805  # 3 200 + 8 + 4 + 7 characters
-        assert warning(quarter_of_characters(messages), 1_000) is not None
-        assert warning(quarter_of_characters(messages[:1]), 1_000) is None
+        assert estimate_by_characters(messages) == 805  # 3 200 + 8 + 4 + 7 characters
+        assert build_fill_warning(estimate_by_characters(messages), 1_000) is not None
+        assert build_fill_warning(estimate_by_characters(messages[:1]), 1_000) is None
 
 
 @pytest.mark.corpus

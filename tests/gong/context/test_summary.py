@@ -8,14 +8,14 @@ from msgspec import Raw
 from gong.context.summary import (
     RESULT_LIMIT,
     SummaryUnusable,
-    complete,
-    parse,
-    pieces,
-    prompt,
+    build_pieces,
+    build_summary_prompt,
+    complete_summary,
+    validate_summary,
 )
 from gong.llm.offline.summary import summarize_pieces
 from gong.llm.transcript import (
-    FAILED,
+    FAILED_PREFIX,
     SUMMARISER,
     TranscriptPiece,
     find_focus,
@@ -25,7 +25,7 @@ from gong.llm.transcript import (
 from tape.blocks import BlobRef, Image, Text, Thinking, ToolCall
 from tape.entries import Anchor, Assistant, Context, Note, Summary, ToolResult, User
 from tape.line import Entry
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 
 
 def path(*payloads):
@@ -46,7 +46,7 @@ def call(number, name, **args):
 def test_entries_are_shown_with_who_said_what_and_calls_in_brief():
     """M157: what a summariser is given; thinking and broken answers stay out."""
     picture = Image(blob=BlobRef("0" * 64, 3), mime="image/png")
-    shown = pieces(
+    shown = build_pieces(
         path(
             User((*text("look"), picture)),
             Assistant(
@@ -71,22 +71,22 @@ def test_entries_are_shown_with_who_said_what_and_calls_in_brief():
     assert steered == TranscriptPiece("user", "faster")
     assert patched.text.startswith("apply(*** Begin")
     assert len(patched.text) < 200
-    assert refused == TranscriptPiece("tool", f"{FAILED}no", "apply")
+    assert refused == TranscriptPiece("tool", f"{FAILED_PREFIX}no", "apply")
     assert merged == TranscriptPiece("summary", "what a branch did")
 
 
 def test_long_results_are_cut_in_the_middle():
-    (shown,) = pieces(path(ToolResult("a", "bash", text("a" * 5000 + "z" * 5000))), None)
+    (shown,) = build_pieces(path(ToolResult("a", "bash", text("a" * 5000 + "z" * 5000))), None)
     assert shown.text == f"{'a' * 1000}\n[8000 characters left out]\n{'z' * 1000}"
     assert RESULT_LIMIT == 2000
 
 
 def test_the_earlier_summary_comes_first_without_what_is_put_in_again():
     earlier = Summary(goal="ship", done=("a",), files_read=("r",), requests=("do it",))
-    first, _ = pieces(path(User(text("go"))), earlier)
+    first, _ = build_pieces(path(User(text("go"))), earlier)
     assert first == TranscriptPiece("summary", "## Goal\nship\n\n## Done\n- a")
-    assert pieces([], "in words") == [TranscriptPiece("summary", "in words")]
-    assert pieces([], Summary()) == []
+    assert build_pieces([], "in words") == [TranscriptPiece("summary", "in words")]
+    assert build_pieces([], Summary()) == []
 
 
 SAID = [
@@ -103,7 +103,7 @@ ASKED_FOR = ("Files that were changed", "errors that occurred", "Open tasks", "n
 
 def test_the_request_names_every_section_and_allows_no_tools():
     """M157 and M163: the sections of a summary; no tools in that call."""
-    system, user = prompt(SAID, budget_chars=10_000)
+    system, user = build_summary_prompt(SAID, budget_chars=10_000)
     assert system.startswith(SUMMARISER)
     headings = [line.lstrip("# ") for line in system.split("\n") if line.startswith("#")]
     assert tuple(headings) == SECTIONS
@@ -116,7 +116,7 @@ def test_the_request_names_every_section_and_allows_no_tools():
 def test_a_request_says_what_is_special_about_it():
     """M157: an earlier summary is updated; M156: a turn may be cut; M164: a focus."""
     said = [TranscriptPiece("summary", "## Goal\nx"), *SAID]
-    user = prompt(
+    user = build_summary_prompt(
         said, focus=" the\nlogin ", split_turn=True, budget_chars=9999, answer_chars=5
     ).user
     assert "UPDATE" in user
@@ -131,7 +131,7 @@ def test_the_longest_pieces_are_cut_first_and_never_what_the_user_said():
         TranscriptPiece("tool", "a" * 9000),
         TranscriptPiece("tool", "b" * 300),
     ]
-    shown = parse_transcript(prompt(said, budget_chars=4000).user)
+    shown = parse_transcript(build_summary_prompt(said, budget_chars=4000).user)
     assert (shown[0], shown[2]) == (said[0], said[2])
     assert 800 < len(shown[1].text) < 1200
 
@@ -142,7 +142,7 @@ def test_of_too_many_pieces_the_oldest_answers_are_left_out():
         *[TranscriptPiece("tool", f"{n}" * 400) for n in range(100)],
     ]
     shown = parse_transcript(
-        prompt([*said, TranscriptPiece("user", "last")], budget_chars=3000).user
+        build_summary_prompt([*said, TranscriptPiece("user", "last")], budget_chars=3000).user
     )
     assert (shown[1].text, shown[-1].text) == ("first", "last")
     assert shown[0].text.endswith("older answers and results left out]")
@@ -162,12 +162,12 @@ PIECES = st.lists(
 @given(PIECES, st.integers(1000, 8000))
 def test_a_transcript_keeps_to_its_budget_and_to_the_users_words(said, budget):
     own = [piece for piece in said if piece.role == "user"]
-    user = prompt(said, budget_chars=budget).user
+    user = build_summary_prompt(said, budget_chars=budget).user
     shown = [piece for piece in parse_transcript(user) if piece.role == "user"]
     if sum(len(piece.text) + 20 for piece in own) + 200 < budget:
         assert shown == own
     assert len(shown) == len(own)
-    assert len(user) - len(prompt([], budget_chars=budget).user) <= max(
+    assert len(user) - len(build_summary_prompt([], budget_chars=budget).user) <= max(
         budget, 200 * (len(own) + 1)
     )
 
@@ -176,7 +176,7 @@ GOOD = "## Goal\nShip release 2.\n\n## Done\n- lint is clean\n"
 
 
 def test_a_summary_of_a_model_is_read():
-    assert parse(GOOD) == Summary(goal="Ship release 2.", done=("lint is clean",))
+    assert validate_summary(GOOD) == Summary(goal="Ship release 2.", done=("lint is clean",))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_summary_of_a_model_is_read():
 def test_what_is_no_summary_is_refused(said, why):
     """M160: an unusable summary is an error, not a summary."""
     with pytest.raises(SummaryUnusable, match=why):
-        parse(said)
+        validate_summary(said)
 
 
 def test_a_digest_is_a_summary_that_can_be_read():
@@ -206,7 +206,7 @@ def test_a_digest_is_a_summary_that_can_be_read():
             TranscriptPiece("assistant", "Fixed."),
         ]
     )
-    assert parse(summary_text(summary)) == summary
+    assert validate_summary(render_summary(summary)) == summary
 
 
 def test_requests_and_files_are_put_in():
@@ -216,7 +216,7 @@ def test_requests_and_files_are_put_in():
         ToolResult("a", "read", text("x")),
     )
     earlier = Summary(goal="old", files_changed=("c.txt",), requests=("begin",))
-    whole = complete(parse(GOOD), entries, earlier, cwd="/w")
+    whole = complete_summary(validate_summary(GOOD), entries, earlier, cwd="/w")
     assert whole == Summary(
         goal="Ship release 2.",
         done=("lint is clean",),

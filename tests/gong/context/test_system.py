@@ -2,16 +2,16 @@ import re
 
 import pytest
 
-from gong.context.git import Repository
-from gong.context.system import Surroundings, system_prompt
-from gong.tools.builtin import builtin
+from gong.context.git import GitRepository
+from gong.context.system import Surroundings, build_system_prompt
+from gong.tools.builtin import build_registry
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def prompt(tools=("read", "write", "edit", "bash"), repository=None):
     where = Surroundings("/work", "linux", "Linux 6", "2026-11-22", repository)
-    return system_prompt(where, "p/m", tools)
+    return build_system_prompt(where, "p/m", tools)
 
 
 def named(text):
@@ -35,7 +35,7 @@ def test_the_usual_tools_are_told_by_what_they_are_for():
         ("shell", "apply_patch"),
         ("read_file", "write_file", "replace", "shell"),
         ("tape_search",),
-        tuple(builtin().names),
+        tuple(build_registry().names),
         (),
     ],
 )
@@ -55,17 +55,20 @@ def test_without_tools_the_model_is_told_so():
     ("repository", "lines"),
     [
         (None, ["Is git repository: no"]),
-        (Repository("main", COMMIT, dirty=False), ["Is git repository: yes", "Git branch: main"]),
         (
-            Repository(None, COMMIT, dirty=True),
+            GitRepository("main", COMMIT, dirty=False),
+            ["Is git repository: yes", "Git branch: main"],
+        ),
+        (
+            GitRepository(None, COMMIT, dirty=True),
             ["Is git repository: yes", "Git branch: none (detached HEAD at 0123456789ab)"],
         ),
         (
-            Repository("main", None, dirty=False),
+            GitRepository("main", None, dirty=False),
             ["Is git repository: yes", "Git branch: main (no commit yet)"],
         ),
-        (Repository("main", None, None), ["Is git repository: yes", "Git branch: main"]),
-        (Repository(None, None, None), ["Is git repository: yes"]),
+        (GitRepository("main", None, None), ["Is git repository: yes", "Git branch: main"]),
+        (GitRepository(None, None, None), ["Is git repository: yes"]),
     ],
 )
 def test_the_repository_is_told(repository, lines):

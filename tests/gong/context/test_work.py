@@ -6,9 +6,16 @@ import sys
 
 import pytest
 
-from gong.context.gathering import LONG, Gathered
-from gong.context.handoff import page
-from gong.context.work import Additions, WorkContext, Works, added, done, handoff_of
+from gong.context.gathering import MAX_REQUEST_CHARS, HistorySummary
+from gong.context.handoff import render_handoff
+from gong.context.work import (
+    WorkAdditions,
+    WorkContext,
+    WorkStore,
+    add_to_work,
+    build_work_handoff,
+    complete_task,
+)
 from tape.blocks import Text
 from tape.entries import Anchor, Assistant, Cost, Summary, Usage
 from tape.errors import Ambiguous, Damaged, NotFound
@@ -19,7 +26,7 @@ NOW, LATER = "2026-11-22T05:00:00.000000Z", "2026-11-22T06:00:00.000000Z"
 
 @pytest.fixture
 def works(tmp_path):
-    return Works(tmp_path / "config/gong")
+    return WorkStore(tmp_path / "config/gong")
 
 
 def test_a_piece_of_work_is_one_private_file_of_json(works):
@@ -48,10 +55,10 @@ def test_a_piece_of_work_is_one_private_file_of_json(works):
 def test_what_was_added_stays_and_nothing_is_there_twice(works):
     """M167"""
     made = works.create("Login", "", "", NOW)
-    more = Additions(["a", "b"], ["n"], ["f.py"], ["d"], ["7" * 32])
+    more = WorkAdditions(["a", "b"], ["n"], ["f.py"], ["d"], ["7" * 32])
     for _ in range(2):
-        works.change(made.id, lambda one: added(one, more), LATER)
-    works.change(made.id, lambda one: done(one, "2"), LATER)
+        works.change(made.id, lambda one: add_to_work(one, more), LATER)
+    works.change(made.id, lambda one: complete_task(one, "2"), LATER)
     expected = WorkContext(
         made.id,
         "Login",
@@ -64,7 +71,7 @@ def test_what_was_added_stays_and_nothing_is_there_twice(works):
         created=NOW,
         updated=LATER,
     )
-    assert Works(works.path.parent).all() == [expected]
+    assert WorkStore(works.path.parent).all() == [expected]
 
 
 def test_fields_of_a_later_version_are_kept(works):
@@ -72,7 +79,7 @@ def test_fields_of_a_later_version_are_kept(works):
     made = works.create("Login", "", "", NOW)
     file = works.file(made.id)
     file.write_text(json.dumps({**json.loads(file.read_text()), "owner": {"name": "Ada"}}))
-    works.change(made.id, lambda one: added(one, Additions(["a"])), LATER)
+    works.change(made.id, lambda one: add_to_work(one, WorkAdditions(["a"])), LATER)
     kept = json.loads(file.read_text())
     assert (kept["owner"], kept["pending"]) == ({"name": "Ada"}, ["a"])
 
@@ -81,7 +88,7 @@ def test_a_copied_file_is_a_piece_of_work_of_its_own(works):
     made = works.create("Login", "", "", NOW)
     copy = works.file("0" * 8)
     copy.write_bytes(works.file(made.id).read_bytes())
-    works.change("0" * 8, lambda one: added(one, Additions(["a"])), LATER)
+    works.change("0" * 8, lambda one: add_to_work(one, WorkAdditions(["a"])), LATER)
     assert {one.id: one.pending for one in works.all()} == {made.id: (), "0" * 8: ("a",)}
 
 
@@ -102,13 +109,13 @@ def test_one_is_found_by_its_id_or_by_words(works):
 
 def test_things_to_do_are_found_by_number_or_words():
     work = WorkContext("1" * 8, "x", pending=("write tests", "write docs", "2"))
-    assert done(work, "2").completed == ("write docs",)
-    assert done(work, "TESTS").pending == ("write docs", "2")
+    assert complete_task(work, "2").completed == ("write docs",)
+    assert complete_task(work, "TESTS").pending == ("write docs", "2")
     with pytest.raises(Ambiguous):
-        done(work, "write")
+        complete_task(work, "write")
     for wrong in ("4", "0", "", "deploy"):
         with pytest.raises(NotFound, match="gong work show"):
-            done(work, wrong)
+            complete_task(work, wrong)
 
 
 def test_a_damaged_file_is_named_and_left_alone(works):
@@ -154,7 +161,7 @@ def test_a_handoff_gathers_from_all_tapes_and_counts_shared_entries_once(tmp_pat
         with tape.writer() as writer:
             writer.append(say("build a parser"))
             writer.append(answer("a", 100, Cost("USD", 0.5)))
-            writer.append(say("y" * (LONG + 7)))
+            writer.append(say("y" * (MAX_REQUEST_CHARS + 7)))
             writer.anchor(
                 Anchor(
                     kind="compaction",
@@ -165,17 +172,17 @@ def test_a_handoff_gathers_from_all_tapes_and_counts_shared_entries_once(tmp_pat
             with child.writer() as writer:
                 writer.append(say("and a printer"))
                 writer.append(answer("b", 7, None))
-            told = Gathered()
+            told = HistorySummary()
             for one in (tape, child):
                 told.take(one, one.head())
         made = works.create("Parser", "", "", NOW)
         made = works.change(
             made.id,
-            lambda one: added(one, Additions(["docs"], tapes=[tape.id, child.id])),
+            lambda one: add_to_work(one, WorkAdditions(["docs"], tapes=[tape.id, child.id])),
             LATER,
         )
-        handoff = handoff_of(made, told, cwd="/src", created=LATER)
-        shown = page(handoff)
+        handoff = build_work_handoff(made, told, cwd="/src", created=LATER)
+        shown = render_handoff(handoff)
     assert (handoff.goal, handoff.done, handoff.todo) == ("a parser", ("the lexer",), ("docs",))
     assert [one[:20] for one in handoff.requests] == ["build a parser", "y" * 20, "and a printer"]
     assert "[7 characters more: tape show" in handoff.requests[1]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gong.env.children import Child
+from gong.env.children import ChildProcess
 
 
 def is_there(pid):
@@ -21,7 +21,7 @@ def is_there(pid):
 
 async def test_an_end_is_told_and_leaves_no_zombie(tmp_path):
     """M089"""
-    child = Child.start(["sh", "-c", "exit 3"], str(tmp_path))
+    child = ChildProcess.start(["sh", "-c", "exit 3"], str(tmp_path))
     assert await child.wait() == child.returncode == 3
     assert not is_there(child.pid)
     child.send_signal(signal.SIGTERM)
@@ -30,7 +30,7 @@ async def test_an_end_is_told_and_leaves_no_zombie(tmp_path):
 
 async def test_what_nobody_waits_for_is_buried_too(tmp_path):
     """M089"""
-    child = Child.start(["true"], str(tmp_path))
+    child = ChildProcess.start(["true"], str(tmp_path))
     for _ in range(500):
         if not is_there(child.pid):
             break
@@ -41,7 +41,7 @@ async def test_what_nobody_waits_for_is_buried_too(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="handles of processes are Linux's")
 async def test_waiting_needs_no_thread(tmp_path):
     before = threading.active_count()
-    child = Child.start(["sleep", "60"], str(tmp_path))
+    child = ChildProcess.start(["sleep", "60"], str(tmp_path))
     assert threading.active_count() == before
     await child.end()
     assert child.returncode == -signal.SIGKILL
@@ -49,11 +49,11 @@ async def test_waiting_needs_no_thread(tmp_path):
 
 async def test_a_thread_waits_where_the_system_does_not_tell():
     process = subprocess.Popen(["sh", "-c", "exit 4"])  # noqa: ASYNC220 - it ends at once
-    child = Child(process)
+    child = ChildProcess(process)
     child.watch_by_thread()
     assert await child.wait() == 4
 
 
 async def test_a_program_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        Child.start(["/no/such/program"], str(tmp_path))
+        ChildProcess.start(["/no/such/program"], str(tmp_path))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gong.env.engines import fd_list, rg_search, scanned
+from gong.env.engines import list_with_fd, search_with_ripgrep, search_with_scanner
 from gong.env.local import LocalEnvironment
-from gong.env.native import glob_below, grep_below
-from gong.env.protocol import Match, Matches, Search
+from gong.env.native import find_below, search_below
+from gong.env.protocol import LineMatch, LineMatches, Search
 
 RG, FD = shutil.which("rg"), shutil.which("fd") or shutil.which("fdfind")
 NAMES = st.sampled_from(
@@ -96,8 +96,8 @@ def test_ripgrep_and_the_native_search_agree(tmp_path_factory, files, rules, sea
     """M099 M103: the same lines in the same order."""
     folder = tmp_path_factory.mktemp("work")
     plant(folder, files, rules, repository=repository)
-    expected = grep_below(str(folder), search)
-    assert asyncio.run(rg_search(RG, str(folder), search)) == expected
+    expected = search_below(str(folder), search)
+    assert asyncio.run(search_with_ripgrep(RG, str(folder), search)) == expected
 
 
 @given(
@@ -109,7 +109,9 @@ def test_the_scanner_and_the_native_search_agree(tmp_path_factory, files, search
     """M103"""
     folder = tmp_path_factory.mktemp("work")
     plant(folder, files, {}, repository=False)
-    assert asyncio.run(scanned(str(folder), search)) == grep_below(str(folder), search)
+    assert asyncio.run(search_with_scanner(str(folder), search)) == search_below(
+        str(folder), search
+    )
 
 
 @pytest.mark.skipif(FD is None, reason="fd is not installed")
@@ -123,8 +125,8 @@ def test_fd_and_the_native_walk_agree(tmp_path_factory, files, rules, pattern):
     """M105 M106: in a repository every fd can say."""
     folder = tmp_path_factory.mktemp("work")
     plant(folder, files, rules, repository=True)
-    found = asyncio.run(fd_list(FD, str(folder), pattern))
-    assert found == glob_below(str(folder), pattern)
+    found = asyncio.run(list_with_fd(FD, str(folder), pattern))
+    assert found == find_below(str(folder), pattern)
 
 
 @pytest.mark.skipif(FD is None, reason="fd is not installed")
@@ -133,10 +135,10 @@ async def test_what_only_fd_minds_makes_it_give_up(tmp_path):
     plant(tmp_path, {}, {}, repository=True)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a").touch()
-    assert len(await fd_list(FD, str(tmp_path / "sub"), "*")) == 1
+    assert len(await list_with_fd(FD, str(tmp_path / "sub"), "*")) == 1
     (tmp_path / ".ignore").write_text("a")
-    assert await fd_list(FD, str(tmp_path), "*") is None
-    assert await fd_list(FD, str(tmp_path / "sub"), "*") is None
+    assert await list_with_fd(FD, str(tmp_path), "*") is None
+    assert await list_with_fd(FD, str(tmp_path / "sub"), "*") is None
 
 
 async def test_a_repository_inside_has_its_own_rules(tmp_path):
@@ -148,7 +150,7 @@ async def test_a_repository_inside_has_its_own_rules(tmp_path):
     (tmp_path / "inner/.gitignore").write_text("*.tmp")
     env = LocalEnvironment(str(tmp_path), dict(os.environ))
     found = [one.path for one in await env.glob(".", "[ab].*")]
-    assert found == [one.path for one in glob_below(str(tmp_path), "[ab].*")] == ["inner/a.log"]
+    assert found == [one.path for one in find_below(str(tmp_path), "[ab].*")] == ["inner/a.log"]
 
 
 @pytest.mark.parametrize("pattern", ["", "x", "x*"])
@@ -156,7 +158,7 @@ async def test_a_long_line_full_of_matches_is_one_match(tmp_path, pattern):
     """M099: ripgrep would tell each of them."""
     (tmp_path / "a.txt").write_text("x" * 2_000_000 + "\n")
     env = LocalEnvironment(str(tmp_path), dict(os.environ))
-    expected = Matches((Match("a.txt", 1),), limited=False)
+    expected = LineMatches((LineMatch("a.txt", 1),), limited=False)
     assert await env.grep(".", Search(pattern)) == expected
 
 
@@ -192,7 +194,7 @@ async def test_odd_patterns_are_looked_for_as_they_are(tmp_path):
     (tmp_path / "a.txt").write_bytes("x\\n[日] \t\nabc\n".encode() + b"\xff\n")
     env = LocalEnvironment(str(tmp_path), {"PATH": "/nonexistent"})
     for pattern, lines in [(r"\[日\]\s\t", [1]), ("\udcff?$", [1, 2, 3]), (r"\x5cn", [1])]:
-        expected = Matches(tuple(Match("a.txt", one) for one in lines), limited=False)
+        expected = LineMatches(tuple(LineMatch("a.txt", one) for one in lines), limited=False)
         assert await env.grep(".", Search(pattern)) == expected
     for wrong in ("a{99999999999}", "(" * 3000, "[", r"\8"):
         with pytest.raises(ValueError, match="Invalid regular expression"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gong.env.globs import compile_glob
 from gong.env.local import LocalEnvironment
-from gong.env.native import glob_below
+from gong.env.native import find_below
 from gong.env.protocol import Search
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/tools/gitignore.jsonl"
@@ -22,7 +22,7 @@ def kept(folder, files):
     for name in files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
-    return {one.path for one in glob_below(str(folder), "**") if not one.is_dir} & set(files)
+    return {one.path for one in find_below(str(folder), "**") if not one.is_dir} & set(files)
 
 
 def git_keeps(folder, files):
@@ -112,7 +112,7 @@ async def test_rules_that_are_a_pipe_are_not_waited_for_m105(tmp_path):
     os.mkfifo(tmp_path / ".gitignore")
     (tmp_path / "d/.gitignore").mkdir()
     names = [".gitignore", "a", "d", "d/.gitignore", "d/b"]
-    assert [one.path for one in glob_below(str(tmp_path), "**")] == names
+    assert [one.path for one in find_below(str(tmp_path), "**")] == names
     env = LocalEnvironment(str(tmp_path), dict(os.environ))
     async with asyncio.timeout(10):
         assert [one.path for one in await env.glob(".", "**")] == names

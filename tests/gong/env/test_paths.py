@@ -1,6 +1,6 @@
 import pytest
 
-from gong.env.paths import absolute, climbs_out
+from gong.env.paths import is_escaping_path, resolve_path
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ from gong.env.paths import absolute, climbs_out
 )
 def test_a_path_is_made_absolute_as_the_model_means_it(path, expected):
     """M043"""
-    assert absolute(path, "/src", "/home/me") == expected
+    assert resolve_path(path, "/src", "/home/me") == expected
 
 
 def test_tilde_stays_where_no_home_is_known():
-    assert absolute("~/a", "/src", None) == "/src/~/a"
+    assert resolve_path("~/a", "/src", None) == "/src/~/a"
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_tilde_stays_where_no_home_is_known():
     ],
 )
 def test_only_a_path_with_dots_that_ends_outside_climbs_out(path, out):
-    assert climbs_out(path, absolute(path, "/src", "/home/me"), "/src") is out
+    assert is_escaping_path(path, resolve_path(path, "/src", "/home/me"), "/src") is out
 
 
 def test_nothing_climbs_out_of_the_root_folder():
-    assert not climbs_out("../x", absolute("../x", "/", None), "/")
+    assert not is_escaping_path("../x", resolve_path("../x", "/", None), "/")

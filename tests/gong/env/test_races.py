@@ -8,7 +8,7 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.env.protocol import Search
-from gong.env.wrappers import Confined
+from gong.env.wrappers import ConfinedEnvironment
 from gong.tools import apply_patch, edit, write
 from gong.tools.tool import ToolContext
 
@@ -57,20 +57,24 @@ async def test_nothing_is_written_outside(outside, tmp_path, way):
     """Whatever the call says, the files outside stay as they were."""
     env = LocalEnvironment(str(tmp_path / "work"), dict(os.environ))
     context = ToolContext(env, "c1", print)
-    inside = Confined(env, [env.working_directory])
+    inside = ConfinedEnvironment(env, [env.working_directory])
     patch = "*** Begin Patch\n*** Update File: sub/a\n@@\n-old\n+new\n*** End Patch"
     with swapping(tmp_path / "work/sub", outside):
         for number in range(ROUNDS):
             with suppress(OSError):
                 match way:
                     case "write":
-                        await write.run(write.Arguments("sub/a", "new\n"), context)
+                        await write.run_write(write.WriteArguments("sub/a", "new\n"), context)
                     case "new":
-                        await write.run(write.Arguments(f"sub/deep/{number}", "new\n"), context)
+                        await write.run_write(
+                            write.WriteArguments(f"sub/deep/{number}", "new\n"), context
+                        )
                     case "edit":
-                        await edit.run(edit.Arguments("sub/a", "old", "new"), context)
+                        await edit.run_edit(edit.EditArguments("sub/a", "old", "new"), context)
                     case "patch":
-                        await apply_patch.run(apply_patch.Arguments(patch), context)
+                        await apply_patch.run_apply_patch(
+                            apply_patch.ApplyPatchArguments(patch), context
+                        )
                     case _:
                         await inside.write_file("sub/a", b"new\n")
     assert [(one.name, one.read_text()) for one in outside.iterdir()] == [("a", "old\n")]
@@ -99,7 +103,7 @@ async def test_nothing_is_told_of_what_is_outside(tmp_path, way):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "b").write_text(said)
     (tmp_path / "outside/deep/secret").touch()
-    env = Confined(
+    env = ConfinedEnvironment(
         LocalEnvironment(str(tmp_path / "work"), dict(os.environ)), [str(tmp_path / "work")]
     )
     answers = []
@@ -121,7 +125,7 @@ async def test_a_pattern_is_looked_for_without_following_links(tmp_path):
     (tmp_path / "work/sub/a").write_text("a secret\n")
     (tmp_path / "work/b").symlink_to("../out")
     root = str(tmp_path / "work")
-    env = Confined(LocalEnvironment(root, dict(os.environ)), [root])
+    env = ConfinedEnvironment(LocalEnvironment(root, dict(os.environ)), [root])
     found = await env.grep(".", Search("s.cret"))
     assert [one.path for one in found.found] == ["sub/a"]
     assert await env.grep("sub/a", Search("s.cret")) == found._replace(

@@ -1,6 +1,6 @@
 import pytest
 
-from gong.env.variables import QUIET, child_variables
+from gong.env.variables import QUIET_VARIABLES, build_child_variables
 
 ENVIRON = {
     "PATH": "/bin",
@@ -29,9 +29,9 @@ KEPT = {"PATH": "/bin", "HOME": "/home/me", "GOPATH": "/go", "NICE": "1", "TOKEN
 )
 def test_each_policy_passes_what_it_says(policy, inherited):
     """M124"""
-    assert child_variables(ENVIRON, policy) == {**inherited, **QUIET}
+    assert build_child_variables(ENVIRON, policy) == {**inherited, **QUIET_VARIABLES}
 
 
 def test_what_the_caller_gives_wins_even_over_the_filter():
-    variables = child_variables(ENVIRON, "filter", {"MY_TOKEN": "t", "PAGER": "less"})
+    variables = build_child_variables(ENVIRON, "filter", {"MY_TOKEN": "t", "PAGER": "less"})
     assert (variables["MY_TOKEN"], variables["PAGER"]) == ("t", "less")

@@ -4,11 +4,11 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.env.memory import MemoryEnvironment
-from gong.env.protocol import DirEntry, FileChange, Listed, Match, Matches, Search
-from gong.env.wrappers import Confined, Logging, ReadOnly
+from gong.env.protocol import DirEntry, FileChange, LineMatch, LineMatches, ListedPath, Search
+from gong.env.wrappers import ConfinedEnvironment, LoggingEnvironment, ReadOnlyEnvironment
 from gong.tools import edit, write
 from gong.tools.tool import ToolContext
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def env(tmp_path):
 async def test_a_log_tells_what_ran_and_how_it_ended(env):
     """M127"""
     said = []
-    result = await Logging(env, said.append).exec_command("echo hi; exit 3")
+    result = await LoggingEnvironment(env, said.append).exec_command("echo hi; exit 3")
     assert result.output == b"hi\n"
     assert said == ["exec: echo hi; exit 3", f"exit: 3 in {result.duration_ms}ms"]
 
@@ -28,17 +28,17 @@ async def test_a_log_tells_what_ran_and_how_it_ended(env):
 async def test_read_only_refuses_every_way_to_write(env, tmp_path):
     """M127"""
     (tmp_path / "work/a").write_text("old")
-    closed = ReadOnly(env)
+    closed = ReadOnlyEnvironment(env)
     said = "Write operations disabled in read-only mode"
     for attempt in (closed.write_file("a", b"x"), closed.change_files((), "/")):
         with pytest.raises(PermissionError, match=said):
             await attempt
     context = ToolContext(closed, "c1", print)
     for result in (
-        await write.run(write.Arguments("a", "x"), context),
-        await edit.run(edit.Arguments("a", "old", "new"), context),
+        await write.run_write(write.WriteArguments("a", "x"), context),
+        await edit.run_edit(edit.EditArguments("a", "old", "new"), context),
     ):
-        assert (result.is_error, text_of(result.content)) == (True, said)
+        assert (result.is_error, join_texts(result.content)) == (True, said)
     assert (tmp_path / "work/a").read_text() == "old"
     assert await closed.read_file("a") == b"old"
 
@@ -49,7 +49,7 @@ async def test_confinement_holds_through_links(env, tmp_path):
     (tmp_path / "outside/secret").write_text("s")
     (tmp_path / "work/out").symlink_to(tmp_path / "outside")
     (tmp_path / "work/a").write_text("a")
-    inside = Confined(env, [env.working_directory])
+    inside = ConfinedEnvironment(env, [env.working_directory])
     for path in ("out/secret", "../outside/secret", f"{tmp_path}/outside/secret", "out/new"):
         for attempt in (
             inside.read_file(path),
@@ -106,12 +106,16 @@ async def test_memory_answers_as_a_disk_does(tmp_path):
             DirEntry("d/b.py", False, 5),
             DirEntry("d/c.log", False, 5),
         )
-        assert await env.grep(".", Search("match")) == Matches(
-            (Match("a.txt", 2), Match("d/b.py", 1)), limited=False
+        assert await env.grep(".", Search("match")) == LineMatches(
+            (LineMatch("a.txt", 2), LineMatch("d/b.py", 1)), limited=False
         )
         listed = await env.glob(".", "*[!t]")
         assert [one._replace(changed_ns=0) for one in listed] == [
-            *(Listed(".gitignore", False, 0), Listed("d", True, 0), Listed("d/b.py", False, 0)),
+            *(
+                ListedPath(".gitignore", False, 0),
+                ListedPath("d", True, 0),
+                ListedPath("d/b.py", False, 0),
+            ),
         ]
         for gone, error in (("gone", FileNotFoundError), ("d", IsADirectoryError)):
             with pytest.raises(error):

@@ -6,13 +6,13 @@ from msgspec import Raw
 from gong.errors import ServerError, StreamError
 from gong.llm.accumulate import StreamAccumulator
 from gong.llm.types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
     Response,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -121,7 +121,7 @@ def test_cutting_a_text_into_deltas_changes_nothing(text, size):
 
 def test_a_failed_stream_raises_its_error_and_keeps_usage():
     error = ServerError("down")
-    answer = fed([*WHOLE[:5], Failed(error, Usage(5, total=5))])
+    answer = fed([*WHOLE[:5], StreamFailure(error, Usage(5, total=5))])
     assert (answer.error, answer.usage) == (error, Usage(5, total=5))
     with pytest.raises(ServerError, match="down"):
         answer.response()

@@ -152,7 +152,7 @@ async def test_a_prompt_that_was_cut_without_a_word_fails_the_call(stage):
     async with WireServer(Reply(ANTHROPIC.said("Hm?"))) as server:
         session, seen = await stage.seen(ANTHROPIC, server, "hi", models=small)
         assert len(server.requests) == 1
-    (failure,) = (event for event in seen if isinstance(event, events.Failure))
+    (failure,) = (event for event in seen if isinstance(event, events.RunFailure))
     assert failure.error_class == "ContextLengthExceeded"
     assert "did not fit anthropic/model-x, which takes 9 tokens" in failure.message
     answer, error = told(session)[-2:]
@@ -217,7 +217,7 @@ async def test_what_comes_again_with_each_prompt_is_told_with_a_way_out(
     async with WireServer(json_reply(400, wire.refuse(message))) as server:
         _, seen = await stage.seen(wire, server, "hi")
         assert len(server.requests) == asked
-    (failure,) = (event for event in seen if isinstance(event, events.Failure))
+    (failure,) = (event for event in seen if isinstance(event, events.RunFailure))
     assert (failure.error_class, failure.message) == (
         kind,
         f"{wire.preset} API error (400): {message}",

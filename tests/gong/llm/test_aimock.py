@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gong import errors
 from gong.llm import Client, Tool, generate
-from gong.llm.types import Failed, Finish, Request, TextDelta
+from gong.llm.types import Finish, Request, StreamFailure, TextDelta
 from tape.blocks import Text, Thinking
 from tape.view import Message
 from tests.gong.llm.wire_server import accumulated
@@ -139,5 +139,5 @@ async def test_thoughts_are_told_apart_from_words(model, url):
 )
 async def test_failures_become_ours(model, url, words, expected):
     *_, last = await events_for(model, url, words)
-    assert isinstance(last, Failed)
+    assert isinstance(last, StreamFailure)
     assert type(last.error) is expected

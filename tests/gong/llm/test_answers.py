@@ -7,7 +7,7 @@ import pytest
 
 from gong import errors
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.types import Allowance, Failed, RateLimit, Request
+from gong.llm.types import Allowance, RateLimit, Request, StreamFailure
 from tape.blocks import Text
 from tape.view import Message
 from tests.gong.llm import test_anthropic as anthropic
@@ -156,7 +156,7 @@ def test_nothing_bad_comes_of_any_value_anywhere(wire, odd):
         events = copy.deepcopy(whole)
         put(events, path, odd)
         last, answer = outcome(new_decoder, events)
-        if isinstance(last, Failed):
+        if isinstance(last, StreamFailure):
             assert last.error.retryable, (path, last.error)
         elif odd is None and "args" not in path:  # there null is an argument
             got = {bytes(call.args) for call in answer.response().tool_calls if not call.args_text}

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm import Client, generate
-from gong.llm.presets import Timeouts, merged
+from gong.llm.presets import Timeouts, load_presets
 from gong.llm.providers.anthropic import AnthropicProvider
 from gong.llm.providers.anthropic_request import AnthropicRequestEncoder, build_envelope
 from gong.llm.types import (
-    Failed,
     Finish,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
     Request,
     Response,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -75,7 +75,7 @@ def stop(reason, **usage):
     return [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
 
 
-PRESET = merged({})["anthropic"]
+PRESET = load_presets({})["anthropic"]
 
 
 def provider_of(url, **limits):
@@ -111,7 +111,7 @@ async def answer_for(*wire, **reply):
 
 async def error_for(reply, **limits):
     *_, last = await events_for(reply, **limits)
-    assert isinstance(last, Failed)
+    assert isinstance(last, StreamFailure)
     return last.error
 
 
@@ -598,7 +598,7 @@ def test_histories_of_any_provider_make_a_body_the_rules_allow(payloads):
     messages = histories.repaired(payloads, histories.TARGETS["anthropic"])
     request = replace(HELLO, messages=messages, system="Be brief.", tools=(READ,))
     body = body_of(request)
-    assert rules.check(body["messages"], strict=True) == []
+    assert rules.check_array(body["messages"], strict=True) == []
     assert marks(body) <= 4
 
 

@@ -4,26 +4,28 @@ from msgspec.structs import replace
 from gong.config import Settings
 from gong.errors import ConfigurationError, UnknownModel
 from gong.llm.catalogue import Catalogue, LongPrice, ModelInfo, Price, cost
-from gong.llm.names import Names
-from gong.llm.presets import merged
+from gong.llm.names import ModelNames
+from gong.llm.presets import load_presets
 from tape.entries import Cost, Usage
 
-CATALOGUE = Catalogue.merged({})
-NAMES = Names.of(Settings())
+CATALOGUE = Catalogue.from_rows({})
+NAMES = ModelNames.from_settings(Settings())
 
 
 def test_the_catalogue_knows_more_than_twenty_priced_models():
     """M183: 20+ models, every one with its provider, window and price."""
-    models = CATALOGUE.of()
+    models = CATALOGUE.list_models()
     assert len(models) > 20
-    assert all(model.provider in merged({}) and model.price and model.name for model in models)
+    assert all(
+        model.provider in load_presets({}) and model.price and model.name for model in models
+    )
     assert all(model.context_window for model in models)
     words = [word for model in models for word in model.aliases]
     assert len(words) == len(set(words))
 
 
 def test_default_models_are_in_the_catalogue():
-    for preset in merged({}).values():
+    for preset in load_presets({}).values():
         if preset.default_model:
             assert f"{preset.name}/{preset.default_model}" in CATALOGUE.models
 
@@ -57,7 +59,7 @@ def test_default_models_are_in_the_catalogue():
 )
 def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, full):
     """M143: aliases and family words; C44 gives the order."""
-    assert NAMES.full(typed) == full
+    assert NAMES.resolve_name(typed) == full
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_a_typed_name_means_exact_alias_catalogue_family_in_this_order(typed, fu
 def test_a_name_that_means_nothing_is_told_what_comes_near(typed, near):
     """M143."""
     with pytest.raises(UnknownModel, match="unknown model") as caught:
-        NAMES.full(typed)
+        NAMES.resolve_name(typed)
     assert near in str(caught.value)
 
 
@@ -89,17 +91,17 @@ UNSERVED = ["azure", "bedrock", "vertex", "copilot", "claudecli", "codexcli", "g
 @pytest.mark.parametrize("model", ["", "/", "/gpt-5"])
 def test_a_provider_that_is_not_served_is_no_family_word(name, model):
     with pytest.raises(ConfigurationError) as caught:
-        NAMES.full(name + model)
+        NAMES.resolve_name(name + model)
     assert str(caught.value) == NAMES.presets[name].unserved
     assert str(caught.value).startswith(f"{name} is not served yet: ")
 
 
 def test_an_address_makes_azure_a_provider_like_any_other():
     url = "https://mine.openai.azure.com/openai/v1"
-    names = Names.of(Settings(providers={"azure": {"base_url": url}}))
-    assert names.full("azure/gpt-4o") == "azure/gpt-4o"
-    assert names.window("azure", "gpt-4o") == 128_000
-    assert names.cost("azure", "gpt-4o", Usage(10, 10, total=20)) is None
+    names = ModelNames.from_settings(Settings(providers={"azure": {"base_url": url}}))
+    assert names.resolve_name("azure/gpt-4o") == "azure/gpt-4o"
+    assert names.get_context_window("azure", "gpt-4o") == 128_000
+    assert names.compute_cost("azure", "gpt-4o", Usage(10, 10, total=20)) is None
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_a_model_is_known_by_all_of_its_names_and_priced_where_it_is_billed(
     name, window, is_priced
 ):
     """M183: a host that charges its own is claimed no price for."""
-    info = NAMES.info(name)
+    info = NAMES.find_info(name)
     assert (info.context_window if info else None) == window
     assert bool(info and info.price) == is_priced
     assert info is None or info.id == name
@@ -135,7 +137,7 @@ def test_a_model_is_known_by_all_of_its_names_and_priced_where_it_is_billed(
 
 def test_the_users_aliases_and_models_go_first():
     """M183: user overrides."""
-    names = Names.of(
+    names = ModelNames.from_settings(
         Settings(
             aliases={"sonnet": "groq/fast", "mine": "opus"},
             models={
@@ -144,15 +146,15 @@ def test_the_users_aliases_and_models_go_first():
             },
         )
     )
-    assert names.full("sonnet") == "groq/fast"
-    assert names.full("mine") == "anthropic/claude-opus-5-5"
-    assert names.info("groq/fast") == ModelInfo(
+    assert names.resolve_name("sonnet") == "groq/fast"
+    assert names.resolve_name("mine") == "anthropic/claude-opus-5-5"
+    assert names.find_info("groq/fast") == ModelInfo(
         id="groq/fast", price=Price(input=1, output=2), context_window=5
     )
     opus = CATALOGUE.models["anthropic/claude-opus-5-5"]
-    changed = names.info("anthropic/claude-opus-5-5")
+    changed = names.find_info("anthropic/claude-opus-5-5")
     assert changed == replace(opus, max_output=7)
-    cheaper = Catalogue.merged({opus.id: {"price": {"input": 1}}}).models[opus.id]
+    cheaper = Catalogue.from_rows({opus.id: {"price": {"input": 1}}}).models[opus.id]
     assert opus.price
     assert cheaper.price == replace(opus.price, input=1)
 
@@ -163,7 +165,7 @@ def test_the_users_aliases_and_models_go_first():
 )
 def test_a_wrong_row_is_named(row, words):
     with pytest.raises(ConfigurationError, match=words):
-        Catalogue.merged(row)
+        Catalogue.from_rows(row)
 
 
 MODEL = ModelInfo(
@@ -198,21 +200,21 @@ def test_cached_tokens_without_a_price_of_their_own_cost_as_input():
 def test_unknown_is_none_and_local_is_nothing():
     """M183: free local models; an unknown price is never shown as 0."""
     usage = Usage(10, 10, total=20)
-    assert NAMES.cost("anthropic", "claude-unheard-of", usage) is None
-    assert NAMES.cost("nobody", "x", usage) is None
-    assert NAMES.cost("anthropic", "claude-sonnet-5-5", Usage()) is None
-    assert NAMES.cost("ollama", "anything", usage) == Cost("USD", 0.0)
-    assert NAMES.cost("offline", "rules", usage) == Cost("USD", 0.0)
+    assert NAMES.compute_cost("anthropic", "claude-unheard-of", usage) is None
+    assert NAMES.compute_cost("nobody", "x", usage) is None
+    assert NAMES.compute_cost("anthropic", "claude-sonnet-5-5", Usage()) is None
+    assert NAMES.compute_cost("ollama", "anything", usage) == Cost("USD", 0.0)
+    assert NAMES.compute_cost("offline", "rules", usage) == Cost("USD", 0.0)
 
 
 def test_the_latest_of_a_provider_with_an_ability():
     """M152: info, list and latest."""
-    latest = CATALOGUE.latest("deepseek", "vision")
+    latest = CATALOGUE.find_latest("deepseek", "vision")
     assert latest is not None
     assert latest.id == "deepseek/deepseek-flash"
-    assert CATALOGUE.latest("nobody") is None
-    assert CATALOGUE.info("o1") == CATALOGUE.models["openai/o1"]
-    assert {model.provider for model in CATALOGUE.of("xai")} == {"xai"}
+    assert CATALOGUE.find_latest("nobody") is None
+    assert CATALOGUE.find_info("o1") == CATALOGUE.models["openai/o1"]
+    assert {model.provider for model in CATALOGUE.list_models("xai")} == {"xai"}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_the_latest_of_a_provider_with_an_ability():
 )
 def test_what_a_model_takes(provider, model, sees, window):
     """A picture goes to every model but those that are known not to see."""
-    names = Names.of(
+    names = ModelNames.from_settings(
         Settings(
             providers={
                 "blind": {"api": "openai-chat", "base_url": "http://h", "quirks": {"images": False}}
@@ -235,4 +237,7 @@ def test_what_a_model_takes(provider, model, sees, window):
             models={"groq/words-only": {"vision": False, "context_window": 8_192}},
         )
     )
-    assert (names.sees_images(provider, model), names.window(provider, model)) == (sees, window)
+    assert (names.sees_images(provider, model), names.get_context_window(provider, model)) == (
+        sees,
+        window,
+    )

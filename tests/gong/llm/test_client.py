@@ -14,9 +14,9 @@ from gong.errors import (
     ScriptEnded,
     UnknownModel,
 )
-from gong.llm.client import Client, default_model
+from gong.llm.client import Client, choose_default_model
 from gong.llm.offline.provider import OfflineProvider
-from gong.llm.presets import merged
+from gong.llm.presets import load_presets
 from gong.llm.providers.anthropic import AnthropicProvider
 from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, TextStart, ToolSpec
 from tape.blocks import Text, ToolCall
@@ -104,7 +104,7 @@ def test_a_bad_address_names_its_variable(url):
     ],
 )
 def test_the_default_model_is_a_real_one_only_where_it_can_answer(environ, model):
-    assert default_model(environ) == model
+    assert choose_default_model(environ) == model
 
 
 async def test_a_script_path_may_have_slashes_and_complete_gives_the_whole_answer(tmp_path):
@@ -250,7 +250,7 @@ async def test_middleware_may_answer_by_itself():
 
 def test_a_provider_of_the_users_own_takes_a_few_lines():
     """An Anthropic-compatible host, added by a table."""
-    presets = merged(
+    presets = load_presets(
         {
             "mine": {
                 "api": "anthropic-messages",

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gong import errors
-from gong.llm.errors import provider_error, without_keys
+from gong.llm.errors import build_provider_error, remove_keys
 from gong.llm.overflow import is_silent_overflow
 from tape.entries import Usage
 
@@ -24,11 +24,11 @@ CORPUS = Path(__file__).parents[4] / "shared/corpus/overflow"
     ],
 )
 def test_quota_words_go_before_the_status_and_the_status_before_other_words(status, message, kind):
-    assert type(provider_error("p", status, message)) is kind
+    assert type(build_provider_error("p", status, message)) is kind
 
 
 def test_the_text_names_provider_and_status_and_facts_are_attributes():
-    error = provider_error("groq", 429, "slow\n down", code="limit", retry_after=3.0)
+    error = build_provider_error("groq", 429, "slow\n down", code="limit", retry_after=3.0)
     assert str(error) == "groq API error (429): slow down"
     assert (error.provider, error.status, error.code, error.retry_after, error.retryable) == (
         "groq",
@@ -40,7 +40,7 @@ def test_the_text_names_provider_and_status_and_facts_are_attributes():
 
 
 def test_a_long_page_is_cut():
-    assert len(str(provider_error("p", 500, "x" * 9_000))) < 600
+    assert len(str(build_provider_error("p", 500, "x" * 9_000))) < 600
 
 
 WAIT = [
@@ -59,7 +59,7 @@ WAIT = [
 @pytest.mark.parametrize("message", WAIT)
 def test_words_that_ask_to_wait_go_before_those_of_an_overflow(status, message):
     """M148: whatever the status, a limit in time is tried again and never compacted for."""
-    error = provider_error("p", status, message)
+    error = build_provider_error("p", status, message)
     assert (type(error), error.retryable, error.exit_code) == (errors.RateLimited, True, 75)
 
 
@@ -104,7 +104,7 @@ OVERFLOW = [
 @pytest.mark.parametrize(("status", "message"), OVERFLOW)
 def test_what_providers_say_of_a_prompt_that_does_not_fit(status, message):
     """M148: the patterns of every provider, and bodies that say nothing."""
-    assert type(provider_error("p", status, message)) is errors.ContextLengthExceeded
+    assert type(build_provider_error("p", status, message)) is errors.ContextLengthExceeded
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_providers_say_of_a_prompt_that_does_not_fit(status, message):
 )
 def test_a_limit_that_passes_is_never_an_overflow(status, message, kind):
     """M148: 429 never compacts, and the order of thinking is no overflow either."""
-    assert type(provider_error("p", status, message)) is kind
+    assert type(build_provider_error("p", status, message)) is kind
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_limit_that_passes_is_never_an_overflow(status, message, kind):
 )
 def test_a_history_out_of_order_is_told_apart(status, message):
     """M148: to be mended and sent once more, never compacted."""
-    error = provider_error("p", status, message)
+    error = build_provider_error("p", status, message)
     assert type(error) is errors.MalformedHistory
     assert not error.retryable
 
@@ -169,7 +169,7 @@ def test_a_history_out_of_order_is_told_apart(status, message):
 )
 def test_other_refusals(status, message, code, kind):
     """M150, M207: a wrong key and an empty purse are neither tried again nor compacted."""
-    error = provider_error("p", status, message, code=code)
+    error = build_provider_error("p", status, message, code=code)
     assert type(error) is kind
     assert not error.retryable
 
@@ -204,18 +204,18 @@ KEYS = [
 @pytest.mark.parametrize("key", KEYS)
 def test_nothing_that_looks_like_a_key_gets_into_an_error(key):
     """M184: keys never in errors."""
-    error = provider_error("p", 401, f"Incorrect API key provided: {key}. See docs")
+    error = build_provider_error("p", 401, f"Incorrect API key provided: {key}. See docs")
     assert key not in str(error)
     assert "See docs" in str(error)
-    assert key not in without_keys(f"Authorization: Bearer {key}")
+    assert key not in remove_keys(f"Authorization: Bearer {key}")
 
 
 def test_the_key_in_use_is_cut_out_whatever_it_looks_like():
     """M184."""
-    assert str(provider_error("p", 401, "no such key: hunter2", key="hunter2")) == (
+    assert str(build_provider_error("p", 401, "no such key: hunter2", key="hunter2")) == (
         "p API error (401): no such key: …"
     )
-    assert without_keys("plain words stay, sk- too", "") == "plain words stay, sk- too"
+    assert remove_keys("plain words stay, sk- too", "") == "plain words stay, sk- too"
 
 
 @pytest.mark.corpus
@@ -225,7 +225,7 @@ def test_recorded_errors_of_many_providers():
     wrong = []
     for line in (CORPUS / "messages.jsonl").read_text("utf-8").split("\n"):
         if line and (case := json.loads(line)):
-            error = provider_error(case["provider"] or "p", case["status"], case["message"])
+            error = build_provider_error(case["provider"] or "p", case["status"], case["message"])
             if isinstance(error, errors.ContextLengthExceeded) != case["is_overflow"]:
                 wrong.append((case["id"], type(error).__name__))
     assert wrong == []

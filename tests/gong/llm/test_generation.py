@@ -23,7 +23,7 @@ from gong.llm import (
     stream_object,
     stream_text,
 )
-from gong.llm.objects import response_format, schema_of
+from gong.llm.objects import build_json_schema, build_response_format
 from gong.llm.types import StreamStart, TextDelta, ToolChoice
 from tape.blocks import Text
 from tape.view import Message
@@ -341,11 +341,11 @@ class Free(Struct):
 
 
 def test_a_schema_is_strict_where_all_its_fields_can_be_named():
-    shape = response_format(Nested)
+    shape = build_response_format(Nested)
     assert (shape.name, shape.strict) == ("Nested", True)
     schema = json.loads(bytes(shape.schema))
     assert schema["required"] == ["inner", "either"]
     assert schema["$defs"]["Inner"]["required"] == ["default"]
     assert schema["$defs"]["Inner"]["additionalProperties"] is False
-    assert not response_format(Free).strict
-    assert schema_of(City)["required"] == ["name"]
+    assert not build_response_format(Free).strict
+    assert build_json_schema(City)["required"] == ["name"]

@@ -10,11 +10,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Timeouts, merged
+from gong.llm.presets import Timeouts, load_presets
 from gong.llm.providers.google import GoogleProvider
 from gong.llm.providers.google_request import GoogleRequestEncoder, build_path
 from gong.llm.types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -22,6 +21,7 @@ from gong.llm.types import (
     ReasoningStart,
     Request,
     ResponseFormat,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -47,7 +47,7 @@ from tests.gong.llm.wire_server import (
 from tests.tape.formats import histories
 
 KEY = "AIza-test-0123456789"
-PRESET = merged({})["google"]
+PRESET = load_presets({})["google"]
 HELLO = Request(model="gemini-3.8-flash", messages=(Message("user", (Text("hello"),)),))
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
 SIGNATURE = base64.b64encode(b"signed").decode()
@@ -115,7 +115,7 @@ async def answer_for(*sent):
 
 async def error_for(reply, **limits):
     *_, last = await events_for(reply, **limits)
-    assert isinstance(last, Failed)
+    assert isinstance(last, StreamFailure)
     return last.error
 
 
@@ -223,7 +223,7 @@ async def test_a_tool_round_trip_sends_every_part_back_as_it_came():
             ],
         },
     ]
-    assert rules.check(contents, strict=True) == []
+    assert rules.check_array(contents, strict=True) == []
 
 
 async def test_parts_that_are_neither_words_nor_calls_are_kept_whole():
@@ -571,7 +571,9 @@ def test_pictures_go_inline_and_a_tools_picture_where_the_model_takes_it(model, 
 @given(histories.histories("gemini"))
 def test_histories_of_any_provider_make_a_body_the_rules_allow(payloads):
     messages = histories.repaired(payloads, histories.TARGETS["gemini"])
-    assert rules.check(body_of(replace(HELLO, messages=messages))["contents"], strict=True) == []
+    assert (
+        rules.check_array(body_of(replace(HELLO, messages=messages))["contents"], strict=True) == []
+    )
 
 
 CORPUS = Path(__file__).parents[3].parent / "shared/corpus/sse/gemini"

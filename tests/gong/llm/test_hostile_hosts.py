@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.maker import make
-from gong.llm.presets import Timeouts, merged
-from gong.llm.types import Failed, Finish, Request
+from gong.llm.maker import create_provider
+from gong.llm.presets import Timeouts, load_presets
+from gong.llm.types import Finish, Request, StreamFailure
 from tape.blocks import Text
 from tape.view import Message
 from tests.gong.llm.raw_server import RESET, RawServer, head
@@ -290,17 +290,17 @@ async def test_one_error_of_ours_or_a_good_answer_comes_out(wire, name):
     """M149, M150: in time, with counts a tape can hold, and without the key."""
     with RawServer(lambda: ROWS[name](wire)) as server:
         limits = Timeouts(first_byte=2, idle=2, quiet=4, whole=8)
-        preset = replace(merged({})[wire.preset], base_url=server.url, timeouts=limits)
+        preset = replace(load_presets({})[wire.preset], base_url=server.url, timeouts=limits)
         async with asyncio.timeout(30):
-            events = await events_of(make(preset, {}, lambda *_: KEY), HELLO)
+            events = await events_of(create_provider(preset, {}, lambda *_: KEY), HELLO)
     answer = StreamAccumulator("c_00000000")
     for event in events:
         answer.process(event)
     last = events[-1]
-    assert isinstance(last, Finish | Failed)
+    assert isinstance(last, Finish | StreamFailure)
     counts = (last.usage.input, last.usage.output, last.usage.total)
     assert all(0 <= count < 2**53 for count in counts), counts
-    if isinstance(last, Failed):
+    if isinstance(last, StreamFailure):
         assert isinstance(last.error, ModelError)
         assert type(last.error) is not ModelError
         assert KEY not in str(last.error)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gong.llm.offline.markdown import is_heading, parse_summary
 from tape.entries import Summary
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 
 CANONICAL = """\
 ## Goal
@@ -135,9 +135,9 @@ SUMMARIES = st.builds(
 
 @given(SUMMARIES)
 def test_what_a_summary_says_as_markdown_is_read_back(summary):
-    assert parse_summary(summary_text(summary)) == summary
+    assert parse_summary(render_summary(summary)) == summary
 
 
 def test_files_and_requests_are_read_back_too():
     whole = replace(MEANT, files_read=("a",), files_changed=("b", "c"), requests=("do\nit", "go"))
-    assert parse_summary(summary_text(whole)) == whole
+    assert parse_summary(render_summary(whole)) == whole

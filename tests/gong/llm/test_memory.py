@@ -15,7 +15,7 @@ from gong.llm.types import Request, ToolSpec
 from tape.blocks import Text, ToolCall
 from tape.entries import Assistant, Summary, User
 from tape.line import Entry
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 from tape.view import Message
 
 SEARCH = ("tape_search",)
@@ -138,7 +138,7 @@ ANCHOR = Summary(
     ],
 )
 async def test_a_summary_answers_too(question, answer):
-    summary = user(summary_text(ANCHOR))
+    summary = user(render_summary(ANCHOR))
     assert (await answer_to(summary, user("list"), user(question))).text == answer
     both = Message("user", (*summary.content, Text(question)))
     assert (await answer_to(both)).text == answer
@@ -189,7 +189,7 @@ def called(number, command):
 async def test_a_turn_cut_by_a_compaction_goes_on_where_it_was():
     """M156: a cut inside a turn leaves its request in the summary only."""
     request = "run a then run b then run c"
-    summary = user(summary_text(Summary(goal="x", requests=("list", request))))
+    summary = user(render_summary(Summary(goal="x", requests=("list", request))))
     kept = called(2, "b")
     (call,) = (await answer_to(summary, *kept, tools=("bash",))).tool_calls
     assert json.loads(bytes(call.args)) == {"command": "c"}
@@ -227,14 +227,16 @@ async def test_facts_are_known_after_five_compactions(planted):
             answer = await answer_to(user(prompt), tools=())
             payloads += [User((Text(prompt),)), Assistant(answer.content)]
         entries = [Entry(f"{n:040x}", 1, None, n, "", "", one) for n, one in enumerate(payloads)]
-        shown = summaries.pieces(entries, summary)
-        asked = summaries.prompt(shown, budget_chars=100_000, answer_chars=2500)
-        told = summaries.parse((await answer_to(user(asked.user), system=asked.system)).text)
-        summary = summaries.complete(told, entries, summary, cwd="/w", limit_chars=1000)
-    before = user(summary_text(summary))
+        shown = summaries.build_pieces(entries, summary)
+        asked = summaries.build_summary_prompt(shown, budget_chars=100_000, answer_chars=2500)
+        told = summaries.validate_summary(
+            (await answer_to(user(asked.user), system=asked.system)).text
+        )
+        summary = summaries.complete_summary(told, entries, summary, cwd="/w", limit_chars=1000)
+    before = user(render_summary(summary))
     for question, answer in ASKED.values():
         assert answer in (await answer_to(before, user("list"), user(question))).text
-    assert len(summary_text(summary)) < 4000
+    assert len(render_summary(summary)) < 4000
 
 
 async def test_asked_for_a_summary_it_gives_one_that_is_read_back():
@@ -247,10 +249,12 @@ async def test_asked_for_a_summary_it_gives_one_that_is_read_back():
         TranscriptPiece("user", "tell me a joke"),
         TranscriptPiece("assistant", HELP),
     ]
-    asked = summaries.prompt(said, focus="the tag", budget_chars=10_000, answer_chars=900)
+    asked = summaries.build_summary_prompt(
+        said, focus="the tag", budget_chars=10_000, answer_chars=900
+    )
     answer = await answer_to(user(asked.user), system=asked.system, tools=("bash",))
     assert len(answer.text) <= 900
-    summary = summaries.parse(answer.text)
+    summary = summaries.validate_summary(answer.text)
     assert summary.goal == "Ship it. Never push to main."
     assert summary.constraints == ("Never push to main.",)
     assert summary.critical_context == ("remember that the tag is v3.2.1",)

@@ -14,7 +14,7 @@ from gong.llm.providers.failures import ProviderFailures
 from gong.llm.providers.google_stream import GoogleStreamDecoder
 from gong.llm.providers.openai_chat_stream import OpenAIChatStreamDecoder
 from gong.llm.providers.openai_responses_stream import OpenAIResponsesStreamDecoder
-from gong.llm.types import Failed, Finish
+from gong.llm.types import Finish, StreamFailure
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat
@@ -85,5 +85,5 @@ def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
         ends = decoder.finish_with_error(error)
     for last in ends:
         answer.process(last)
-    assert isinstance(last, Finish | Failed)
+    assert isinstance(last, Finish | StreamFailure)
     answer.partial()

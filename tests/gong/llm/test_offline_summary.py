@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gong.llm.offline.markdown import parse_summary
 from gong.llm.offline.summary import LIMIT, summarize_pieces
 from gong.llm.transcript import (
-    FAILED,
+    FAILED_PREFIX,
     TranscriptPiece,
     find_focus,
     find_length,
@@ -15,7 +15,7 @@ from gong.llm.transcript import (
     parse_transcript,
 )
 from tape.entries import Summary
-from tape.summaries import summary_text
+from tape.summaries import render_summary
 
 LIKE_MARKS = st.sampled_from(["=== user", "=== end", "\\=== tool: x", "=== ", "\n", "\\", "a"])
 TEXTS = st.text(max_size=80) | st.lists(LIKE_MARKS, max_size=6).map("\n".join)
@@ -55,7 +55,7 @@ def test_each_part_of_a_digest_is_quoted_from_where_it_was_said():
             "deploy it",
             "Deploying.",
         ),
-        TranscriptPiece("tool", f"{FAILED}ssh: connection refused\nat line 3", "bash"),
+        TranscriptPiece("tool", f"{FAILED_PREFIX}ssh: connection refused\nat line 3", "bash"),
         *said("write the changelog"),
     ]
     summary = summarize_pieces(pieces)
@@ -79,7 +79,7 @@ def test_a_request_that_succeeds_later_is_no_longer_blocked():
     first = summarize_pieces(said("deploy it", "It failed: no disk."))
     assert first.blocked == ("deploy it → It failed: no disk.",)
     again = summarize_pieces(
-        [TranscriptPiece("summary", summary_text(first)), *said("deploy it", "It is live.")]
+        [TranscriptPiece("summary", render_summary(first)), *said("deploy it", "It is live.")]
     )
     assert again.blocked == ()
 
@@ -87,7 +87,7 @@ def test_a_request_that_succeeds_later_is_no_longer_blocked():
 def test_words_of_the_focus_weigh_more():
     facts = [f"The {name} lies on shelf {n}." for n, name in enumerate("abcdefghijklmnop")]
     pieces = said(*(x for fact in facts for x in (fact.replace("The ", "The box "), "ok")))
-    assert "box c " in summary_text(summarize_pieces(pieces, "box c lies on shelf 2", 900))
+    assert "box c " in render_summary(summarize_pieces(pieces, "box c lies on shelf 2", 900))
 
 
 FACTS = (
@@ -118,7 +118,9 @@ def generation(number, planted, chance):
         n = number * 200 + turn
         yield TranscriptPiece("user", places.get(turn) or chance.choice(NOISE).format(n, n * 3))
         yield TranscriptPiece("assistant", f'I look.\nbash(command="x {n}")')
-        yield TranscriptPiece("tool", f"{FAILED if n % 9 == 0 else ''}line {n}\n" * 30, "bash")
+        yield TranscriptPiece(
+            "tool", f"{FAILED_PREFIX if n % 9 == 0 else ''}line {n}\n" * 30, "bash"
+        )
         yield TranscriptPiece(
             "assistant", f"I looked. The file number {n} has {n} lines; it begins: x{n}"
         )
@@ -130,9 +132,9 @@ def test_facts_survive_five_generations_of_summaries_without_growth(seed):
     chance, summary = random.Random(seed), None
     for number in range(5):
         planted = FACTS if number == 0 else ()
-        first = [TranscriptPiece("summary", summary_text(summary))] if summary else []
+        first = [TranscriptPiece("summary", render_summary(summary))] if summary else []
         summary = summarize_pieces([*first, *generation(number, planted, chance)])
-        text = summary_text(summary)
+        text = render_summary(summary)
         assert [fact for fact in FACTS if fact not in text] == []
         assert len(text) <= LIMIT
         assert parse_summary(text) == summary
@@ -143,7 +145,7 @@ def test_what_a_model_found_worth_keeping_is_kept_before_chatter():
     terse = ("eu-west, 3 replicas", "Redis 7", "Ingrid: billing")
     summary = Summary(goal="x", critical_context=terse)
     for number in range(3):
-        first = TranscriptPiece("summary", summary_text(summary))
+        first = TranscriptPiece("summary", render_summary(summary))
         chatter = [f"Some {a}{b} talk of no use to me" for a in "abcdefghij" for b in "klmnopqrst"]
         pieces = (x for n, t in enumerate(chatter) for x in said(f"{t}, {number}", f"ok {n}"))
         summary = summarize_pieces([first, *pieces], limit=2000)
@@ -156,7 +158,7 @@ PIECES = st.lists(st.builds(TranscriptPiece, role=ROLES, text=st.text(max_size=4
 @given(PIECES, st.integers(200, 2000))
 def test_a_digest_keeps_to_its_limit_and_reads_back(pieces, limit):
     summary = summarize_pieces(pieces, limit=limit)
-    text = summary_text(summary)
+    text = render_summary(summary)
     assert len(text) <= limit
     assert all("\n" not in item for item in summary.critical_context)
 
@@ -166,4 +168,4 @@ def test_a_long_paste_pushes_out_nothing_that_was_to_be_remembered():
     pieces = said("Remember the key is in vault/7.", "Noted.", log, "I see.")
     summary = summarize_pieces(pieces)
     assert "Remember the key is in vault/7." in summary.critical_context
-    assert len(summary_text(summary)) <= LIMIT
+    assert len(render_summary(summary)) <= LIMIT

@@ -7,16 +7,16 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Preset, Quirks, merged
+from gong.llm.presets import Preset, Quirks, load_presets
 from gong.llm.providers.openai_chat import OpenAIChatProvider
 from gong.llm.types import (
-    Failed,
     Finish,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
     Request,
     ResponseFormat,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -250,7 +250,7 @@ async def test_spoken_words_are_text_and_pictures_are_kept():
 async def test_only_models_that_take_an_effort_are_told_one(model, sent):
     """M145: xAI refuses calls that tell the others."""
     request = replace(HELLO, model=model, reasoning_effort="high")
-    assert (await sent_for(request, merged({})["xai"])).get("reasoning_effort") == sent
+    assert (await sent_for(request, load_presets({})["xai"])).get("reasoning_effort") == sent
 
 
 async def test_a_call_keeps_what_its_host_wants_back():
@@ -524,7 +524,7 @@ async def test_mistral_gets_its_ids_names_and_fillers():
         Message("tool", (Text("x"),), "c_1", "ls"),
         *HELLO.messages,
     )
-    sent = await sent_for(replace(HELLO, messages=history), merged({})["mistral"])
+    sent = await sent_for(replace(HELLO, messages=history), load_presets({})["mistral"])
     _, answer, result, filler, user = sent["messages"]
     call_id = answer["tool_calls"][0]["id"]
     assert (len(call_id), call_id.isalnum()) == (9, True)
@@ -536,13 +536,13 @@ async def test_mistral_gets_its_ids_names_and_fillers():
 async def test_claude_behind_a_router_is_told_what_to_cache():
     history = (*HELLO.messages, Message("assistant", (Text("yes"),)), *HELLO.messages)
     request = replace(CHOSEN, model="anthropic/claude-sonnet-5-5", messages=history)
-    marked = await sent_for(request, merged({})["openrouter"])
+    marked = await sent_for(request, load_presets({})["openrouter"])
     mark = {"type": "ephemeral"}
     assert [
         isinstance(message["content"], list) and message["content"][-1]["cache_control"] == mark
         for message in marked["messages"]
     ] == [True, False, True, True]
-    plain = await sent_for(replace(request, model="openai/gpt-6"), merged({})["openrouter"])
+    plain = await sent_for(replace(request, model="openai/gpt-6"), load_presets({})["openrouter"])
     assert [message["content"] for message in plain["messages"]] == [
         *("Be brief.", "hello", "yes", "hello")
     ]
@@ -605,7 +605,7 @@ async def test_a_host_that_says_all_is_well_said_nothing_of_an_error():
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
 async def test_a_host_that_gave_up_fails_the_call(reason):
     events = await events_for(Reply(chunks(chunk({"content": "Hel"}, reason))))
-    assert isinstance(events[-1], Failed)
+    assert isinstance(events[-1], StreamFailure)
     assert (type(events[-1].error), str(events[-1].error)) == (
         errors.ServerError,
         f"host stopped its answer: {reason}",

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.llm.presets import merged
+from gong.llm.presets import load_presets
 from gong.llm.providers import openai_chat_request, openai_responses_request
 from gong.llm.types import Request, ToolSpec
 from tape.formats.ids import MISTRAL_IDS
@@ -19,7 +19,7 @@ SEARCH = settings(
     max_examples=25 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
-PRESETS = merged({})
+PRESETS = load_presets({})
 CHAT = ["openai-chat", "deepseek", "mistral", "openrouter", "groq", "vllm"]
 FORMATS = ["anthropic", "openai-chat", "openai-responses", "gemini"]
 
@@ -42,7 +42,7 @@ def test_chat_completions(name, data):
         openai_chat_request.OpenAIChatRequestEncoder(preset).encode_request(made(messages)).body
     )
     ids = {"ids": MISTRAL_IDS} if name == "mistral" else {}
-    assert chat_rules.check(body["messages"], strict=True, **ids) == []
+    assert chat_rules.check_array(body["messages"], strict=True, **ids) == []
     assert body["messages"][0]["role"] == preset.quirks.system_role
 
 
@@ -58,5 +58,5 @@ def test_responses(data):
         .encode_request(made(messages))
         .body
     )
-    assert responses_rules.check(body["input"], strict=True) == []
+    assert responses_rules.check_array(body["input"], strict=True) == []
     assert (body["store"], body["instructions"]) == (False, "Be \ufffd brief.")

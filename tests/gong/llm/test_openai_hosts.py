@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Quirks, merged
+from gong.llm.presets import Quirks, load_presets
 from gong.llm.providers.openai_chat import OpenAIChatProvider
 from gong.llm.providers.openai_responses import OpenAIResponsesProvider
 from gong.llm.types import Request
@@ -146,7 +146,7 @@ async def test_sessions_take_turns_without_mixing_their_histories():
 
 @pytest.mark.parametrize("name", ["ollama", "zai", "minimax"])
 def test_hosts_that_leave_the_choice_of_a_tool_to_the_model_say_so(name):
-    made = OpenAIChatProvider(merged({})[name], KEY, "")
+    made = OpenAIChatProvider(load_presets({})[name], KEY, "")
     modes = ("auto", "none", "required", "named")
     assert [mode for mode in modes if made.supports_tool_choice(mode)] == ["auto"]
 

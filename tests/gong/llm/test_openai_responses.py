@@ -7,10 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Preset, merged
+from gong.llm.presets import Preset, load_presets
 from gong.llm.providers.openai_responses import OpenAIResponsesProvider
 from gong.llm.types import (
-    Failed,
     Finish,
     OpaqueBlock,
     ReasoningDelta,
@@ -18,6 +17,7 @@ from gong.llm.types import (
     ReasoningStart,
     Request,
     ResponseFormat,
+    StreamFailure,
     StreamStart,
     TextDelta,
     TextEnd,
@@ -37,7 +37,7 @@ KEY = "sk-test-0123456789"
 HELLO = Request(model="gpt-6.1-sol", messages=(Message("user", (Text("hello"),)),))
 READ = ToolSpec("read", "Read a file.", Raw(b'{"type":"object","properties":{}}'))
 PLAIN = Preset(name="host", api="openai-responses", base_url="http://127.0.0.1")
-OPENAI = merged({})["openai"]
+OPENAI = load_presets({})["openai"]
 TOKENS = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
 
@@ -426,7 +426,7 @@ async def test_an_incomplete_answer_says_why(reason, ours):
 async def test_a_failure_told_in_the_stream_becomes_ours(event, expected):
     events = await events_for(Reply(sse(start(), *message(0, "Hel")[:-1], event)))
     assert TextDelta(0, "Hel") in events
-    assert isinstance(events[-1], Failed)
+    assert isinstance(events[-1], StreamFailure)
     assert type(events[-1].error) is expected
     assert KEY not in str(events[-1].error)
 

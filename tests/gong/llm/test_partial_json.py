@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.partial_json import accumulate, arguments, parse
+from gong.llm.partial_json import accumulate_json, parse_partial_arguments, parse_partial_json
 from gong.llm.types import TextStart, ToolCallDelta, ToolCallStart
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/partial_json"
@@ -49,14 +49,14 @@ JSON = st.recursive(
 )
 def test_what_of_a_text_is_already_there(text, state, value):
     """M055, M056: complete, open string, object, nested, array, empty, trailing comma."""
-    assert parse(text) == (state, value)
+    assert parse_partial_json(text) == (state, value)
 
 
 def test_three_chunks_grow_into_the_whole():
     """M055, M056."""
     buffer, seen = "", []
     for chunk in ('{"path": "a.p', 'y", "lines": [1,', " 2]}"):
-        buffer, value = accumulate(buffer, chunk)
+        buffer, value = accumulate_json(buffer, chunk)
         seen.append(value)
     assert seen == [
         {"path": "a.p"},
@@ -67,42 +67,47 @@ def test_three_chunks_grow_into_the_whole():
 
 
 def test_pjson_001_whole_json_is_read_as_it_is():
-    assert parse('{"a":1}') == ("ok", {"a": 1})
+    assert parse_partial_json('{"a":1}') == ("ok", {"a": 1})
 
 
 def test_pjson_002_an_open_string_is_closed():
-    assert parse('{"file":"/src/ma').value == {"file": "/src/ma"}
+    assert parse_partial_json('{"file":"/src/ma').value == {"file": "/src/ma"}
 
 
 def test_pjson_003_an_open_object_is_closed():
-    assert parse('{"a":1,"b":2').value == {"a": 1, "b": 2}
+    assert parse_partial_json('{"a":1,"b":2').value == {"a": 1, "b": 2}
 
 
 def test_pjson_004_objects_in_each_other_are_closed():
-    assert parse('{"a":{"b":1').value == {"a": {"b": 1}}
+    assert parse_partial_json('{"a":{"b":1').value == {"a": {"b": 1}}
 
 
 def test_pjson_005_an_open_array_is_closed():
-    assert parse('{"items":[1,2,3').value == {"items": [1, 2, 3]}
+    assert parse_partial_json('{"items":[1,2,3').value == {"items": [1, 2, 3]}
 
 
 def test_pjson_006_no_text_is_an_empty_object():
-    assert parse("") == ("ok", {})
+    assert parse_partial_json("") == ("ok", {})
 
 
 def test_pjson_007_three_pieces_are_put_together():
     buffer, value = "", {}
     for piece in ('{"a":1,', '"b":[2,', "3]}"):
-        buffer, value = accumulate(buffer, piece)
+        buffer, value = accumulate_json(buffer, piece)
     assert (buffer, value) == ('{"a":1,"b":[2,3]}', {"a": 1, "b": [2, 3]})
 
 
 def test_pjson_008_a_comma_at_the_end_is_dropped():
-    assert parse('{"a":1,').value == {"a": 1}
+    assert parse_partial_json('{"a":1,').value == {"a": 1}
 
 
 def test_arguments_are_always_an_object():
-    assert [arguments(text) for text in ("[1, 2", '"a', "12", "null")] == [{}, {}, {}, {}]
+    assert [parse_partial_arguments(text) for text in ("[1, 2", '"a', "12", "null")] == [
+        {},
+        {},
+        {},
+        {},
+    ]
 
 
 def test_an_answer_on_its_way_tells_the_arguments_so_far():
@@ -121,15 +126,15 @@ def test_no_prefix_raises_and_what_is_there_only_grows(value, ascii_only):
     """M055."""
     text = json.dumps(value, ensure_ascii=ascii_only)
     for end in range(1, len(text)):
-        found = parse(text[:end])
+        found = parse_partial_json(text[:end])
         assert found.state == "partial"
         assert found.value.keys() <= value.keys()
-    assert parse(text) == ("ok", value)
+    assert parse_partial_json(text) == ("ok", value)
 
 
 @given(st.text())
 def test_no_text_at_all_raises(text):
-    assert parse(text).state in {"ok", "partial", "error"}
+    assert parse_partial_json(text).state in {"ok", "partial", "error"}
 
 
 @pytest.mark.corpus
@@ -143,8 +148,10 @@ def test_prefixes_on_which_three_parsers_agree():
         if case.get("all_agree"):
             text = documents[case["doc"]][: case["prefix_len"]]
             wanted = {} if case.get("no_value") else case["value"]
-            if parse(text).value != wanted:
-                wrong.append((case["doc"], case["prefix_len"], parse(text).value, wanted))
+            if parse_partial_json(text).value != wanted:
+                wrong.append(
+                    (case["doc"], case["prefix_len"], parse_partial_json(text).value, wanted)
+                )
     assert wrong == []
 
 
@@ -158,7 +165,7 @@ def test_cases_of_other_suites():
         if case["dialect"] not in DIALECTS or INVENTED.search(case["input"]):
             continue
         if case["input"].lstrip()[:1] in {"{", "["}:
-            found = parse(case["input"])
+            found = parse_partial_json(case["input"])
             if found.value != case["expect"].get("value", {}):
                 wrong.append((case["id"], case["input"], found, case["expect"]["value"]))
     assert wrong == []

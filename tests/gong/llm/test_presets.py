@@ -1,8 +1,8 @@
 import pytest
 
 from gong.errors import AuthenticationError, ConfigurationError
-from gong.llm.maker import address, make, prepared
-from gong.llm.presets import NO_KEY, Timeouts, merged
+from gong.llm.maker import create_provider, find_endpoint, prepare_setup
+from gong.llm.presets import NO_KEY, Timeouts, load_presets
 
 EIGHTEEN = {
     *("anthropic", "openai-chat", "openai", "google", "bedrock", "azure", "copilot", "xai", "groq"),
@@ -18,18 +18,20 @@ def no_key(provider, variables):
 def test_all_providers_asked_for_have_a_row():
     """The eighteen, and those of the wire table."""
     assert len(EIGHTEEN) == 18
-    assert {*EIGHTEEN, "deepseek", "minimax", "llamacpp", "vllm", "vertex"} <= merged({}).keys()
+    assert {*EIGHTEEN, "deepseek", "minimax", "llamacpp", "vllm", "vertex"} <= load_presets(
+        {}
+    ).keys()
 
 
-@pytest.mark.parametrize("preset", merged({}).values(), ids=lambda preset: preset.name)
+@pytest.mark.parametrize("preset", load_presets({}).values(), ids=lambda preset: preset.name)
 def test_every_row_can_be_used_or_says_why_not(preset):
     """An address and a key variable, or a word about later."""
     assert preset.label
     if preset.later:
         with pytest.raises(ConfigurationError, match="not served yet"):
-            make(preset, {}, no_key)
+            create_provider(preset, {}, no_key)
         return
-    assert address(preset, {}) == preset.base_url
+    assert find_endpoint(preset, {}) == preset.base_url
     assert preset.local == preset.base_url.startswith("http://localhost")
     assert preset.keys
     assert all(name.isupper() for name in preset.keys)
@@ -51,26 +53,28 @@ def test_every_row_can_be_used_or_says_why_not(preset):
 )
 def test_a_variable_overrides_the_address(name, environ, endpoint):
     """<PROVIDER>_BASE_URL, and OLLAMA_HOST."""
-    assert address(merged({})[name], environ) == endpoint
+    assert find_endpoint(load_presets({})[name], environ) == endpoint
 
 
 def test_the_chat_wire_takes_the_key_of_openai():
-    preset = merged({})["openai-chat"]
+    preset = load_presets({})["openai-chat"]
     assert (preset.keys, preset.key_name) == (("OPENAI_API_KEY",), "openai")
 
 
 def test_a_users_row_goes_over_the_shipped_one_field_by_field():
-    presets = merged(
+    presets = load_presets(
         {"groq": {"timeouts": {"idle": 5}}, "own": {"api": "openai-chat", "base_url": "x"}}
     )
     groq = presets["groq"]
     assert groq.timeouts == Timeouts(idle=5)
-    assert groq.base_url == merged({})["groq"].base_url
-    ollama = merged({"ollama": {"timeouts": {"idle": 5}, "quirks": {"images": False}}})["ollama"]
+    assert groq.base_url == load_presets({})["groq"].base_url
+    ollama = load_presets({"ollama": {"timeouts": {"idle": 5}, "quirks": {"images": False}}})[
+        "ollama"
+    ]
     assert ollama.timeouts == Timeouts(first_byte=600, idle=5)
     assert (ollama.quirks.call_ids, ollama.quirks.images) == ("any", False)
     assert list(presets)[-1] == "own"
-    assert "own" not in merged({})
+    assert "own" not in load_presets({})
 
 
 @pytest.mark.parametrize(
@@ -86,24 +90,24 @@ def test_a_users_row_goes_over_the_shipped_one_field_by_field():
 )
 def test_a_wrong_row_is_named_with_what_is_wrong(rows, words):
     with pytest.raises(ConfigurationError, match=words):
-        merged(rows)
+        load_presets(rows)
 
 
 def test_an_adapter_is_made_from_preset_key_and_address():
-    presets = merged({})
+    presets = load_presets({})
     environ = {"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": " "}
-    ready = prepared(presets["openai"], environ, lambda name, variables: f"key-of-{name}")
+    ready = prepare_setup(presets["openai"], environ, lambda name, variables: f"key-of-{name}")
     assert (ready.key, ready.endpoint) == ("key-of-openai", "https://api.openai.com/v1")
     assert ready.preset.headers == {"OpenAI-Organization": "org"}
     assert "key-of" not in repr(ready)
-    local = prepared(presets["ollama"], {}, no_key)
+    local = prepare_setup(presets["ollama"], {}, no_key)
     assert (local.key, local.endpoint) == (NO_KEY, "http://localhost:11434/v1")
 
 
 def test_a_missing_key_says_every_way_to_one():
     """M150, M184."""
     with pytest.raises(AuthenticationError) as caught:
-        make(merged({})["kimi"], {}, no_key)
+        create_provider(load_presets({})["kimi"], {}, no_key)
     assert str(caught.value) == (
         "no key for kimi: set KIMI_API_KEY or MOONSHOT_API_KEY, run gong auth login kimi, "
         "or use -m offline/rules"

@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from gong import errors
 from gong.llm import Client, Tool, generate, stream_text
-from gong.llm.presets import merged
+from gong.llm.presets import load_presets
 from gong.llm.types import Finish, StreamStart, TextDelta
 from tape.blocks import Text
 from tape.view import Message
 
-PRESETS = [preset for preset in merged({}).values() if preset.default_model or preset.key_of]
+PRESETS = [preset for preset in load_presets({}).values() if preset.default_model or preset.key_of]
 IS_ASKED = os.environ.get("INTEGRATION_TEST") == "1"
 
 
@@ -28,7 +28,7 @@ class Asked(Struct):
 
 def model_of(preset):
     """Return the provider's own first choice, or that of the provider whose key it takes."""
-    model = preset.default_model or merged({})[preset.key_of].default_model
+    model = preset.default_model or load_presets({})[preset.key_of].default_model
     return f"{preset.name}/{model}"
 
 

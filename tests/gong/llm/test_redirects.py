@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gong import errors
-from gong.llm.maker import make
-from gong.llm.presets import merged
-from gong.llm.types import Failed, Request
+from gong.llm.maker import create_provider
+from gong.llm.presets import load_presets
+from gong.llm.types import Request, StreamFailure
 from tape.blocks import Text
 from tape.view import Message
 from tests.gong.llm.raw_server import RawServer, head
@@ -15,15 +15,15 @@ from tests.gong.llm.wire_server import events_of
 
 KEY = "sk-secret-0123456789"
 HELLO = Request(model="model-x", messages=(Message("user", (Text("hello"),)),))
-PRESETS = merged({})
+PRESETS = load_presets({})
 SERVED = [name for name, preset in PRESETS.items() if not preset.later]
 
 
 async def failure_of(name, url):
     """Return the error of a call to a preset whose host is at `url`."""
     environ = {PRESETS[name].base_url_variables[0]: url}
-    events = await events_of(make(PRESETS[name], environ, lambda *_: KEY), HELLO)
-    assert [type(event) for event in events] == [Failed]
+    events = await events_of(create_provider(PRESETS[name], environ, lambda *_: KEY), HELLO)
+    assert [type(event) for event in events] == [StreamFailure]
     return events[0].error
 
 

@@ -18,7 +18,7 @@ from gong.llm import (
     UnsupportedToolChoice,
     generate,
 )
-from gong.llm.presets import merged
+from gong.llm.presets import load_presets
 from tape.blocks import BlobRef, Image, Text, ToolCall
 from tape.errors import NotFound
 from tape.view import Message
@@ -36,7 +36,7 @@ PNG = b"\x89PNG\r\n\x1a\n and what follows"
 OBJECT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}}}')
 LARK = Grammar("lark", 'start: "a"+')
 PATCH = ToolSpec("patch", "Patch files.", OBJECT, LARK)
-PRESETS = merged({})
+PRESETS = load_presets({})
 
 
 def sent(name, request=HELLO, model=None, **fields):

@@ -8,7 +8,7 @@ from gong import errors
 from gong.errors import ConfigurationError
 from gong.llm.accumulate import StreamAccumulator
 from gong.llm.providers.scripted import ScriptedProvider
-from gong.llm.types import Failed, Finish, Request, StreamStart, TextDelta
+from gong.llm.types import Finish, Request, StreamFailure, StreamStart, TextDelta
 from tape.blocks import Text, Thinking, ToolCall
 from tape.entries import Usage
 from tape.view import Message
@@ -120,7 +120,7 @@ async def test_an_error_may_come_after_some_characters(script):
     )
     assert isinstance(events[0], StreamStart)
     assert "".join(e.delta for e in events if isinstance(e, TextDelta)) == "one tw"
-    assert isinstance(events[-1], Failed)
+    assert isinstance(events[-1], StreamFailure)
     assert not any(isinstance(event, Finish) for event in events)
 
 

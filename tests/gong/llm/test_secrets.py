@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm import Client
-from gong.llm.maker import make, prepared
-from gong.llm.presets import merged
+from gong.llm.maker import create_provider, prepare_setup
+from gong.llm.presets import load_presets
 from tests.gong.llm.test_wire import HELLO, WIRES, every_wire
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, events_of, json_reply
 
@@ -24,7 +24,7 @@ FORMS = (KEY, quote(KEY, safe=""), KEY.replace("/", r"\/"), "9f8e7d6c5b4a")
 
 
 def provider(wire, url):
-    return make(replace(merged({})[wire.preset], base_url=url), {}, lambda *_: KEY)
+    return create_provider(replace(load_presets({})[wire.preset], base_url=url), {}, lambda *_: KEY)
 
 
 def malformed(wire):
@@ -70,9 +70,9 @@ async def test_a_key_that_a_host_sends_back_is_cut_out_of_error_and_traceback(wi
 
 @every_wire
 async def test_no_repr_of_what_holds_a_key_shows_it(wire):
-    preset = replace(merged({})[wire.preset], base_url="http://127.0.0.1:1")
-    ready = prepared(preset, {}, lambda *_: KEY)
-    made = make(preset, {}, lambda *_: KEY)
+    preset = replace(load_presets({})[wire.preset], base_url="http://127.0.0.1:1")
+    ready = prepare_setup(preset, {}, lambda *_: KEY)
+    made = create_provider(preset, {}, lambda *_: KEY)
     client = Client({"one": made})
     inside = [value for one in (made, made._transport) for value in vars(one).values()]
     assert KEY not in repr([ready, made, client, made._transport._connection._route, *inside])
@@ -84,14 +84,16 @@ async def test_no_repr_of_what_holds_a_key_shows_it(wire):
 def test_an_address_with_a_secret_in_it_is_refused_without_being_shown(url):
     """Addresses are shown in errors and kept on tapes."""
     with pytest.raises(errors.ConfigurationError, match="GEMINI_BASE_URL holds more than") as found:
-        make(merged({})["google"], {"GEMINI_BASE_URL": url}, lambda *_: KEY)
+        create_provider(load_presets({})["google"], {"GEMINI_BASE_URL": url}, lambda *_: KEY)
     assert not [form for form in FORMS if form in shown(found.value)]
 
 
 def test_a_key_in_the_place_of_an_address_is_not_shown():
     number = f"{123456789:012}"
     with pytest.raises(errors.ConfigurationError) as found:
-        make(merged({})["openai"], {"OPENAI_BASE_URL": f"sk-{number}"}, lambda *_: KEY)
+        create_provider(
+            load_presets({})["openai"], {"OPENAI_BASE_URL": f"sk-{number}"}, lambda *_: KEY
+        )
     assert number not in shown(found.value)
 
 

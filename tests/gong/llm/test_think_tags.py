@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.presets import merged
+from gong.llm.presets import load_presets
 from gong.llm.providers.think_tags import ThinkTags
 from tape.blocks import Text, Thinking
 from tests.gong.llm.test_openai_chat import HELLO, PLAIN, accumulated, chunk, chunks, events_for
@@ -59,7 +59,7 @@ async def answer_of(preset, *events):
 @pytest.mark.parametrize("name", ["ollama", "lmstudio", "llamacpp", "vllm", "minimax"])
 async def test_hosts_that_tag_thinking_give_thinking(name):
     events = (chunk({"content": "<think>h"}), chunk({"content": "m</think>\n\n4"}, "stop"))
-    assert (await answer_of(merged({})[name], *events)).content == (Thinking("hm"), Text("4"))
+    assert (await answer_of(load_presets({})[name], *events)).content == (Thinking("hm"), Text("4"))
 
 
 async def test_elsewhere_a_tag_is_a_word():

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gong.llm.tokens import Count, count, estimate, estimate_cjk_two
+from gong.llm.tokens import TokenCount, count_tokens, estimate_cjk_two, estimate_tokens
 
 ROOT = Path(__file__).parents[3]
 ENGLISH = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -20,15 +20,15 @@ NOWHERE = {"TIKTOKEN_CACHE_DIR": "/nonexistent"}
 def test_an_estimate_is_less_than_a_fifth_off(kind):
     """M159 J12-1.1: English, Chinese, code and JSON, against the real tokenizer."""
     pytest.importorskip("bpe_openai", reason="no tokenizer here")
-    exact = count(TEXTS[kind], "gpt-5", NOWHERE)
+    exact = count_tokens(TEXTS[kind], "gpt-5", NOWHERE)
     assert exact.exact
-    assert abs(estimate(TEXTS[kind]) / exact.tokens - 1) < 0.2
+    assert abs(estimate_tokens(TEXTS[kind]) / exact.tokens - 1) < 0.2
 
 
 def test_an_exact_count_uses_the_tokenizer_of_the_model():
     pytest.importorskip("bpe_openai", reason="no tokenizer here")
     text = "hello world, 你好世界 <|endoftext|>"
-    newer, older = count(text, "gpt-4o", NOWHERE), count(text, "gpt-4-turbo", NOWHERE)
+    newer, older = count_tokens(text, "gpt-4o", NOWHERE), count_tokens(text, "gpt-4-turbo", NOWHERE)
     assert newer.exact
     assert older.exact
     assert newer.tokens < older.tokens
@@ -36,19 +36,21 @@ def test_an_exact_count_uses_the_tokenizer_of_the_model():
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5-5", "gemini-3", "", "llama"])
 def test_a_model_without_an_open_tokenizer_is_estimated(model):
-    assert count("hello world", model, NOWHERE) == Count(estimate("hello world"), exact=False)
+    assert count_tokens("hello world", model, NOWHERE) == TokenCount(
+        estimate_tokens("hello world"), exact=False
+    )
 
 
 def test_nothing_is_no_tokens_and_more_text_is_never_fewer():
     """J12-1.2"""
-    assert estimate("") == 0
-    sizes = [estimate(ENGLISH[:end]) for end in range(0, len(ENGLISH), 97)]
+    assert estimate_tokens("") == 0
+    sizes = [estimate_tokens(ENGLISH[:end]) for end in range(0, len(ENGLISH), 97)]
     assert sizes == sorted(sizes)
 
 
 def test_a_megabyte_of_one_character_is_counted_at_once():
-    assert estimate("a" * 1_000_000) > 100_000
-    assert estimate("漢" * 100_000) == 80_000
+    assert estimate_tokens("a" * 1_000_000) > 100_000
+    assert estimate_tokens("漢" * 100_000) == 80_000
 
 
 def test_the_rough_rule_of_two_for_a_character():

@@ -15,9 +15,9 @@ import pytest
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.maker import make
-from gong.llm.presets import Timeouts, merged
-from gong.llm.types import Failed, Finish, Request, TextDelta
+from gong.llm.maker import create_provider
+from gong.llm.presets import Timeouts, load_presets
+from gong.llm.types import Finish, Request, StreamFailure, TextDelta
 from tape.blocks import Text
 from tape.view import Message
 from tests.gong.llm import test_anthropic as anthropic
@@ -106,8 +106,10 @@ every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.preset
 
 
 def provider(wire, server, **limits):
-    preset = replace(merged({})[wire.preset], base_url=server.url, timeouts=Timeouts(**limits))
-    return make(preset, {}, lambda *_: KEY)
+    preset = replace(
+        load_presets({})[wire.preset], base_url=server.url, timeouts=Timeouts(**limits)
+    )
+    return create_provider(preset, {}, lambda *_: KEY)
 
 
 async def events_for(wire, *replies, **limits):
@@ -129,7 +131,7 @@ async def answer_for(wire, body, **reply):
 
 async def error_for(wire, reply, **limits):
     (events,) = await events_for(wire, reply, **limits)
-    assert isinstance(events[-1], Failed)
+    assert isinstance(events[-1], StreamFailure)
     return events[-1].error
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gong.policy.danger import REFUSAL, Judgement, Level, classify, floor
-from gong.policy.shell import parsed
-from gong.policy.tables import table
+from gong.policy.danger import REFUSAL, DangerLevel, Judgement, check_command, classify_command
+from gong.policy.shell import parse_command_line
+from gong.policy.tables import load_tables
 from tests.gong.policy import cases, more_cases, odd_cases, work_cases
 
 SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE, *odd_cases.SAFE]
@@ -22,40 +22,40 @@ CWD, HOME = "/home/ada/project", "/home/ada"
 
 
 def judged(command: str) -> Judgement:
-    return classify(command, CWD, HOME)
+    return classify_command(command, CWD, HOME)
 
 
 @pytest.mark.parametrize("command", SAFE)
 def test_a_command_that_only_reads_is_safe(command):
-    assert judged(command) == Judgement(Level.SAFE)
+    assert judged(command) == Judgement(DangerLevel.SAFE)
 
 
 @pytest.mark.parametrize("command", ASK)
 def test_a_command_that_may_change_something_is_asked_about(command):
     found = judged(command)
-    assert found.level is Level.ASK, found
+    assert found.level is DangerLevel.ASK, found
     assert found.reason
 
 
 @pytest.mark.parametrize("command", DANGEROUS)
 def test_a_command_whose_damage_cannot_be_made_good_is_dangerous(command):
     found = judged(command)
-    assert found.level is Level.DANGEROUS, found
+    assert found.level is DangerLevel.DANGEROUS, found
     assert found.reason
 
 
-@pytest.mark.parametrize("command", table().words.literal)
+@pytest.mark.parametrize("command", load_tables().words.literal)
 def test_the_first_list_of_dangerous_commands_is_kept_m097(command):
     """M097: each line of the list as a command; as words of another command it is harmless."""
-    assert judged(command).level is Level.DANGEROUS
-    assert judged(f"ls && {command}").level is Level.DANGEROUS
-    assert judged(f"echo {shlex.quote(command)}").level is Level.SAFE
+    assert judged(command).level is DangerLevel.DANGEROUS
+    assert judged(f"ls && {command}").level is DangerLevel.DANGEROUS
+    assert judged(f"echo {shlex.quote(command)}").level is DangerLevel.SAFE
 
 
 def test_a_dangerous_command_is_refused_with_the_text_of_m097():
     """M097: the words of the refusal; then what is to blame, for a model to act on."""
     assert REFUSAL == "错误: 危险命令已被拦截。此命令可能造成不可逆损害。"
-    verdict = floor("cd src && sudo rm -rf / && ls", CWD, HOME)
+    verdict = check_command("cd src && sudo rm -rf / && ls", CWD, HOME)
     assert not verdict.allowed
     assert verdict.text == (
         f"{REFUSAL}\nsudo rm -rf /: removes a system, home or workspace folder."
@@ -66,15 +66,15 @@ def test_a_dangerous_command_is_refused_with_the_text_of_m097():
 @pytest.mark.parametrize("command", ["echo safe", "echo reboot", "npm test", "rm -rf build", "if"])
 def test_what_is_not_dangerous_is_above_the_floor_m097(command):
     """M097: the floor decides only about danger; asking is for the rules above it."""
-    assert floor(command, CWD, HOME) == (True, "")
+    assert check_command(command, CWD, HOME) == (True, "")
 
 
 def test_the_part_that_is_the_reason_is_named():
     assert judged("ls; cat a | grep b && x=$(git reset --hard); pwd") == Judgement(
-        Level.DANGEROUS, "throws changes away that no commit holds", "git reset --hard"
+        DangerLevel.DANGEROUS, "throws changes away that no commit holds", "git reset --hard"
     )
     assert judged("ls; make -j4\npwd") == Judgement(
-        Level.ASK, "make is not one of the commands that only read", "make -j4"
+        DangerLevel.ASK, "make is not one of the commands that only read", "make -j4"
     )
     assert judged("ls > a").part == "> a"
 
@@ -87,15 +87,18 @@ def test_a_long_part_is_shown_on_one_short_line():
 
 
 def test_paths_are_judged_against_the_folders_that_are_given():
-    assert classify("rm -rf *", "/", "/root").level is Level.DANGEROUS
-    assert classify("rm -rf build", "/", "/root").level is Level.DANGEROUS
-    assert classify("rm -rf build", "/usr/src/app", "/root").level is Level.ASK
-    assert classify("rm -rf /usr/src/app/build", "/usr/src/app", "/root").level is Level.ASK
-    assert classify("rm -rf /root/app/build", "/root/app", "/root").level is Level.ASK
-    assert classify("echo a > /root/app/b", "/root/app", "/root").level is Level.ASK
-    assert classify("cat ../lib/a", "/src/app", "/root").level is Level.ASK
+    assert classify_command("rm -rf *", "/", "/root").level is DangerLevel.DANGEROUS
+    assert classify_command("rm -rf build", "/", "/root").level is DangerLevel.DANGEROUS
+    assert classify_command("rm -rf build", "/usr/src/app", "/root").level is DangerLevel.ASK
+    assert (
+        classify_command("rm -rf /usr/src/app/build", "/usr/src/app", "/root").level
+        is DangerLevel.ASK
+    )
+    assert classify_command("rm -rf /root/app/build", "/root/app", "/root").level is DangerLevel.ASK
+    assert classify_command("echo a > /root/app/b", "/root/app", "/root").level is DangerLevel.ASK
+    assert classify_command("cat ../lib/a", "/src/app", "/root").level is DangerLevel.ASK
     roots = ("/src/lib",)
-    assert classify("cat ../lib/a", "/src/app", "/root", roots).level is Level.SAFE
+    assert classify_command("cat ../lib/a", "/src/app", "/root", roots).level is DangerLevel.SAFE
 
 
 @pytest.mark.parametrize("command", ["less a", "vim a", "man ls", "top"])
@@ -115,7 +118,7 @@ def test_what_waits_for_keys_is_asked_about_with_advice(command):
     ],
 )
 def test_what_names_itself_is_followed_once(command):
-    assert judged(command).level is Level.ASK
+    assert judged(command).level is DangerLevel.ASK
 
 
 def test_without_a_grammar_everything_is_asked_about():
@@ -148,15 +151,15 @@ def test_the_grammar_is_loaded_only_for_a_command():
     ],
 )
 def test_what_is_too_deep_to_follow_is_asked_about(command):
-    assert judged(command).level is Level.ASK
+    assert judged(command).level is DangerLevel.ASK
 
 
 def test_danger_is_found_at_the_end_of_a_long_command():
     for joint in (" | ", " && ", "; ", "\n"):
-        assert judged(joint.join(["cat a"] * 200 + ["rm -rf /"])).level is Level.DANGEROUS
-        assert judged(joint.join(["cat a"] * 200)).level is Level.SAFE
-    assert judged("curl x | " + "cat | " * 200 + "sh").level is Level.DANGEROUS
-    assert judged("echo '" + "x" * 200_000 + "'; rm -rf /").level is Level.DANGEROUS
+        assert judged(joint.join(["cat a"] * 200 + ["rm -rf /"])).level is DangerLevel.DANGEROUS
+        assert judged(joint.join(["cat a"] * 200)).level is DangerLevel.SAFE
+    assert judged("curl x | " + "cat | " * 200 + "sh").level is DangerLevel.DANGEROUS
+    assert judged("echo '" + "x" * 200_000 + "'; rm -rf /").level is DangerLevel.DANGEROUS
 
 
 ALL = [*SAFE, *ASK, *DANGEROUS]
@@ -183,7 +186,11 @@ def _alone(command: str) -> bool:
     """Whether a command says nothing about the commands beside it."""
     stateful = ("cd ", "cd\n", "=", "alias", "set", "()", "<<", "#", "pushd", "popd", "declare")
     ends = command.endswith(("&", "\\", ";", "$")) or not command
-    return parsed(command).whole and not ends and not any(one in command for one in stateful)
+    return (
+        parse_command_line(command).whole
+        and not ends
+        and not any(one in command for one in stateful)
+    )
 
 
 ALONE = [one for one in ALL if _alone(one) and not one.startswith("read ")]
@@ -196,8 +203,10 @@ ALONE = [one for one in ALL if _alone(one) and not one.startswith("read ")]
 )
 def test_a_list_is_as_dangerous_as_its_worst_command(commands, joint):
     worst, whole = max(judged(one).level for one in commands), joint.join(commands)
-    if not parsed(whole).whole:  # the grammar takes some line ends for blanks: then it asks
-        worst = max(worst, Level.ASK)
+    if not parse_command_line(
+        whole
+    ).whole:  # the grammar takes some line ends for blanks: then it asks
+        worst = max(worst, DangerLevel.ASK)
     assert judged(whole).level is worst
 
 
@@ -285,22 +294,22 @@ PARTS = st.sampled_from(
 @given(st.lists(PARTS, max_size=14).map("".join) | st.lists(PARTS, max_size=14).map(" ".join))
 def test_nothing_breaks_the_analysis(command):
     found = judged(command)
-    assert found.level in Level
-    assert bool(found.reason) is (found.level > Level.SAFE)
+    assert found.level in DangerLevel
+    assert bool(found.reason) is (found.level > DangerLevel.SAFE)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_analysis(text):
-    assert judged(text).level in Level
+    assert judged(text).level in DangerLevel
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PARTS, max_size=8).map(" ".join))
 def test_what_stands_before_a_newline_hides_nothing_it_does_not_quote(before):
     """A command on its own line after text that parses is seen, whatever that text is."""
-    view = parsed(f"{before}\n")
+    view = parse_command_line(f"{before}\n")
     open_ended = not view.whole or "<<" in before or "#" in before or before.endswith("\\")
     level = judged(f"{before}\ngit reset --hard").level
-    assert open_ended or level is Level.DANGEROUS
-    assert level > Level.SAFE or before.endswith("\\")  # there the line goes on
+    assert open_ended or level is DangerLevel.DANGEROUS
+    assert level > DangerLevel.SAFE or before.endswith("\\")  # there the line goes on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gong.policy import Verdict, allow_all
-from gong.policy.decision import Decision, decide
+from gong.policy.decision import Decision, decide_call
 
 from .test_floor import prepared
 
@@ -29,12 +29,12 @@ async def answer_nothing(_):
 
 async def test_what_a_policy_decides_stands():
     call = prepared("bash", command="ls")
-    assert await decide(allow_all, call) == Decision(Verdict(allowed=True))
-    assert await decide(refuse, call) == Decision(Verdict(allowed=False, text="not today"))
+    assert await decide_call(allow_all, call) == Decision(Verdict(allowed=True))
+    assert await decide_call(refuse, call) == Decision(Verdict(allowed=False, text="not today"))
 
 
 async def test_a_refusal_without_words_says_that_it_is_one():
-    decision = await decide(refuse_in_silence, prepared("bash", command="ls"))
+    decision = await decide_call(refuse_in_silence, prepared("bash", command="ls"))
     text = "This call was refused; no reason was given."
     assert decision == Decision(Verdict(allowed=False, text=text))
 
@@ -52,7 +52,7 @@ async def test_a_policy_that_raises_refuses_the_call_and_says_why(error, failure
     async def broken(_):
         raise error
 
-    verdict, said, trace = await decide(broken, prepared("bash", command="ls"))
+    verdict, said, trace = await decide_call(broken, prepared("bash", command="ls"))
     text = f"Not run: the policy that decides about calls failed: {failure}"
     assert (verdict, said) == (Verdict(allowed=False, text=text), failure)
     assert trace.startswith("Traceback (most recent call last):\n")
@@ -64,7 +64,7 @@ async def test_an_error_that_cannot_be_printed_and_an_answer_that_is_none_refuse
         raise Unprintable
 
     call = prepared("bash", command="ls")
-    assert not (await decide(broken, call)).verdict.allowed
-    verdict, said, _ = await decide(answer_nothing, call)
+    assert not (await decide_call(broken, call)).verdict.allowed
+    verdict, said, _ = await decide_call(answer_nothing, call)
     assert not verdict.allowed
     assert said == "TypeError: a policy answers a Verdict, not NoneType"

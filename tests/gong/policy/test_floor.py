@@ -3,32 +3,32 @@ from __future__ import annotations
 import msgspec
 
 from gong.policy import Verdict, allow_all
-from gong.policy.floor import Floor
-from gong.tools.builtin import builtin
-from gong.tools.registry import Prepared
+from gong.policy.floor import DangerPolicy
+from gong.tools.builtin import build_registry
+from gong.tools.registry import PreparedCall
 from tape.blocks import ToolCall
 
 
-def prepared(name: str, **arguments) -> Prepared:
+def prepared(name: str, **arguments) -> PreparedCall:
     call = ToolCall("c1", name, msgspec.Raw(msgspec.json.encode(arguments)))
-    found = builtin().prepare(call)
-    assert isinstance(found, Prepared)
+    found = build_registry().prepare(call)
+    assert isinstance(found, PreparedCall)
     return found
 
 
-async def refuse_all(prepared: Prepared) -> Verdict:
+async def refuse_all(prepared: PreparedCall) -> Verdict:
     return Verdict(allowed=False, text="asked above")
 
 
 async def test_a_dangerous_command_is_refused_before_anyone_is_asked_m097():
     """M097: the gate stands below rules, modes and answers; not even allowing all opens it."""
-    floor = Floor(allow_all, "/home/ada/project", "/home/ada")
+    floor = DangerPolicy(allow_all, "/home/ada/project", "/home/ada")
     verdict = await floor(prepared("bash", command="rm -rf /"))
     assert not verdict.allowed
     assert "危险命令" in verdict.text
 
 
 async def test_every_other_call_is_left_to_what_stands_above():
-    floor = Floor(refuse_all, "/home/ada/project", "/home/ada")
+    floor = DangerPolicy(refuse_all, "/home/ada/project", "/home/ada")
     for call in (prepared("bash", command="ls"), prepared("read", path="rm -rf /")):
         assert await floor(call) == Verdict(allowed=False, text="asked above")

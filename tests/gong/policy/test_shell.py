@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gong.policy.expansion import State, readings
-from gong.policy.shell import parsed
+from gong.policy.expansion import ShellState, expand_words
+from gong.policy.shell import parse_command_line
 
 
 def shown(text: str) -> list[str]:
     """Return the words of every simple command, with blanks between."""
     return [
         " ".join("".join(piece.text for piece in word) for word in command.words)
-        for command in parsed(text).commands
+        for command in parse_command_line(text).commands
         if command.words
     ]
 
@@ -41,7 +41,7 @@ def shown(text: str) -> list[str]:
     ],
 )
 def test_every_simple_command_is_in_view(text, commands):
-    view = parsed(text)
+    view = parse_command_line(text)
     assert sorted(shown(text)) == sorted(commands)
     assert view.whole or "((" in text  # arithmetic of names may run what they hold
 
@@ -62,9 +62,9 @@ def test_every_simple_command_is_in_view(text, commands):
     ],
 )
 def test_words_become_the_arguments_a_program_would_get(text, arguments):
-    (command,) = parsed(text).commands
-    state = State("/h", ("/w",), {"x": ("1 2",)})
-    (reading,) = readings(command.words, state)
+    (command,) = parse_command_line(text).commands
+    state = ShellState("/h", ("/w",), {"x": ("1 2",)})
+    (reading,) = expand_words(command.words, state)
     assert [one.text for one in reading] == arguments
     assert all(one.known for one in reading) is ("unknown" not in text)
 
@@ -78,14 +78,14 @@ def test_characters_beyond_ascii_are_kept_and_harm_nothing(text):
 
 
 def test_a_name_with_several_values_gives_a_reading_for_each():
-    (command,) = parsed("a $x $y").commands
-    state = State("/h", ("/w",), {"x": ("1", "2"), "y": ("3",)})
-    found = [[one.text for one in reading] for reading in readings(command.words, state)]
+    (command,) = parse_command_line("a $x $y").commands
+    state = ShellState("/h", ("/w",), {"x": ("1", "2"), "y": ("3",)})
+    found = [[one.text for one in reading] for reading in expand_words(command.words, state)]
     assert found == [["a", "1", "3"], ["a", "2", "3"]]
 
 
 def test_a_stage_of_a_pipeline_knows_what_feeds_it():
-    *_, last = parsed("a | { b; c; } | d").commands
+    *_, last = parse_command_line("a | { b; c; } | d").commands
     assert [one.source for one in last.feeders] == ["a", "b", "c"]
 
 
@@ -93,14 +93,14 @@ def test_a_stage_of_a_pipeline_knows_what_feeds_it():
     "text", ["if", "a (", '"', "a \\", "$((x))", "${!x}", "a\0b", "a\u202eb", "'a'\\ b"]
 )
 def test_what_is_not_in_view_is_said(text):
-    assert not parsed(text).whole
+    assert not parse_command_line(text).whole
 
 
 @pytest.mark.parametrize("text", [":(){ :|:& };:", "f() { f & f; }; f", "function g { g | g; }; g"])
 def test_a_function_that_starts_itself_is_found(text):
-    assert len(parsed(text).bombs) == 1
+    assert len(parse_command_line(text).bombs) == 1
 
 
 @pytest.mark.parametrize("text", ["f() { g | g; }; f", "f() { f; }", "a() { b & }"])
 def test_another_function_is_not_taken_for_one(text):
-    assert parsed(text).bombs == ()
+    assert parse_command_line(text).bombs == ()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from gong.policy.danger import Judgement, Level, classify
-from gong.policy.tables import table
+from gong.policy.danger import DangerLevel, Judgement, classify_command
+from gong.policy.tables import load_tables
 
 CWD, HOME = "/home/ada/project", "/home/ada"
 BOUND = 60
@@ -21,16 +21,16 @@ BOUND = 60
 
 def judged(command: str) -> Judgement:
     begun = time.thread_time()
-    found = classify(command, CWD, HOME)
+    found = classify_command(command, CWD, HOME)
     assert time.thread_time() - begun < BOUND
-    assert found.level in Level
-    assert bool(found.reason) is (found.level > Level.SAFE)
+    assert found.level in DangerLevel
+    assert bool(found.reason) is (found.level > DangerLevel.SAFE)
     return found
 
 
 def _programs() -> list[str]:
     """Return every name the tables know, wildcards taken literally once and away once."""
-    words, rows = table().words, table()
+    words, rows = load_tables().words, load_tables()
     names = {
         *(name for one in rows.rules for name in one.commands),
         *(part for name in (*rows.readers, *rows.wrappers) for part in name.split()),
@@ -45,7 +45,7 @@ def _programs() -> list[str]:
 
 def _arguments() -> list[str]:
     """Return options, operands and words of every row, and some that stand for anything."""
-    rows = table()
+    rows = load_tables()
     found = {
         *(word for one in rows.rules for row in one.words for word in row.split("|")),
         *(each for one in rows.rules for each in (*one.options, *one.operands, *one.unless)),
@@ -98,15 +98,15 @@ LONG = 1_000_000
 @pytest.mark.parametrize(
     ("text", "level"),
     [
-        ("echo '" + "x" * LONG + "'", Level.SAFE),
-        ("cat > a <<'E'\n" + "a line\n" * (LONG // 7) + "E", Level.ASK),
-        ("echo " + "\\" * 200_000, Level.SAFE),
-        ("rm -rf " + "*" * LONG + "x", Level.ASK),
-        ("rm -rf " + "[" * 10_000, Level.ASK),
-        ("cat ." + "*a" * 10_000, Level.ASK),
-        ("psql -c '" + "select a " * 50_000 + "'", Level.ASK),
-        ("x=aa; " + "x=$x$x; " * 60 + "cat $x", Level.ASK),
-        ("x=aa; " + "x+=$x; " * 40 + "cat $x", Level.ASK),
+        ("echo '" + "x" * LONG + "'", DangerLevel.SAFE),
+        ("cat > a <<'E'\n" + "a line\n" * (LONG // 7) + "E", DangerLevel.ASK),
+        ("echo " + "\\" * 200_000, DangerLevel.SAFE),
+        ("rm -rf " + "*" * LONG + "x", DangerLevel.ASK),
+        ("rm -rf " + "[" * 10_000, DangerLevel.ASK),
+        ("cat ." + "*a" * 10_000, DangerLevel.ASK),
+        ("psql -c '" + "select a " * 50_000 + "'", DangerLevel.ASK),
+        ("x=aa; " + "x=$x$x; " * 60 + "cat $x", DangerLevel.ASK),
+        ("x=aa; " + "x+=$x; " * 40 + "cat $x", DangerLevel.ASK),
     ],
 )
 def test_a_long_command_is_judged_by_what_it_says(text, level):
@@ -129,7 +129,7 @@ def test_what_is_too_long_to_be_looked_at_is_refused(text):
     """Nobody may hide a command behind so many others that the judge gives up."""
     assert judged(text) == judged(text)
     assert judged(text).reason == "holds more commands than can be looked at"
-    assert judged(text).level is Level.DANGEROUS
+    assert judged(text).level is DangerLevel.DANGEROUS
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_what_is_too_long_to_be_looked_at_is_refused(text):
     ],
 )
 def test_danger_is_found_however_deep_it_stands(text):
-    assert judged(text).level is Level.DANGEROUS
+    assert judged(text).level is DangerLevel.DANGEROUS
 
 
 def test_a_caller_deep_in_its_own_calls_gets_an_answer():
@@ -159,11 +159,11 @@ def test_a_caller_deep_in_its_own_calls_gets_an_answer():
             sink(levels - 1)
         else:
             try:
-                found.append(classify("ls && cat a | grep b", CWD, HOME).level)
+                found.append(classify_command("ls && cat a | grep b", CWD, HOME).level)
             except RecursionError:
-                found.append(Level.DANGEROUS)  # the border that asks refuses it
+                found.append(DangerLevel.DANGEROUS)  # the border that asks refuses it
 
     thread = threading.Thread(target=sink, args=(sys.getrecursionlimit() - 60,))
     thread.start()
     thread.join()
-    assert found[0] in {Level.SAFE, Level.ASK, Level.DANGEROUS}
+    assert found[0] in {DangerLevel.SAFE, DangerLevel.ASK, DangerLevel.DANGEROUS}

@@ -16,7 +16,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from gong.agent.events import AgentEnd
 from gong.agent.record import Recorder
-from gong.repl.app import chat
+from gong.repl.app import run_conversation
 from tape.entries import Context, User
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
@@ -124,7 +124,7 @@ def talk(clock):
             window = Window(Size(rows, columns), keyboard.send_text)
             output = Vt100_Output(window, lambda: window.size)
             with create_app_session(keyboard, output):
-                task = asyncio.create_task(chat(host, clock=clock))
+                task = asyncio.create_task(run_conversation(host, clock=clock))
             going_on = Talk(window, keyboard, task, host)
             try:
                 yield going_on

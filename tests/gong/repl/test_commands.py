@@ -2,7 +2,7 @@ from contextlib import aclosing
 
 import pytest
 
-from gong.repl.commands import COMMANDS, Reply, answer, is_command, model_name
+from gong.repl.commands import COMMANDS, CommandReply, answer_command, format_model_name, is_command
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_anything_else_is_for_the_model(text):
 
 
 async def test_help_lists_every_command_and_every_key(here):
-    assert answer("/help", here, busy=True) == Reply(
+    assert answer_command("/help", here, busy=True) == CommandReply(
         "/help             * show this list\n"
         "/model [NAME]     * show or switch the model; NAME is provider/model\n"
         "/context          * show context usage\n"
@@ -62,14 +62,14 @@ async def test_help_lists_every_command_and_every_key(here):
 )
 async def test_an_unknown_command_names_the_nearest_one(here, text, hint):
     name = text.split(maxsplit=1)[0]
-    assert answer(text, here, busy=False) == Reply(
+    assert answer_command(text, here, busy=False) == CommandReply(
         f"unknown command {name}: {hint} (start with a space to send it to the model)",
         failed=True,
     )
 
 
 async def test_fork_goes_on_in_a_new_branch(here):
-    assert answer("/fork other", here, busy=False) == Reply(
+    assert answer_command("/fork other", here, busy=False) == CommandReply(
         "Switched to new branch other; main is unchanged"
     )
     assert here.session.recorder.branch == "other"
@@ -79,14 +79,14 @@ async def test_fork_goes_on_in_a_new_branch(here):
 
 
 async def test_fork_names_the_branch_itself_when_nobody_does(here):
-    reply = answer("/fork", here, busy=False)
+    reply = answer_command("/fork", here, busy=False)
     assert not reply.failed
     assert here.session.recorder.branch != "main"
     assert here.session.recorder.branch in reply.text
 
 
 async def test_a_name_that_cannot_be_is_one_line(here):
-    reply = answer("/fork ../../x", here, busy=False)
+    reply = answer_command("/fork ../../x", here, busy=False)
     assert reply.failed
     assert "../../x" in reply.text
     assert "\n" not in reply.text
@@ -94,51 +94,53 @@ async def test_a_name_that_cannot_be_is_one_line(here):
 
 
 async def test_there_is_nothing_to_fork_before_the_first_word(host):
-    assert answer("/fork", await host(), busy=False) == Reply(
+    assert answer_command("/fork", await host(), busy=False) == CommandReply(
         "the session is empty: there is nothing to fork", failed=True
     )
 
 
 async def test_fork_waits_for_the_agent(here):
-    assert answer("/fork", here, busy=True) == Reply(
+    assert answer_command("/fork", here, busy=True) == CommandReply(
         "/fork has to wait for the agent: stop it with Esc first", failed=True
     )
 
 
 async def test_model_shows_who_answers_and_takes_another(here, script):
     name = script({"text": "hello"})
-    assert answer("/model", here, busy=False) == Reply(
+    assert answer_command("/model", here, busy=False) == CommandReply(
         "current model: offline/rules; switch with /model NAME"
     )
-    assert answer(f"/model {name}", here, busy=True) == Reply(
+    assert answer_command(f"/model {name}", here, busy=True) == CommandReply(
         f"current model: {name}, from the next prompt on"
     )
-    assert model_name(here) == name
+    assert format_model_name(here) == name
 
 
 async def test_an_unknown_model_changes_nothing(here):
-    reply = answer("/model nobody/knows", here, busy=False)
+    reply = answer_command("/model nobody/knows", here, busy=False)
     assert reply.failed
     assert "nobody/knows" in reply.text
     assert reply.text.endswith("; set one with /model")
-    assert model_name(here) == "offline/rules"
+    assert format_model_name(here) == "offline/rules"
 
 
 async def test_a_model_without_a_key_says_what_to_type_here(here):
-    reply = answer("/model anthropic/x", here, busy=False)
+    reply = answer_command("/model anthropic/x", here, busy=False)
     assert reply.failed
     assert reply.text.endswith(", or use /model offline/rules")
 
 
 async def test_what_is_busy_is_named(here):
-    assert answer("/undo", here, busy=True, who="the compaction") == Reply(
+    assert answer_command("/undo", here, busy=True, who="the compaction") == CommandReply(
         "/undo has to wait for the compaction: stop it with Esc first", failed=True
     )
 
 
 async def test_quit_leaves(here):
-    assert answer("/quit", here, busy=True) == Reply(leaves=True)
-    assert answer("/quit now", here, busy=True) == Reply("/quit takes no argument", failed=True)
+    assert answer_command("/quit", here, busy=True) == CommandReply(leaves=True)
+    assert answer_command("/quit now", here, busy=True) == CommandReply(
+        "/quit takes no argument", failed=True
+    )
 
 
 def test_what_moves_the_branch_waits_for_the_agent():

@@ -5,14 +5,14 @@ from msgspec import Raw
 
 from gong.agent import events
 from gong.repl.lines import (
-    Line,
-    clipped,
-    last_rows,
-    queued_lines,
-    result_lines,
-    seconds,
+    StyledLine,
+    clip_line,
+    format_seconds,
+    render_queue,
+    render_result,
+    wrap_last_rows,
 )
-from gong.repl.screen import Screen, title
+from gong.repl.screen import Screen, describe_call
 from tape.blocks import Text, ToolCall
 from tape.entries import Usage
 
@@ -61,33 +61,33 @@ def shown(screen):
 
 
 def test_a_line_of_text_is_given_out_when_it_is_whole(screen, shown):
-    assert shown(text("Hel"), text("lo\nwor")) == [Line(""), Line("Hello")]
-    assert screen.live(40) == [Line("wor")]
-    assert shown(text("ld"), said()) == [Line("world")]
+    assert shown(text("Hel"), text("lo\nwor")) == [StyledLine(""), StyledLine("Hello")]
+    assert screen.live(40) == [StyledLine("wor")]
+    assert shown(text("ld"), said()) == [StyledLine("world")]
     assert screen.live(40) == []
 
 
 def test_thinking_and_text_are_two_blocks_with_a_gap_between(shown):
     assert shown(thinking("hm\nwell"), text("Yes.", 1), said()) == [
-        *(Line(""), Line("hm", "thinking"), Line("well", "thinking")),
-        *(Line(""), Line("Yes.")),
+        *(StyledLine(""), StyledLine("hm", "thinking"), StyledLine("well", "thinking")),
+        *(StyledLine(""), StyledLine("Yes.")),
     ]
 
 
 def test_empty_lines_before_the_first_words_are_left_out_and_others_kept(shown):
     assert shown(text("\n\nOne\n\nTwo\n"), said()) == [
-        *(Line(""), Line("One"), Line(""), Line("Two"))
+        *(StyledLine(""), StyledLine("One"), StyledLine(""), StyledLine("Two"))
     ]
 
 
 def test_an_unfinished_line_shows_its_last_rows(screen, shown):
     shown(text("x" * 1000))
-    assert screen.live(10) == [Line("x" * 10)] * 6
+    assert screen.live(10) == [StyledLine("x" * 10)] * 6
 
 
 def test_rows_of_a_growing_line_stand_still():
     line = "".join(chr(97 + at % 26) for at in range(1000))
-    frames = [last_rows(line[:length], 10, 6) for length in range(100, 1000)]
+    frames = [wrap_last_rows(line[:length], 10, 6) for length in range(100, 1000)]
     for now, then in pairwise(frames):
         assert then[:-1] in (now[:-1], now[1:])
 
@@ -95,10 +95,14 @@ def test_rows_of_a_growing_line_stand_still():
 def test_a_call_and_its_result_are_shown_when_it_has_run(screen, shown):
     wanted = call("bash", b'{"command":"wc -l README.md"}')
     assert shown(said(wanted, stop_reason="tool_calls"), started()) == []
-    assert screen.live(40) == [Line("● $ wc -l README.md", "call")]
+    assert screen.live(40) == [StyledLine("● $ wc -l README.md", "call")]
     assert screen.doing == "bash"
     assert shown(ran("40 README.md\n")) == [
-        *(Line(""), Line("● $ wc -l README.md", "call"), Line("  40 README.md", "result"))
+        *(
+            StyledLine(""),
+            StyledLine("● $ wc -l README.md", "call"),
+            StyledLine("  40 README.md", "result"),
+        )
     ]
     assert (screen.live(40), screen.doing) == ([], "")
 
@@ -107,23 +111,27 @@ def test_output_of_a_running_tool_shows_its_last_rows(screen, shown):
     shown(said(call("bash", b'{"command":"make"}')), started())
     shown(*(events.ToolExecutionUpdate("c1", f"step {number}\n") for number in range(9)))
     assert screen.live(40) == [
-        Line("● $ make", "call"),
-        *(Line("  step 6", "result"), Line("  step 7", "result"), Line("  step 8", "result")),
+        StyledLine("● $ make", "call"),
+        *(
+            StyledLine("  step 6", "result"),
+            StyledLine("  step 7", "result"),
+            StyledLine("  step 8", "result"),
+        ),
     ]
 
 
 def test_a_call_that_never_ran_is_shown_with_its_title(shown):
     shown(said(call("bash", b'{"command":"make"}')))
     assert shown(ran("Skipped due to queued user message", is_error=True)) == [
-        Line(""),
-        Line("● $ make", "call"),
-        Line("  Skipped due to queued user message", "error"),
+        StyledLine(""),
+        StyledLine("● $ make", "call"),
+        StyledLine("  Skipped due to queued user message", "error"),
     ]
 
 
 def test_a_call_that_took_long_says_how_long(shown):
     shown(said(call("bash", b'{"command":"make a very long list of everything"}')))
-    assert shown(started(), ran("done", duration_ms=75_200))[1] == Line(
+    assert shown(started(), ran("done", duration_ms=75_200))[1] == StyledLine(
         "● $ make a very long list… · 1 min 15 s", "call"
     )
 
@@ -141,30 +149,30 @@ def test_a_call_that_took_long_says_how_long(shown):
     ],
 )
 def test_a_call_is_named_by_what_it_works_on(wanted, words):
-    assert title(wanted) == words
+    assert describe_call(wanted) == words
 
 
 def test_a_result_shows_five_lines_and_counts_the_rest():
     output = "\n".join(str(number) for number in range(42))
-    assert result_lines(output, 40, is_error=False) == [
-        *(Line(f"  {number}", "result") for number in range(5)),
-        Line("  … 37 more lines", "result"),
+    assert render_result(output, 40, is_error=False) == [
+        *(StyledLine(f"  {number}", "result") for number in range(5)),
+        StyledLine("  … 37 more lines", "result"),
     ]
 
 
 def test_a_failure_shows_its_last_lines():
     output = "\n".join(str(number) for number in range(5)) + "\n\nCommand exited with code 2"
-    assert result_lines(output, 40, is_error=True) == [
-        Line("  … 2 more lines", "error"),
-        *(Line(f"  {number}", "error") for number in (2, 3, 4)),
-        *(Line("", "error"), Line("  Command exited with code 2", "error")),
+    assert render_result(output, 40, is_error=True) == [
+        StyledLine("  … 2 more lines", "error"),
+        *(StyledLine(f"  {number}", "error") for number in (2, 3, 4)),
+        *(StyledLine("", "error"), StyledLine("  Command exited with code 2", "error")),
     ]
 
 
 def test_a_huge_result_is_as_short_as_any():
-    lines = result_lines("x" * 1000 + "\n" + "y\n" * 10_000, 40, is_error=False)
-    assert lines[0] == Line("  " + "x" * 37 + "…", "result")
-    assert lines[-1] == Line("  … 9996 more lines", "result")
+    lines = render_result("x" * 1000 + "\n" + "y\n" * 10_000, 40, is_error=False)
+    assert lines[0] == StyledLine("  " + "x" * 37 + "…", "result")
+    assert lines[-1] == StyledLine("  … 9996 more lines", "result")
     assert len(lines) == 6
 
 
@@ -217,7 +225,7 @@ def test_a_huge_result_is_as_short_as_any():
     ],
 )
 def test_what_a_tool_left_out_is_counted(output, is_error, lines):
-    said = result_lines(output, 80, is_error=is_error)
+    said = render_result(output, 80, is_error=is_error)
     assert [line.text.strip() for line in said] == lines
 
 
@@ -233,11 +241,11 @@ def test_what_a_tool_left_out_is_counted(output, is_error, lines):
     ],
 )
 def test_a_line_is_clipped_by_the_columns_it_takes(line, columns, kept):
-    assert clipped(line, columns) == kept
+    assert clip_line(line, columns) == kept
 
 
 def test_wide_text_is_folded_by_the_columns_it_takes():
-    assert last_rows("日本語の文章", 5, 6) == ["日本", "語の", "文章"]
+    assert wrap_last_rows("日本語の文章", 5, 6) == ["日本", "語の", "文章"]
 
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31mred\x08\u202etxt"
@@ -245,16 +253,16 @@ ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31mred\x08\u202etxt"
 
 def test_no_escape_sequence_of_a_model_reaches_the_terminal(shown):
     assert shown(text(ATTACK + "\r\n")) == [
-        *(Line(""), Line("␛]0;owned␇␛[2J<U+009B>31mred␈<U+202E>txt"))
+        *(StyledLine(""), StyledLine("␛]0;owned␇␛[2J<U+009B>31mred␈<U+202E>txt"))
     ]
 
 
 def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
     shown(said(call("bash", b'{"command":"rm -rf x\\rls \\u001b[8m"}')))
     assert shown(started(), ran("\x1b[31mred\x1b[0m\x1b[K \x1b]0;owned\x07\r\n\tend")) == [
-        Line(""),
-        Line("● $ rm -rf x␍ls ␛[8m", "call"),
-        *(Line("  red ␛]0;owned␇", "result"), Line("      end", "result")),
+        StyledLine(""),
+        StyledLine("● $ rm -rf x␍ls ␛[8m", "call"),
+        *(StyledLine("  red ␛]0;owned␇", "result"), StyledLine("      end", "result")),
     ]
 
 
@@ -262,16 +270,16 @@ def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
     ("event", "line"),
     [
         (
-            events.Repaired(1, 0, "a call had no result"),
-            Line(
+            events.HistoryRepaired(1, 0, "a call had no result"),
+            StyledLine(
                 "History repaired: 1 interrupted tool call got a placeholder result "
                 "(a call had no result)",
                 "note",
             ),
         ),
         (
-            events.Repaired(2, 1, "no result"),
-            Line(
+            events.HistoryRepaired(2, 1, "no result"),
+            StyledLine(
                 "History repaired: 2 interrupted tool calls got a placeholder result, "
                 "1 entry left out (no result)",
                 "note",
@@ -279,35 +287,35 @@ def test_no_escape_sequence_of_a_tool_reaches_the_terminal(shown):
         ),
         (
             events.TurnLimit(1),
-            Line("stopped at the limit of 1 model call; send a prompt to continue", "note"),
+            StyledLine("stopped at the limit of 1 model call; send a prompt to continue", "note"),
         ),
-        (events.Warn("slow\x1b[0m\nnetwork"), Line("slow␛[0m network", "note")),
+        (events.Warn("slow\x1b[0m\nnetwork"), StyledLine("slow␛[0m network", "note")),
         (
             events.TurnLimit(3),
-            Line("stopped at the limit of 3 model calls; send a prompt to continue", "note"),
+            StyledLine("stopped at the limit of 3 model calls; send a prompt to continue", "note"),
         ),
         (
-            events.Failure("RateLimited", "too many requests", True, 75),
-            Line("too many requests (trying again may help)", "error"),
+            events.RunFailure("RateLimited", "too many requests", True, 75),
+            StyledLine("too many requests (trying again may help)", "error"),
         ),
-        (events.Failure("ContentFiltered", "no", False, 1), Line("no", "error")),
-        (ended("aborted"), Line("stopped", "note")),
+        (events.RunFailure("ContentFiltered", "no", False, 1), StyledLine("no", "error")),
+        (ended("aborted"), StyledLine("stopped", "note")),
     ],
 )
 def test_what_happens_beside_the_answer_is_one_line_behind_it(shown, event, line):
-    assert shown(text("So far"), event) == [Line(""), Line("So far"), line]
+    assert shown(text("So far"), event) == [StyledLine(""), StyledLine("So far"), line]
 
 
 def test_steering_that_was_taken_is_shown_as_words_of_the_person(shown):
     assert shown(text("So far"), events.SteeringInjected("stop\nplease", "steering")) == [
-        *(Line(""), Line("So far"), Line(""), Line("> stop please", "you"))
+        *(StyledLine(""), StyledLine("So far"), StyledLine(""), StyledLine("> stop please", "you"))
     ]
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_an_answer_that_was_cut_says_so(shown, reason):
     assert shown(text("So"), said(stop_reason=reason)) == [
-        *(Line(""), Line("So"), Line(f"the answer ended early: {reason}", "note"))
+        *(StyledLine(""), StyledLine("So"), StyledLine(f"the answer ended early: {reason}", "note"))
     ]
 
 
@@ -323,13 +331,13 @@ def test_a_compaction_is_named_until_it_ends_and_is_one_line(screen, shown):
     shown(events.Warn("the summary was made by rules, because nobody answers"))
     assert screen.doing == "summarising"
     assert shown(events.CompactionEnd("compaction", "e1", 9000, 1200, 1)) == [
-        Line(
+        StyledLine(
             "Compacted 1 entry (9,000 → 1,200 tokens, summary by rules) · /undo reverts this",
             "note",
         )
     ]
     assert screen.doing == ""
-    assert screen.prompt("next")[0] == Line("")
+    assert screen.prompt("next")[0] == StyledLine("")
 
 
 def test_what_goes_on_is_named(screen, shown):
@@ -348,28 +356,42 @@ def test_what_goes_on_is_named(screen, shown):
 def test_tools_that_run_side_by_side_are_all_live(screen, shown):
     shown(said(call("ls", b'{"path":"a"}', "c1"), call("read", b'{"path":"b"}', "c2")))
     shown(started("ls", "c1"), started("read", "c2"))
-    assert screen.live(40) == [Line("● ls a", "call"), Line("● read b", "call")]
+    assert screen.live(40) == [StyledLine("● ls a", "call"), StyledLine("● read b", "call")]
     assert screen.doing == "ls, read"
 
 
 def test_a_prompt_of_several_lines_is_shown_whole(screen):
     assert screen.prompt("one\ntwo\x07") == [
-        *(Line(""), Line("> one", "you"), Line("  two␇", "you"))
+        *(StyledLine(""), StyledLine("> one", "you"), StyledLine("  two␇", "you"))
     ]
 
 
 def test_the_reply_of_a_command_stands_under_it(screen):
     assert [*screen.prompt("/x"), *screen.reply("no\nsuch", failed=True)] == [
-        *(Line(""), Line("> /x", "you"), Line(""), Line("no", "error"), Line("such", "error"))
+        *(
+            StyledLine(""),
+            StyledLine("> /x", "you"),
+            StyledLine(""),
+            StyledLine("no", "error"),
+            StyledLine("such", "error"),
+        )
     ]
 
 
 def test_what_waits_is_shown_in_a_few_lines():
-    assert queued_lines(("a", "b\nc", "d", "e", "f"), 40) == [
-        *(Line("queued: a", "note"), Line("queued: b c", "note"), Line("queued: d", "note")),
-        Line("… 2 more queued", "note"),
+    assert render_queue(("a", "b\nc", "d", "e", "f"), 40) == [
+        *(
+            StyledLine("queued: a", "note"),
+            StyledLine("queued: b c", "note"),
+            StyledLine("queued: d", "note"),
+        ),
+        StyledLine("… 2 more queued", "note"),
     ]
 
 
 def test_durations_are_for_people():
-    assert [seconds(0.4), seconds(59.9), seconds(61)] == ["0 s", "59 s", "1 min 1 s"]
+    assert [format_seconds(0.4), format_seconds(59.9), format_seconds(61)] == [
+        "0 s",
+        "59 s",
+        "1 min 1 s",
+    ]

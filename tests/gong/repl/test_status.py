@@ -1,8 +1,8 @@
 import pytest
 
-from gong.repl.status import Use, bottom
+from gong.repl.status import SessionUsage, render_status_line
 
-KNOWN = Use(3_400, 10_000, "$0.120")
+KNOWN = SessionUsage(3_400, 10_000, "$0.120")
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,20 @@ KNOWN = Use(3_400, 10_000, "$0.120")
     ],
 )
 def test_money_gives_way_first_then_percent_and_model(columns, line):
-    assert bottom("anthropic/model-x", "main", KNOWN, ["working 3 s"], 2, columns) == line
+    assert (
+        render_status_line("anthropic/model-x", "main", KNOWN, ["working 3 s"], 2, columns) == line
+    )
 
 
 def test_what_is_not_known_is_not_shown():
-    assert bottom("a/b", "main", Use(), ["ready"], 0, 80) == "a/b · main · ready"
-    assert bottom("a/b", "main", Use(0, 100), ["ready"], 0, 80) == "a/b · main · 0 % · ready"
+    assert (
+        render_status_line("a/b", "main", SessionUsage(), ["ready"], 0, 80) == "a/b · main · ready"
+    )
+    assert (
+        render_status_line("a/b", "main", SessionUsage(0, 100), ["ready"], 0, 80)
+        == "a/b · main · 0 % · ready"
+    )
 
 
 def test_a_branch_in_wide_letters_is_cut_by_its_columns():
-    assert bottom("a/b", "枝枝枝枝枝", Use(), ["ready"], 0, 9) == "枝枝枝枝…"
+    assert render_status_line("a/b", "枝枝枝枝枝", SessionUsage(), ["ready"], 0, 9) == "枝枝枝枝…"

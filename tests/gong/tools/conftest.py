@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 
 from gong.env.local import LocalEnvironment
-from gong.tools.builtin import builtin
-from gong.tools.registry import Prepared
+from gong.tools.builtin import build_registry
+from gong.tools.registry import PreparedCall
 from gong.tools.tool import ToolContext
 from tape.blocks import ToolCall
 
@@ -40,7 +40,7 @@ def caller(registry, env, heard, storage=None):
     async def use(name, **arguments):
         call = ToolCall(id="c1", name=name, args=Raw(json.dumps(arguments).encode()))
         prepared = registry.prepare(call)
-        if not isinstance(prepared, Prepared):
+        if not isinstance(prepared, PreparedCall):
             return prepared
         return await registry.run(prepared, ToolContext(env, "c1", heard.append, storage))
 
@@ -50,13 +50,13 @@ def caller(registry, env, heard, storage=None):
 @pytest.fixture
 def use(env, heard):
     """Run a call of a tool that every session begins with."""
-    return caller(builtin(), env, heard)
+    return caller(build_registry(), env, heard)
 
 
 @pytest.fixture
 def use_face(env, heard):
     """Run a call of any tool, those of model families too."""
-    registry = builtin()
+    registry = build_registry()
     registry.set_active(registry.names)
     return caller(registry, env, heard)
 

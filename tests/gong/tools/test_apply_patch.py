@@ -9,13 +9,13 @@ from msgspec import Raw
 
 from gong.env.local import LocalEnvironment
 from gong.env.memory import MemoryEnvironment
-from gong.env.wrappers import ReadOnly
+from gong.env.wrappers import ReadOnlyEnvironment
 from gong.tools import apply_patch
-from gong.tools.apply_patch import Arguments, Details, FileDetails
-from gong.tools.builtin import builtin
-from gong.tools.registry import Prepared
+from gong.tools.apply_patch import ApplyPatchArguments, ApplyPatchDetails, PatchedFileDetails
+from gong.tools.builtin import build_registry
+from gong.tools.registry import PreparedCall
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import ToolCall, text_of
+from tape.blocks import ToolCall, join_texts
 
 AGAIN = "No file was changed. Read those files again, correct the patch and send all of it."
 
@@ -38,13 +38,13 @@ def fingerprint(folder):
 @pytest.fixture
 def call(env):
     """Run a call the whole way through a registry that has the tool chosen."""
-    registry = builtin()
+    registry = build_registry()
     registry.set_active(["apply_patch"])
 
     async def call(**arguments):
         asked = ToolCall(id="c1", name="apply_patch", args=Raw(json.dumps(arguments).encode()))
         prepared = registry.prepare(asked)
-        if not isinstance(prepared, Prepared):
+        if not isinstance(prepared, PreparedCall):
             return prepared
         return await registry.run(prepared, ToolContext(env, "c1", lambda text: None))
 
@@ -61,8 +61,8 @@ def apply(call):
 
 def test_it_is_there_but_not_chosen():
     """M081: a face for the models that are used to it."""
-    assert builtin().get("apply_patch").run is apply_patch.TOOL.run
-    assert "apply_patch" not in builtin().active
+    assert build_registry().get("apply_patch").run is apply_patch.APPLY_PATCH_TOOL.run
+    assert "apply_patch" not in build_registry().active
 
 
 async def test_every_operation_in_one_call(apply, folder):
@@ -75,12 +75,12 @@ async def test_every_operation_in_one_call(apply, folder):
         *("*** Update File: c", "*** Move to: sub/c", "-x", "+y", "*** Add File: new/n", "+n"),
     ) == ToolResult.from_text(
         "Success. Updated the following files:\nA new/n\nM a\nM sub/c\nD b",
-        Details(
+        ApplyPatchDetails(
             (
-                FileDetails("delete", "b", None, "- 1 gone", 1),
-                FileDetails("update", "a", None, "  1 one\n- 2 two\n+ 2 2", 2),
-                FileDetails("move", "c", "sub/c", "- 1 x\n+ 1 y", 1),
-                FileDetails("add", "new/n", None, "+ 1 n", 1),
+                PatchedFileDetails("delete", "b", None, "- 1 gone", 1),
+                PatchedFileDetails("update", "a", None, "  1 one\n- 2 two\n+ 2 2", 2),
+                PatchedFileDetails("move", "c", "sub/c", "- 1 x\n+ 1 y", 1),
+                PatchedFileDetails("add", "new/n", None, "+ 1 n", 1),
             )
         ),
     )
@@ -93,7 +93,7 @@ async def test_a_file_is_moved_as_it_is_with_its_mode(apply, folder):
     (folder / "run").chmod(0o755)
     assert await apply("*** Update File: run", "*** Move to: bin/run") == ToolResult.from_text(
         "Success. Updated the following files:\nM bin/run",
-        Details((FileDetails("move", "run", "bin/run", "", None),)),
+        ApplyPatchDetails((PatchedFileDetails("move", "run", "bin/run", "", None),)),
     )
     assert contents(folder) == {"bin/run": b"\0binary"}
     assert (folder / "bin/run").stat().st_mode & 0o777 == 0o755
@@ -114,7 +114,7 @@ async def test_changes_far_apart_are_one_diff(apply, folder):
 async def test_what_was_overlooked_is_said(apply, folder):
     """M082"""
     (folder / "a").write_text("  x\n")
-    assert text_of((await apply("*** Update File: a", "-x", "+  y")).content) == (
+    assert join_texts((await apply("*** Update File: a", "-x", "+  y")).content) == (
         "Success. Updated the following files:\nM a\na:1 matched apart from indentation."
     )
 
@@ -135,7 +135,7 @@ async def test_nothing_changes_when_anything_fails(apply, folder):
 
 async def test_many_failures_are_counted(apply):
     result = await apply(*(f"*** Delete File: {n}" for n in range(15)))
-    said = text_of(result.content).split("\n\n")
+    said = join_texts(result.content).split("\n\n")
     assert (len(said), said[-2:]) == (12, ["... and 5 more", AGAIN])
 
 
@@ -240,7 +240,7 @@ async def test_a_refused_path_is_named(apply, tmp_path):
 async def test_a_folder_named_with_cd_does_not_lead_out(call, tmp_path):
     text = patch("*** Add File: x", "+x")
     result = await call(input=f"cd .. && apply_patch <<'EOF'\n{text}\nEOF\n")
-    assert text_of(result.content).startswith("Path leaves the working directory: ../x.")
+    assert join_texts(result.content).startswith("Path leaves the working directory: ../x.")
     assert not (tmp_path / "x").exists()
 
 
@@ -294,12 +294,16 @@ async def test_what_stands_between_the_tool_and_the_files_is_never_gone_round():
     files = {"a": b"1\n", "b": b"2\n"}
     text = patch("*** Update File: a", "-1", "+one", "*** Delete File: b", "*** Add File: c", "+3")
     env = MemoryEnvironment(files)
-    refused = await apply_patch.run(Arguments(text), ToolContext(ReadOnly(env), "c1", print))
-    assert text_of(refused.content) == (
+    refused = await apply_patch.run_apply_patch(
+        ApplyPatchArguments(text), ToolContext(ReadOnlyEnvironment(env), "c1", print)
+    )
+    assert join_texts(refused.content) == (
         "Write operations disabled in read-only mode. No file was changed."
     )
     assert env.files == {"/work/a": b"1\n", "/work/b": b"2\n"}
-    result = await apply_patch.run(Arguments(text), ToolContext(env, "c1", print))
+    result = await apply_patch.run_apply_patch(
+        ApplyPatchArguments(text), ToolContext(env, "c1", print)
+    )
     assert not result.is_error
     assert env.files == {"/work/a": b"one\n", "/work/c": b"3\n"}
 
@@ -342,6 +346,8 @@ def test_a_patch_that_fails_changes_nothing(tmp_path_factory, good, bad, at):
     hunks = [*good[:place], bad, *good[place:]]
     env = LocalEnvironment(str(folder), dict(os.environ))
     text = patch(*(line for hunk in hunks for line in hunk))
-    result = asyncio.run(apply_patch.run(Arguments(text), ToolContext(env, "c1", print)))
+    result = asyncio.run(
+        apply_patch.run_apply_patch(ApplyPatchArguments(text), ToolContext(env, "c1", print))
+    )
     assert result.is_error
     assert fingerprint(folder.parent) == was

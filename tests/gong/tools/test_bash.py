@@ -13,15 +13,15 @@ from msgspec.structs import asdict
 
 from gong.env.local import LocalEnvironment
 from gong.tools import bash, command, spill
-from gong.tools.settings import Tuning
-from gong.tools.tool import ToolContext, details_of
+from gong.tools.settings import ToolSettings
+from gong.tools.tool import ToolContext, encode_details
 from gong.tools.truncation.storage import TapeStorage
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.store import Beginning, Store
 
 
 def said(result):
-    return text_of(result.content)
+    return join_texts(result.content)
 
 
 def facts(result):
@@ -180,7 +180,7 @@ async def test_a_missing_folder_is_named(folder, use):
 async def test_output_that_cannot_be_kept_is_said_to_be_lost(folder, tmp_path):
     env = LocalEnvironment(str(folder), {**os.environ, "TMPDIR": str(tmp_path / "none")})
     context = ToolContext(env, "c1", lambda text: None)
-    result = await bash.run(bash.Arguments("seq 1 100000"), context)
+    result = await bash.run_bash(bash.BashArguments("seq 1 100000"), context)
     assert "Full output not saved: [Errno 2]" in said(result)
     assert said(result).startswith("9")
 
@@ -218,8 +218,8 @@ async def test_a_patch_for_the_shell_is_applied_as_one(use, folder):
 
 async def test_a_prefix_runs_first_and_is_heard(env, folder):
     """M083"""
-    tool = bash.bash(Tuning(command_prefix="echo before; name=you"))
-    result = await tool.run(bash.Arguments("echo $name"), ToolContext(env, "c1", print))
+    tool = bash.build_bash_tool(ToolSettings(command_prefix="echo before; name=you"))
+    result = await tool.run(bash.BashArguments("echo $name"), ToolContext(env, "c1", print))
     assert said(result) == "before\nyou\n"
     assert result.details.command == "echo $name"
 
@@ -228,7 +228,7 @@ async def test_on_a_tape_the_whole_is_a_blob_under_the_path_that_is_shown(env, t
     """M085 C40"""
     with Store(tmp_path / "store").create(Beginning(cwd="/", program="test")) as tape:
         context = ToolContext(env, "c1", lambda text: None, TapeStorage(tape.blobs))
-        result = await bash.run(bash.Arguments("seq 1 30000"), context)
+        result = await bash.run_bash(bash.BashArguments("seq 1 30000"), context)
         path = Path(re.search(r"Full output: (.+)\]", said(result))[1])
         assert path.parent.parent.name == "blobs"
         assert tape.blobs.read(path.name) == result.full.encode()
@@ -242,7 +242,7 @@ async def test_a_tape_that_takes_nothing_leaves_the_file(env):
             raise OSError(28, "No space left on device")
 
     context = ToolContext(env, "c1", lambda text: None, Full())
-    result = await bash.run(bash.Arguments("seq 1 3000"), context)
+    result = await bash.run_bash(bash.BashArguments("seq 1 3000"), context)
     assert log_of(result).read_text().endswith("3000\n")
 
 
@@ -290,7 +290,7 @@ async def test_a_failure_has_a_name_for_programs(use, text, kind):
 async def test_details_are_a_channel_of_their_own(use):
     """M053 TOOLRES-004"""
     result = await use("bash", command="echo a; exit 3")
-    details = json.loads(bytes(details_of(result)))
+    details = json.loads(bytes(encode_details(result)))
     assert details.pop("duration_ms") >= 0
     assert details == {
         "command": "echo a; exit 3",

@@ -1,14 +1,14 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gong.tools.diff import diff_of
-from gong.tools.match import places, replaced
-from gong.tools.text_files import text_file
+from gong.tools.diff import build_diff
+from gong.tools.match import find_text, replace_spans
+from gong.tools.text_files import decode_text_file
 
 
 def change(before, old, new):
-    file = text_file(before.encode())
-    return diff_of(replaced(file, places(before, old).spans, new))
+    file = decode_text_file(before.encode())
+    return build_diff(replace_spans(file, find_text(before, old).spans, new))
 
 
 def test_line_numbers_are_right_far_from_the_beginning():

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from gong.tools.replacing import Details
+from gong.tools.replacing import EditDetails
 from gong.tools.tool import ToolResult
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 NOT_FOUND = (
     "Could not find the exact text in a.txt."
@@ -33,7 +33,7 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
     assert await edit(b"Hello, world!", "world", "testing") == (
         ToolResult.from_text(
             "Successfully replaced text in a.txt.",
-            Details(
+            EditDetails(
                 path="a.txt",
                 old_text="world",
                 new_text="testing",
@@ -189,7 +189,7 @@ async def test_what_only_looks_like_it_is_replaced_and_nothing_else(edit, text, 
     if after is None:
         after = text.replace("old \u2014 text", "new")
     result, left = await edit(text.encode(), old, new)
-    assert text_of(result.content) == "Successfully replaced text in a.txt."
+    assert join_texts(result.content) == "Successfully replaced text in a.txt."
     assert (left.decode(), result.details.exact) == (after, False)
 
 
@@ -205,7 +205,7 @@ async def test_places_that_look_the_same_are_counted_together(edit, data):
     """M072 (J.1 2.8)"""
     old = "hello" if data.startswith(b"hello") else "'hello'"
     result, left = await edit(data, old, "x")
-    assert (text_of(result.content), left) == (FOUND.format(2), data)
+    assert (join_texts(result.content), left) == (FOUND.format(2), data)
 
 
 async def test_blanks_at_the_end_of_the_old_text_are_no_wildcard(edit):
@@ -226,7 +226,7 @@ async def test_utf_16_with_a_mark_is_edited_and_kept(edit, codec):
 async def test_other_binaries_are_refused(edit, data):
     """M078 (J.1 4.5)"""
     result, left = await edit(data, "a", "b")
-    assert (left, text_of(result.content)) == (
+    assert (left, join_texts(result.content)) == (
         data,
         "Cannot edit a.txt: it is a binary file. Use bash to change it.",
     )
@@ -256,7 +256,7 @@ async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
     """M045 (J.1 5.2)"""
     result = await use("edit", path=path, oldText="x", newText="y")
     assert result.is_error
-    assert text_of(result.content).startswith("Invalid arguments for tool: edit: ")
+    assert join_texts(result.content).startswith("Invalid arguments for tool: edit: ")
 
 
 @pytest.mark.parametrize("tool", ["edit", "write"])
@@ -268,7 +268,7 @@ async def test_a_link_that_leads_out_is_refused(use, folder, tmp_path, tool):
     wish = {"oldText": "old", "newText": "new"} if tool == "edit" else {"content": "new"}
     for path in ("out/a.txt", "link"):
         result = await use(tool, path=path, **wish)
-        assert text_of(result.content) == (
+        assert join_texts(result.content) == (
             f"Path leaves the working directory through a link: {path}."
             f" It leads to {tmp_path}/outside/a.txt: name that file, if it is meant."
         )

@@ -2,13 +2,13 @@ import os
 
 import pytest
 
-from gong.tools.builtin import builtin
-from gong.tools.faces import FACES
-from gong.tools.faces.listing import Details as Listing
-from gong.tools.faces.reading import ManyDetails
-from gong.tools.read import Details
-from gong.tools.truncation.pipeline import LIMITS
-from tape.blocks import Image, Text, text_of
+from gong.tools.builtin import build_registry
+from gong.tools.faces import FAMILY_TOOLS
+from gong.tools.faces.listing import ListDirDetails as Listing
+from gong.tools.faces.reading import ReadManyDetails
+from gong.tools.read import ReadDetails
+from gong.tools.truncation.pipeline import FAMILY_LIMITS
+from tape.blocks import Image, Text, join_texts
 
 
 @pytest.fixture
@@ -16,16 +16,16 @@ def face(use_face):
     """Run a face by its name and return what it says."""
 
     async def face(name, **arguments):
-        return text_of((await use_face(name, **arguments)).content)
+        return join_texts((await use_face(name, **arguments)).content)
 
     return face
 
 
 def test_faces_are_there_but_not_chosen():
-    registry = builtin()
-    assert {tool.name for tool in FACES} & set(registry.active) == set()
-    assert {tool.name for tool in FACES} <= set(registry.names)
-    assert registry.get("read_file").limits == LIMITS["read_file"]
+    registry = build_registry()
+    assert {tool.name for tool in FAMILY_TOOLS} & set(registry.active) == set()
+    assert {tool.name for tool in FAMILY_TOOLS} <= set(registry.names)
+    assert registry.get("read_file").limits == FAMILY_LIMITS["read_file"]
 
 
 async def test_read_file_counts_lines(face, folder):
@@ -46,10 +46,10 @@ async def test_read_file_shows_2000_lines_and_says_what_stands_behind(use_face, 
     """M066 M053"""
     (folder / "a").write_text("x\n" * 2500)
     result = await use_face("read_file", file_path="a")
-    assert text_of(result.content).endswith(
+    assert join_texts(result.content).endswith(
         "2000 | x\n\n[500 more lines in file. Use offset=2001 to continue.]"
     )
-    assert result.details == Details("a", 2500, False, "utf-8", None, 2000, 2000)
+    assert result.details == ReadDetails("a", 2500, False, "utf-8", None, 2000, 2000)
     assert (await use_face("read_file", file_path="a", limit=3000)).details is None
 
 
@@ -57,7 +57,7 @@ async def test_read_file_keeps_both_ends_of_50000_characters(use_face, folder):
     """M113 M112 C3: cut once, and the way on stays."""
     (folder / "a").write_text(("x" * 93 + "\n") * 2500)
     result = await use_face("read_file", file_path="a")
-    said = text_of(result.content)
+    said = join_texts(result.content)
     assert said.count("[WARNING: Tool output was truncated. ") == 1
     assert said.startswith("   1 | xxx")
     assert said.endswith("[500 more lines in file. Use offset=2001 to continue.]")
@@ -71,7 +71,7 @@ async def test_read_file_shows_pictures(use_face, folder):
     """M066"""
     (folder / "a").write_bytes(b"GIF89a\x02\0\x03\0")
     result = await use_face("read_file", file_path="a")
-    assert text_of(result.content) == "[Picture a: image/gif, 2x3, 10B]"
+    assert join_texts(result.content) == "[Picture a: image/gif, 2x3, 10B]"
     assert [type(block) for block in result.content] == [Text, Image]
     assert (result.details.width, result.details.height) == (2, 3)
 
@@ -92,11 +92,11 @@ async def test_read_many_files_shows_pictures_and_tells_what_failed(use_face, fo
     (folder / "b").write_text("b")
     result = await use_face("read_many_files", paths=["a.gif", "b", "gone"])
     assert [type(block) for block in result.content] == [Text, Image]
-    assert result.details == ManyDetails(("a.gif", "b"), ("gone",), 0)
+    assert result.details == ReadManyDetails(("a.gif", "b"), ("gone",), 0)
     assert not result.is_error
     assert (await use_face("read_many_files", paths=["gone"])).is_error
     nothing = await use_face("read_many_files", paths=["*.none"])
-    assert text_of(nothing.content) == "No files found matching pattern"
+    assert join_texts(nothing.content) == "No files found matching pattern"
 
 
 async def test_read_many_files_stops_when_it_is_enough(use_face, folder):
@@ -166,13 +166,13 @@ async def test_grep_search_says_that_there_is_more(use_face, folder, mode, shown
     for name in "abc":
         (folder / name).write_text("x\n" * (1 if mode == "content" else 150))
     result = await use_face("grep_search", pattern="x", max_results=2, output_mode=mode)
-    text, _, said = text_of(result.content).partition("\n\n")
+    text, _, said = join_texts(result.content).partition("\n\n")
     assert len(text.split("\n")) == shown
     assert said.startswith(f"[{notice}")
     assert result.details.truncated
     if mode != "content":
         whole = await use_face("grep_search", pattern="x", max_results=3, output_mode=mode)
-        assert (whole.details.truncated, "[" in text_of(whole.content)) == (False, False)
+        assert (whole.details.truncated, "[" in join_texts(whole.content)) == (False, False)
 
 
 async def test_grep_search_counts_beyond_what_it_shows(face, folder):
@@ -210,7 +210,7 @@ async def test_glob_shows_the_500_newest(use_face, folder):
         (folder / f"{n:03}").touch()
         os.utime(folder / f"{n:03}", (n, n))
     result = await use_face("glob", pattern="*")
-    said = text_of(result.content).split("\n")
+    said = join_texts(result.content).split("\n")
     assert (said[0], said[499]) == ("509", "010")
     assert said[501] == "[500 newest of 510 files shown. Refine pattern or path to see others]"
     assert result.details.truncated

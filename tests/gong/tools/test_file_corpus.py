@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus"
 
@@ -47,7 +47,7 @@ async def test_edit(case, use_face, folder):
             new_string=edit["new"],
             replace_all=edit["replace_all"],
         )
-    assert result.is_error != expect["ok"], text_of(result.content)
+    assert result.is_error != expect["ok"], join_texts(result.content)
     if not expect["ok"]:
         assert before is None or path.read_bytes() == before
     elif "content" in expect:
@@ -76,7 +76,7 @@ async def test_tool(case, use, folder):
         else:
             (folder / name).write_text(text_of_input(made))
     result = await use(case["tool"], **case["args"])
-    expect, said = case["expect"], text_of(result.content)
+    expect, said = case["expect"], join_texts(result.content)
     assert result.is_error != expect["ok"]
     assert all(part in said for part in expect.get("contains", ()))
     assert not any(part in said for part in expect.get("not_contains", ()))

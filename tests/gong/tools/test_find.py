@@ -2,12 +2,12 @@ import shutil
 
 import pytest
 
-from gong.env.globs import MAX_CHARACTERS
+from gong.env.globs import MAX_PATTERN_CHARACTERS
 from gong.env.local import LocalEnvironment
 from gong.tools import find
-from gong.tools.find import Details
+from gong.tools.find import FindDetails
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import Text, text_of
+from tape.blocks import Text, join_texts
 
 
 @pytest.fixture(params=["fd", "native"])
@@ -20,7 +20,7 @@ def look(request, folder):
 
     async def look(**arguments):
         env = LocalEnvironment(str(folder), {"PATH": path})
-        return await find.run(find.Arguments(**arguments), ToolContext(env, "c1", print))
+        return await find.run_find(find.FindArguments(**arguments), ToolContext(env, "c1", print))
 
     return look
 
@@ -35,7 +35,7 @@ async def test_hidden_files_are_found(look, folder):
     """M105 (J.6 1.1)"""
     plant(folder, ".secret/hidden.txt", "visible.txt", "other.md")
     assert await look(pattern="*.txt") == ToolResult.from_text(
-        ".secret/hidden.txt\nvisible.txt", Details("*.txt", 2, False)
+        ".secret/hidden.txt\nvisible.txt", FindDetails("*.txt", 2, False)
     )
 
 
@@ -53,13 +53,13 @@ async def test_hidden_files_are_found(look, folder):
 async def test_patterns(look, folder, pattern, found):
     """M106 (J.6 1.2)"""
     plant(folder, "a.ex", "lib/b.ex", "lib/deep/c.ex")
-    assert text_of((await look(pattern=pattern)).content).split("\n") == found
+    assert join_texts((await look(pattern=pattern)).content).split("\n") == found
 
 
 async def test_nothing_found_says_so(look, folder):
     """M105 (J.6 1.3)"""
     assert await look(pattern="*.xyz") == ToolResult.from_text(
-        "No files found matching pattern", Details("*.xyz", 0, False)
+        "No files found matching pattern", FindDetails("*.xyz", 0, False)
     )
 
 
@@ -68,7 +68,7 @@ async def test_what_gitignore_leaves_out_is_left_out(look, folder):
     plant(folder, "ignored.txt", "kept.txt", "sub/inner.txt", "sub/also.txt", ".git/a.txt")
     (folder / ".gitignore").write_text("ignored.txt\n")
     (folder / "sub/.gitignore").write_text("/inner.txt\n")
-    assert text_of((await look(pattern="*.txt")).content) == "kept.txt\nsub/also.txt"
+    assert join_texts((await look(pattern="*.txt")).content) == "kept.txt\nsub/also.txt"
 
 
 async def test_a_limit_is_honoured_and_said(look, folder):
@@ -77,7 +77,7 @@ async def test_a_limit_is_honoured_and_said(look, folder):
     shown = "f0\nf1\nf2\nf3\nf4"
     notice = "[5 results limit reached. Use limit=10 for more, or refine pattern]"
     assert await look(pattern="*", limit=5) == ToolResult(
-        (Text(f"{shown}\n\n{notice}"),), Details("*", 5, True), full=f"{shown}\nf5\nf6\nf7\nf8"
+        (Text(f"{shown}\n\n{notice}"),), FindDetails("*", 5, True), full=f"{shown}\nf5\nf6\nf7\nf8"
     )
 
 
@@ -86,14 +86,14 @@ async def test_links_are_shown_and_not_followed(look, folder, tmp_path):
     plant(tmp_path, "outside/a.txt")
     (folder / "link").symlink_to(tmp_path / "outside")
     (folder / "dangling.txt").symlink_to("gone")
-    assert text_of((await look(pattern="*")).content) == "dangling.txt\nlink"
+    assert join_texts((await look(pattern="*")).content) == "dangling.txt\nlink"
 
 
 @pytest.mark.parametrize("pattern", [None, []])
 async def test_a_pattern_that_is_no_text_is_a_validation_error(use, pattern):
     """M045 (J.6 3.1)"""
     result = await use("find", pattern=pattern)
-    assert text_of(result.content).startswith("Invalid arguments for tool: find: ")
+    assert join_texts(result.content).startswith("Invalid arguments for tool: find: ")
 
 
 async def test_a_missing_folder_is_named(look):
@@ -117,7 +117,7 @@ async def test_a_pattern_that_is_too_long_names_the_limit(use_face):
             result.content[0]
             .text.strip()
             .endswith(
-                f"Pattern too long: 5000 characters, {MAX_CHARACTERS} at most."
+                f"Pattern too long: 5000 characters, {MAX_PATTERN_CHARACTERS} at most."
                 " Use a shorter one, or several."
             )
         )

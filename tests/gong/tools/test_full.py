@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from gong.tools.truncate import MAX_KEPT, kept_whole
-from tape.blocks import text_of
+from gong.tools.truncate import MAX_KEPT_BYTES, keep_full_text
+from tape.blocks import join_texts
 
 LONG = "".join(f"{n:06} {'x' * 60}\n" for n in range(3000))
 NAMES = [f"name-{n:04}-{'n' * 60}" for n in range(1200)]
@@ -66,7 +66,7 @@ async def test_all_failures_of_a_patch_are_in_the_result(use_face, folder):
     (folder / "a.txt").write_text("a\n")
     hunks = "".join(f"*** Delete File: gone{n}\n" for n in range(12))
     result = await use_face("apply_patch", input=f"*** Begin Patch\n{hunks}*** End Patch\n")
-    assert "... and 2 more" in text_of(result.content)
+    assert "... and 2 more" in join_texts(result.content)
     assert [f"gone{n}:" in result.full for n in range(12)] == [True] * 12
 
 
@@ -77,21 +77,21 @@ async def test_of_a_very_long_file_the_result_names_what_it_had(use_face, folder
     digest = hashlib.sha256((folder / "big.txt").read_bytes()).hexdigest()
     beginning, notice = result.full.split("\n\n[")
     assert text.startswith(beginning)
-    assert len(beginning.encode()) in {MAX_KEPT, MAX_KEPT - 1}
+    assert len(beginning.encode()) in {MAX_KEPT_BYTES, MAX_KEPT_BYTES - 1}
     assert notice == (
-        f"{MAX_KEPT} of 6000000 bytes: the rest is in big.txt; SHA-256 of all {digest}]"
+        f"{MAX_KEPT_BYTES} of 6000000 bytes: the rest is in big.txt; SHA-256 of all {digest}]"
     )
 
 
 async def test_one_long_line_that_matches_often_is_not_kept_each_time(use_face, folder):
     (folder / "min.js").write_text(("a" * 600_000 + "\n") * 40)
     result = await use_face("grep", pattern="a", path="min.js")
-    assert len(result.full) < 2 * MAX_KEPT
+    assert len(result.full) < 2 * MAX_KEPT_BYTES
 
 
 def test_a_text_within_the_limit_stays_as_it_is():
-    text = "x" * MAX_KEPT
-    assert (kept_whole(text), kept_whole(text + "x")) == (
+    text = "x" * MAX_KEPT_BYTES
+    assert (keep_full_text(text), keep_full_text(text + "x")) == (
         text,
-        f"{text}\n\n[{MAX_KEPT} of {MAX_KEPT + 1} bytes: the rest is not saved]",
+        f"{text}\n\n[{MAX_KEPT_BYTES} of {MAX_KEPT_BYTES + 1} bytes: the rest is not saved]",
     )

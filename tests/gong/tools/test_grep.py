@@ -4,9 +4,9 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.tools import grep
-from gong.tools.searching import Details
+from gong.tools.searching import SearchDetails
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 
 @pytest.fixture(params=["rg", "native"])
@@ -19,8 +19,8 @@ def search(request, folder):
 
     async def search(**arguments):
         env = LocalEnvironment(str(folder), {"PATH": path})
-        return await grep.run(
-            grep.Arguments(**arguments), ToolContext(env, "c1", lambda text: None)
+        return await grep.run_grep(
+            grep.GrepArguments(**arguments), ToolContext(env, "c1", lambda text: None)
         )
 
     return search
@@ -35,7 +35,7 @@ def plant(folder, files):
 async def test_one_file_is_searched(search, folder):
     """M099 M100 (J.5 1.1)"""
     plant(folder, {"file.txt": "a\nb\nhello world\n"})
-    expected = ToolResult.from_text("file.txt:3: hello world", Details("hello", 1, 1, False))
+    expected = ToolResult.from_text("file.txt:3: hello world", SearchDetails("hello", 1, 1, False))
     assert await search(pattern="hello", path="file.txt") == expected
     assert await search(pattern="hello") == expected
 
@@ -44,7 +44,7 @@ async def test_files_of_a_folder_are_searched_in_the_order_of_their_names(search
     """M099 (J.5 1.2)"""
     plant(folder, {"b/x.txt": "test\n", "a.txt": "x\ntest\n", "c.txt": "none", ".h": "test"})
     assert await search(pattern="test") == ToolResult.from_text(
-        ".h:1: test\na.txt:2: test\nb/x.txt:1: test", Details("test", 3, 3, False)
+        ".h:1: test\na.txt:2: test\nb/x.txt:1: test", SearchDetails("test", 3, 3, False)
     )
 
 
@@ -52,7 +52,7 @@ async def test_nothing_found_says_so(search, folder):
     """M102 (J.5 1.3)"""
     plant(folder, {"a.txt": "x"})
     assert await search(pattern="nonexistent") == ToolResult.from_text(
-        "No matches found", Details("nonexistent", 0, 0, False)
+        "No matches found", SearchDetails("nonexistent", 0, 0, False)
     )
 
 
@@ -60,7 +60,7 @@ async def test_limit_and_context(search, folder):
     """M101 M102 (J.5 2.1)"""
     plant(folder, {"a.txt": "before\nmatch one\nafter\nmiddle\nmatch two\n"})
     result = await search(pattern="match", limit=1, context=1)
-    assert text_of(result.content) == (
+    assert join_texts(result.content) == (
         "a.txt-1- before\na.txt:2: match one\na.txt-3- after\n\n"
         "[1 matches limit reached. Use limit=2 for more, or refine pattern]"
     )
@@ -78,14 +78,14 @@ async def test_limit_and_context(search, folder):
 async def test_pattern_text_and_case(search, folder, wish):
     """M099 (J.5 2.2 to 2.4)"""
     plant(folder, {"a.txt": "fooXbar\nfoo.bar(baz)\r\n"})
-    shown = text_of((await search(**wish)).content).split("\n")
+    shown = join_texts((await search(**wish)).content).split("\n")
     assert shown[-1] == "a.txt:2: foo.bar(baz)"
 
 
 async def test_bytes_cut_at_50_kilobytes(search, folder):
     """M101 M102 (J.5 3.1)"""
     plant(folder, {"a.txt": ("word " * 90 + "\n") * 200})
-    text = text_of((await search(pattern="word", limit=200)).content)
+    text = join_texts((await search(pattern="word", limit=200)).content)
     assert text.endswith(
         "\n\n[200 matches limit reached. Use limit=400 for more, or refine pattern."
         " 50.0KB limit reached]"
@@ -96,7 +96,7 @@ async def test_bytes_cut_at_50_kilobytes(search, folder):
 async def test_a_long_line_is_cut(search, folder):
     """M101 M102"""
     plant(folder, {"a.txt": "x" * 501})
-    assert text_of((await search(pattern="x")).content) == (
+    assert join_texts((await search(pattern="x")).content) == (
         f"a.txt:1: {'x' * 500}... [truncated]\n\n"
         "[Some lines truncated to 500 chars. Use read tool to see full lines]"
     )
@@ -106,7 +106,7 @@ async def test_a_long_line_is_cut(search, folder):
 async def test_only_files_that_match_a_glob(search, folder, glob):
     """M099 (J.5 3.2)"""
     plant(folder, {"lib/a.ex": "test", "a.js": "test"})
-    assert text_of((await search(pattern="test", glob=glob)).content) == "lib/a.ex:1: test"
+    assert join_texts((await search(pattern="test", glob=glob)).content) == "lib/a.ex:1: test"
 
 
 async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
@@ -126,7 +126,7 @@ async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
             "utf16": "test".encode("utf-16"),
         },
     )
-    assert text_of((await search(pattern="test")).content).split("\n") == [
+    assert join_texts((await search(pattern="test")).content).split("\n") == [
         *("a.txt:1: test", "sub/keep.log:1: test", "utf16:1: test"),
     ]
 
@@ -137,11 +137,11 @@ async def test_what_cannot_be_searched_is_said(search, folder):
         "Path not found: gone", kind="FileNotFound"
     )
     result = await search(pattern="a(")
-    assert text_of(result.content).startswith("Invalid regular expression: a(: ")
+    assert join_texts(result.content).startswith("Invalid regular expression: a(: ")
 
 
 @pytest.mark.parametrize("pattern", [None, 42, []])
 async def test_a_pattern_that_is_no_text_is_a_validation_error(use, pattern):
     """M045 (J.5 4.1)"""
     result = await use("grep", pattern=pattern)
-    assert text_of(result.content).startswith("Invalid arguments for tool: grep: ")
+    assert join_texts(result.content).startswith("Invalid arguments for tool: grep: ")

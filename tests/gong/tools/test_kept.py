@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from gong.tools.builtin import builtin
-from gong.tools.registry import Registry
-from gong.tools.tool import Tool, ToolResult
+from gong.tools.builtin import build_registry
+from gong.tools.registry import ToolRegistry
+from gong.tools.tool import AgentTool, ToolResult
 from gong.tools.truncation.storage import TapeStorage
-from tape.blocks import text_of
+from tape.blocks import join_texts
 from tape.entries import ToolResult as Entry
-from tape.gc import delete, survey
+from tape.gc import delete_garbage, find_garbage
 from tape.store import Beginning, Store
 from tape.verify import Counts, verify
 
@@ -47,8 +47,11 @@ def tape(tmp_path):
 
 @pytest.fixture
 def use(env, heard, tape):
-    registry = Registry(
-        (*map(builtin().get, ("bash", "shell", "read")), Tool("rows", "", Nothing, rows))
+    registry = ToolRegistry(
+        (
+            *map(build_registry().get, ("bash", "shell", "read")),
+            AgentTool("rows", "", Nothing, rows),
+        )
     )
     return caller(registry, env, heard, TapeStorage(tape.blobs))
 
@@ -62,13 +65,13 @@ def record(tape, result, full):
 def collected(tmp_path):
     """Return what goes when somebody collects garbage hours later."""
     store = Store(tmp_path / "store", clock=lambda: time.time_ns() // 1000 + HOURS)
-    found = survey(store)
+    found = find_garbage(store)
     assert found.kept == ()
-    return delete(store, found).garbage
+    return delete_garbage(store, found).garbage
 
 
 def pointed_at(result):
-    return Path(re.search(r"(?:output|saved to): ([^\]\n]+)", text_of(result.content))[1])
+    return Path(re.search(r"(?:output|saved to): ([^\]\n]+)", join_texts(result.content))[1])
 
 
 @pytest.mark.parametrize("tool", ["bash", "shell"])
@@ -118,5 +121,5 @@ async def test_output_that_no_entry_names_is_garbage(tape, use, tmp_path):
 
 
 async def test_without_a_tape_there_is_no_blob(env, heard):
-    result = await caller(builtin(), env, heard)("bash", command=COMMANDS["few bytes"])
+    result = await caller(build_registry(), env, heard)("bash", command=COMMANDS["few bytes"])
     assert (result.kept, pointed_at(result).exists()) == (None, True)

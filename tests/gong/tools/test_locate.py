@@ -7,10 +7,10 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.env.memory import MemoryEnvironment
-from gong.env.wrappers import Confined
+from gong.env.wrappers import ConfinedEnvironment
 from gong.tools import read
 from gong.tools.tool import ToolContext
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 NAMES = [
     "no\u00a0break.txt",
@@ -35,7 +35,7 @@ NAMES = [
 
 
 def listed_names(result):
-    return [name for name in text_of(result.content).split("\n") if not name.endswith("/")]
+    return [name for name in join_texts(result.content).split("\n") if not name.endswith("/")]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
@@ -47,12 +47,14 @@ async def test_a_listed_name_can_be_read_edited_and_written(use_face, folder, na
     (shown,) = listed_names(await use_face("find", pattern="**"))
     assert listed_names(await use_face("glob", pattern="**")) == [shown]
     for tool, key in (("read", "path"), ("read_file", "file_path")):
-        assert "old needle" in text_of((await use_face(tool, **{key: shown})).content)
-    many = text_of((await use_face("read_many_files", paths=["**"])).content)
+        assert "old needle" in join_texts((await use_face(tool, **{key: shown})).content)
+    many = join_texts((await use_face("read_many_files", paths=["**"])).content)
     assert many == f"--- {shown} ---\n\nold needle\n"
-    found = text_of((await use_face("grep", pattern="needle", path=shown)).content)
+    found = join_texts((await use_face("grep", pattern="needle", path=shown)).content)
     assert found == f"{shown.rpartition('/')[2]}:1: old needle"
-    assert text_of((await use_face("grep", pattern="needle")).content) == f"{shown}:1: old needle"
+    assert (
+        join_texts((await use_face("grep", pattern="needle")).content) == f"{shown}:1: old needle"
+    )
     edited = await use_face("edit", path=shown, oldText="old", newText="new")
     assert (edited.is_error, place.read_text()) == (False, "new needle\n")
     patched = await use_face("apply_patch", input=patch_of(shown, "new needle", "patched"))
@@ -110,7 +112,7 @@ async def test_a_new_file_gets_the_name_of_the_rule(use_face, folder, there, pat
 async def test_two_names_that_read_the_same_are_not_guessed_between(use_face, folder):
     for blank in ("\u2000", "\u3000"):
         (folder / f"a{blank}b").write_text(blank)
-        assert text_of((await use_face("read", path=f"a{blank}b")).content) == blank
+        assert join_texts((await use_face("read", path=f"a{blank}b")).content) == blank
     assert (await use_face("read", path="a b")).kind == "FileNotFound"
 
 
@@ -136,15 +138,15 @@ async def test_no_spelling_climbs_out(use_face, folder, tmp_path, path):
 async def test_a_confined_environment_looks_at_nothing_outside(folder, tmp_path):
     (tmp_path / "out\u00a0side").write_text("secret")
     (folder / "in\u00a0side").write_text("open")
-    env = Confined(LocalEnvironment(str(folder), {}), [str(folder)])
+    env = ConfinedEnvironment(LocalEnvironment(str(folder), {}), [str(folder)])
     context = ToolContext(env, "c1", print)
-    inside = await read.run(read.Arguments("in side"), context)
-    outside = await read.run(read.Arguments(str(tmp_path / "out side")), context)
-    assert (text_of(inside.content), outside.kind) == ("open", "PermissionDenied")
+    inside = await read.run_read(read.ReadArguments("in side"), context)
+    outside = await read.run_read(read.ReadArguments(str(tmp_path / "out side")), context)
+    assert (join_texts(inside.content), outside.kind) == ("open", "PermissionDenied")
 
 
 async def test_files_in_memory_keep_their_names():
     env = MemoryEnvironment({"@a\u00a0b": b"one", "c\u3000d/It\u2019s": b"two"})
     context = ToolContext(env, "c1", print)
     for path, text in (("@a\u00a0b", "one"), ("c d/It's", "two"), ("c\u3000d/It\u2019s", "two")):
-        assert text_of((await read.run(read.Arguments(path), context)).content) == text
+        assert join_texts((await read.run_read(read.ReadArguments(path), context)).content) == text

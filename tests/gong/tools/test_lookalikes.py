@@ -2,10 +2,10 @@
 
 import pytest
 
-from gong.tools.match import places
-from gong.tools.patch.seek import Lines, seek
-from tape.blame import Change, Range, attribute
-from tape.filecalls import Edit, Hunk, Write
+from gong.tools.match import find_text
+from gong.tools.patch.seek import SeekLines, seek_lines
+from tape.blame import AttributedChange, BlamedRange, attribute_lines
+from tape.filecalls import FileEdit, FileWrite, PatchHunk
 from tape.lookalikes import replace_lookalikes
 
 CLASSES = {
@@ -28,12 +28,18 @@ PAIRS = [
 @pytest.mark.parametrize(("odd", "plain"), PAIRS)
 def test_an_edit_a_patch_and_blame_find_the_same_line(odd, plain):
     line, wanted = f"a{odd}b", f"a{plain}b"
-    hunk = Edit((Hunk((wanted,), ("new",)),))
-    wrote = Write(f"{line}\nnew\n", created=True)
-    history = [Change("old", wrote), Change("patch", hunk)]
-    assert places(line, wanted).spans == ((0, len(line)),)
-    assert seek(Lines([line]), [wanted], 0) == (0, "indentation and typographic characters")
-    assert attribute("new\nnew\n", history) == [Range(1, 1, "patch"), Range(2, 2, "old")]
+    hunk = FileEdit((PatchHunk((wanted,), ("new",)),))
+    wrote = FileWrite(f"{line}\nnew\n", created=True)
+    history = [AttributedChange("old", wrote), AttributedChange("patch", hunk)]
+    assert find_text(line, wanted).spans == ((0, len(line)),)
+    assert seek_lines(SeekLines([line]), [wanted], 0) == (
+        0,
+        "indentation and typographic characters",
+    )
+    assert attribute_lines("new\nnew\n", history) == [
+        BlamedRange(1, 1, "patch"),
+        BlamedRange(2, 2, "old"),
+    ]
 
 
 def test_nothing_else_is_made_plain():

@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from gong.tools.ls import Details
+from gong.tools.ls import LsDetails
 from gong.tools.tool import ToolResult
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 
 async def test_names_stand_in_order_whatever_their_case_with_hidden_ones_and_folders(use, folder):
@@ -17,7 +17,7 @@ async def test_names_stand_in_order_whatever_their_case_with_hidden_ones_and_fol
     (folder / "linked").symlink_to("sub")
     assert await use("ls") == ToolResult.from_text(
         ".hidden-dir/\n.hidden-file\napple.txt\nBanana.txt\nlinked/\nsub/\nZebra.txt",
-        Details(".", 7, 8, False),
+        LsDetails(".", 7, 8, False),
     )
 
 
@@ -25,7 +25,7 @@ async def test_an_empty_folder_says_so(use, folder):
     """M108"""
     (folder / "sub").mkdir()
     assert await use("ls", path="sub") == ToolResult.from_text(
-        "(empty directory)", Details("sub", 0, 0, False)
+        "(empty directory)", LsDetails("sub", 0, 0, False)
     )
 
 
@@ -53,9 +53,9 @@ async def test_a_cut_list_tells_the_rest(use, folder, limit, shown, notice):
         (folder / name).touch()
     result = await use("ls", **limit)
     expected = "\n".join(names[:shown]) + (f"\n\n{notice}" if notice else "")
-    assert (text_of(result.content), result.details) == (
+    assert (join_texts(result.content), result.details) == (
         expected,
-        Details(".", 600, 0, shown < 600),
+        LsDetails(".", 600, 0, shown < 600),
     )
 
 
@@ -64,7 +64,7 @@ async def test_bytes_cut_at_50_kilobytes(use, folder):
     for n in range(300):
         (folder / f"{n:03}{'x' * 197}").touch()
     result = await use("ls")
-    text = text_of(result.content)
+    text = join_texts(result.content)
     assert text.endswith("x\n\n[50.0KB limit reached, 46 more entries. List a subfolder.]")
     assert text.count("x\n") == 254
     assert result.details.truncated
@@ -73,4 +73,4 @@ async def test_bytes_cut_at_50_kilobytes(use, folder):
 async def test_strange_names_stay_one_line_of_text_each(use, folder):
     (folder / "a\nb").touch()
     (folder / os.fsdecode(b"caf\xe9")).touch()
-    assert text_of((await use("ls")).content) == "a\\nb\ncaf\ufffd"
+    assert join_texts((await use("ls")).content) == "a\\nb\ncaf\ufffd"

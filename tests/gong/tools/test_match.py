@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.likeness import View, alike
-from gong.tools.match import places, replaced, same
-from gong.tools.text_files import text_file
+from gong.tools.likeness import NormalizedText, find_lookalike_spans
+from gong.tools.match import find_text, is_same_text, replace_spans
+from gong.tools.text_files import decode_text_file
 
 
 def file(data):
-    found = text_file(data)
+    found = decode_text_file(data)
     assert found is not None
     return found
 
@@ -16,7 +16,7 @@ def file(data):
 def spans(data, text):
     """Return the bytes of each place that holds the text as it is."""
     opened = file(data)
-    found = places(opened.text, text)
+    found = find_text(opened.text, text)
     ends = [(len(opened.bytes_of(opened.text[:end])) for end in span) for span in found.spans]
     mark = len(opened.mark)
     return [(mark + start, mark + end) for start, end in ends] if found.exact else []
@@ -60,7 +60,7 @@ def test_a_text_is_found_whatever_its_line_ends(data, text, found):
 )
 def test_what_is_put_in_gets_the_line_ends_of_the_file(data, old, new, after):
     """M077"""
-    assert replaced(file(data), places(file(data).text, old).spans, new).after == after
+    assert replace_spans(file(data), find_text(file(data).text, old).spans, new).after == after
 
 
 FILES = st.lists(st.sampled_from([b"a", b"b", b"\r\n", b"\n", b"\r", b"\xff", b"\xc3\xa9"]))
@@ -71,15 +71,15 @@ def test_bytes_outside_the_span_never_change(before, after, there, new):
     """M077"""
     left, right = b"".join(before), b"".join(after)
     data = left + there + right
-    change = replaced(file(data), places(file(data).text, "X\nY").spans, new)
+    change = replace_spans(file(data), find_text(file(data).text, "X\nY").spans, new)
     assert change.after[: change.start] == left
     assert change.after[change.new_end :] == right
     assert (change.before, change.old_end) == (data, len(left + there))
 
 
 def test_texts_that_differ_in_line_ends_are_the_same():
-    assert same("a\r\nb", "a\nb")
-    assert not same("a\rb", "a\nb")
+    assert is_same_text("a\r\nb", "a\nb")
+    assert not is_same_text("a\rb", "a\nb")
 
 
 ODD = st.text(
@@ -90,13 +90,16 @@ ODD = st.text(
 @given(ODD, ODD, ODD)
 def test_a_text_is_alike_to_itself(before, text, after):
     """M071: what is found holds what was looked for, in looks."""
-    for start, end in alike(before + text + after, text):
-        assert View((before + text + after)[start:end]).text.strip() == View(text).text.strip()
+    for start, end in find_lookalike_spans(before + text + after, text):
+        assert (
+            NormalizedText((before + text + after)[start:end]).text.strip()
+            == NormalizedText(text).text.strip()
+        )
 
 
 @given(st.binary(max_size=20))
 def test_a_file_taken_apart_has_the_same_bytes(data):
     """M077"""
     for one in (data, b"\xff\xfe" + data, b"\xfe\xff" + data, b"\xef\xbb\xbf" + data):
-        opened = text_file(one)
-        assert opened is None or opened.encoded(opened.text) == one
+        opened = decode_text_file(one)
+        assert opened is None or opened.to_bytes(opened.text) == one

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from gong.tools.notebook import OUTPUT_CHARS, notebook_text
-from tape.blocks import text_of
+from gong.tools.notebook import OUTPUT_CHARS, render_notebook
+from tape.blocks import join_texts
 
 
 def code(*outputs, source="x"):
@@ -11,7 +11,7 @@ def code(*outputs, source="x"):
 
 
 def shown(*cells):
-    return notebook_text(json.dumps({"cells": cells, "nbformat": 4}).encode())
+    return render_notebook(json.dumps({"cells": cells, "nbformat": 4}).encode())
 
 
 async def test_a_notebook_is_read_as_its_cells(use, folder):
@@ -22,9 +22,9 @@ async def test_a_notebook_is_read_as_its_cells(use, folder):
     ]
     (folder / "a.ipynb").write_text(json.dumps({"cells": cells}))
     text = "# [1] markdown\n# Title\nwords\n\n# [2] code\n1 + 1\n# [2] output\n2\n"
-    assert text_of((await use("read", path="a.ipynb")).content) == text
+    assert join_texts((await use("read", path="a.ipynb")).content) == text
     page = await use("read", path="a.ipynb", offset=5, limit=1)
-    assert text_of(page.content) == (
+    assert join_texts(page.content) == (
         "# [2] code\n\n[3 more lines in file. Use offset=6 to continue.]"
     )
 
@@ -53,14 +53,14 @@ def test_an_output_that_says_nothing_is_left_out():
 def test_the_third_version_is_read_too():
     cell = {"cell_type": "code", "input": "a", "outputs": [{"text": "b"}]}
     old = {"nbformat": 3, "worksheets": [{"cells": [cell]}]}
-    assert notebook_text(json.dumps(old).encode()) == "# [1] code\na\n# [1] output\nb\n"
+    assert render_notebook(json.dumps(old).encode()) == "# [1] code\na\n# [1] output\nb\n"
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"no json", b"[]", b'{"cells": 3}', b'{"cells": [{}]}', b"[" * 100_000, b"\xff"]
 )
 async def test_what_only_has_the_name_of_one_is_text(use, folder, data):
-    assert notebook_text(data) is None
+    assert render_notebook(data) is None
     (folder / "a.ipynb").write_bytes(data)
     result = await use("read", path="a.ipynb")
     assert not result.is_error

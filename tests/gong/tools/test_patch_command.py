@@ -1,7 +1,7 @@
 import pytest
 
-from gong.tools.patch.command import IMPLICIT, Invocation, patch_of_command
-from gong.tools.patch.hunks import Invalid
+from gong.tools.patch.command import IMPLICIT_PATCH_TEXT, PatchCommand, find_patch_in_command
+from gong.tools.patch.hunks import InvalidPatch
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+PATCH\n+$HOME `x` \\\n*** End Patch"
 
@@ -27,7 +27,7 @@ def script(first="apply_patch <<'PATCH'", last="PATCH"):
 )
 def test_a_command_that_only_applies_a_patch_is_one(command, folder):
     """M081"""
-    assert patch_of_command(command) == Invocation(PATCH, folder)
+    assert find_patch_in_command(command) == PatchCommand(PATCH, folder)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_a_command_that_only_applies_a_patch_is_one(command, folder):
 )
 def test_a_command_that_does_anything_else_stays_a_command(command):
     """M081"""
-    assert patch_of_command(command) is None
+    assert find_patch_in_command(command) is None
 
 
 @pytest.mark.parametrize("command", [PATCH, [PATCH], ["bash", "-lc", PATCH]])
 def test_a_patch_that_nobody_is_to_apply_is_refused(command):
-    assert patch_of_command(command) == Invalid(IMPLICIT)
+    assert find_patch_in_command(command) == InvalidPatch(IMPLICIT_PATCH_TEXT)

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from gong.env.changes import commit
-from gong.env.protocol import FileChange, Refused
+from gong.env.changes import commit_changes
+from gong.env.protocol import ChangeRefusal, FileChange
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def test_all_changes_are_made(root):
         change(root, "new/deep/b", None, b"B", like="sub/b"),
         change(root, "new/c", None, b""),
     )
-    assert commit(str(root), changes) is None
+    assert commit_changes(str(root), changes) is None
     files = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
     assert files == {"a": b"A", "new/deep/b": b"B", "new/c": b""}
     assert (root / "new/deep/b").stat().st_mode & 0o777 == 0o751
 
 
 def test_the_mode_of_a_file_stays(root):
-    commit(str(root), (change(root, "sub/b", b"b", b"B"),))
+    commit_changes(str(root), (change(root, "sub/b", b"b", b"B"),))
     assert (root / "sub/b").stat().st_mode & 0o777 == 0o751
 
 
@@ -87,7 +87,7 @@ def test_one_change_that_cannot_be_takes_all_others_back(root, path, before, aft
         change(root, "new/d", None, b"D"),
     )
     for changes in ((bad, *good), (*good, bad), (*good[:1], bad, *good[1:])):
-        refused = commit(str(root), changes)
+        refused = commit_changes(str(root), changes)
         assert (refused.error.errno, refused.path, refused.left) == (code, f"{root}/{path}", ())
         assert (tree(root), tree(outside)) == (was, was_outside)
 
@@ -95,7 +95,7 @@ def test_one_change_that_cannot_be_takes_all_others_back(root, path, before, aft
 def test_a_swap_that_fails_takes_the_swaps_before_it_back(root):
     """M081: a name cannot be a file and a folder, which only shows at the end."""
     was = tree(root)
-    refused = commit(
+    refused = commit_changes(
         str(root),
         (
             change(root, "a", b"a", b"A"),
@@ -105,7 +105,7 @@ def test_a_swap_that_fails_takes_the_swaps_before_it_back(root):
             change(root, "x/y", None, b"in a folder"),
         ),
     )
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, ChangeRefusal)
     assert (refused.path, refused.left) == (f"{root}/x", ())
     assert tree(root) == was
 
@@ -116,7 +116,7 @@ def test_a_file_closed_to_writing_is_left_alone(anyone):
     (anyone / "closed").chmod(0o444)
     was = tree(anyone)
     changes = (change(anyone, "a", b"a", b"A"), change(anyone, "closed", b"c", b"C"))
-    assert commit(str(anyone), changes).error.errno == errno.EACCES
+    assert commit_changes(str(anyone), changes).error.errno == errno.EACCES
     assert tree(anyone) == was
 
 
@@ -127,7 +127,7 @@ def test_a_folder_closed_to_writing_is_left_alone(anyone):
     (anyone / "sub").chmod(0o555)
     was = tree(anyone)
     for last in (change(anyone, "sub/b", b"b", None), change(anyone, "sub/c", None, b"c")):
-        refused = commit(str(anyone), (change(anyone, "a", b"a", b"A"), last))
+        refused = commit_changes(str(anyone), (change(anyone, "a", b"a", b"A"), last))
         assert (refused.error.errno, refused.left) == (errno.EACCES, ())
         assert tree(anyone) == was
     (anyone / "sub").chmod(0o755)

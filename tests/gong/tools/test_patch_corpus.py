@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.tools.apply_patch import Arguments, run
-from gong.tools.patch.command import Invocation, patch_of_command
-from gong.tools.patch.hunks import Add, Delete, Invalid, Update
-from gong.tools.patch.parse import parse
-from gong.tools.patch.plan import Failures, plan
-from gong.tools.patch.seek import Lines, seek
+from gong.tools.apply_patch import ApplyPatchArguments, run_apply_patch
+from gong.tools.patch.command import PatchCommand, find_patch_in_command
+from gong.tools.patch.hunks import AddFile, DeleteFile, InvalidPatch, UpdateFile
+from gong.tools.patch.parse import parse_patch
+from gong.tools.patch.plan import PatchFailures, plan_patch
+from gong.tools.patch.seek import SeekLines, seek_lines
 from gong.tools.tool import ToolContext
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/apply_patch"
@@ -60,7 +60,7 @@ async def test_scenario(folder, tmp_path):
     before = tree(work, newline=True)
     text = (folder / "patch.txt").read_bytes().decode()
     env = LocalEnvironment(str(work), {})
-    result = await run(Arguments(text), ToolContext(env, "c1", print))
+    result = await run_apply_patch(ApplyPatchArguments(text), ToolContext(env, "c1", print))
     assert result.is_error == (case["outcome"] == "failure"), result
     newline = case["dialect"] != "cookbook"
     if result.is_error:
@@ -71,11 +71,11 @@ async def test_scenario(folder, tmp_path):
 
 def plainly(hunk):
     match hunk:
-        case Add(path, content):
+        case AddFile(path, content):
             return {"op": "add", "path": path, "contents": content}
-        case Delete(path):
+        case DeleteFile(path):
             return {"op": "delete", "path": path}
-        case Update(path, move_to, chunks):
+        case UpdateFile(path, move_to, chunks):
             said = [
                 {
                     "context": chunk.contexts[0] if chunk.contexts else None,
@@ -91,17 +91,17 @@ def plainly(hunk):
 @pytest.mark.parametrize("case", rows("parser_cases"))
 def test_parser(case):
     """M082"""
-    found, expect = parse(case["patch"]), case["expect"]
+    found, expect = parse_patch(case["patch"]), case["expect"]
     if expect["ok"]:
         assert list(map(plainly, found)) == expect["hunks"]
     else:
-        assert isinstance(found, Invalid)
+        assert isinstance(found, InvalidPatch)
         assert found.line == expect["line"]
 
 
 @pytest.mark.parametrize("case", rows("seek_cases"))
 def test_seek(case):
-    found = seek(Lines(case["lines"]), case["pattern"], case["start"], at_end=case["eof"])
+    found = seek_lines(SeekLines(case["lines"]), case["pattern"], case["start"], at_end=case["eof"])
     assert (found and found.start) == case["expect_index"]
 
 
@@ -114,9 +114,13 @@ def test_diff(case):
     """M082"""
     creates = case["mode"] == "create"
     header = "*** Add File: a.txt" if creates else "*** Update File: a.txt"
-    hunks = parse(whole(f"{header}\n{case['diff']}"))
-    made = hunks if isinstance(hunks, Invalid) else plan(hunks, lambda _: case["input"].encode())
-    assert isinstance(made, Invalid | Failures) != case["expect"]["ok"], made
+    hunks = parse_patch(whole(f"{header}\n{case['diff']}"))
+    made = (
+        hunks
+        if isinstance(hunks, InvalidPatch)
+        else plan_patch(hunks, lambda _: case["input"].encode())
+    )
+    assert isinstance(made, InvalidPatch | PatchFailures) != case["expect"]["ok"], made
     if case["expect"]["ok"] and case["id"] not in OTHER_DIALECT:
         after = made.operations[0].after.decode()
         assert after in {case["expect"]["output"], case["expect"]["output"] + "\n"}
@@ -124,13 +128,13 @@ def test_diff(case):
 
 @pytest.mark.parametrize("case", rows("unified_diff_cases"))
 def test_file_in_a_unified_diff_case(case):
-    made = plan(parse(case["patch"]), {case["file"]: case["input"].encode()}.get)
+    made = plan_patch(parse_patch(case["patch"]), {case["file"]: case["input"].encode()}.get)
     assert made.operations[0].after.decode() == case["content"]
 
 
 @pytest.mark.parametrize("case", rows("invocation_cases"))
 def test_invocation(case):
-    found = patch_of_command(case["argv"])
-    assert isinstance(found, Invocation) == case["is_apply_patch"]
-    assert isinstance(found, Invalid) == (case["error_kind"] == "implicit_invocation")
+    found = find_patch_in_command(case["argv"])
+    assert isinstance(found, PatchCommand) == case["is_apply_patch"]
+    assert isinstance(found, InvalidPatch) == (case["error_kind"] == "implicit_invocation")
     assert getattr(found, "folder", None) == case["workdir"]

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.patch.hunks import Add, Chunk, Delete, Invalid, Line, Update
-from gong.tools.patch.parse import parse
+from gong.tools.patch.hunks import AddFile, Chunk, ChunkLine, DeleteFile, InvalidPatch, UpdateFile
+from gong.tools.patch.parse import parse_patch
 
 HEADERS = (
     "Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}',"
@@ -28,11 +28,11 @@ def patch(*lines):
 
 
 def chunk(*lines, contexts=(), at_end=False, number=3):
-    return Chunk(contexts, tuple(Line(line[0], line[1:]) for line in lines), at_end, number)
+    return Chunk(contexts, tuple(ChunkLine(line[0], line[1:]) for line in lines), at_end, number)
 
 
 def update(*chunks, move_to=None):
-    return Update("a.txt", move_to, chunks)
+    return UpdateFile("a.txt", move_to, chunks)
 
 
 UPDATE = "*** Update File: a.txt"
@@ -42,9 +42,9 @@ UPDATE = "*** Update File: a.txt"
     ("text", "hunks"),
     [
         (patch(), ()),
-        (patch("*** Add File: a b/c.txt", "+x", "+", "+ y"), (Add("a b/c.txt", "x\n\n y\n"),)),
-        (patch("*** Add File: empty"), (Add("empty", ""),)),
-        (patch("  *** Delete File: a  ", "*** Delete File: b"), (Delete("a"), Delete("b"))),
+        (patch("*** Add File: a b/c.txt", "+x", "+", "+ y"), (AddFile("a b/c.txt", "x\n\n y\n"),)),
+        (patch("*** Add File: empty"), (AddFile("empty", ""),)),
+        (patch("  *** Delete File: a  ", "*** Delete File: b"), (DeleteFile("a"), DeleteFile("b"))),
         (patch(UPDATE, "-old", "+new"), (update(chunk("-old", "+new")),)),
         (patch(UPDATE, "@@", " a", "", "-b"), (update(chunk(" a", " ", "-b")),)),
         (patch(UPDATE, "@@ def f():", "+x"), (update(chunk("+x", contexts=("def f():",))),)),
@@ -59,24 +59,27 @@ UPDATE = "*** Update File: a.txt"
         ),
         (
             patch(UPDATE, "", "-a", "@@ c", "+b", "*** Delete File: z"),
-            (update(chunk("-a", number=4), chunk("+b", contexts=("c",), number=5)), Delete("z")),
+            (
+                update(chunk("-a", number=4), chunk("+b", contexts=("c",), number=5)),
+                DeleteFile("z"),
+            ),
         ),
         (
             patch(UPDATE, "*** Move to: sub/b.txt", "@@", "-x"),
             (update(chunk("-x", number=4), move_to="sub/b.txt"),),
         ),
         (patch(UPDATE, "*** Move to: b.txt"), (update(move_to="b.txt"),)),
-        (patch("*** Environment ID: here", "*** Delete File: a"), (Delete("a"),)),
-        (patch("*** Delete File: a").replace("\n", "\r\n"), (Delete("a"),)),
-        (f"\ufeff\n  {patch('*** Delete File: a')}  \n\n", (Delete("a"),)),
-        ("<<'EOF'\n" + patch("*** Delete File: a") + "\nEOF\n", (Delete("a"),)),
-        ('cat <<"PATCH"\n' + patch("*** Delete File: a") + "\nPATCH", (Delete("a"),)),
+        (patch("*** Environment ID: here", "*** Delete File: a"), (DeleteFile("a"),)),
+        (patch("*** Delete File: a").replace("\n", "\r\n"), (DeleteFile("a"),)),
+        (f"\ufeff\n  {patch('*** Delete File: a')}  \n\n", (DeleteFile("a"),)),
+        ("<<'EOF'\n" + patch("*** Delete File: a") + "\nEOF\n", (DeleteFile("a"),)),
+        ('cat <<"PATCH"\n' + patch("*** Delete File: a") + "\nPATCH", (DeleteFile("a"),)),
         (patch(UPDATE, "@@", "+\u2028x\x85"), (update(chunk("+\u2028x\x85")),)),
     ],
 )
 def test_a_patch_is_read(text, hunks):
     """M082"""
-    assert parse(text) == hunks
+    assert parse_patch(text) == hunks
 
 
 @pytest.mark.parametrize(
@@ -127,12 +130,12 @@ def test_a_patch_is_read(text, hunks):
 )
 def test_the_first_line_that_makes_no_sense_is_named(text, message, line):
     """M082"""
-    assert parse(text) == Invalid(message, line)
+    assert parse_patch(text) == InvalidPatch(message, line)
 
 
 def test_what_is_wrong_is_said_with_its_line():
-    assert str(Invalid("No", None)) == "Invalid patch: No"
-    assert str(Invalid("No", 7)) == "Invalid patch hunk on line 7: No"
+    assert str(InvalidPatch("No", None)) == "Invalid patch: No"
+    assert str(InvalidPatch("No", 7)) == "Invalid patch hunk on line 7: No"
 
 
 PIECES = st.lists(
@@ -148,5 +151,7 @@ PIECES = st.lists(
 
 @given(PIECES.map("\n".join) | PIECES.map(lambda lines: patch(*lines)) | st.text())
 def test_any_text_is_a_patch_or_says_why_not(text):
-    found = parse(text)
-    assert isinstance(found, Invalid) or all(isinstance(h, Add | Delete | Update) for h in found)
+    found = parse_patch(text)
+    assert isinstance(found, InvalidPatch) or all(
+        isinstance(h, AddFile | DeleteFile | UpdateFile) for h in found
+    )

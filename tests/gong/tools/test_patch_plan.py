@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from gong.tools.patch.parse import parse
-from gong.tools.patch.plan import Failures, FileChange, Operation, Plan, plan
+from gong.tools.patch.parse import parse_patch
+from gong.tools.patch.plan import FileChange, FileOperation, PatchFailures, PatchPlan, plan_patch
 
 
 def planned(files, *lines):
@@ -15,7 +15,7 @@ def planned(files, *lines):
             raise found
         return found
 
-    return plan(parse("\n".join(("*** Begin Patch", *lines, "*** End Patch"))), read)
+    return plan_patch(parse_patch("\n".join(("*** Begin Patch", *lines, "*** End Patch"))), read)
 
 
 def test_every_operation_is_planned():
@@ -26,13 +26,13 @@ def test_every_operation_is_planned():
         *("*** Add File: new", "+n", "*** Add File: old", "+O", "*** Delete File: a"),
         *("*** Update File: b", "-2", "+two"),
         *("*** Update File: c", "*** Move to: sub/c", "-3", "+three"),
-    ) == Plan(
+    ) == PatchPlan(
         operations=(
-            Operation("add", "new", None, b"", b"n\n"),
-            Operation("add", "old", None, b"o\n", b"O\n"),
-            Operation("delete", "a", None, b"1\n", b""),
-            Operation("update", "b", None, b"2\n", b"two\n"),
-            Operation("move", "c", "sub/c", b"3\n", b"three\n"),
+            FileOperation("add", "new", None, b"", b"n\n"),
+            FileOperation("add", "old", None, b"o\n", b"O\n"),
+            FileOperation("delete", "a", None, b"1\n", b""),
+            FileOperation("update", "b", None, b"2\n", b"two\n"),
+            FileOperation("move", "c", "sub/c", b"3\n", b"three\n"),
         ),
         changes=(
             FileChange("new", None, b"n\n"),
@@ -101,7 +101,7 @@ def test_everything_that_stands_against_a_patch_is_said_at_once():
         *("*** Update File: wide", *nothing, "*** Add File: folder"),
         *("*** Update File: text", "-b", "*** Add File: fine", "+x"),
         *("*** Update File: no", "*** Move to: on"),
-    ) == Failures(
+    ) == PatchFailures(
         (
             "Failed to delete file no: no such file",
             "Failed to read file to update no: no such file",

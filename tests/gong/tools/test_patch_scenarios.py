@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.tools.apply_patch import Arguments, run
+from gong.tools.apply_patch import ApplyPatchArguments, run_apply_patch
 from gong.tools.tool import ToolContext
-from tape.blocks import text_of
+from tape.blocks import join_texts
 
 LINK = "link to "
 
@@ -63,7 +63,7 @@ def marks(folder):
 
 async def applied(folder, *lines):
     env = LocalEnvironment(str(folder), dict(os.environ))
-    return await run(Arguments(patch(*lines)), ToolContext(env, "c1", print))
+    return await run_apply_patch(ApplyPatchArguments(patch(*lines)), ToolContext(env, "c1", print))
 
 
 def old_new(old, new):
@@ -288,7 +288,7 @@ async def test_refused_whole(tmp_path, case, place):
     was, held = marks(tmp_path), contents(tmp_path)
     result = await applied(folder, *([*bad, *FIRST] if place == "before" else [*FIRST, *bad]))
     assert result.is_error
-    assert "o file was changed" in text_of(result.content)
+    assert "o file was changed" in join_texts(result.content)
     assert (marks(tmp_path), contents(tmp_path)) == (was, held)
 
 
@@ -324,7 +324,7 @@ async def test_a_write_that_stops_half_way_takes_everything_back(tmp_path):
     large = ["*** Add File: d/large", *(f"+{n:099}" for n in range(200))]
     with small_files():
         result = await applied(tmp_path, *FIRST, "*** Delete File: a", *large)
-    assert text_of(result.content) == "EFBIG: file too large: d/large. No file was changed."
+    assert join_texts(result.content) == "EFBIG: file too large: d/large. No file was changed."
     assert contents(tmp_path) == was
 
 
@@ -356,5 +356,5 @@ def test_killed_in_the_midst_every_file_is_the_old_or_the_new_one(tmp_path, call
         assert found[f"f{n}"] in {b"old %d\n" % n, b"new %d\n" % n}
     env = LocalEnvironment(str(folder), dict(os.environ))
     again = [f"*** Add File: f{n}\n+new {n}" for n in range(4)]
-    asyncio.run(run(Arguments(patch(*again)), ToolContext(env, "c1", print)))
+    asyncio.run(run_apply_patch(ApplyPatchArguments(patch(*again)), ToolContext(env, "c1", print)))
     assert [(folder / f"f{n}").read_text() for n in range(4)] == [f"new {n}\n" for n in range(4)]

@@ -1,6 +1,6 @@
 import pytest
 
-from gong.tools.patch.seek import Lines, seek
+from gong.tools.patch.seek import SeekLines, seek_lines
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from gong.tools.patch.seek import Lines, seek
 )
 def test_a_weaker_look_is_taken_only_when_the_stronger_found_nothing(lines, pattern, found):
     """M082"""
-    assert seek(Lines(lines), pattern, 0) == found
+    assert seek_lines(SeekLines(lines), pattern, 0) == found
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_a_weaker_look_is_taken_only_when_the_stronger_found_nothing(lines, patt
 )
 def test_the_search_begins_where_it_is_told(start, at_end, found):
     """M082"""
-    match = seek(Lines(["a", "b", "a", "b", "a"]), ["a"], start, at_end=at_end)
+    match = seek_lines(SeekLines(["a", "b", "a", "b", "a"]), ["a"], start, at_end=at_end)
     assert (match and match.start) == found
 
 
 def test_lines_that_are_not_at_the_end_are_found_all_the_same():
-    assert seek(Lines(["a", "b"]), ["a"], 0, at_end=True) == (0, "")
+    assert seek_lines(SeekLines(["a", "b"]), ["a"], 0, at_end=True) == (0, "")

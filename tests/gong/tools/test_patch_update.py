@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.patch.parse import parse
-from gong.tools.patch.plan import Plan, plan
-from gong.tools.patch.seek import plain
-from gong.tools.patch.update import updated
+from gong.tools.patch.parse import parse_patch
+from gong.tools.patch.plan import PatchPlan, plan_patch
+from gong.tools.patch.seek import normalize_line
+from gong.tools.patch.update import patch_file
 
 CLASSES = b"class A:\n    def f():\n        pass\n\nclass B:\n    def f():\n        pass\n"
 IN_B = CLASSES.removesuffix(b"pass\n") + b"ok\n"
@@ -16,8 +16,8 @@ def envelope(body):
 
 
 def update(data, body):
-    (hunk,) = parse(envelope(body))
-    return updated(data, hunk)
+    (hunk,) = parse_patch(envelope(body))
+    return patch_file(data, hunk)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ TEXT = st.text(
 LINES = st.lists(
     st.tuples(TEXT, st.sampled_from(["\n", "\r\n"])),
     max_size=12,
-    unique_by=lambda line: plain(line[0]),
+    unique_by=lambda line: normalize_line(line[0]),
 )
 
 
@@ -240,8 +240,8 @@ def test_a_patch_made_from_a_change_makes_that_change(change, around):
     )
     if not body:
         return
-    made = plan(parse(envelope(body)), {"a.txt": before}.get)
-    assert isinstance(made, Plan), made
+    made = plan_patch(parse_patch(envelope(body)), {"a.txt": before}.get)
+    assert isinstance(made, PatchPlan), made
     assert made.operations[0].after == wanted
     assert made.notes == ()
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from gong.tools.pdf import Unreadable, pdf_text
-from tape.blocks import text_of
+from gong.tools.pdf import UnreadablePdf, extract_pdf_text
+from tape.blocks import join_texts
 
 
 def pdf(*pages):
@@ -37,11 +37,11 @@ def pdf(*pages):
 async def test_a_pdf_is_read_as_the_text_of_its_pages(use, folder):
     """M066: told by its bytes, and paged by lines like any text."""
     (folder / "paper.txt").write_bytes(pdf("First words", "Second words"))
-    assert text_of((await use("read", path="paper.txt")).content) == (
+    assert join_texts((await use("read", path="paper.txt")).content) == (
         "--- page 1 of 2 ---\n\nFirst words\n\n--- page 2 of 2 ---\n\nSecond words\n"
     )
     page = await use("read", path="paper.txt", offset=5, limit=1)
-    assert text_of(page.content) == (
+    assert join_texts(page.content) == (
         "--- page 2 of 2 ---\n\n[2 more lines in file. Use offset=6 to continue.]"
     )
     assert (page.details.encoding, page.details.line_count) == ("pdf", 7)
@@ -50,7 +50,7 @@ async def test_a_pdf_is_read_as_the_text_of_its_pages(use, folder):
 async def test_read_file_numbers_the_lines_of_a_pdf(use_face, folder):
     """M066"""
     (folder / "a.pdf").write_bytes(pdf("words"))
-    said = text_of((await use_face("read_file", file_path="a.pdf")).content)
+    said = join_texts((await use_face("read_file", file_path="a.pdf")).content)
     assert said == "  1 | --- page 1 of 1 ---\n  2 | \n  3 | words\n"
 
 
@@ -58,7 +58,7 @@ async def test_a_pdf_without_text_says_what_to_do(use, folder):
     (folder / "a.pdf").write_bytes(pdf("", ""))
     result = await use("read", path="a.pdf")
     assert result.is_error
-    assert text_of(result.content).endswith(
+    assert join_texts(result.content).endswith(
         " without text, 2 pages of pictures perhaps."
         " Make pictures of its pages with bash: pdftoppm -png FILE page, and read those."
     )
@@ -69,7 +69,7 @@ async def test_a_damaged_pdf_is_an_error_in_words(use, folder, end, caplog):
     (folder / "a.pdf").write_bytes(pdf("words")[:end])
     result = await use("read", path="a.pdf")
     assert result.is_error
-    assert text_of(result.content).startswith("Cannot read a.pdf: it is a PDF of ")
+    assert join_texts(result.content).startswith("Cannot read a.pdf: it is a PDF of ")
     assert caplog.records == []
 
 
@@ -82,12 +82,12 @@ async def test_a_locked_pdf_is_an_error_in_words():
     writer.encrypt("secret", algorithm="RC4-128")
     locked = BytesIO()
     writer.write(locked)
-    with pytest.raises(Unreadable, match="damaged or locked"):
-        await pdf_text("a.pdf", locked.getvalue())
+    with pytest.raises(UnreadablePdf, match="damaged or locked"):
+        await extract_pdf_text("a.pdf", locked.getvalue())
 
 
 async def test_cancelling_stops_it():
-    running = asyncio.create_task(pdf_text("a.pdf", pdf(*["words"] * 3000)))
+    running = asyncio.create_task(extract_pdf_text("a.pdf", pdf(*["words"] * 3000)))
     await asyncio.sleep(0.05)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

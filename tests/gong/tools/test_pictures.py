@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gong.tools import read
-from gong.tools.picture_size import Size, size_of
-from gong.tools.resizing import MAX_BYTES, base64_size, fits
+from gong.tools.picture_size import PictureSize, read_picture_size
+from gong.tools.resizing import MAX_PICTURE_BYTES, count_base64_bytes, is_small_enough
 from gong.tools.tool import ToolContext
 from gong.tools.truncate import format_size
 from gong.tools.truncation.storage import FolderStorage, TapeStorage
-from tape.blocks import Image, Text, text_of
+from tape.blocks import Image, Text, join_texts
 from tape.store import Beginning, Store
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0"
@@ -43,9 +43,9 @@ def show(env, folder, tmp_path):
         (folder / "a.png").write_bytes(data)
         storage = FolderStorage(str(tmp_path / "kept"))
         context = ToolContext(env, "c1", print, storage=storage)
-        result = await read.run(read.Arguments("a.png"), context)
+        result = await read.run_read(read.ReadArguments("a.png"), context)
         if result.is_error:
-            return text_of(result.content)
+            return join_texts(result.content)
         words, block = result.content
         kept = (tmp_path / "kept" / block.blob.hash).read_bytes()
         assert result.details.kept == str(tmp_path / "kept" / block.blob.hash)
@@ -59,7 +59,7 @@ async def test_in_a_session_a_picture_is_kept_on_the_tape_and_shown(env, folder,
     (folder / "a.png").write_bytes(PNG)
     with Store(tmp_path / "store").create(Beginning(cwd="/", program="test")) as tape:
         context = ToolContext(env, "c1", print, storage=TapeStorage(tape.blobs))
-        result = await read.run(read.Arguments("a.png"), context)
+        result = await read.run_read(read.ReadArguments("a.png"), context)
         words, block = result.content
         assert words == Text("[Picture a.png: image/png, 10B]")
         assert isinstance(block, Image)
@@ -107,7 +107,7 @@ async def test_too_many_bytes_are_made_fewer_at_the_same_size(show):
     """M063: quality goes before size."""
     words, block, kept, details = await show(picture((1400, 1400), noise=True, compress_level=1))
     assert (block.mime, details.width, details.height) == ("image/jpeg", 1400, 1400)
-    assert base64_size(kept) <= MAX_BYTES
+    assert count_base64_bytes(kept) <= MAX_PICTURE_BYTES
     assert words.endswith(("KB.]", "MB.]"))
 
 
@@ -151,10 +151,10 @@ def test_measures_are_told_from_the_first_bytes(form, mode):
     if form == "JPEG" and mode == "RGBA":
         pytest.skip("a JPEG has no such pixels")
     data = picture((301, 207), form, mode)
-    assert size_of(data, f"image/{form.lower()}") == Size(301, 207)
+    assert read_picture_size(data, f"image/{form.lower()}") == PictureSize(301, 207)
     for options in ({"lossless": True}, {"progressive": True}):
         data = picture((301, 207), form, mode, **options)
-        assert size_of(data, f"image/{form.lower()}") == Size(301, 207)
+        assert read_picture_size(data, f"image/{form.lower()}") == PictureSize(301, 207)
 
 
 @pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "image/gif", "image/webp"])
@@ -162,16 +162,16 @@ def test_a_head_that_is_damaged_tells_no_measures(mime):
     form = mime.removeprefix("image/").upper()
     whole = picture((301, 207), form)
     for end in range(20):
-        assert size_of(whole[:end], mime) in {None, Size(301, 207)}
-    assert size_of(b"\xff\xd8\xff\xff" + bytes(40), mime) is None or mime != "image/jpeg"
+        assert read_picture_size(whole[:end], mime) in {None, PictureSize(301, 207)}
+    assert read_picture_size(b"\xff\xd8\xff\xff" + bytes(40), mime) is None or mime != "image/jpeg"
 
 
 @pytest.mark.parametrize(("size", "does"), [((2000, 2000), True), ((2001, 1), False)])
 def test_limits_hold_to_the_pixel_and_to_the_byte(size, does):
     """M063"""
-    assert fits(b"", Size(*size)) is does
-    assert fits(bytes(MAX_BYTES // 4 * 3), None)
-    assert not fits(bytes(MAX_BYTES // 4 * 3 + 1), None)
+    assert is_small_enough(b"", PictureSize(*size)) is does
+    assert is_small_enough(bytes(MAX_PICTURE_BYTES // 4 * 3), None)
+    assert not is_small_enough(bytes(MAX_PICTURE_BYTES // 4 * 3 + 1), None)
 
 
 def test_without_pillow_the_way_to_it_is_told(tmp_path):

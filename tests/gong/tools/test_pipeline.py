@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.truncation.pipeline import LIMITS, Limits, joined, limited, limits_of
+from gong.tools.truncation.pipeline import (
+    FAMILY_LIMITS,
+    OutputLimits,
+    find_family_limits,
+    limit_joined_ends,
+    limit_text,
+)
 
 AGAIN = (
     " The full output is available in the event stream. If you need to see specific parts,"
@@ -25,19 +31,19 @@ AGAIN = (
 )
 def test_each_tool_of_a_family_has_its_limits(tool, limits):
     """M113"""
-    assert LIMITS[tool] == limits_of(tool) == limits
+    assert FAMILY_LIMITS[tool] == find_family_limits(tool) == limits
 
 
 def test_limits_can_be_set_for_each_tool():
     """M113"""
-    assert limits_of("shell", {"shell": 7}, {"shell": 8}) == (7, "head_tail", 8)
-    assert limits_of("shell", {"grep": 7}, {"grep": 8}) == LIMITS["shell"]
-    assert limits_of("mcp__x") is None
+    assert find_family_limits("shell", {"shell": 7}, {"shell": 8}) == (7, "head_tail", 8)
+    assert find_family_limits("shell", {"grep": 7}, {"grep": 8}) == FAMILY_LIMITS["shell"]
+    assert find_family_limits("mcp__x") is None
 
 
 def test_the_middle_goes_and_is_counted():
     """M112 M114"""
-    assert limited("a" * 60 + "b" * 50, Limits(100, "head_tail")) == (
+    assert limit_text("a" * 60 + "b" * 50, OutputLimits(100, "head_tail")) == (
         "a" * 50 + "\n\n[WARNING: Tool output was truncated. 10 characters were removed from the"
         f" middle.{AGAIN}\n\n" + "b" * 50
     )
@@ -45,7 +51,7 @@ def test_the_middle_goes_and_is_counted():
 
 def test_the_beginning_goes_and_is_counted():
     """M112 M114"""
-    assert limited("a" * 60 + "b" * 50, Limits(100, "tail")) == (
+    assert limit_text("a" * 60 + "b" * 50, OutputLimits(100, "tail")) == (
         f"[WARNING: Tool output was truncated. First 10 characters were removed.{AGAIN}\n\n"
         + "a" * 50
         + "b" * 50
@@ -55,19 +61,21 @@ def test_the_beginning_goes_and_is_counted():
 @pytest.mark.parametrize("mode", ["head_tail", "tail"])
 def test_what_is_just_long_enough_stays(mode):
     """M112"""
-    assert limited("é" * 100, Limits(100, mode, 1)) == "é" * 100
+    assert limit_text("é" * 100, OutputLimits(100, mode, 1)) == "é" * 100
 
 
 def test_half_of_the_lines_stay_at_each_end():
     """M112 M114: head is the smaller half."""
     text = "\n".join(map(str, range(10)))
-    assert limited(text, Limits(1000, "tail", 5)) == ("0\n1\n[... 5 lines omitted ...]\n7\n8\n9")
-    assert limited(text, Limits(1000, "tail", 10)) == text
+    assert limit_text(text, OutputLimits(1000, "tail", 5)) == (
+        "0\n1\n[... 5 lines omitted ...]\n7\n8\n9"
+    )
+    assert limit_text(text, OutputLimits(1000, "tail", 10)) == text
 
 
 def test_characters_go_before_lines():
     """M112: two lines of ten megabytes are few lines and far too long."""
-    cut = limited("x" * 10_000_000 + "\n" + "y" * 10_000_000, LIMITS["shell"])
+    cut = limit_text("x" * 10_000_000 + "\n" + "y" * 10_000_000, FAMILY_LIMITS["shell"])
     assert len(cut) < 31_000
     assert "19970001 characters were removed from the middle" in cut
     assert "lines omitted" not in cut
@@ -76,7 +84,7 @@ def test_characters_go_before_lines():
 def test_a_cut_that_takes_the_first_notice_with_it_counts_all_lines():
     """C3 M114: one notice is left, and its number is that of the text as it came."""
     text = "\n".join(f"line {n:04}" for n in range(10_000))
-    cut = limited(text, LIMITS["shell"]).split("\n")
+    cut = limit_text(text, FAMILY_LIMITS["shell"]).split("\n")
     assert len(cut) == 257
     assert cut[128] == "[... 9744 lines omitted ...]"
     assert (cut[127], cut[129]) == ("line 0127", "line 9872")
@@ -84,7 +92,7 @@ def test_a_cut_that_takes_the_first_notice_with_it_counts_all_lines():
 
 def test_a_notice_is_no_line_of_the_text():
     """C3 M114: few lines stay few, however many the notice of the first cut has."""
-    cut = limited("x" * 12, Limits(10, "head_tail", 3))
+    cut = limit_text("x" * 12, OutputLimits(10, "head_tail", 3))
     assert cut.startswith("xxxxx\n\n[WARNING: Tool output was truncated. 2 characters ")
     assert "omitted" not in cut
 
@@ -93,7 +101,7 @@ def test_a_notice_is_no_line_of_the_text():
 def test_both_ends_are_enough_to_cut_the_whole(text, chars, lines):
     """M112"""
     for mode in ("head_tail", "tail"):
-        limits = Limits(chars, mode, lines)
-        whole = limited(text, limits)
+        limits = OutputLimits(chars, mode, lines)
+        whole = limit_text(text, limits)
         count = text.count("\n") + 1
-        assert joined(text[:chars], text[-chars:], len(text), count, limits) == whole
+        assert limit_joined_ends(text[:chars], text[-chars:], len(text), count, limits) == whole

@@ -2,9 +2,9 @@ from hashlib import sha256
 
 import pytest
 
-from gong.tools.read import Details
+from gong.tools.read import ReadDetails
 from gong.tools.tool import ToolResult
-from tape.blocks import BlobRef, Image, Text, text_of
+from tape.blocks import BlobRef, Image, Text, join_texts
 
 
 def numbered(first, last):
@@ -25,7 +25,7 @@ async def test_the_first_2000_lines_are_shown(use, folder, end):
     notice = "[Showing lines 1-2000 of 2500. Use offset=2001 to continue.]"
     assert await use("read", path="a.txt") == ToolResult(
         (Text(f"{numbered(1, 2000)}\n\n{notice}"),),
-        Details("a.txt", 2500, True, "utf-8", "lines", 2500, 2000),
+        ReadDetails("a.txt", 2500, True, "utf-8", "lines", 2500, 2000),
         full=numbered(1, 2500) + end,
     )
 
@@ -45,17 +45,17 @@ async def test_exactly_50_kilobytes_are_shown_whole(use, folder, size, whole):
     (folder / "a.txt").write_text(text)
     result = await use("read", path="a.txt")
     assert (result.details is None) is whole
-    assert (text_of(result.content) == text) is whole
+    assert (join_texts(result.content) == text) is whole
 
 
 async def test_the_first_50_kilobytes_are_shown(use, folder):
     """M057 M058"""
     (folder / "a.txt").write_text("\n".join(["x" * 199] * 500))
     result = await use("read", path="a.txt")
-    assert text_of(result.content).endswith(
+    assert join_texts(result.content).endswith(
         "x\n\n[Showing lines 1-256 of 500 (50.0KB limit). Use offset=257 to continue.]"
     )
-    assert result.details == Details("a.txt", 500, True, "utf-8", "bytes", 500, 256)
+    assert result.details == ReadDetails("a.txt", 500, True, "utf-8", "bytes", 500, 256)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ async def test_pages_are_counted_from_one(use, folder, page, shown, notice):
     """M057 M059"""
     (folder / "a.txt").write_text(numbered(1, 100))
     expected = numbered(*shown) + (f"\n\n{notice}" if notice else "")
-    assert text_of((await use("read", path="a.txt", **page)).content) == expected
+    assert join_texts((await use("read", path="a.txt", **page)).content) == expected
 
 
 async def test_a_cut_page_goes_on_where_it_stopped(use, folder):
     """M058"""
     (folder / "a.txt").write_text(numbered(1, 5000))
-    text = text_of((await use("read", path="a.txt", offset=1001, limit=3000)).content)
+    text = join_texts((await use("read", path="a.txt", offset=1001, limit=3000)).content)
     assert text == (
         f"{numbered(1001, 3000)}\n\n[Showing lines 1001-3000 of 5000. Use offset=3001 to continue.]"
     )
@@ -104,34 +104,34 @@ async def test_a_line_too_long_to_show_comes_with_a_way_to_see_it(use, folder):
     """M060 (J.3 3.3)"""
     (folder / "a b.txt").write_text("short\n" + "x" * 122_880 + "\nshort\n")
     result = await use("read", path="a b.txt", offset=2)
-    assert text_of(result.content) == (
+    assert join_texts(result.content) == (
         "[Line 2 is 120.0KB, exceeds 50.0KB limit. Use bash: sed -n '2p' 'a b.txt' | head -c 51200]"
     )
-    assert result.details == Details("a b.txt", 3, True, "utf-8", "bytes", 2, 0, True)
+    assert result.details == ReadDetails("a b.txt", 3, True, "utf-8", "bytes", 2, 0, True)
 
 
 async def test_a_link_is_followed(use, folder):
     """M057"""
     (folder / "a.txt").write_text("text")
     (folder / "link").symlink_to("a.txt")
-    assert text_of((await use("read", path="link")).content) == "text"
+    assert join_texts((await use("read", path="link")).content) == "text"
 
 
 async def test_a_path_from_home_is_expanded(use, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/截图 下午.txt").write_text("text")
-    assert text_of((await use("read", path="@~/截图\u202f下午.txt")).content) == "text"
+    assert join_texts((await use("read", path="@~/截图\u202f下午.txt")).content) == "text"
 
 
 async def test_stray_bytes_are_replaced(use, folder):
     (folder / "a.txt").write_bytes(b"caf\xe9\n")
-    assert text_of((await use("read", path="a.txt")).content) == "caf\ufffd\n"
+    assert join_texts((await use("read", path="a.txt")).content) == "caf\ufffd\n"
 
 
 async def test_other_line_separators_are_text(use, folder):
     text = "a\u2028b\u0085c\x0bd\re\nf"
     (folder / "a.txt").write_bytes(text.encode())
-    assert text_of((await use("read", path="a.txt", limit=1)).content) == (
+    assert join_texts((await use("read", path="a.txt", limit=1)).content) == (
         "a\u2028b\u0085c\x0bd\re\n\n[1 more lines in file. Use offset=2 to continue.]"
     )
 
@@ -236,4 +236,4 @@ async def test_a_path_that_is_no_text_is_a_validation_error(use, path):
     """M045 (J.3 6.3)"""
     result = await use("read", path=path)
     assert result.is_error
-    assert text_of(result.content).startswith("Invalid arguments for tool: read: ")
+    assert join_texts(result.content).startswith("Invalid arguments for tool: read: ")

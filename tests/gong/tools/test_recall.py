@@ -5,19 +5,19 @@ import json
 import pytest
 from msgspec import Raw
 
-from gong.context.recalling import PAGE, TapeRecall
+from gong.context.recalling import PAGE_CHARS, TapeRecall
 from gong.env.local import LocalEnvironment
 from gong.tools import compacting, recall
-from gong.tools.registry import Prepared, Registry
+from gong.tools.registry import PreparedCall, ToolRegistry
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import Text, ToolCall, text_of
+from tape.blocks import Text, ToolCall, join_texts
 from tape.damage import DamageWarning
 from tape.entries import Anchor, Assistant, Context, Summary, User
 from tape.entries import ToolResult as Result
 from tape.errors import Ambiguous, NotFound, UsageError
 from tests.tape.making import beginning, say, store_in
 
-REGISTRY = Registry((*recall.TOOLS, compacting.TOOL))
+REGISTRY = ToolRegistry((*recall.RECALL_TOOLS, compacting.COMPACT_TOOL))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def use(tmp_path):
     async def use(name, memory=None, asked=None, **arguments):
         call = ToolCall(id="c1", name=name, args=Raw(json.dumps(arguments).encode()))
         prepared = REGISTRY.prepare(call)
-        assert isinstance(prepared, Prepared), prepared
+        assert isinstance(prepared, PreparedCall), prepared
         context = ToolContext(env, "c1", print, tape=memory, request_compaction=asked)
         return await REGISTRY.run(prepared, context)
 
@@ -95,12 +95,12 @@ async def test_what_a_compaction_covered_is_found_and_read_again(tape, use):
         say("which port was it for staging?"),
     )
     memory = recall_of(tape)
-    said = text_of((await use("tape_search", memory, query="staging port")).content)
+    said = join_texts((await use("tape_search", memory, query="staging port")).content)
     assert said.split("\n")[0].startswith(fact.id[:12])
     assert "remember that the staging port is 8143" in said.split("\n")[0]
     assert found(tape, "timeout_ms")[0] == called.id
     assert output.id in found(tape, "5150")
-    read = text_of((await use("tape_read", memory, entry=fact.id[:8])).content)
+    read = join_texts((await use("tape_read", memory, entry=fact.id[:8])).content)
     assert read.split("\n")[1:] == ["remember that the staging port is 8143"]
     assert fact.id[:12] in read
 
@@ -162,7 +162,7 @@ async def test_a_query_without_words_and_one_without_hits_say_what_to_do(tape, u
     wrong = await use("tape_search", recall_of(tape), query=" ")
     assert wrong.is_error
     nothing = await use("tape_search", recall_of(tape), query="unicorn")
-    assert (nothing.is_error, "other words" in text_of(nothing.content)) == (False, True)
+    assert (nothing.is_error, "other words" in join_texts(nothing.content)) == (False, True)
 
 
 def test_only_this_branch_and_its_origins_are_looked_at(store, tape):
@@ -190,7 +190,7 @@ def test_long_output_is_read_page_by_page_and_nothing_is_lost(tape):
         parts.append("\n".join(page[:-1]))
         if "go on with offset" not in page[-1]:
             break
-        offset += PAGE
+        offset += PAGE_CHARS
         assert f"go on with offset {offset}]" in page[-1]
     assert [line.strip() for line in "".join(parts).split("\n")] == whole.strip().split("\n")
     assert "there are none from 9999999 on" in memory.read(entry.id[:8], offset=9_999_999)
@@ -222,7 +222,7 @@ async def test_an_id_that_means_nothing_or_too_much_is_an_error_that_says_what_t
     for entry in ("zz", "abc", "0" * 40):
         failed = await use("tape_read", memory, entry=entry)
         assert failed.is_error
-        assert "tape_search" in text_of(failed.content)
+        assert "tape_search" in join_texts(failed.content)
 
 
 async def test_without_a_tape_the_tools_say_so(use):
@@ -239,14 +239,14 @@ async def test_the_model_asks_for_a_compaction(use):
     assert plain == ToolResult.from_text(
         "Context compaction requested. It runs before the next step."
     )
-    assert text_of(focused.content) == (
+    assert join_texts(focused.content) == (
         "Context compaction requested (focus: the failing tests). It runs before the next step."
     )
     assert (await use("compact")).is_error
 
 
 def test_all_of_them_may_be_run_twice():
-    assert {tool.replay for tool in (*recall.TOOLS, compacting.TOOL)} == {"safe"}
+    assert {tool.replay for tool in (*recall.RECALL_TOOLS, compacting.COMPACT_TOOL)} == {"safe"}
 
 
 def test_a_damaged_line_hides_no_other(tape, store):

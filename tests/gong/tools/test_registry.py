@@ -8,14 +8,14 @@ from msgspec import Raw, Struct
 
 from gong.errors import ConfigurationError
 from gong.llm.types import Grammar
-from gong.tools.builtin import builtin
-from gong.tools.registry import Prepared, Registry
-from gong.tools.schema import schema_of
-from gong.tools.tool import Diversion, Tool, ToolContext, ToolResult, details_of
-from gong.tools.truncation.pipeline import Limits
+from gong.tools.builtin import build_registry
+from gong.tools.registry import PreparedCall, ToolRegistry
+from gong.tools.schema import build_schema
+from gong.tools.tool import AgentTool, Diversion, ToolContext, ToolResult, encode_details
+from gong.tools.truncation.pipeline import OutputLimits
 from gong.tools.truncation.storage import FolderStorage
-from gong.tools.truncation.values import Options, Override
-from tape.blocks import NO_JSON, BlobRef, Image, Text, ToolCall, text_of
+from gong.tools.truncation.values import TruncationOptions, TruncationOverride
+from tape.blocks import NO_JSON, BlobRef, Image, Text, ToolCall, join_texts
 
 
 class Arguments(Struct):
@@ -38,7 +38,7 @@ async def echo(arguments, context):
 
 
 def tool(name="echo", run=echo):
-    return Tool(name, "Says it again.", Arguments, run)
+    return AgentTool(name, "Says it again.", Arguments, run)
 
 
 def call(args, name="echo"):
@@ -48,11 +48,11 @@ def call(args, name="echo"):
 
 def error_of(result):
     assert result.is_error
-    return text_of(result.content)
+    return join_texts(result.content)
 
 
 async def run(tool, args, env=None, storage=None):
-    registry = Registry((tool,))
+    registry = ToolRegistry((tool,))
     prepared = registry.prepare(call(args))
     return await registry.run(prepared, ToolContext(env, "c1", lambda text: None, storage))
 
@@ -64,7 +64,7 @@ def storage(tmp_path):
 
 def test_the_latest_of_a_name_wins_and_keeps_its_place():
     """M047"""
-    registry = Registry((tool("a"), tool("b")))
+    registry = ToolRegistry((tool("a"), tool("b")))
     newer = tool("a")
     registry.register(newer)
     registry.register(tool("c"))
@@ -78,7 +78,7 @@ def test_the_latest_of_a_name_wins_and_keeps_its_place():
 
 def test_specs_say_name_description_and_schema_in_a_stable_order():
     """M046 M047"""
-    specs = Registry((tool("b"), tool("a"))).specs()
+    specs = ToolRegistry((tool("b"), tool("a"))).specs()
     assert [(spec.name, spec.description) for spec in specs] == [
         ("b", "Says it again."),
         ("a", "Says it again."),
@@ -93,11 +93,11 @@ def test_specs_say_name_description_and_schema_in_a_stable_order():
         },
         "required": ["text"],
     }
-    assert specs == Registry((tool("b"), tool("a"))).specs()
+    assert specs == ToolRegistry((tool("b"), tool("a"))).specs()
 
 
 def test_chosen_tools_are_all_a_model_sees_and_may_call():
-    registry = Registry((tool("a"), tool("b"), tool("c")))
+    registry = ToolRegistry((tool("a"), tool("b"), tool("c")))
     registry.set_active(["c", "a", "c"])
     assert registry.active == ("c", "a")
     assert [spec.name for spec in registry.specs()] == ["c", "a"]
@@ -111,14 +111,14 @@ SEVEN = ("read", "write", "edit", "bash", "grep", "find", "ls")
 
 def test_all_tools_are_active_at_first():
     """M051 TOOLCFG-001"""
-    registry = Registry(map(tool, SEVEN))
+    registry = ToolRegistry(map(tool, SEVEN))
     assert registry.active == registry.preset("default") == SEVEN
-    assert builtin().active == builtin().preset("default")
+    assert build_registry().active == build_registry().preset("default")
 
 
 def test_presets_name_what_is_there():
     """M051 TOOLCFG-002 TOOLCFG-003"""
-    registry = Registry(map(tool, SEVEN))
+    registry = ToolRegistry(map(tool, SEVEN))
     assert registry.preset("minimal") == ("read", "write", "edit", "bash")
     assert registry.preset("readonly") == ("read", "grep", "find", "ls")
     registry.unregister("find")
@@ -127,17 +127,17 @@ def test_presets_name_what_is_there():
 
 def test_a_choice_counts_from_the_next_call_on():
     """M051 TOOLCFG-004"""
-    registry = Registry(map(tool, SEVEN))
+    registry = ToolRegistry(map(tool, SEVEN))
     registry.set_active(registry.preset("readonly"))
     assert [spec.name for spec in registry.specs()] == ["read", "grep", "find", "ls"]
     assert registry.prepare(call({"text": "x"}, "bash")).kind == "UnknownTool"
     registry.set_active(["bash"])
-    assert isinstance(registry.prepare(call({"text": "x"}, "bash")), Prepared)
+    assert isinstance(registry.prepare(call({"text": "x"}, "bash")), PreparedCall)
 
 
 def test_unknown_names_and_an_empty_choice_are_refused():
     """M051 TOOLCFG-005 TOOLCFG-006"""
-    registry = builtin()
+    registry = build_registry()
     with pytest.raises(ConfigurationError, match="Unknown tool: nonexistent"):
         registry.validate(["nonexistent"])
     with pytest.raises(ConfigurationError, match="Unknown tool: nonexistent"):
@@ -150,7 +150,7 @@ def test_unknown_names_and_an_empty_choice_are_refused():
 
 
 def test_no_tool_that_changes_something_is_safe_to_run_twice():
-    registry = builtin()
+    registry = build_registry()
     safe = {name for name in registry.names if registry.get(name).replay == "safe"}
     assert safe >= {"read", "ls"}
     assert safe.isdisjoint({"write", "edit", "bash", "apply_patch", "shell", "write_file"})
@@ -158,7 +158,7 @@ def test_no_tool_that_changes_something_is_safe_to_run_twice():
 
 def test_an_unknown_tool_is_named_with_those_there_are():
     """M049"""
-    registry = Registry((tool(), tool("list_dir")))
+    registry = ToolRegistry((tool(), tool("list_dir")))
     for name, meant in (("ehco", "echo"), ("Echo", "echo"), ("list_directory", "list_dir")):
         result = registry.prepare(call({}, name))
         assert error_of(result) == (
@@ -185,7 +185,7 @@ def test_an_unknown_tool_is_named_with_those_there_are():
 )
 def test_wrong_arguments_say_what_is_wrong_and_what_is_expected(args, wrong):
     """M049"""
-    said = error_of(Registry((tool(),)).prepare(call(args)))
+    said = error_of(ToolRegistry((tool(),)).prepare(call(args)))
     assert said.startswith(f"Invalid arguments for tool: echo: {wrong}")
     assert said.endswith(
         ". Expected: text (string), times (integer, optional), loud (boolean, optional),"
@@ -206,13 +206,13 @@ def test_wrong_arguments_say_what_is_wrong_and_what_is_expected(args, wrong):
     ],
 )
 def test_arguments_are_bent_to_the_schema(args, expected):
-    prepared = Registry((tool(),)).prepare(call(args))
-    assert isinstance(prepared, Prepared)
+    prepared = ToolRegistry((tool(),)).prepare(call(args))
+    assert isinstance(prepared, PreparedCall)
     assert prepared.arguments == expected
 
 
 def test_arguments_that_were_no_json_for_the_provider_are_tried_again():
-    registry = Registry((tool(),))
+    registry = ToolRegistry((tool(),))
     good = ToolCall(id="c", name="echo", args_text='{"text": "a\nb"}')
     assert registry.prepare(good).arguments == Arguments("a\nb")
     torn = ToolCall(id="c", name="echo", args_text='{"text": ')
@@ -223,7 +223,7 @@ def test_no_arguments_at_all_are_an_empty_object():
     class Nothing(Struct):
         pass
 
-    registry = Registry((Tool("now", "", Nothing, echo),))
+    registry = ToolRegistry((AgentTool("now", "", Nothing, echo),))
     assert registry.prepare(ToolCall(id="c", name="now")).arguments == Nothing()
     assert registry.prepare(call(None, "now")).arguments == Nothing()
 
@@ -233,7 +233,9 @@ class Patch(Struct):
 
 
 def test_text_for_a_tool_that_takes_text_is_its_input():
-    registry = Registry((Tool("patch", "", Patch, echo, freeform=Grammar("lark", "start: /.*/")),))
+    registry = ToolRegistry(
+        (AgentTool("patch", "", Patch, echo, freeform=Grammar("lark", "start: /.*/")),)
+    )
 
     def given(**parts):
         return registry.prepare(ToolCall(id="c", name="patch", **parts)).arguments.input
@@ -252,7 +254,7 @@ def test_another_tool_may_be_meant():
             return ToolResult.error("not so")
         return Diversion(other, Arguments("b")) if arguments.text == "other" else None
 
-    registry = Registry((replace(tool(), divert=divert),))
+    registry = ToolRegistry((replace(tool(), divert=divert),))
     meant = registry.prepare(call({"text": "other"}))
     assert (meant.tool, meant.arguments, meant.call.name) == (other, Arguments("b"), "echo")
     assert error_of(registry.prepare(call({"text": "no"}))) == "not so"
@@ -275,7 +277,9 @@ async def test_errors_have_names_for_programs(error, kind):
 
     result = await run(tool(run=fail), {"text": ""})
     assert (error_of(result), result.kind) == ("Tool error (echo): a", kind)
-    assert details_of(result) == (Raw(b'{"error_kind":"%s"}' % kind.encode()) if kind else Raw(b""))
+    assert encode_details(result) == (
+        Raw(b'{"error_kind":"%s"}' % kind.encode()) if kind else Raw(b"")
+    )
 
 
 async def test_a_tool_that_raises_answers_with_its_error():
@@ -304,7 +308,7 @@ async def test_cancelling_passes_through():
 async def test_long_results_are_cut_with_the_whole_beside(storage):
     """M048 M120"""
     result = await run(tool(), {"text": "line\n", "times": 3000}, storage=storage)
-    shown = text_of(result.content)
+    shown = join_texts(result.content)
     assert shown.startswith("line\n" * 1999 + "line\n\n...1000 lines truncated...\n\n")
     path = result.removed.truncation_path
     assert f"Full output saved to: {path}\n" in shown
@@ -313,34 +317,36 @@ async def test_long_results_are_cut_with_the_whole_beside(storage):
 
 async def test_one_endless_line_is_cut_inside_between_characters(storage):
     result = await run(tool(), {"text": "é", "times": 51_200}, storage=storage)
-    assert text_of(result.content).startswith("é" * 25_600 + "\n\n...51200 bytes truncated...")
+    assert join_texts(result.content).startswith("é" * 25_600 + "\n\n...51200 bytes truncated...")
     assert result.full == "é" * 51_200
 
 
 async def test_a_tool_declares_how_its_results_are_cut(storage):
     """M121"""
-    declared = replace(tool(), truncation=Override(direction="tail", max_lines=2))
+    declared = replace(tool(), truncation=TruncationOverride(direction="tail", max_lines=2))
     result = await run(declared, {"text": "a\nb\nc\nd"}, storage=storage)
-    assert text_of(result.content).startswith("...2 lines truncated...")
-    assert text_of(result.content).endswith("c\nd")
-    at_length = replace(tool(), truncation=Override(enabled=False))
-    assert text_of((await run(at_length, {"text": "a\n" * 3000})).content) == "a\n" * 3000
+    assert join_texts(result.content).startswith("...2 lines truncated...")
+    assert join_texts(result.content).endswith("c\nd")
+    at_length = replace(tool(), truncation=TruncationOverride(enabled=False))
+    assert join_texts((await run(at_length, {"text": "a\n" * 3000})).content) == "a\n" * 3000
 
 
 async def test_a_call_is_cut_differently(storage):
     """M115: one call goes before all else."""
-    registry = Registry((tool(),))
+    registry = ToolRegistry((tool(),))
     prepared = registry.prepare(call({"text": "a\nb\nc"}))
     context = ToolContext(None, "c1", lambda text: None, storage)
-    cut = await registry.run(prepared, context, Options(max_lines=1))
+    cut = await registry.run(prepared, context, TruncationOptions(max_lines=1))
     assert cut.removed.truncation_removed_lines == 2
 
 
 async def test_a_tool_of_a_family_is_cut_as_the_family_expects():
     """M112 C3: one cut, not two."""
-    tool_of_family = replace(tool(), limits=Limits(10, "tail"))
+    tool_of_family = replace(tool(), limits=OutputLimits(10, "tail"))
     result = await run(tool_of_family, {"text": "x", "times": 60_000})
-    assert text_of(result.content).startswith("[WARNING: Tool output was truncated. First 59990 ")
+    assert join_texts(result.content).startswith(
+        "[WARNING: Tool output was truncated. First 59990 "
+    )
     assert (result.full, result.removed) == ("x" * 60_000, None)
     assert (await run(tool_of_family, {"text": "x"})).full is None
 
@@ -351,9 +357,11 @@ async def test_a_changed_content_leaves_details(storage):
         return ToolResult.from_text("x\n" * 3000, Size(6000))
 
     result = await run(tool(run=long), {"text": ""}, storage=storage)
-    assert text_of(result.content).startswith("x\n" * 1999 + "x\n\n...1000 lines truncated...\n\n")
+    assert join_texts(result.content).startswith(
+        "x\n" * 1999 + "x\n\n...1000 lines truncated...\n\n"
+    )
     assert result.details == Size(6000)
-    assert json.loads(bytes(details_of(result)))["size"] == 6000
+    assert json.loads(bytes(encode_details(result)))["size"] == 6000
 
 
 async def test_a_picture_stays_beside_a_cut_text(storage):
@@ -372,7 +380,7 @@ async def test_a_result_that_speaks_of_its_own_cut_is_left_alone(truncated):
         return ToolResult.from_text("x\n" * 2500, Details(truncated))
 
     result = await run(tool(run=page), {"text": ""})
-    assert (text_of(result.content), result.full) == ("x\n" * 2500, None)
+    assert (join_texts(result.content), result.full) == ("x\n" * 2500, None)
 
 
 def test_results_have_two_channels():
@@ -380,7 +388,7 @@ def test_results_have_two_channels():
     details = Details(truncated=False)
     assert ToolResult.from_text("a") == ToolResult((Text("a"),), None, is_error=False)
     assert ToolResult.from_text("a", details).details is details
-    assert details_of(ToolResult.from_text("a")) == NO_JSON
+    assert encode_details(ToolResult.from_text("a")) == NO_JSON
 
 
 def test_an_error_says_so_in_its_text():
@@ -392,17 +400,17 @@ async def test_an_edit_has_its_diff_for_people_only(use, folder):
     """TOOLRES-003"""
     (folder / "a").write_text("old\n")
     result = await use("edit", path="a", oldText="old", newText="new")
-    details = json.loads(bytes(details_of(result)))
-    assert text_of(result.content) == "Successfully replaced text in a."
+    details = json.loads(bytes(encode_details(result)))
+    assert join_texts(result.content) == "Successfully replaced text in a."
     assert (details["old_text"], details["new_text"]) == ("old", "new")
     assert "+ 1 new" in details["diff_lines"]
 
 
-@pytest.mark.parametrize("name", builtin().active)
+@pytest.mark.parametrize("name", build_registry().active)
 @pytest.mark.parametrize("wrong", [None, 42, ["a"], {"a": 1}])
 async def test_wrong_types_never_reach_a_tool(use, name, wrong):
     """M045"""
-    schema = schema_of(builtin().get(name).arguments)
+    schema = build_schema(build_registry().get(name).arguments)
     first = next(iter(schema["properties"]))
     result = await use(name, **{**dict.fromkeys(schema["properties"], "1"), first: wrong})
     if wrong is None and first not in schema.get("required", ()):

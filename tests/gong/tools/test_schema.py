@@ -3,7 +3,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct, field
 
-from gong.tools.schema import coerced, described, schema_of
+from gong.tools.schema import build_schema, coerce_value, describe_fields
 
 
 class Item(Struct):
@@ -23,7 +23,7 @@ class Arguments(Struct):
     one: Item | None = None
 
 
-SCHEMA = schema_of(Arguments)
+SCHEMA = build_schema(Arguments)
 
 
 def test_a_schema_is_a_flat_object_without_noise():
@@ -52,29 +52,32 @@ def test_a_tool_without_arguments_has_an_object_at_its_root():
     class Nothing(Struct):
         pass
 
-    assert schema_of(Nothing) == {"type": "object", "properties": {}, "required": []}
+    assert build_schema(Nothing) == {"type": "object", "properties": {}, "required": []}
 
 
 def test_fields_are_described_in_words():
-    assert described(SCHEMA).startswith(
+    assert describe_fields(SCHEMA).startswith(
         "path (string), oldText (string), limit (integer, optional)"
     )
 
 
 def test_json_in_strings_is_opened_where_a_container_is_wanted():
     value = {"path": "[1]", "oldText": "{}", "items": '[{"count": "3"}, {"count": 4}]'}
-    made = msgspec.convert(coerced(value, SCHEMA), Arguments, strict=False)
+    made = msgspec.convert(coerce_value(value, SCHEMA), Arguments, strict=False)
     assert made == Arguments("[1]", "{}", items=(Item(3), Item(4)))
 
 
 def test_a_whole_object_in_a_string_is_opened():
-    assert coerced('{"path": "a"}', SCHEMA) == {"path": "a"}
+    assert coerce_value('{"path": "a"}', SCHEMA) == {"path": "a"}
 
 
 def test_what_is_no_json_stays_for_validation_to_name():
-    assert coerced({"items": "nonsense", "one": "3"}, SCHEMA) == {"items": "nonsense", "one": "3"}
+    assert coerce_value({"items": "nonsense", "one": "3"}, SCHEMA) == {
+        "items": "nonsense",
+        "one": "3",
+    }
 
 
 def test_nulls_of_optional_fields_are_left_out_and_of_others_stay():
     value = {"path": None, "limit": None, "title": None, "one": '{"count": null}'}
-    assert coerced(value, SCHEMA) == {"path": None, "one": {"count": None}}
+    assert coerce_value(value, SCHEMA) == {"path": None, "one": {"count": None}}

@@ -6,19 +6,19 @@ import pytest
 from msgspec import Raw
 
 from gong.tools import shell
-from gong.tools.registry import Registry
+from gong.tools.registry import ToolRegistry
 from gong.tools.tool import ToolContext
-from gong.tools.truncation.pipeline import Limits
-from tape.blocks import ToolCall, text_of
+from gong.tools.truncation.pipeline import OutputLimits
+from tape.blocks import ToolCall, join_texts
 
 
 @pytest.fixture
 def run(env):
-    async def run(tool=shell.TOOL, **arguments):
-        registry = Registry((tool,))
+    async def run(tool=shell.SHELL_TOOL, **arguments):
+        registry = ToolRegistry((tool,))
         call = ToolCall(id="c1", name="shell", args=Raw(json.dumps(arguments).encode()))
         result = await registry.run(registry.prepare(call), ToolContext(env, "c1", lambda _: None))
-        return result, re.sub(r"\d+ ms", "N ms", text_of(result.content))
+        return result, re.sub(r"\d+ ms", "N ms", join_texts(result.content))
 
     return run
 
@@ -57,9 +57,9 @@ async def test_time_is_the_default_unless_asked_and_never_above_the_limit(defaul
             given.append(timeout_ms)
             raise asyncio.CancelledError
 
-    tool = shell.shell(default_ms=default)
+    tool = shell.build_shell_tool(default_ms=default)
     with pytest.raises(asyncio.CancelledError):
-        await tool.run(shell.Arguments("true", asked), ToolContext(Remembers(), "c1", print))
+        await tool.run(shell.ShellArguments("true", asked), ToolContext(Remembers(), "c1", print))
     assert given == [used]
 
 
@@ -76,7 +76,7 @@ async def test_many_lines_lose_their_middle(run):
 
 async def test_ends_of_a_huge_output_are_right_though_it_never_was_in_memory(run):
     """M112 M114"""
-    tool = shell.shell(limits=Limits(1000, "head_tail"))
+    tool = shell.build_shell_tool(limits=OutputLimits(1000, "head_tail"))
     _, said = await run(tool, command="printf é; head -c 2000000 /dev/zero | tr '\\0' x; printf ü")
     assert said.startswith("é" + "x" * 499 + "\n\n[WARNING: Tool output was truncated. 1999002 ")
     assert "x" * 499 + "ü\n\n[exit code 0" in said

@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from gong.tools.spill import Spill
+from gong.tools.spill import SpillFile
 
 
 def test_short_output_makes_a_file_only_when_asked(tmp_path):
-    spill = Spill(str(tmp_path))
+    spill = SpillFile(str(tmp_path))
     spill.take(b"one\n")
     assert list(tmp_path.iterdir()) == []
     assert Path(spill.keep()).read_bytes() == b"one\n"
@@ -12,7 +12,7 @@ def test_short_output_makes_a_file_only_when_asked(tmp_path):
 
 def test_long_output_goes_to_a_file_with_what_came_before(tmp_path):
     """M085"""
-    spill = Spill(str(tmp_path))
+    spill = SpillFile(str(tmp_path))
     chunks = [b"%05d\n" % n * 100 for n in range(200)]
     for chunk in chunks:
         spill.take(chunk)
@@ -27,7 +27,7 @@ def test_long_output_goes_to_a_file_with_what_came_before(tmp_path):
 
 
 def test_what_is_kept_is_kept_once(tmp_path):
-    spill = Spill(str(tmp_path))
+    spill = SpillFile(str(tmp_path))
     spill.take(b"x" * 60_000)
     assert spill.keep() == spill.keep()
     assert len(list(tmp_path.iterdir())) == 1
@@ -36,7 +36,7 @@ def test_what_is_kept_is_kept_once(tmp_path):
 def test_what_comes_after_the_limit_is_only_counted(tmp_path, monkeypatch):
     """M085"""
     monkeypatch.setattr("gong.tools.spill.KEPT_BYTES", 100_000)
-    spill = Spill(str(tmp_path))
+    spill = SpillFile(str(tmp_path))
     for _ in range(3):
         spill.take(b"x\n" * 30_000)
     assert (spill.is_whole, spill.total_bytes, spill.total_lines) == (False, 180_000, 90_000)
@@ -45,7 +45,7 @@ def test_what_comes_after_the_limit_is_only_counted(tmp_path, monkeypatch):
 
 def test_lines_are_counted_exactly(tmp_path):
     """M091"""
-    spill = Spill(str(tmp_path))
+    spill = SpillFile(str(tmp_path))
     totals = []
     for chunk in (b"", b"one", b" more\n", b"two\nthree", b"\n", b"\n"):
         spill.take(chunk)
@@ -54,14 +54,14 @@ def test_lines_are_counted_exactly(tmp_path):
 
 
 def test_dropping_leaves_nothing(tmp_path):
-    spill = Spill(str(tmp_path))
+    spill = SpillFile(str(tmp_path))
     spill.take(b"x" * 60_000)
     spill.drop()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_refuses_loses_the_file_but_no_count(tmp_path):
-    spill = Spill(str(tmp_path / "missing"))
+    spill = SpillFile(str(tmp_path / "missing"))
     for _ in range(3):
         spill.take(b"x\n" * 30_000)
     assert spill.keep() is None

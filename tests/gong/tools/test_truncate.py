@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from gong.tools import truncate
 from gong.tools.truncate import (
     MAX_BYTES,
-    Result,
+    TruncatedText,
     format_size,
     truncate_head,
     truncate_line,
@@ -27,7 +27,7 @@ def lines(count, line="line {n}"):
 
 def result(content, **facts):
     text = facts.pop("of", content)
-    return Result(
+    return TruncatedText(
         **{
             "content": content,
             "truncated": content != text,
@@ -114,7 +114,7 @@ def test_a_line_is_cut_by_characters_and_says_so():
     """M109 J8-3.1 J8-3.2"""
     assert truncate_line("z" * 500).content == "z" * 500
     cut = truncate_line("é" * 800)
-    assert cut == Result(
+    assert cut == TruncatedText(
         content="é" * 500 + "... [truncated]",
         truncated=True,
         truncated_by="chars",

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from gong.tools.tool import ToolResult, details_of
+from gong.tools.tool import ToolResult, encode_details
 from gong.tools.truncation.middleware import TruncationMiddleware
-from gong.tools.truncation.service import TruncationService, temporary_folder
+from gong.tools.truncation.service import TruncationService, build_temporary_path
 from gong.tools.truncation.storage import FolderStorage, TapeStorage
-from gong.tools.truncation.strategy import ByJsonItems, ByLinesAndBytes, Kept
+from gong.tools.truncation.strategy import JsonItemsStrategy, KeptText, LinesAndBytesStrategy
 from gong.tools.truncation.values import (
     TOOL_DEFAULTS,
-    Context,
-    Cut,
-    Event,
-    Options,
-    Override,
-    Truncation,
-    Whole,
+    CutText,
+    TruncationContext,
+    TruncationEvent,
+    TruncationOptions,
+    TruncationOverride,
+    TruncationSettings,
+    WholeText,
 )
-from tape.blocks import Text, text_of
+from tape.blocks import Text, join_texts
 from tape.store import Beginning, Store
 
 
@@ -58,7 +58,7 @@ def events():
 def make(tmp_path, events):
     """Make a service that keeps files in a folder of its own and tells its events."""
 
-    def make(config=Truncation(), tools=TOOL_DEFAULTS, **parts):  # noqa: B008
+    def make(config=TruncationSettings(), tools=TOOL_DEFAULTS, **parts):  # noqa: B008
         storage = FolderStorage(str(tmp_path / "kept"))
         return TruncationService(
             config, tools, on_event=events.append, **{"storage": storage, **parts}
@@ -69,31 +69,31 @@ def make(tmp_path, events):
 
 def test_the_configuration_begins_with_the_agreed_values():
     """M115 M116"""
-    assert Truncation() == Truncation(2000, 51_200, "head", True, 7, None)
+    assert TruncationSettings() == TruncationSettings(2000, 51_200, "head", True, 7, None)
     assert dict(TOOL_DEFAULTS) == {
-        "bash": Override(direction="tail", max_lines=500),
-        "grep": Override(max_lines=3000),
-        "read": Override(enabled=False),
+        "bash": TruncationOverride(direction="tail", max_lines=500),
+        "grep": TruncationOverride(max_lines=3000),
+        "read": TruncationOverride(enabled=False),
     }
 
 
 async def test_a_text_within_the_limits_stays(make, events):
     """M117"""
     text = lines(2000)
-    assert await make().output(text, Context("x")) == Whole(text)
+    assert await make().output(text, TruncationContext("x")) == WholeText(text)
     (event,) = events
     size = len(text)
-    assert event == Event("skipped", "x", size, size, event.timestamp)
+    assert event == TruncationEvent("skipped", "x", size, size, event.timestamp)
     assert abs(event.timestamp - time.time() * 1000) < 60_000
 
 
 async def test_the_head_stays_with_the_way_to_the_whole(make, events, tmp_path):
     """M117 M118 M119"""
     text = lines(2100)
-    cut = await make().output(text, Context("mcp__db.query"))
+    cut = await make().output(text, TruncationContext("mcp__db.query"))
     path = cut.output_path
     shown = f"{lines(2000)}\n\n...100 lines truncated...\n\n{hint(path)}"
-    assert cut == Cut(shown, path, removed_lines=100)
+    assert cut == CutText(shown, path, removed_lines=100)
     assert Path(path).parent == tmp_path / "kept"
     assert re.fullmatch(r"mcp__db_query_\d{13}_[a-z0-9]{6}\.txt", Path(path).name)
     assert written(path) == text
@@ -105,7 +105,9 @@ async def test_the_head_stays_with_the_way_to_the_whole(make, events, tmp_path):
 
 async def test_the_tail_stays_after_the_notice(make):
     """M118"""
-    cut = await make(Truncation(max_lines=3, direction="tail")).output(lines(10), Context("x"))
+    cut = await make(TruncationSettings(max_lines=3, direction="tail")).output(
+        lines(10), TruncationContext("x")
+    )
     assert cut.content == (
         f"...7 lines truncated...\n\n{hint(cut.output_path)}\n\nline 8\nline 9\nline 10"
     )
@@ -114,7 +116,7 @@ async def test_the_tail_stays_after_the_notice(make):
 async def test_bytes_are_counted_where_they_were_the_limit(make):
     """M117: lines or bytes, never both."""
     text = "\n".join(["é" * 50] * 20)
-    cut = await make(Truncation(max_bytes=205)).output(text, Context("x"))
+    cut = await make(TruncationSettings(max_bytes=205)).output(text, TruncationContext("x"))
     assert cut.content.startswith("é" * 50 + "\n" + "é" * 50 + "\n\n...1818 bytes truncated...")
     assert (cut.removed_lines, cut.removed_bytes) == (None, 1818)
 
@@ -122,15 +124,17 @@ async def test_bytes_are_counted_where_they_were_the_limit(make):
 @pytest.mark.parametrize(("direction", "kept"), [("head", "éé"), ("tail", "ééx")])
 async def test_one_endless_line_is_cut_between_characters(make, direction, kept):
     """M110 M118"""
-    service = make(Truncation(max_bytes=5, direction=direction))
-    cut = await service.output("é" * 10 + "x", Context("x"))
+    service = make(TruncationSettings(max_bytes=5, direction=direction))
+    cut = await service.output("é" * 10 + "x", TruncationContext("x"))
     assert kept in cut.content.split("\n")
     assert cut.removed_bytes == 21 - len(kept.encode())
 
 
 async def test_the_end_of_the_last_line_is_no_line(make):
-    assert await make(Truncation(max_lines=2)).output("a\nb\n", Context("x")) == Whole("a\nb\n")
-    cut = await make(Truncation(max_lines=2)).output("a\nb\nc\n", Context("x"))
+    assert await make(TruncationSettings(max_lines=2)).output(
+        "a\nb\n", TruncationContext("x")
+    ) == WholeText("a\nb\n")
+    cut = await make(TruncationSettings(max_lines=2)).output("a\nb\nc\n", TruncationContext("x"))
     assert (cut.removed_lines, cut.content[:8]) == (1, "a\nb\n\n...")
 
 
@@ -138,21 +142,23 @@ async def test_the_end_of_the_last_line_is_no_line(make):
     ("tools", "declared", "options", "kept"),
     [
         ({}, None, None, 50),
-        ({"x": Override(max_lines=10)}, None, None, 10),
-        ({}, Override(max_lines=20), None, 20),
-        ({"x": Override(max_lines=10)}, Override(max_lines=20), None, 10),
-        ({"x": Override(max_lines=10)}, None, Options(max_lines=5), 5),
-        ({"y": Override(max_lines=10)}, None, None, 50),
-        ({"x": Override(enabled=False)}, None, None, None),
-        ({"x": Override(enabled=False)}, None, Options(skip=False), 50),
-        ({}, None, Options(skip=True), None),
-        ({"x": Override(max_lines=10)}, None, Options(direction="tail"), 10),
+        ({"x": TruncationOverride(max_lines=10)}, None, None, 10),
+        ({}, TruncationOverride(max_lines=20), None, 20),
+        ({"x": TruncationOverride(max_lines=10)}, TruncationOverride(max_lines=20), None, 10),
+        ({"x": TruncationOverride(max_lines=10)}, None, TruncationOptions(max_lines=5), 5),
+        ({"y": TruncationOverride(max_lines=10)}, None, None, 50),
+        ({"x": TruncationOverride(enabled=False)}, None, None, None),
+        ({"x": TruncationOverride(enabled=False)}, None, TruncationOptions(skip=False), 50),
+        ({}, None, TruncationOptions(skip=True), None),
+        ({"x": TruncationOverride(max_lines=10)}, None, TruncationOptions(direction="tail"), 10),
     ],
 )
 async def test_later_configuration_wins(make, tools, declared, options, kept):
     """M115 M121: for all < what the tool declares < for the tool < for the call."""
-    service = make(Truncation(max_lines=50), tools)
-    cut = await service.output(lines(100), Context("x", options=options, declared=declared))
+    service = make(TruncationSettings(max_lines=50), tools)
+    cut = await service.output(
+        lines(100), TruncationContext("x", options=options, declared=declared)
+    )
     assert cut.truncated == (kept is not None)
     assert kept is None or cut.removed_lines == 100 - kept
     assert ("line 100" in cut.content) == (
@@ -164,18 +170,20 @@ async def test_configuration_changes_while_it_runs(make):
     """M115"""
     service = make(tools={})
     service.update_config(max_lines=10)
-    assert (await service.output(lines(12), Context("x"))).removed_lines == 2
-    service.set_tool_config("x", Override(max_lines=11))
-    assert (await service.output(lines(12), Context("x"))).removed_lines == 1
+    assert (await service.output(lines(12), TruncationContext("x"))).removed_lines == 2
+    service.set_tool_config("x", TruncationOverride(max_lines=11))
+    assert (await service.output(lines(12), TruncationContext("x"))).removed_lines == 1
     service.update_config(enabled=False)
-    assert not (await service.output(lines(12), Context("x"))).truncated
+    assert not (await service.output(lines(12), TruncationContext("x"))).truncated
 
 
 async def test_a_user_sets_less_for_all_tools(make):
     """M116"""
-    service = make(Truncation(max_lines=1500, max_bytes=30 * 1024))
-    assert (await service.output(lines(1600), Context("x"))).removed_lines == 100
-    assert (await service.output("x" * 31_000, Context("x"))).removed_bytes == 31_000 - 30_720
+    service = make(TruncationSettings(max_lines=1500, max_bytes=30 * 1024))
+    assert (await service.output(lines(1600), TruncationContext("x"))).removed_lines == 100
+    assert (
+        await service.output("x" * 31_000, TruncationContext("x"))
+    ).removed_bytes == 31_000 - 30_720
 
 
 class Full:
@@ -205,7 +213,7 @@ class Broken:
 async def test_a_failure_costs_no_text(make, events, parts, said):
     """M117"""
     text = lines(3000)
-    assert await make(**parts).output(text, Context("x")) == Whole(text)
+    assert await make(**parts).output(text, TruncationContext("x")) == WholeText(text)
     assert [(event.type, event.error) for event in events] == [("error", said)]
     assert events[0].truncated_size == len(text)
 
@@ -214,7 +222,7 @@ async def test_a_folder_of_somebody_else_is_not_written(tmp_path, make, events):
     """M119"""
     (tmp_path / "theirs").mkdir()
     (tmp_path / "kept").symlink_to(tmp_path / "theirs")
-    assert not (await make().output(lines(3000), Context("x"))).truncated
+    assert not (await make().output(lines(3000), TruncationContext("x"))).truncated
     assert "is not a folder of your own" in events[0].error
     assert list((tmp_path / "theirs").iterdir()) == []
 
@@ -240,13 +248,13 @@ async def test_old_files_go_with_the_first_that_is_kept(make, tmp_path):
     folder = str(tmp_path / "own")
     old = Path(await FolderStorage(folder).save("old", "x"))
     os.utime(old, (time.time() - 3 * 86_400,) * 2)
-    service = make(Truncation(storage_dir=folder), storage=None)
-    await service.output(lines(3000), Context("x"))
+    service = make(TruncationSettings(storage_dir=folder), storage=None)
+    await service.output(lines(3000), TruncationContext("x"))
     assert is_there(old)
     service.update_config(retention_days=2)
-    await service.output(lines(10), Context("x"))
+    await service.output(lines(10), TruncationContext("x"))
     assert is_there(old)
-    await service.output(lines(3000), Context("x"))
+    await service.output(lines(3000), TruncationContext("x"))
     assert not is_there(old)
     assert await service.cleanup() == 0
 
@@ -259,7 +267,7 @@ async def test_a_finished_file_moves_into_the_folder(tmp_path):
 
 
 def test_without_a_tape_files_stand_among_temporary_ones(tmp_path):
-    assert temporary_folder(str(tmp_path)) == f"{tmp_path}/gong-output-{os.geteuid()}"
+    assert build_temporary_path(str(tmp_path)) == f"{tmp_path}/gong-output-{os.geteuid()}"
 
 
 @pytest.fixture
@@ -272,8 +280,8 @@ async def test_on_a_tape_the_whole_is_a_blob_until_gc(tape, make, tmp_path):
     """M119 C40"""
     storage = TapeStorage(tape.blobs)
     text = lines(3000)
-    first = await make().output(text, Context("x", storage=storage))
-    second = await make().output(text, Context("y", storage=storage))
+    first = await make().output(text, TruncationContext("x", storage=storage))
+    second = await make().output(text, TruncationContext("y", storage=storage))
     path = Path(first.output_path)
     assert first.output_path == second.output_path
     assert written(path) == await storage.read(str(path)) == text
@@ -296,12 +304,14 @@ async def test_a_finished_file_becomes_a_blob(tape, tmp_path, data):
 
 def test_strategies_judge_and_cut_by_themselves():
     """M121"""
-    by_default = ByLinesAndBytes()
+    by_default = LinesAndBytesStrategy()
     assert by_default.name == "default"
-    assert not by_default.needs_truncation(lines(10), Truncation(max_lines=10))
-    assert by_default.needs_truncation(lines(10), Truncation(max_lines=9))
-    assert by_default.needs_truncation("é" * 6, Truncation(max_bytes=11))
-    assert by_default.truncate(lines(3), Truncation(max_lines=2)) == Kept("line 1\nline 2", 1)
+    assert not by_default.needs_truncation(lines(10), TruncationSettings(max_lines=10))
+    assert by_default.needs_truncation(lines(10), TruncationSettings(max_lines=9))
+    assert by_default.needs_truncation("é" * 6, TruncationSettings(max_bytes=11))
+    assert by_default.truncate(lines(3), TruncationSettings(max_lines=2)) == KeptText(
+        "line 1\nline 2", 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,19 +319,19 @@ def test_strategies_judge_and_cut_by_themselves():
 )
 def test_an_array_keeps_whole_items(direction, kept):
     """M121"""
-    by_items = ByJsonItems()
-    config = Truncation(max_lines=2, direction=direction)
+    by_items = JsonItemsStrategy()
+    config = TruncationSettings(max_lines=2, direction=direction)
     assert by_items.needs_truncation("[1, 2, 3, 4]", config)
     assert not by_items.needs_truncation("[1, 2]", config)
-    assert by_items.truncate("[1, 2, 3, 4]", config) == Kept(kept, removed_lines=2)
+    assert by_items.truncate("[1, 2, 3, 4]", config) == KeptText(kept, removed_lines=2)
 
 
 def test_what_is_no_array_or_does_not_fit_is_cut_by_default():
     """M121"""
-    by_items, config = ByJsonItems(), Truncation(max_lines=2, max_bytes=8)
+    by_items, config = JsonItemsStrategy(), TruncationSettings(max_lines=2, max_bytes=8)
     for text in ("[1, 2", "a\nb\nc\nd", '["much too long"]', '{"a": 1}', "[" * 100_000):
-        assert by_items.truncate(text, config) == ByLinesAndBytes().truncate(text, config)
-    assert by_items.truncate("[1,2,3]", config) == Kept("[\n  1\n]", removed_lines=2)
+        assert by_items.truncate(text, config) == LinesAndBytesStrategy().truncate(text, config)
+    assert by_items.truncate("[1,2,3]", config) == KeptText("[\n  1\n]", removed_lines=2)
 
 
 class Paged(Struct):
@@ -334,16 +344,16 @@ class TestMiddleware:
     @pytest.fixture
     def cut(self, make):
         async def cut(result, name="x", **parts):
-            middleware = TruncationMiddleware(make(Truncation(max_lines=3), {}), **parts)
-            return await middleware(result, Context(name))
+            middleware = TruncationMiddleware(make(TruncationSettings(max_lines=3), {}), **parts)
+            return await middleware(result, TruncationContext(name))
 
         return cut
 
     async def test_a_long_result_is_cut_and_says_so(self, cut):
         result = await cut(ToolResult.from_text(lines(5)))
         path = result.removed.truncation_path
-        assert text_of(result.content).endswith(hint(path))
-        assert json.loads(bytes(details_of(result))) == {
+        assert join_texts(result.content).endswith(hint(path))
+        assert json.loads(bytes(encode_details(result))) == {
             "truncated": True,
             "truncation_path": path,
             "truncation_removed_lines": 2,
@@ -379,5 +389,5 @@ class TestMiddleware:
     async def test_a_caller_decides_by_name_and_result(self, cut):
         result = ToolResult.from_text(lines(5))
         assert await cut(result, should_truncate=lambda name, _: name != "x") is result
-        fewer = await cut(result, should_truncate=lambda _, _result: Options(max_lines=1))
+        fewer = await cut(result, should_truncate=lambda _, _result: TruncationOptions(max_lines=1))
         assert fewer.removed.truncation_removed_lines == 4

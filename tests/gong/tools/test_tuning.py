@@ -5,11 +5,11 @@ import pytest
 
 from gong.env.memory import MemoryEnvironment
 from gong.errors import ConfigurationError
-from gong.tools.bash import bash
-from gong.tools.builtin import builtin
-from gong.tools.settings import Override, Truncation, Tuning
-from gong.tools.tool import Tool, ToolResult
-from tape.blocks import text_of
+from gong.tools.bash import build_bash_tool
+from gong.tools.builtin import build_registry
+from gong.tools.settings import ToolSettings, TruncationOverride, TruncationSettings
+from gong.tools.tool import AgentTool, ToolResult
+from tape.blocks import join_texts
 
 from .conftest import caller
 
@@ -27,13 +27,13 @@ def tuned(env, heard):
     """Return what runs a call of any tool as it is set."""
 
     def tuned(**fields):
-        registry = builtin(msgspec.convert(fields, Tuning))
-        registry.register(Tool("mcp__rows", "", Nothing, rows))
+        registry = build_registry(msgspec.convert(fields, ToolSettings))
+        registry.register(AgentTool("mcp__rows", "", Nothing, rows))
         registry.set_active(registry.names)
         use = caller(registry, env, heard)
 
         async def say(name, **arguments):
-            return text_of((await use(name, **arguments)).content)
+            return join_texts((await use(name, **arguments)).content)
 
         return say
 
@@ -99,7 +99,7 @@ async def test_every_shell_tool_refuses_an_empty_command(tuned):
     ],
 )
 def test_the_model_is_told_how_long_a_command_may_take(tuning, said):
-    assert bash(Tuning(**tuning)).description.endswith(said)
+    assert build_bash_tool(ToolSettings(**tuning)).description.endswith(said)
 
 
 async def test_limits_of_family_tools_can_be_set(tuned, folder):
@@ -179,17 +179,17 @@ async def test_kept_files_go_where_and_as_long_as_it_is_set(tuned, tmp_path):
 def test_a_limit_that_nothing_keeps_is_refused(setting):
     """M113"""
     with pytest.raises(ConfigurationError, match=f"tool_{setting}: raed has no limit of its own"):
-        builtin(Tuning(**{setting: {"raed": 5}}))
+        build_registry(ToolSettings(**{setting: {"raed": 5}}))
     for name in ("read", "bash", "grep", "grep_search", "replace", "apply_patch", "spawn_agent"):
-        builtin(Tuning(**{setting: {name: 5}}))
+        build_registry(ToolSettings(**{setting: {name: 5}}))
 
 
 @pytest.mark.parametrize(("name", "most"), [("bash", 100_000), ("shell", 50_000)])
 def test_no_more_is_shown_of_a_command_than_memory_holds(name, most):
     """M085"""
-    builtin(Tuning(output_limits={name: most}))
+    build_registry(ToolSettings(output_limits={name: most}))
     with pytest.raises(ConfigurationError, match=f"{name} shows {most} at most"):
-        builtin(Tuning(output_limits={name: most + 1}))
+        build_registry(ToolSettings(output_limits={name: most + 1}))
 
 
 @pytest.mark.parametrize(
@@ -206,14 +206,16 @@ def test_no_more_is_shown_of_a_command_than_memory_holds(name, most):
 def test_a_wrong_setting_is_named(wrong):
     """M115"""
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(wrong, Truncation)
+        msgspec.convert(wrong, TruncationSettings)
 
 
 def test_what_is_set_for_a_tool_leaves_its_other_fields():
     """M115 M116: the logs of bash keep their end."""
-    tuning = Tuning(truncation=Truncation(tools={"bash": Override(max_lines=9)}))
-    service = builtin(tuning).truncation.service
-    assert service._tools["bash"] == Override(max_lines=9, direction="tail")
+    tuning = ToolSettings(
+        truncation=TruncationSettings(tools={"bash": TruncationOverride(max_lines=9)})
+    )
+    service = build_registry(tuning).truncation.service
+    assert service._tools["bash"] == TruncationOverride(max_lines=9, direction="tail")
 
 
 SEVEN = {
@@ -235,15 +237,15 @@ async def test_the_seven_tools_act_on_whatever_environment_they_are_given(name, 
     """M041 M042 M127: none touches this machine by itself."""
     env = MemoryEnvironment({"a.txt": b"one\n"})
     arguments, said = SEVEN[name]
-    result = await caller(builtin(), env, heard)(name, **arguments)
-    assert text_of(result.content).endswith(said)
+    result = await caller(build_registry(), env, heard)(name, **arguments)
+    assert join_texts(result.content).endswith(said)
     if name == "bash":
         assert env.commands == ["true"]
 
 
 def test_seven_tools_are_what_a_session_begins_with():
     """M041"""
-    assert builtin().active == tuple(SEVEN)
+    assert build_registry().active == tuple(SEVEN)
 
 
 async def test_only_the_file_tools_that_search_have_no_limit_of_lines(use, folder):
@@ -260,7 +262,7 @@ async def test_only_the_file_tools_that_search_have_no_limit_of_lines(use, folde
         "find": await use("find", pattern="*", path="many", limit=2500),
         "ls": await use("ls", path="many", limit=2500),
     }
-    said = {name: text_of(result.content) for name, result in found.items()}
+    said = {name: join_texts(result.content) for name, result in found.items()}
     assert "[Showing lines 1-2000 of 2500." in said["read"]
     assert "[Showing lines 501-2500 of 2500." in said["bash"]
     assert said["grep"].count("\n") == 2499 + 2
@@ -275,6 +277,6 @@ async def test_what_a_command_says_is_told_while_it_runs(use, heard):
 
 async def test_a_tool_tells_what_is_said_when_it_is_stopped():
     """M075 M087"""
-    registry = builtin()
+    registry = build_registry()
     assert registry.get("edit").stopped == "Operation aborted"
     assert registry.get("bash").stopped == registry.get("shell").stopped == "Command aborted"

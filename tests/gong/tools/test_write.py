@@ -3,7 +3,7 @@ import pytest
 from gong.env.local import LocalEnvironment
 from gong.tools import write
 from gong.tools.tool import ToolContext, ToolResult
-from gong.tools.write import Details
+from gong.tools.write import WriteDetails
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ async def test_a_new_file_holds_exactly_the_content(use, folder, content, size):
     """M068"""
     assert await use("write", path="nested/deep/a.txt", content=content) == ToolResult.from_text(
         f"Successfully wrote {size} bytes to nested/deep/a.txt",
-        Details("nested/deep/a.txt", size, True),
+        WriteDetails("nested/deep/a.txt", size, True),
     )
     assert (folder / "nested/deep/a.txt").read_bytes() == content.encode()
 
@@ -22,7 +22,7 @@ async def test_an_old_file_is_replaced_without_asking(use, folder):
     """M068"""
     (folder / "a.txt").write_text("old and longer")
     assert await use("write", path="a.txt", content="new") == ToolResult.from_text(
-        "Successfully wrote 3 bytes to a.txt", Details("a.txt", 3, False)
+        "Successfully wrote 3 bytes to a.txt", WriteDetails("a.txt", 3, False)
     )
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("a.txt", "new")]
 
@@ -35,7 +35,7 @@ async def test_a_path_from_home_is_expanded(use, tmp_path):
 
 async def write_in(folder, path):
     context = ToolContext(LocalEnvironment(str(folder), {}), "c1", lambda text: None)
-    return await write.run(write.Arguments(path, "new"), context)
+    return await write.run_write(write.WriteArguments(path, "new"), context)
 
 
 async def test_a_closed_folder_is_eacces(anyone):

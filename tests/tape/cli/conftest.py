@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tape.cli.run import run
-from tape.given import given
+from tape.cli.run import run_command
+from tape.given import parse_incoming_entry
 from tape.index import open_store
 from tape.store import Beginning
 from tests import warm
@@ -55,7 +55,7 @@ class Command:
         """
         env = {"TAPE_HOME": None, **self.env}
         with CliRunner().isolation(stdin, env) as (out, err, _), chdir(self.work):
-            done = run([os.fsdecode(arg) for arg in args])
+            done = run_command([os.fsdecode(arg) for arg in args])
             ran = Ran(done, out.getvalue(), err.getvalue().decode())
         return self._checked(ran, code)
 
@@ -133,5 +133,5 @@ def talk(tape):
     beginning = Beginning(str(tape.work), "test/1", "First", "First")
     with store.create(beginning) as made, made.writer() as writer:
         for text in TALK.split(b"\n")[:-1]:
-            writer.append_data(*given(text))
+            writer.append_data(*parse_incoming_entry(text))
         return made.id

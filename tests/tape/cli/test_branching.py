@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tape.disk import Folder
-from tape.locks import hold
+from tape.locks import hold_lock
 
 from .conftest import TALK, TYPES, line, words
 
@@ -143,7 +143,7 @@ def test_context_says_what_repair_did(tape):
     "words", [["fork"], ["switch", ":main"], ["rename", "", "x"], ["label", "", "x"]]
 )
 def test_a_journal_that_stays_locked_is_given_up(tape, talk, words):
-    with Folder.open(tape.folder(talk) / "locks") as locks, hold(locks, "refs"):
+    with Folder.open(tape.folder(talk) / "locks") as locks, hold_lock(locks, "refs"):
         said = tape.refused(*words, "--wait", "0.05", code=5)
         assert said.startswith(f"the journal is being written by process {os.getpid()} since ")
     tape(*words, "--wait", "0.05")

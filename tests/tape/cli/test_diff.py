@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from tape.blocks import ToolCall
-from tape.cli.diff import span
+from tape.cli.diff import format_span
 from tape.entries import Assistant, Cost, ToolResult, Usage
 from tests.tape import making
 
@@ -80,7 +80,7 @@ def test_two_branches_are_explained(tape, parted):
     [(0, "0 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90_000, "1 d 1 h"), (59, "59 s")],
 )
 def test_a_length_of_time_has_two_units(seconds, text):
-    assert span(seconds) == text
+    assert format_span(seconds) == text
 
 
 def test_one_ref_is_compared_with_the_current_branch(tape, parted):

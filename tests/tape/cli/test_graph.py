@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tape.entries import Anchor
-from tape.render import width
+from tape.render import measure_width
 from tests.e2e.terminal import Terminal
 from tests.tape import making
 
@@ -57,7 +57,7 @@ DRAWN = """\
 def test_every_branch_is_drawn_newest_first(tape, forked):
     rows = tape("log", forked, "--graph").text
     assert without_ids(rows) == DRAWN.split("\n")
-    assert max(width(row) for row in rows.split("\n")) <= 100
+    assert max(measure_width(row) for row in rows.split("\n")) <= 100
     assert tape("log", forked, "--graph", "--oneline").text == rows
     assert tape("log", f"{forked}:b", "--graph").text == rows
 

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tape import glance
-from tape.cli.tapes import at_once
+from tape.cli.tapes import answer_at_once
 from tape.index import database
 
 from .conftest import TALK, line
@@ -52,7 +52,7 @@ def long_way(tape):
 
 def caught_up(tape):
     """Let the index catch up for good: it does not trust a folder that changed just now."""
-    while glance.newest(str(tape.store), 1) is None:
+    while glance.fetch_newest_tapes(str(tape.store), 1) is None:
         tape("ls")
 
 
@@ -72,16 +72,16 @@ class TestAtOnce:
     def test_says_what_the_long_way_says(self, tape, three, capsys):
         said = long_way(tape)
         caught_up(tape)
-        assert at_once([], str(tape.store))
+        assert answer_at_once([], str(tape.store))
         out, err = capsys.readouterr()
         assert (ageless(out), err) == said == at_once_or_not(tape)
 
     def test_says_all_that_the_long_way_says(self, tape, three, capsys):
         said = ageless(tape.real("ls", "--all", "--no-pager").text)
         caught_up(tape)
-        assert at_once(["--all"], str(tape.store))
+        assert answer_at_once(["--all"], str(tape.store))
         assert ageless(capsys.readouterr().out) == said == ageless(tape.real("ls", "--all").text)
-        assert not at_once(["--json"], str(tape.store))
+        assert not answer_at_once(["--json"], str(tape.store))
 
     def test_cuts_behind_fifty_and_says_so(self, tape, talk):
         for n in range(51):
@@ -113,20 +113,20 @@ class TestAtOnce:
                 process.stdin.write(line("note", text="x") + TALK)
                 process.stdin.flush()
                 process.stdout.readline()
-                assert glance.newest(str(tape.store), 50) is None
+                assert glance.fetch_newest_tapes(str(tape.store), 50) is None
                 assert at_once_or_not(tape) == long_way(tape)
                 process.kill()
         elif change == "newer":
-            assert glance.newest(str(tape.store), 50) is None
+            assert glance.fetch_newest_tapes(str(tape.store), 50) is None
             assert "update it" in tape.real("ls", code=1).err
             return
         else:
-            before = glance.newest(str(tape.store), 50)
+            before = glance.fetch_newest_tapes(str(tape.store), 50)
             assert before is None or change == "came"
         assert at_once_or_not(tape) == long_way(tape)
 
     def test_of_no_store_is_left_to_the_long_way(self, tape):
-        assert not at_once([], str(tape.store))
+        assert not answer_at_once([], str(tape.store))
         assert "no tape to list" in tape.real("ls").err
         assert not tape.store.exists()
 
@@ -134,7 +134,7 @@ class TestAtOnce:
         caught_up(tape)
         odd = tape.store.with_name("a %41?b#c 日本")
         tape.store.rename(odd)
-        assert [row[0] for row in glance.newest(str(odd), 5) or ()] == [talk]
+        assert [row[0] for row in glance.fetch_newest_tapes(str(odd), 5) or ()] == [talk]
 
     def test_takes_a_reader_that_goes_away_for_no_error(self, tape, three):
         with tape.open("ls") as process:
@@ -145,4 +145,7 @@ class TestAtOnce:
 
 
 def test_the_mark_and_the_schema_are_those_of_the_index():
-    assert (glance.APPLICATION, glance.SCHEMA) == (database.APPLICATION, database.SCHEMA)
+    assert (glance.APPLICATION_ID, glance.SCHEMA_VERSION) == (
+        database.APPLICATION_ID,
+        database.SCHEMA_VERSION,
+    )

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import pytest
 
-from tape.cli.group import VERBS
+from tape.cli.group import COMMANDS
 
 from .conftest import BIN, TALK, TYPES, line, words
 
@@ -326,7 +326,7 @@ BYTES = {"export", "completion"}
 def test_help_shows_every_verb_and_an_example_of_each(tape):
     text = tape("--help").text
     verbs = re.findall(r"^  (\w+)  ", text[text.index("Commands:") :], re.MULTILINE)
-    assert verbs == list(VERBS)
+    assert verbs == list(COMMANDS)
     for verb in verbs:
         page = tape(verb, "-h").text
         assert f"  tape {verb}" in page or verb == "append"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tape.entries import Anchor, Covers, Kept, Summary, Tokens
+from tape.entries import Anchor, CoveredRange, KeptRange, Summary, Tokens
 from tape.index import open_store
 
 from .conftest import line
@@ -87,8 +87,8 @@ def compacted(tape, talk):
             Anchor(
                 kind="compaction",
                 summary=Summary(goal="Read\x1b[31m a.py", done=("one", "two", "three")),
-                kept=(Kept("0001-main-start", 0, 2, first, last),),
-                covers=Covers(first, last, 4),
+                kept=(KeptRange("0001-main-start", 0, 2, first, last),),
+                covers=CoveredRange(first, last, 4),
                 tokens=Tokens(900, 90),
                 reason="window",
             )

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tape.cli.player import Act, Pace, play, scenes
-from tape.cli.walk import Step
+from tape.cli.player import KeyAction, Pace, build_scenes, play_scenes
+from tape.cli.walk import DecodedLine
 from tests.e2e.terminal import Terminal
 from tests.tape import making
 
@@ -47,12 +47,12 @@ class TestPlaying:
             first = writer.append(making.say("abc"))
             now[0] += seconds * 1_000_000
             second = writer.append(making.answer(text="one two 三四"))
-        return [Step(b"", first), Step(b"", second)]
+        return [DecodedLine(b"", first), DecodedLine(b"", second)]
 
     def test_pauses_are_the_sessions_own_up_to_a_limit(self, tmp_path):
         for seconds, pause in ((3600, 2), (1, 1)):
             path = self.steps(tmp_path / str(seconds), seconds)
-            one, two = scenes(path, Pace(1, 2))
+            one, two = build_scenes(path, Pace(1, 2))
             assert [one.beats[0].wait, two.beats[0].wait] == [0, pytest.approx(pause, abs=1e-3)]
         assert two.step is path[1]
         assert [beat.text for beat in one.beats[1:5]] == ["a", "b", "c", "\n"]
@@ -68,7 +68,7 @@ class TestPlaying:
             waited.append(seconds)
             return left.get(len(waited))
 
-        play(scenes(self.steps(tmp_path), Pace(1, 2)), wait, text.append)
+        play_scenes(build_scenes(self.steps(tmp_path), Pace(1, 2)), wait, text.append)
         return "".join(text), waited
 
     def test_everything_appears_in_its_time(self, tmp_path):
@@ -78,17 +78,19 @@ class TestPlaying:
         assert waited.count(2) == 1
 
     def test_next_shows_the_rest_of_an_entry_at_once(self, tmp_path):
-        text, waited = self.shown(tmp_path, (2, Act.NEXT))
+        text, waited = self.shown(tmp_path, (2, KeyAction.NEXT))
         assert text == self.shown(tmp_path / "again")[0]
         assert waited[2:6] == [0, 0, 0, 0]
         assert 2 in waited
 
     def test_a_pause_lasts_until_a_key(self, tmp_path):
-        text, waited = self.shown(tmp_path, (2, Act.PAUSE), (5, Act.PAUSE))
+        text, waited = self.shown(tmp_path, (2, KeyAction.PAUSE), (5, KeyAction.PAUSE))
         assert waited[2:5] == [float("inf")] * 3
         assert text == self.shown(tmp_path / "again")[0]
 
-    @pytest.mark.parametrize("acts", [[(3, Act.QUIT)], [(2, Act.PAUSE), (3, Act.QUIT)]])
+    @pytest.mark.parametrize(
+        "acts", [[(3, KeyAction.QUIT)], [(2, KeyAction.PAUSE), (3, KeyAction.QUIT)]]
+    )
     def test_quitting_shows_no_more(self, tmp_path, acts):
         text, waited = self.shown(tmp_path, *acts)
         assert "assistant" not in text

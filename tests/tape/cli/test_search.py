@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tape import glance
-from tape.cli.hits import at_once
+from tape.cli.hits import answer_at_once
 from tests.e2e.terminal import Terminal
 from tests.tape.cli.conftest import BIN, line, words
 
@@ -109,7 +109,7 @@ def ready(tape, said):
     tape("append", said[0], stdin=many)
     os.utime(tape.store / "tapes", (1, 1))
     tape("ls")
-    assert glance.newest(str(tape.store), 1)
+    assert glance.fetch_newest_tapes(str(tape.store), 1)
     return tape
 
 
@@ -138,7 +138,7 @@ class TestAtOnce:
     def test_says_what_the_long_way_says(self, ready, capsys, monkeypatch, arguments):
         ran = ready("search", *arguments, "--no-pager")
         monkeypatch.chdir(ready.work)
-        assert at_once(arguments, str(ready.store))
+        assert answer_at_once(arguments, str(ready.store))
         said = capsys.readouterr()
         assert (said.out, said.err) == (ran.text, ran.err)
 
@@ -157,7 +157,7 @@ class TestAtOnce:
         ],
     )
     def test_leaves_all_but_words_and_plain_options_to_click(self, ready, capsys, arguments):
-        assert not at_once(arguments, str(ready.store))
+        assert not answer_at_once(arguments, str(ready.store))
         assert capsys.readouterr() == ("", "")
 
     def test_is_what_the_command_does_in_a_pipe_and_on_a_terminal(self, ready):
@@ -173,7 +173,7 @@ class TestAtOnce:
             assert shown[0] == shown[1] != ""
 
     def test_finds_a_named_store(self, ready, capsys):
-        assert at_once(["login", "--store", str(ready.store)], "/nowhere")
+        assert answer_at_once(["login", "--store", str(ready.store)], "/nowhere")
         assert "login" in capsys.readouterr().out
 
     def test_takes_a_reader_that_goes_away_for_no_error(self, ready):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tape.cli.since import moment_of
-from tape.clock import micros
+from tape.cli.since import parse_moment
+from tape.clock import parse_timestamp
 from tape.errors import UsageError
 
-NOW = micros("2026-11-21T20:31:05.123456Z")
+NOW = parse_timestamp("2026-11-21T20:31:05.123456Z")
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ NOW = micros("2026-11-21T20:31:05.123456Z")
     ],
 )
 def test_a_time_is_told_as_it_stands_on_a_tape(text, moment):
-    assert moment_of(text, NOW) == moment
+    assert parse_moment(text, NOW) == moment
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_a_time_is_told_as_it_stands_on_a_tape(text, moment):
 )
 def test_what_is_no_time_is_refused_with_the_forms(text):
     with pytest.raises(UsageError, match=r"is not a valid time: write 2h, 3d, 2026-11-21"):
-        moment_of(text, NOW)
+        parse_moment(text, NOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tape.blocks import Text
-from tape.cli.chart import bar
+from tape.cli.chart import draw_bar
 from tape.entries import Assistant, Usage
 from tape.index import open_store
 from tape.store import Beginning
@@ -127,9 +127,16 @@ def test_answers_are_the_same_without_the_index(tape, identity):
 
 
 def test_bars_are_as_long_as_their_numbers():
-    assert [bar(value, 4, 2) for value in (0, 1, 2, 3, 4, 5)] == ["", "▌", "█", "█▌", "██", "██"]
-    assert bar(1, 1_000_000, 10) == "▏"
-    assert bar(1, 0, 10) == ""
+    assert [draw_bar(value, 4, 2) for value in (0, 1, 2, 3, 4, 5)] == [
+        "",
+        "▌",
+        "█",
+        "█▌",
+        "██",
+        "██",
+    ]
+    assert draw_bar(1, 1_000_000, 10) == "▏"
+    assert draw_bar(1, 0, 10) == ""
 
 
 def test_days_are_drawn_on_a_terminal_and_plain_in_a_pipe(tape):

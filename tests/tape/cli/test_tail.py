@@ -118,7 +118,7 @@ def test_going_back_is_said_on_standard_error(tape, talk):
     first = tape("log", talk, "--json").json[0]["id"]
     with following(tape, talk, "-n", "1", "--json") as process:
         read_json(process, 1)
-        with Store(tape.store).open(talk) as opened, opened.journal.moving() as moves:
+        with Store(tape.store).open(talk) as opened, opened.journal.open_moves() as moves:
             moves.branch("main", "0001-main-start", Pin(0, first), "undo")
         assert process.stderr.readline().decode() == f"tape: main moved to {first[:8]} (undo)\n"
         tape("append", talk, stdin=notes("again"))

@@ -165,6 +165,6 @@ class TestProgress:
         assert rows == ["said meanwhile", "tape: warned meanwhile", "done"]
 
     def test_is_not_shown_in_a_pipe(self, capsys):
-        with terminal.progress("read") as tell:
+        with terminal.show_progress("read") as tell:
             tell(1, 2)
         assert capsys.readouterr() == ("", "")

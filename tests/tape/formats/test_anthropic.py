@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from tape.blocks import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
-from tape.formats.anthropic import Options, messages, system_text
+from tape.formats.anthropic import AnthropicOptions, build_system_text, encode_messages
 from tape.view import Message
 
 
@@ -43,7 +43,7 @@ def test_a_batchs_results_stand_first_in_the_one_message_after_it():
         user("also this"),
         user("and that"),
     ]
-    assert messages(history) == [
+    assert encode_messages(history) == [
         {"role": "user", "content": [text("go")]},
         {
             "role": "assistant",
@@ -78,7 +78,7 @@ def test_thinking_goes_back_with_its_signature_and_not_without():
         ),
         user("on"),
     ]
-    assert messages(history)[1]["content"] == [
+    assert encode_messages(history)[1]["content"] == [
         {"type": "thinking", "thinking": "a", "signature": "s"},
         {"type": "redacted_thinking", "data": "d"},
         text("x"),
@@ -96,12 +96,14 @@ def test_blocks_of_its_own_go_back_as_they_came_and_unknown_ones_never():
         ),
         result("c_1_0"),
     ]
-    assert messages(history)[1]["content"] == [
+    assert encode_messages(history)[1]["content"] == [
         {"type": "server_tool_use", "id": "srv_1"},
         {"type": "text", "text": "A.", "citations": [1]},
         {"caller": {"type": "direct"}, **tool_use("c_1_0", {"path": "a"})},
     ]
-    assert messages(history)[2]["content"] == [{"type": "tool_result", "tool_use_id": "c_1_0"}]
+    assert encode_messages(history)[2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "c_1_0"}
+    ]
 
 
 def test_empty_text_and_empty_messages_are_left_out_and_neighbours_merged():
@@ -112,7 +114,7 @@ def test_empty_text_and_empty_messages_are_left_out_and_neighbours_merged():
         assistant(Text("a")),
         assistant(Text("b  \n")),
     ]
-    merged = messages(history)
+    merged = encode_messages(history)
     assert merged == [
         {"role": "user", "content": [text("one"), text("two")]},
         {"role": "assistant", "content": [text("a"), text("b")]},
@@ -129,12 +131,12 @@ def test_empty_text_and_empty_messages_are_left_out_and_neighbours_merged():
 )
 def test_arguments_are_always_an_object(args_text, given):
     history = [user("go"), assistant(ToolCall(id="c_1_0", name="read", args_text=args_text))]
-    assert messages(history)[1]["content"] == [tool_use("c_1_0", given)]
+    assert encode_messages(history)[1]["content"] == [tool_use("c_1_0", given)]
 
 
 def test_a_picture_is_told_of():
     picture = Image(blob=BlobRef("0" * 64, 12), mime="image/png")
-    assert messages([Message("user", (picture,))]) == [
+    assert encode_messages([Message("user", (picture,))]) == [
         {"role": "user", "content": [text("(image/png of 12 bytes: not sent)")]}
     ]
 
@@ -148,7 +150,7 @@ def test_pictures_and_files_go_with_their_bytes_and_results_may_hold_them():
         assistant(call("c_1_0")),
         Message("tool", (picture,), "c_1_0", "read"),
     ]
-    sent = messages(history, load=lambda blob: b"hi")
+    sent = encode_messages(history, load=lambda blob: b"hi")
     base64 = {"type": "base64", "data": "aGk="}
     assert sent[0]["content"] == [
         {
@@ -170,7 +172,7 @@ def test_pictures_and_files_go_with_their_bytes_and_results_may_hold_them():
 def test_thinking_never_ends_an_answer():
     signed = Thinking("a", wire=Raw(b'{"signature":"s"}'))
     history = [user("go"), assistant(Text("x"), signed), user("on"), assistant(signed)]
-    assert messages(history) == [
+    assert encode_messages(history) == [
         {"role": "user", "content": [text("go")]},
         {"role": "assistant", "content": [text("x")]},
         {"role": "user", "content": [text("on")]},
@@ -179,23 +181,25 @@ def test_thinking_never_ends_an_answer():
 
 def test_thinking_of_others_can_go_as_text():
     history = [user("go"), assistant(Thinking("hm"), Text("x"))]
-    sent = messages(history, Options(thinking_as_text=True))
+    sent = encode_messages(history, AnthropicOptions(thinking_as_text=True))
     assert sent[1]["content"] == [text("hm"), text("x")]
 
 
 def test_verbatim_gives_back_the_providers_id_to_call_and_result():
-    sent = messages([user("go"), assistant(call("c_1_0")), result("c_1_0")], Options(verbatim=True))
+    sent = encode_messages(
+        [user("go"), assistant(call("c_1_0")), result("c_1_0")], AnthropicOptions(verbatim=True)
+    )
     assert sent[1]["content"] == [tool_use("toolu_1", {"path": "a"})]
     assert sent[2]["content"] == [{"type": "tool_result", "tool_use_id": "toolu_1"}]
 
 
 def test_a_call_of_a_tool_that_cannot_be_is_named_so_that_it_can():
     history = [user("go"), assistant(ToolCall(id="c_1_0", name="read file"))]
-    assert messages(history)[1]["content"][0]["name"] == "read_file"
+    assert encode_messages(history)[1]["content"][0]["name"] == "read_file"
 
 
 def test_an_answer_at_the_beginning_has_a_user_before_it():
-    assert [message["role"] for message in messages([assistant(Text("a"))])] == [
+    assert [message["role"] for message in encode_messages([assistant(Text("a"))])] == [
         "user",
         "assistant",
     ]
@@ -203,13 +207,13 @@ def test_an_answer_at_the_beginning_has_a_user_before_it():
 
 def test_system_messages_join_the_system_prompt():
     history = [Message("system", (Text("Later."),)), user("go")]
-    assert messages(history) == [{"role": "user", "content": [text("go")]}]
-    assert system_text("First.", history) == "First.\n\nLater."
-    assert system_text("", [user("go")]) == ""
+    assert encode_messages(history) == [{"role": "user", "content": [text("go")]}]
+    assert build_system_text("First.", history) == "First.\n\nLater."
+    assert build_system_text("", [user("go")]) == ""
 
 
 @given(st.lists(st.sampled_from([user("u"), assistant(Text("a ")), user(" "), assistant()])))
 def test_roles_always_alternate_and_nothing_is_empty(history):
-    sent = messages(history)
+    sent = encode_messages(history)
     assert all(one["role"] != other["role"] for one, other in pairwise(sent))
     assert all(message["content"] for message in sent)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tape.formats.arrays import FORMATS
-from tape.payload import encode_payload, read_data
+from tape.payload import decode_payload, encode_payload
 from tape.repair import Target
 from tests.tape.formats.histories import as_messages, emitted, put, repaired
 from tests.tape.making import BUDGET
@@ -96,7 +96,9 @@ def test_anything_can_be_read_kept_and_sent_on(name, data):
     read = form.parse(array, put)
     kept = b"".join(map(encode_payload, read))
     assert set(MARK.findall(_bytes(array))) <= set(MARK.findall(kept))
-    entries = [read_data(one.entry_type, msgspec.Raw(encode_payload(one)), str) for one in read]
+    entries = [
+        decode_payload(one.entry_type, msgspec.Raw(encode_payload(one)), str) for one in read
+    ]
     assert list(map(encode_payload, entries)) == list(map(encode_payload, read))
     form.check(array)
     sent = emitted(name, repaired(read, Target("", form.api, "")))

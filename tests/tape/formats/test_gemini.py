@@ -3,7 +3,7 @@
 from msgspec import Raw
 
 from tape.blocks import BlobRef, Image, Text, Thinking, ToolCall
-from tape.formats.gemini import UNSIGNED, Options, messages, system_instruction
+from tape.formats.gemini import UNSIGNED, GeminiOptions, build_system_instruction, encode_messages
 from tape.view import Message
 
 PICTURE = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
@@ -35,7 +35,7 @@ def test_all_responses_of_a_batch_are_one_turn_and_signatures_stay_on_their_part
         user("and?"),
     ]
     function = {"name": "read", "args": {"path": "a"}}
-    assert messages(history) == [
+    assert encode_messages(history) == [
         {"role": "user", "parts": [{"text": "go"}]},
         {
             "role": "model",
@@ -58,7 +58,7 @@ def test_all_responses_of_a_batch_are_one_turn_and_signatures_stay_on_their_part
 
 def test_ids_go_only_where_they_are_asked_for():
     history = [user("go"), Message("assistant", (call("a"),)), result("a", Text("A"))]
-    sent = messages(history, Options(verbatim=True))
+    sent = encode_messages(history, GeminiOptions(verbatim=True))
     assert sent[1]["parts"][0]["functionCall"]["id"] == "1"
     assert sent[2]["parts"][0]["functionResponse"]["id"] == "1"
 
@@ -67,7 +67,7 @@ def test_a_missing_signature_is_replaced_on_the_first_call_of_each_step():
     first, second = call("a", b""), call("b", b"")
     history = [user("go"), Message("assistant", (first, second)), result("a"), result("b")]
     history += [Message("assistant", (call("c", b""),)), result("c")]
-    sent = messages(history, Options(signed_calls=True))
+    sent = encode_messages(history, GeminiOptions(signed_calls=True))
     assert [part.get("thoughtSignature") for part in sent[1]["parts"]] == [UNSIGNED, None]
     assert sent[3]["parts"][0]["thoughtSignature"] == UNSIGNED
 
@@ -79,28 +79,28 @@ def test_pictures_of_tools_stand_in_a_turn_of_their_own_or_in_the_response():
         result("a", PICTURE),
         result("b", Text("B")),
     ]
-    sent = messages(history, load=load)
+    sent = encode_messages(history, load=load)
     assert len(sent[2]["parts"]) == 2
     assert sent[3] == {"role": "user", "parts": [INLINE]}
-    inside = messages(history, Options(media_in_results=True), load)
+    inside = encode_messages(history, GeminiOptions(media_in_results=True), load)
     assert inside[2]["parts"][0]["functionResponse"]["parts"] == [INLINE]
     assert len(inside) == 3
 
 
 def test_thinking_goes_back_as_it_came_and_that_of_others_not():
     own = Thinking("hm", wire=Raw(b'{"thought":true}'))
-    sent = messages([user("go"), Message("assistant", (own, Thinking("x"), Text("a")))])
+    sent = encode_messages([user("go"), Message("assistant", (own, Thinking("x"), Text("a")))])
     assert sent[1]["parts"] == [{"text": "hm", "thought": True}, {"text": "a"}]
 
 
 def test_answers_next_to_each_other_are_one_turn():
     history = [user("go"), *[Message("assistant", (Text(text),)) for text in "ab"]]
-    assert messages(history)[1] == {"role": "model", "parts": [{"text": "a"}, {"text": "b"}]}
+    assert encode_messages(history)[1] == {"role": "model", "parts": [{"text": "a"}, {"text": "b"}]}
 
 
 def test_system_messages_join_the_system_instruction():
     history = [Message("system", (Text("Later."),)), user("go")]
-    assert system_instruction("First.", history) == {
+    assert build_system_instruction("First.", history) == {
         "parts": [{"text": "First."}, {"text": "Later."}]
     }
-    assert system_instruction("", [user("go")]) is None
+    assert build_system_instruction("", [user("go")]) is None

@@ -30,21 +30,21 @@ SEARCH = settings(
 
 
 def mistral(array, *, strict):
-    return openai_chat_rules.check(array, strict=strict, ids=MISTRAL_IDS)
+    return openai_chat_rules.check_array(array, strict=strict, ids=MISTRAL_IDS)
 
 
 FREEFORM = frozenset({"bash"})
 CASES = {
-    "anthropic": ("anthropic", anthropic, {}, anthropic_rules.check),
+    "anthropic": ("anthropic", anthropic, {}, anthropic_rules.check_array),
     "anthropic verbatim": (
         "anthropic",
         anthropic,
         {"verbatim": True, "thinking_as_text": True},
-        anthropic_rules.check,
+        anthropic_rules.check_array,
     ),
-    "openai-chat": ("openai-chat", openai_chat, {}, openai_chat_rules.check),
+    "openai-chat": ("openai-chat", openai_chat, {}, openai_chat_rules.check_array),
     "openai-chat verbatim": ("openai-chat", openai_chat, {"verbatim": True}, None),
-    "freeform": ("openai-chat", openai_chat, {"freeform": FREEFORM}, openai_chat_rules.check),
+    "freeform": ("openai-chat", openai_chat, {"freeform": FREEFORM}, openai_chat_rules.check_array),
     "mistral": (
         "openai-chat",
         openai_chat,
@@ -61,26 +61,26 @@ CASES = {
         "openai-chat",
         openai_chat,
         {"replay_reasoning": True, "content": "list"},
-        openai_chat_rules.check,
+        openai_chat_rules.check_array,
     ),
     "openai-responses": (
         "openai-responses",
         openai_responses,
         {},
-        openai_responses_rules.check,
+        openai_responses_rules.check_array,
     ),
     "openai-responses freeform": (
         "openai-responses",
         openai_responses,
         {"freeform": FREEFORM, "stored": True, "thinking_as_text": True},
-        openai_responses_rules.check,
+        openai_responses_rules.check_array,
     ),
     "gemini": ("gemini", gemini, {}, None),
     "gemini 3": (
         "gemini",
         gemini,
         {"signed_calls": True, "media_in_results": True, "thinking_as_text": True},
-        gemini_rules.check,
+        gemini_rules.check_array,
     ),
 }
 

@@ -12,15 +12,15 @@ from tape.formats.ids import (
     MISTRAL_IDS,
     OPENAI_CHAT_IDS,
     OPENAI_RESPONSES_IDS,
-    Ids,
-    tool_name,
+    CallIds,
+    to_tool_name,
 )
 
 RULES = [ANTHROPIC_IDS, GEMINI_IDS, MISTRAL_IDS, OPENAI_CHAT_IDS, OPENAI_RESPONSES_IDS]
 
 
 def given_ids(rule, *calls):
-    ids = Ids(rule)
+    ids = CallIds(rule)
     return [ids.call(call) for call in calls]
 
 
@@ -44,7 +44,7 @@ def test_what_is_cut_stays_apart():
 @pytest.mark.parametrize("rule", RULES)
 @given(st.data())
 def test_every_call_has_an_id_of_its_own_and_its_result_the_same(rule, data):
-    ids, sent = Ids(rule), []
+    ids, sent = CallIds(rule), []
     for batch in data.draw(st.lists(st.lists(st.sampled_from(["a", "a|", "a_", "", "x" * 99])))):
         ids.begin_answer()
         given_to = [ids.call(call) for call in batch]
@@ -57,4 +57,4 @@ def test_every_call_has_an_id_of_its_own_and_its_result_the_same(rule, data):
 
 @given(st.text(max_size=200))
 def test_any_tool_has_a_name_that_can_be_sent(name):
-    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_name(name))
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", to_tool_name(name))

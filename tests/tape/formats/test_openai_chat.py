@@ -4,7 +4,7 @@ from msgspec import Raw
 
 from tape.blocks import Audio, BlobRef, Document, Image, Text, Thinking, ToolCall
 from tape.formats.ids import MISTRAL_IDS
-from tape.formats.openai_chat import Options, messages
+from tape.formats.openai_chat import OpenAIChatOptions, encode_messages
 from tape.view import Message
 
 PICTURE = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
@@ -39,7 +39,7 @@ def test_a_turn_with_tools():
         result(Text("B"), call_id="c_1_1"),
         answer(Text("Done.")),
     ]
-    assert messages(history) == [
+    assert encode_messages(history) == [
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": "go"},
         {
@@ -72,7 +72,7 @@ def test_pictures_of_tools_follow_all_results_of_the_batch():
         said("user", "and?"),
     ]
     url = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
-    assert messages(history, load=load)[1:] == [
+    assert encode_messages(history, load=load)[1:] == [
         {"role": "tool", "tool_call_id": "c_1_0", "content": "(see the attachment)"},
         {"role": "tool", "tool_call_id": "c_1_1", "content": "B"},
         {
@@ -87,7 +87,7 @@ def test_files_and_sound():
     sound = Audio(blob=BlobRef("0" * 64, 2), mime="audio/wav")
     paper = Document(blob=BlobRef("0" * 64, 2), mime="application/pdf", name="a.pdf")
     strange = Audio(blob=BlobRef("0" * 64, 2), mime="audio/ogg")
-    assert messages([Message("user", (sound, paper, strange))], load=load)[0]["content"] == [
+    assert encode_messages([Message("user", (sound, paper, strange))], load=load)[0]["content"] == [
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
         {
             "type": "file",
@@ -101,7 +101,7 @@ def test_reasoning_goes_back_under_its_own_name_an_empty_one_too():
     named = Thinking("hm", wire=Raw(b'{"field":"reasoning"}'))
     empty = Thinking("", wire=Raw(b'{"field":"reasoning_content","details":[1]}'))
     history = [answer(named, Text("a")), answer(empty, Text("b")), answer(Thinking("x"), Text("c"))]
-    assert messages(history) == [
+    assert encode_messages(history) == [
         {"role": "assistant", "content": "a", "reasoning": "hm"},
         {
             "role": "assistant",
@@ -121,7 +121,7 @@ def test_switches_of_hosts():
         result(Text("A")),
         said("user", "and?"),
     ]
-    options = Options(
+    options = OpenAIChatOptions(
         ids=MISTRAL_IDS,
         system_role="developer",
         content="string",
@@ -130,7 +130,7 @@ def test_switches_of_hosts():
         tool_result_name=True,
         filler_after_tools=True,
     )
-    sent = messages(history, options)
+    sent = encode_messages(history, options)
     name = sent[2]["tool_calls"][0]["id"]
     assert len(name) == 9
     assert name.isalnum()
@@ -144,7 +144,7 @@ def test_switches_of_hosts():
 
 def test_content_is_a_list_where_it_must_be():
     history = [said("user", "go"), answer(Text("a"))]
-    assert messages(history, Options(content="list")) == [
+    assert encode_messages(history, OpenAIChatOptions(content="list")) == [
         {"role": "user", "content": [{"type": "text", "text": "go"}]},
         {"role": "assistant", "content": "a"},
     ]
@@ -153,7 +153,9 @@ def test_content_is_a_list_where_it_must_be():
 def test_arguments_are_always_an_object_and_freeform_input_is_text():
     broken = ToolCall(id="c_1_0", name="read", args_text='{"path')
     patch = ToolCall(id="c_1_1", name="apply_patch", args_text="*** Begin")
-    (sent,) = messages([answer(broken, patch)], Options(freeform=frozenset({"apply_patch"})))
+    (sent,) = encode_messages(
+        [answer(broken, patch)], OpenAIChatOptions(freeform=frozenset({"apply_patch"}))
+    )
     assert [one[one["type"]] for one in sent["tool_calls"]] == [
         {"name": "read", "arguments": '{"input":"{\\"path"}'},
         {"name": "apply_patch", "input": "*** Begin"},
@@ -165,7 +167,7 @@ def test_verbatim_gives_back_only_what_this_host_wrote():
         id="c_1_0", name="read", args_text="{bad", wire=Raw(b'{"id":"functions.read:0"}')
     )
     foreign = ToolCall(id="c_1_1", name="read", args_text="{bad")
-    (sent,) = messages([answer(own, foreign)], Options(verbatim=True))
+    (sent,) = encode_messages([answer(own, foreign)], OpenAIChatOptions(verbatim=True))
     assert [(one["id"], one["function"]["arguments"]) for one in sent["tool_calls"]] == [
         ("functions.read:0", "{bad"),
         ("c_1_1", '{"input":"{bad"}'),
@@ -174,7 +176,7 @@ def test_verbatim_gives_back_only_what_this_host_wrote():
 
 def test_fields_of_a_host_go_back_with_their_call():
     wire = Raw(b'{"id":"call_7","extra_content":{"google":1},"details":[{"id":"call_7"}]}')
-    (sent,) = messages([answer(call(wire=wire))], Options(verbatim=True))
+    (sent,) = encode_messages([answer(call(wire=wire))], OpenAIChatOptions(verbatim=True))
     assert sent["tool_calls"][0]["extra_content"] == {"google": 1}
     assert sent["tool_calls"][0]["id"] == "call_7"
     assert sent["reasoning_details"] == [{"id": "call_7"}]

@@ -3,7 +3,7 @@
 from msgspec import Raw, json
 
 from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall
-from tape.formats.openai_responses import Options, messages
+from tape.formats.openai_responses import OpenAIResponsesOptions, encode_messages
 from tape.view import Message
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
@@ -37,7 +37,7 @@ def test_reasoning_goes_back_whole_right_before_its_call():
         answer(Thinking("hm", wire=raw(REASONING)), call("fc_1")),
         Message("tool", (Text("A"),), "c_1_0", "read"),
     ]
-    assert messages(history) == [
+    assert encode_messages(history) == [
         {"role": "developer", "content": "Be kind."},
         {"role": "user", "content": "go"},
         REASONING,
@@ -47,7 +47,7 @@ def test_reasoning_goes_back_whole_right_before_its_call():
 
 
 def test_reasoning_that_leads_nowhere_stays_out():
-    assert messages([answer(Text("a"), Thinking("hm", wire=raw(REASONING)))]) == [
+    assert encode_messages([answer(Text("a"), Thinking("hm", wire=raw(REASONING)))]) == [
         {"role": "assistant", "content": "a"}
     ]
 
@@ -55,20 +55,20 @@ def test_reasoning_that_leads_nowhere_stays_out():
 def test_without_its_reasoning_no_item_is_named():
     only_named = {**REASONING, "encrypted_content": None}
     history = [answer(Thinking("hm", wire=raw(only_named)), call("fc_1"))]
-    assert messages(history) == [{**CALL, "status": "completed"}]
-    stored = messages(history, Options(stored=True))
+    assert encode_messages(history) == [{**CALL, "status": "completed"}]
+    stored = encode_messages(history, OpenAIResponsesOptions(stored=True))
     assert stored == [only_named, {**CALL, "id": "fc_1", "status": "completed"}]
 
 
 def test_an_id_that_is_refused_stays_out():
     for item in ("f" * 65, "fc_"):
-        assert "id" not in messages([answer(call(item))])[0]
+        assert "id" not in encode_messages([answer(call(item))])[0]
 
 
 def test_a_message_keeps_its_id_and_phase():
     wire = raw({"id": "msg_1", "phase": "commentary"})
     refused = raw({"id": "msg_1", "type": "refusal"})
-    sent = messages([answer(Text("a", wire=wire), Text("No.", wire=refused), Text("b"))])
+    sent = encode_messages([answer(Text("a", wire=wire), Text("No.", wire=refused), Text("b"))])
     assert sent == [
         {
             "type": "message",
@@ -87,7 +87,9 @@ def test_a_message_keeps_its_id_and_phase():
 def test_a_freeform_call_and_its_output_are_of_one_type():
     patch = ToolCall(id="c_1_0", name="apply_patch", args_text="*** Begin")
     history = [answer(patch), Message("tool", (Text("A"),), "c_1_0", "apply_patch")]
-    assert messages(history, Options(freeform=frozenset({"apply_patch"}))) == [
+    assert encode_messages(
+        history, OpenAIResponsesOptions(freeform=frozenset({"apply_patch"}))
+    ) == [
         {
             "type": "custom_tool_call",
             "name": "apply_patch",
@@ -101,7 +103,7 @@ def test_a_freeform_call_and_its_output_are_of_one_type():
 def test_a_result_may_hold_pictures():
     picture = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
     history = [answer(call()), Message("tool", (Text("A"), picture), "c_1_0", "read")]
-    assert messages(history, load=lambda blob: b"hi")[1]["output"] == [
+    assert encode_messages(history, load=lambda blob: b"hi")[1]["output"] == [
         {"type": "input_text", "text": "A"},
         {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="},
     ]
@@ -109,7 +111,7 @@ def test_a_result_may_hold_pictures():
 
 def test_items_of_its_own_go_back_in_their_place():
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    assert messages([answer(Opaque(raw=raw(search)), Text("a"))]) == [
+    assert encode_messages([answer(Opaque(raw=raw(search)), Text("a"))]) == [
         search,
         {"role": "assistant", "content": "a"},
     ]
@@ -120,7 +122,7 @@ def test_an_item_of_the_provider_goes_back_once_and_what_came_with_it_without_it
     said = Text("again", wire=raw({"id": "msg_1"}))
     search = Opaque(raw=raw({"type": "web_search_call", "id": "ws_1"}))
     once = answer(thought, search, said)
-    assert messages([once, once]) == [
+    assert encode_messages([once, once]) == [
         REASONING,
         {"type": "web_search_call", "id": "ws_1"},
         {

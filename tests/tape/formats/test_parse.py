@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw, json
 
-from tape.blocks import Image, Opaque, Text, Thinking, ToolCall, Unknown, tool_calls
+from tape.blocks import Image, Opaque, Text, Thinking, ToolCall, Unknown, select_tool_calls
 from tape.entries import Assistant, Context, Custom, ToolResult, User
 from tape.formats.parse import anthropic, gemini, openai_chat, openai_responses
 from tape.repair import Target
@@ -11,7 +11,12 @@ from tests.tape.formats.histories import blob, emitted, put, repaired
 
 
 def calls(read):
-    return [call for one in read if isinstance(one, Assistant) for call in tool_calls(one.content)]
+    return [
+        call
+        for one in read
+        if isinstance(one, Assistant)
+        for call in select_tool_calls(one.content)
+    ]
 
 
 def use(call_id):
@@ -25,7 +30,7 @@ def answered(call_id, content="A", **fields):
 def test_a_conversation_of_the_messages_api():
     signed = {"type": "thinking", "thinking": "hm", "signature": "s"}
     search = {"type": "server_tool_use", "id": "srv_1", "name": "web", "input": {}}
-    read = anthropic.parse(
+    read = anthropic.parse_array(
         [
             {"role": "user", "content": "go"},
             {"role": "assistant", "content": [signed, search, use("toolu_1")]},
@@ -58,17 +63,17 @@ def test_a_conversation_of_the_messages_api():
 
 def test_call_ids_are_ours_and_always_the_same():
     array = [{"role": "assistant", "content": [use("x"), use("y")]}] * 2
-    read = anthropic.parse(array, put)
+    read = anthropic.parse_array(array, put)
     ids = [call.id for call in calls(read)]
     assert len(set(ids)) == 4
     assert all(one[:2] == "c_" and len(one) == 12 for one in ids)
     assert [one[-2:] for one in ids] == ["_0", "_1", "_0", "_1"]
-    assert anthropic.parse(json.encode(array), put) == read
+    assert anthropic.parse_array(json.encode(array), put) == read
 
 
 def test_results_find_their_calls_late_repeated_and_not_at_all():
     said = {"role": "user", "content": "?"}
-    read = anthropic.parse(
+    read = anthropic.parse_array(
         [
             {"role": "assistant", "content": [use("x")]},
             said,
@@ -86,7 +91,7 @@ def test_results_find_their_calls_late_repeated_and_not_at_all():
 
 
 def test_pieces_in_the_wrong_place_are_kept_and_never_sent():
-    read = anthropic.parse(
+    read = anthropic.parse_array(
         [
             {"role": "user", "content": [use("x")]},
             {"role": "assistant", "content": [answered("x"), 3, {"type": "text"}]},
@@ -110,7 +115,7 @@ def test_pieces_in_the_wrong_place_are_kept_and_never_sent():
 def test_pictures_become_blobs_and_addresses_stay_what_they_are():
     source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     url = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
-    (read,) = anthropic.parse(
+    (read,) = anthropic.parse_array(
         [{"role": "user", "content": [{"type": "image", "source": source}, url]}], put
     )
     assert read.content == (
@@ -121,7 +126,7 @@ def test_pictures_become_blobs_and_addresses_stay_what_they_are():
 
 def test_a_conversation_of_the_chat_api():
     call = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{bad"}}
-    read = openai_chat.parse(
+    read = openai_chat.parse_array(
         [
             {"role": "developer", "content": "Be kind."},
             {"role": "user", "content": [{"type": "text", "text": "go"}], "name": "bob"},
@@ -160,7 +165,7 @@ def test_a_conversation_of_the_chat_api():
 
 def test_older_functions_and_missing_ids_of_the_chat_api():
     nameless = {"type": "function", "function": {"name": "read", "arguments": "{}"}}
-    read = openai_chat.parse(
+    read = openai_chat.parse_array(
         [
             {"role": "assistant", "function_call": {"name": "old", "arguments": "{}"}},
             {"role": "function", "name": "old", "content": "A"},
@@ -177,7 +182,7 @@ def test_older_functions_and_missing_ids_of_the_chat_api():
 def test_items_of_the_model_next_to_each_other_are_one_answer():
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": [{"text": "hm"}]}
     search = {"type": "web_search_call", "id": "ws_1"}
-    read = openai_responses.parse(
+    read = openai_responses.parse_array(
         [
             {"role": "user", "content": "go"},
             reasoning,
@@ -220,7 +225,7 @@ def test_items_of_the_model_next_to_each_other_are_one_answer():
 
 
 def test_contents_of_gemini_in_either_spelling():
-    read = gemini.parse(
+    read = gemini.parse_array(
         [
             {"parts": [{"text": "go"}]},
             {
@@ -268,18 +273,18 @@ def test_contents_of_gemini_in_either_spelling():
 
 def test_what_a_tape_could_not_hold_is_kept_as_text():
     piece = {"type": "strange", "$blob": "x"}
-    (read,) = anthropic.parse([{"role": "assistant", "content": [piece]}], put)
+    (read,) = anthropic.parse_array([{"role": "assistant", "content": [piece]}], put)
     (kept,) = read.content
     assert json.decode(json.decode(kept.raw)["$json"]) == piece
 
 
 def test_half_a_surrogate_pair_becomes_a_mark():
-    (read,) = openai_chat.parse(b'[{"role":"user","content":"a\\ud800"}]', put)
+    (read,) = openai_chat.parse_array(b'[{"role":"user","content":"a\\ud800"}]', put)
     assert read == User((Text("a\ufffd"),))
 
 
 def test_a_result_without_an_id_leaves_a_call_to_the_result_that_names_it():
-    read = gemini.parse(
+    read = gemini.parse_array(
         [
             {"role": "model", "parts": [{"functionCall": {"id": "x", "name": "read"}}]},
             {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]},
@@ -298,7 +303,7 @@ def test_a_result_without_an_id_leaves_a_call_to_the_result_that_names_it():
 @pytest.mark.parametrize("strange", [5, None, ["a"], {"x": 1}, True, ""])
 def test_a_call_whose_id_is_no_word_is_still_answered(strange):
     asked = {"id": strange, "type": "function", "function": {"name": "read", "arguments": "{}"}}
-    read = openai_chat.parse(
+    read = openai_chat.parse_array(
         [
             {"role": "assistant", "tool_calls": [asked]},
             {"role": "tool", "tool_call_id": strange, "content": "A"},
@@ -312,9 +317,11 @@ def test_a_call_whose_id_is_no_word_is_still_answered(strange):
 
 
 def test_content_without_its_list_is_read_and_an_answer_of_any_shape_is_said():
-    (said,) = anthropic.parse([{"role": "user", "content": {"type": "text", "text": "go"}}], put)
+    (said,) = anthropic.parse_array(
+        [{"role": "user", "content": {"type": "text", "text": "go"}}], put
+    )
     assert said == User((Text("go"),))
-    (said,) = gemini.parse([{"role": "user", "parts": {"text": "go"}}], put)
+    (said,) = gemini.parse_array([{"role": "user", "parts": {"text": "go"}}], put)
     assert said == User((Text("go"),))
-    (result,) = openai_chat.parse([{"role": "tool", "content": {"n": 1}}], put)
+    (result,) = openai_chat.parse_array([{"role": "tool", "content": {"n": 1}}], put)
     assert result.content == (Text('{"n":1}'),)

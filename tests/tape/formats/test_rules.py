@@ -74,7 +74,7 @@ def use(**fields):
     ],
 )
 def test_the_messages_api_refuses(array, why):
-    found = [str(violation) for violation in anthropic.check(array)]
+    found = [str(violation) for violation in anthropic.check_array(array)]
     assert any(text.startswith(why) for text in found)
 
 
@@ -87,8 +87,8 @@ def test_the_messages_api_takes():
         {"role": "user", "content": "and?"},
         user(TEXT),
     ]
-    assert anthropic.check(array) == []
-    assert [str(one) for one in anthropic.check(array, strict=True)] == [
+    assert anthropic.check_array(array) == []
+    assert [str(one) for one in anthropic.check_array(array, strict=True)] == [
         "messages[5]: the same role twice in a row"
     ]
 
@@ -125,12 +125,12 @@ def asked(**fields):
     ],
 )
 def test_the_chat_api_refuses(array, why):
-    assert any(str(violation).startswith(why) for violation in openai_chat.check(array))
+    assert any(str(violation).startswith(why) for violation in openai_chat.check_array(array))
 
 
 def test_the_chat_api_takes():
-    assert openai_chat.check([SAID, ASKED, TOOL, SAID], strict=True) == []
-    (one,) = openai_chat.check([SAID, ASKED, TOOL], ids=MISTRAL_IDS)
+    assert openai_chat.check_array([SAID, ASKED, TOOL, SAID], strict=True) == []
+    (one,) = openai_chat.check_array([SAID, ASKED, TOOL], ids=MISTRAL_IDS)
     assert one.why == "call id 'a' must have 9 to 9 characters"
 
 
@@ -161,15 +161,15 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
     ],
 )
 def test_the_responses_api_refuses(array, why):
-    assert any(str(violation).startswith(why) for violation in openai_responses.check(array))
+    assert any(str(violation).startswith(why) for violation in openai_responses.check_array(array))
 
 
 def test_the_responses_api_takes():
     array = [SAID, REASONING, FUNCTION, OUTPUT, {"role": "assistant", "content": "done"}]
-    assert openai_responses.check(array, strict=True) == []
+    assert openai_responses.check_array(array, strict=True) == []
     late = [FUNCTION, SAID, OUTPUT]
-    assert openai_responses.check(late) == []
-    assert [str(one) for one in openai_responses.check(late, strict=True)] == [
+    assert openai_responses.check_array(late) == []
+    assert [str(one) for one in openai_responses.check_array(late, strict=True)] == [
         "input[1]: call a is not answered before this"
     ]
 
@@ -225,7 +225,7 @@ RESPONSE = {"functionResponse": {"name": "read", "response": {"output": "A"}}}
     ],
 )
 def test_the_gemini_api_refuses(array, why):
-    assert any(str(violation).startswith(why) for violation in gemini.check(array))
+    assert any(str(violation).startswith(why) for violation in gemini.check_array(array))
 
 
 def test_the_gemini_api_takes():
@@ -235,11 +235,11 @@ def test_the_gemini_api_takes():
         turn("user", RESPONSE, RESPONSE),
         turn("user", WORDS),
     ]
-    assert gemini.check(array, strict=True) == []
-    assert gemini.check([turn("user", {"text": ""})]) == []  # recorded as accepted
-    assert len(gemini.check([turn("user", {"text": ""})], strict=True)) == 1
+    assert gemini.check_array(array, strict=True) == []
+    assert gemini.check_array([turn("user", {"text": ""})]) == []  # recorded as accepted
+    assert len(gemini.check_array([turn("user", {"text": ""})], strict=True)) == 1
     del array[1]["parts"][0]["thoughtSignature"]
-    assert gemini.check(array) == []
-    assert [str(one) for one in gemini.check(array, strict=True)] == [
+    assert gemini.check_array(array) == []
+    assert [str(one) for one in gemini.check_array(array, strict=True)] == [
         "contents[1]: the first function call has no thoughtSignature"
     ]
