@@ -18,18 +18,17 @@ import sample
 from measure import MIB, Pair, Row, Scale, by_turns, peak, seconds
 from reading import TYPED
 
-from tape.blocks import Text
 from tape.clock import format_timestamp, parse_timestamp
-from tape.entries import User
-from tape.index import Library, list_tapes, open_store, rebuild_index, search_entries
-from tape.line import encode_line
-from tape.payload import encode_payload
-from tape.store import Beginning, Store
+from tape.index.library import Library, list_tapes, open_store, rebuild_index, search_entries
+from tape.model.entries import Text, User
+from tape.model.line import encode_line
+from tape.model.payload import encode_payload
+from tape.store.store import Beginning, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tape.tape import Tape
+    from tape.store.tape import Tape
 
 BEGINNING = Beginning("/src", "bench/1", slug="bench")
 NEEDLE = "zeppelin"

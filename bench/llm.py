@@ -21,12 +21,12 @@ from measure import Pair, Row, Scale, by_turns
 from msgspec import Raw
 from msgspec.structs import replace
 
-from gong.llm.maker import create_provider
-from gong.llm.presets import load_presets
+from gong.llm.models import load_presets
+from gong.llm.provider_factory import create_provider
 from gong.llm.types import Request, TextDelta, ToolSpec
-from tape.blocks import Text, ToolCall
-from tape.formats.arrays import FORMATS
-from tape.view import Message
+from tape.context.view import Message
+from tape.formats.registry import FORMATS
+from tape.model.entries import Text, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,20 +12,20 @@ import sample
 from measure import MIB, Row, Scale, by_turns, peak, seconds
 from store import BEGINNING, built, compacted
 
-from tape.blocks import Text
-from tape.checked import forget_checked_runs
-from tape.entries import User
-from tape.line import Entry
-from tape.repair import Target
-from tape.sendable import build_messages
-from tape.store import Store
-from tape.verify import Counts, verify
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.context.repair import build_messages
+from tape.context.view import Target
+from tape.model.entries import Text, User
+from tape.model.line import Entry
+from tape.store.path import forget_checked_runs
+from tape.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tape.sendable import ModelInput
-    from tape.tape import Tape
+    from tape.context.repair import ModelInput
+    from tape.store.tape import Tape
 
 TARGET = Target(sample.ENDPOINT, sample.API, sample.MODEL)
 TYPED = msgspec.json.Decoder(Union[tuple(Entry.__subclasses__())])  # noqa: UP007 (a tuple)

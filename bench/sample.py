@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tape.blocks import Text, ToolCall
 from tape.clock import format_timestamp
-from tape.entries import Assistant, ToolResult, ToolStart, Usage, User
-from tape.line import encode_line
-from tape.payload import encode_payload
+from tape.model.entries import Assistant, Text, ToolCall, ToolResult, ToolStart, Usage, User
+from tape.model.line import encode_line
+from tape.model.payload import encode_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tape.entries import Payload
+    from tape.model.entries import Payload
 
 ASKED, ANSWERED, CALLED, RESULT, LONGEST = 200, 1_000, 300, 2_000, 50_000
 SPREAD = 1.0

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import sample
 from measure import Pair, Row, Scale, by_turns
 
-from tape.entries import Anchor
-from tape.index import open_store
-from tape.store import Beginning, Store
+from tape.index.library import open_store
+from tape.model.entries import Anchor
+from tape.store.store import Beginning, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tape.entries import Payload
-    from tape.tape import Tape
-    from tape.writer import Writer
+    from tape.model.entries import Payload
+    from tape.store.tape import Tape
+    from tape.store.writer import Writer
 
 BEGINNING = Beginning("/src", "bench/1", slug="bench")
 SLOW_SYNC = 0.000_3

@@ -20,7 +20,7 @@ from gong.env.local import LocalEnvironment
 from gong.tools.builtin import build_registry
 from gong.tools.registry import PreparedCall
 from gong.tools.tool import ToolContext
-from tape.blocks import ToolCall
+from tape.model.entries import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from tape import Beginning, open_store
-from tape.blocks import join_texts
-from tape.follow import Moved, follow
+from tape.history.follow import Moved, follow
+from tape.model.entries import join_texts
 
 AGENT = """
 import sys

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tape import Assistant, Beginning, Text, User, open_store
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 
 def say(tape, branch, prompt, answer):

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from tape import User, open_store
-from tape.blocks import join_texts
-from tape.index import search_entries
+from tape.index.library import search_entries
+from tape.model.entries import join_texts
 
 with open_store(Path(sys.argv[1])) as (store, index):
     # All words must be there; "a phrase", -without, begin* and one OR two work as in `tape search`.

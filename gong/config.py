@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from .errors import ConfigurationError
-from .tools.settings import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
+from .tools.limits import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,9 +72,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     environment: Literal["filter", "inherit-all", "none", "core-only"] = "filter"
     """Variables that commands see; default: all but keys, tokens, passwords and secrets."""
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Your own providers, or changed fields of built-in ones: see gong.llm.presets.Preset."""
+    """Your own providers, or changed fields of built-in ones: see gong.llm.models.Preset."""
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Facts about models, by provider/id: see gong.llm.catalogue.ModelInfo."""
+    """Facts about models, by provider/id: see gong.llm.models.ModelInfo."""
     aliases: dict[str, str] = field(default_factory=dict)
     """Short names for models: alias to provider/id."""
 
@@ -203,11 +203,11 @@ def _check_tables(settings: Settings) -> Settings:
     Raises ConfigurationError.
     """
     if settings.providers:
-        from .llm.presets import load_presets  # noqa: PLC0415 (only if providers are configured)
+        from .llm.models import load_presets  # noqa: PLC0415 (only if providers are configured)
 
         load_presets(settings.providers)
     if settings.models:
-        from .llm.catalogue import Catalogue  # noqa: PLC0415 (only if models are configured)
+        from .llm.models import Catalogue  # noqa: PLC0415 (only if models are configured)
 
         Catalogue.from_rows(settings.models)
     return settings

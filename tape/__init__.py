@@ -13,20 +13,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
-    from .blocks import Block, Content, Text, Thinking, ToolCall
-    from .branches import Head
-    from .entries import (
-        Anchor,
-        Assistant,
-        Context,
-        Note,
-        Payload,
-        Summary,
-        ToolResult,
-        ToolStart,
-        Usage,
-        User,
-    )
+    from .context.repair import Repaired
+    from .context.view import Message, Target, View
     from .errors import (
         Ambiguous,
         Busy,
@@ -41,14 +29,32 @@ if TYPE_CHECKING:
         UsageError,
         WriteFailed,
     )
-    from .follow import Follower, Gained, Moved
-    from .index import Index, Library, TapeRow, open_store
-    from .line import Entry
-    from .repair import Repaired, Target
-    from .store import Beginning, Store
-    from .tape import Hit, Tape
-    from .view import Message, View
-    from .writer import Writer
+    from .history.follow import Follower, Gained, Moved
+    from .index.library import Library, open_store
+    from .index.projection import Index
+    from .index.records import TapeRow
+    from .model.entries import (
+        Anchor,
+        Assistant,
+        Block,
+        Content,
+        Context,
+        Note,
+        Payload,
+        Summary,
+        Text,
+        Thinking,
+        ToolCall,
+        ToolResult,
+        ToolStart,
+        Usage,
+        User,
+    )
+    from .model.line import Entry
+    from .store.refs import Head
+    from .store.store import Beginning, Store
+    from .store.tape import Hit, Tape
+    from .store.writer import Writer
 
 __version__ = "0.1.0"
 

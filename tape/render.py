@@ -9,45 +9,42 @@ from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
-from .blocks import (
-    Audio,
-    Block,
-    Document,
-    Image,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    Unknown,
-    join_texts,
-    select_tool_calls,
-)
 from .commonmark import contain_markdown, escape_markdown, fence_code
-from .entries import (
+from .model.entries import (
     Anchor,
     Approval,
     Assistant,
+    Audio,
+    Block,
     Branch,
     Context,
+    Document,
     Error,
+    Image,
     Model,
     Note,
+    Opaque,
     Repair,
     Start,
+    Text,
+    Thinking,
+    ToolCall,
     ToolResult,
     ToolStart,
+    Unknown,
     User,
+    join_texts,
+    select_tool_calls,
 )
-from .payload import Unread
-from .summaries import render_summary
+from .model.payload import Unread
+from .model.summary import render_summary
 from .text import SHORT, measure_width, shorten_to_width, show_controls, to_single_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .blocks import BlobRef, Content
-    from .entries import Payload
-    from .line import Entry
+    from .model.entries import BlobRef, Content, Payload
+    from .model.line import Entry
 
 __all__ = [
     "SHORT",

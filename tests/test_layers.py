@@ -221,33 +221,33 @@ def test_the_packages_are_there_to_be_read():
 
 
 MADE_UP = [
-    ("tape/line.py", "from .view import View", "tape.line stands above tape.view"),
-    ("tape/line.py", "from . import view", "tape.line stands above tape.view"),
-    ("tape/line.py", "import tape.view", "tape.line stands above tape.view"),
-    ("tape/line.py", "from tape import view", "tape.line stands above tape.view"),
-    ("tape/line.py", "def f():\n    from .view import V", "tape.line stands above tape.view"),
+    ("tape/model/line.py", "from .view import View", "tape.line stands above tape.view"),
+    ("tape/model/line.py", "from . import view", "tape.line stands above tape.view"),
+    ("tape/model/line.py", "import tape.context.view", "tape.line stands above tape.view"),
+    ("tape/model/line.py", "from tape import view", "tape.line stands above tape.view"),
+    ("tape/model/line.py", "def f():\n    from .view import V", "tape.line stands above tape.view"),
     (
-        "tape/line.py",
+        "tape/model/line.py",
         "if TYPE_CHECKING:\n    from .view import V",
-        "tape/line.py:2: from .view import V\n    tape.line stands above tape.view",
+        "tape/model/line.py:2: from .view import V\n    tape.line stands above tape.view",
     ),
-    ("tape/line.py", "from . import thing", "tape.line stands above tape.__init__"),
-    ("tape/view.py", "from .line import Entry\nfrom .errors import Damaged", None),
+    ("tape/model/line.py", "from . import thing", "tape.line stands above tape.__init__"),
+    ("tape/context/view.py", "from .line import Entry\nfrom .errors import Damaged", None),
     ("tape/formats/md.py", "from ..cli import main", "tape.formats stands above tape.cli"),
     ("tape/formats/md.py", "from ..view import View", None),
     ("tape/formats/__init__.py", "from ..cli import main", "tape.formats stands above tape.cli"),
     ("tape/formats/__init__.py", "from .md import markdown", None),
     ("tape/__init__.py", "from .store import Store", None),
-    ("tape/view.py", "from gong.errors import GongError", "tape knows nothing of gong"),
-    ("tape/view.py", "import gong", "tape knows nothing of gong"),
-    ("tape/store.py", "import socket", "tape is synchronous and has no network"),
-    ("tape/store.py", "import urllib.request", "tape is synchronous and has no network"),
-    ("tape/store.py", "from urllib import request", "tape is synchronous and has no network"),
-    ("tape/store.py", "import urllib.parse", None),
+    ("tape/context/view.py", "from gong.errors import GongError", "tape knows nothing of gong"),
+    ("tape/context/view.py", "import gong", "tape knows nothing of gong"),
+    ("tape/store/store.py", "import socket", "tape is synchronous and has no network"),
+    ("tape/store/store.py", "import urllib.request", "tape is synchronous and has no network"),
+    ("tape/store/store.py", "from urllib import request", "tape is synchronous and has no network"),
+    ("tape/store/store.py", "import urllib.parse", None),
     ("tape/shed.py", "", "tape/shed.py: give this room a place"),
-    ("gong/tools/ls.py", "from tape.blocks import Text", None),
-    ("gong/tools/ls.py", "from tape._inner import Text", "gong uses only public modules of tape"),
-    ("gong/tools/ls.py", "from tape.cli import main", "only gong.cli may use the command line"),
+    ("gong/tools/find.py", "from tape.model.entries import Text", None),
+    ("gong/tools/find.py", "from tape._inner import Text", "gong uses only public modules of tape"),
+    ("gong/tools/find.py", "from tape.cli import main", "only gong.cli may use the command line"),
     ("gong/cli/tape.py", "from tape.cli import main", None),
     ("gong/agent/loop.py", "from ..repl.x import X", "gong.agent stands above gong.repl"),
     ("gong/llm/client.py", "from .providers import a", "gong.llm stands above gong.llm.providers"),
@@ -258,7 +258,7 @@ MADE_UP = [
 
 @pytest.mark.parametrize(("file", "text", "complaint"), MADE_UP)
 def test_a_made_up_import_is_judged(tmp_path, file, text, complaint):
-    plant(tmp_path, {"tape/view.py": "", "gong/llm/providers/a.py": "", file: text})
+    plant(tmp_path, {"tape/context/view.py": "", "gong/llm/providers/a.py": "", file: text})
     found = violations(tmp_path)
     assert len(found) == (complaint is not None), found
     assert complaint is None or complaint in found[0]

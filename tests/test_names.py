@@ -30,7 +30,7 @@ _TAPE = """
 """
 _GONG = """
     gong.agent gong.cli gong.config gong.context gong.credentials gong.env gong.llm
-    gong.policy gong.repl gong.signals gong.tools
+    gong.policy.decision gong.repl gong.signals gong.tools
 """
 NOT_YET = {"tape": frozenset(_TAPE.split()), "gong": frozenset(_GONG.split())}
 """Rooms of each package: a folder, or a module that stands alone."""
@@ -67,8 +67,8 @@ ACCESSORS = {
         "feed": "as of the parsers of the standard library",
         "finish": "the end of what feed begins",
         "usage": "what a decoder has counted so far",
-        "elements": "of tape.formats.turns.Encoder",
-        "parts": "of tape.formats.turns.Form",
+        "elements": "of tape.formats.encoder.Encoder",
+        "parts": "of tape.formats.encoder.Form",
         "send": "of the HTTP client",
         "wait": "as asyncio.wait_for",
     },
@@ -106,7 +106,7 @@ class Function:
 
 
 def room(file: Path) -> str:
-    """Return the room of a file below the root: `gong/tools/ls.py` → `gong.tools`."""
+    """Return the room of a file below the root: `gong/tools/find.py` → `gong.tools`."""
     module = ".".join(file.with_suffix("").parts)
     parted = (one for one in PARTED if module.startswith(f"{one}."))
     return next(parted, ".".join(module.split(".")[:2]))

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .rows import LAST, MISSION, ROOT, named_rows, not_built, report, rows
+from tests.rows import LAST, MISSION, ROOT, named_rows, not_built, report, rows
 
 TESTS = '''
 """M006 in a module's docstring is talk."""

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tape import glance
+from tape.index import fast
 
 HEAVY = {
     *("anthropic", "openai", "pydantic", "httpx2", "tiktoken", "PIL", "pypdf"),
@@ -75,22 +75,28 @@ def test_a_plain_list_needs_neither_click_nor_the_store(run, tmp_path):
     run("tape", "new", "--json")
     index = tmp_path / "home/.tape"
     while (
-        glance.fetch_newest_tapes(str(index), 1) is None
+        fast.fetch_newest_tapes(str(index), 1) is None
     ):  # it trusts no folder that changed just now
         run("tape", "ls", "--no-pager")
     loaded = run("tape", "ls")
-    assert loaded & {"click", "msgspec", "tape.store", "typing", "pathlib", "subprocess"} == set()
-    assert "tape.glance" in loaded
+    assert (
+        loaded & {"click", "msgspec", "tape.store.store", "typing", "pathlib", "subprocess"}
+        == set()
+    )
+    assert "tape.index.fast" in loaded
 
 
 def test_a_search_needs_neither_click_nor_the_store(run, tmp_path):
     run("tape", "new", "--title", "zeppelin")
     index = tmp_path / "home/.tape"
-    while glance.fetch_newest_tapes(str(index), 1) is None:  # as above
+    while fast.fetch_newest_tapes(str(index), 1) is None:  # as above
         run("tape", "ls", "--no-pager")
     loaded = run("tape", "search", "zeppelin", "-n", "3")
-    assert loaded & {"click", "msgspec", "tape.store", "tape.index", "typing", "pathlib"} == set()
-    assert "tape.glance.search" in loaded
+    assert (
+        loaded & {"click", "msgspec", "tape.store.store", "tape.index.library", "typing", "pathlib"}
+        == set()
+    )
+    assert "tape.index.fast_search" in loaded
 
 
 def test_the_version_needs_nothing_at_all(run):
@@ -109,7 +115,7 @@ def test_looking_at_a_tape_loads_nothing_it_does_not_need(run):
 def test_completing_a_verb_imports_none(run):
     env = {"TAPE_LINE": "tape re", "_TAPE_COMPLETE": "bash_complete"}
     loaded = run("tape", **env)
-    assert loaded & {"tape.cli.names", "tape.cli.upkeep", "tape.store", *HEAVY} == set()
+    assert loaded & {"tape.cli.branching", "tape.cli.maintain", "tape.store.store", *HEAVY} == set()
 
 
 def test_the_measure_sees_a_heavy_package(tmp_path, run):

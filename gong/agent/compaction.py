@@ -2,6 +2,11 @@
 
 The entries it covers stay on the tape (tape.md §6). A model writes the summary; if that fails,
 rules do. The user's own requests and the names of files never come from a model.
+
+Leaving a branch: a summary of it is added to an anchor on the new branch.
+
+The new branch keeps its view. The anchor adds a summary of what the other branch did since the two
+diverged, and names that branch.
 """
 
 from __future__ import annotations
@@ -9,37 +14,49 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from tape.blocks import Text
-from tape.entries import Anchor, CoveredRange, SideUsage, State, Summary, SummaryAuthor, Tokens
-from tape.repair import repair
-from tape.summaries import render_summary
-from tape.view import Message, View, view
+from tape.context.repair import repair
+from tape.context.view import Message, View, view
+from tape.damage import warn_of_damage
+from tape.history.merge_base import find_merge_base, read_path_to
+from tape.model.entries import (
+    Anchor,
+    CoveredRange,
+    SideUsage,
+    State,
+    Summary,
+    SummaryAuthor,
+    Text,
+    Tokens,
+)
+from tape.model.summary import render_summary
 
 from ..context import summary as summaries
-from ..context.cut import HistoryCut, find_cut
-from ..context.elide import build_sizer
-from ..context.meter import count_fixed_tokens, count_messages_tokens
+from ..context.tokens import count_fixed_tokens, count_messages_tokens
+from ..context.trim import HistoryCut, build_sizer, find_cut
 from ..errors import ModelError, NothingToCompact, NotSmaller
 from ..llm.accumulate import StreamAccumulator
 from ..llm.offline.summary import limit_summary, summarize_pieces
+from ..llm.summary_format import format_transcript
 from ..llm.tokens import estimate_tokens
-from ..llm.transcript import format_transcript
 from ..llm.types import Request
 from . import events
-from .outgoing import apply_elisions
-from .record import find_newest_anchor
+from .recorder import find_newest_anchor
+from .run_context import apply_elisions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tape.entries import KeptRange
-    from tape.line import Entry
+    from tape.model.entries import KeptRange
+    from tape.model.line import Entry
+    from tape.store.refs import Head
 
-    from ..llm.transcript import TranscriptPiece
-    from .parts import AgentModel, RunContext
+    from ..llm.summary_format import TranscriptPiece
+    from .run_context import AgentModel, RunContext
+
 
 TARGET_SHARE = 0.36
 """Target size of the request after a compaction, as a share of the one before."""
@@ -313,3 +330,74 @@ def _fit_prompt(
             break
         characters = int(min(characters, len(prompt)) * room / tokens * 0.9)
     return system, prompt
+
+
+_MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
+
+
+async def merge_branch(parts: RunContext, left: Head) -> Entry:
+    """Set an anchor on the current branch that summarises the branch that ends at `left`.
+
+    Raises NothingToCompact if that branch has no entries of its own.
+    """
+    record = parts.record
+    since = _list_own_entries(parts, left)
+    if not any(entry.type in {"user", "assistant"} for entry in since):
+        raise NothingToCompact(
+            f"branch {left.branch} has no entries of its own: there is nothing to summarise"
+        )
+    summary, by, took = await write_summary(
+        parts, CompactionRequest("left"), since, None, _MERGE_BUDGET, split=False
+    )
+    before = find_newest_anchor(record.path)
+    entry = record.anchor(
+        Anchor(
+            kind="merge",
+            summary=_merge_summaries(before.summary if before else None, summary, left.branch),
+            kept=find_kept_ranges(parts, (*record.kept, *record.path)),
+            covers=CoveredRange(since[0].id, since[-1].id, len(since)),
+            by=by,
+            reason="left",
+            state=build_state(parts, None),
+            other=Raw(msgspec.json.encode(_encode_left_branch(parts, left))),
+        )
+    )
+    record_side_usage(parts, took)
+    return entry
+
+
+def _list_own_entries(parts: RunContext, left: Head) -> list[Entry]:
+    """Return a branch's entries since it diverged from the current one, oldest first."""
+    tape = parts.record.tape
+    apart = find_merge_base(read_path_to(tape, left), read_path_to(tape, parts.record.head())).a
+    return [
+        entry for segment in apart for run in segment.read_runs(warn_of_damage) for entry in run
+    ]
+
+
+def _encode_left_branch(parts: RunContext, left: Head) -> dict[str, str]:
+    return {"tape": parts.record.tape.id, "branch": left.branch, "entry": left.entry}
+
+
+def _merge_summaries(before: Summary | str | None, left: Summary, branch: str) -> Summary:
+    """Return the current branch's summary merged with that of the branch that was left."""
+    base = before if isinstance(before, Summary) else Summary(critical_context=_wrap_lines(before))
+    on = f"on branch {branch}, which was left"
+    return replace(
+        base,
+        goal=base.goal or left.goal,
+        done=(*base.done, *(f"{on}: {one}" for one in left.done)),
+        blocked=(*base.blocked, *(f"{on}: {one}" for one in left.blocked)),
+        decisions=(*base.decisions, *(f"{on}: {one}" for one in left.decisions)),
+        critical_context=(
+            *base.critical_context,
+            *(f"{on}: {one}" for one in (*left.in_progress, *left.critical_context)),
+        ),
+        files_read=tuple(dict.fromkeys((*base.files_read, *left.files_read))),
+        files_changed=tuple(dict.fromkeys((*base.files_changed, *left.files_changed))),
+        requests=tuple(dict.fromkeys((*base.requests, *(f"{on}: {one}" for one in left.requests)))),
+    )
+
+
+def _wrap_lines(text: str | None) -> tuple[str, ...]:
+    return (text,) if text else ()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON, Content
-from tape.entries import Usage
+from tape.model.entries import NO_JSON, Content, Usage
 
 
 class _SessionEvent(Struct, frozen=True, tag_field="type", omit_defaults=True):

@@ -1,4 +1,6 @@
-"""Opening a session: find its tape, open its branch, choose its model, assemble its parts.
+"""The models of a session: each by its name, with system prompt, context window and price.
+
+Opening a session: find its tape, open its branch, choose its model, assemble its parts.
 
 Every front end uses `open_session` to continue, or `read_session` to read only. All inputs are
 values; nothing here reads the environment or the terminal.
@@ -6,44 +8,119 @@ values; nothing here reads the environment or the terminal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tape import reference
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound, UsageError
-from tape.find import resolve_reference
-from tape.store import Beginning
+from tape.resolve import resolve_reference
+from tape.store.store import Beginning
 
 from ..config import locate_config_file
-from ..context.git import find_repository
-from ..context.system import Surroundings
+from ..context.system import Surroundings, build_system_prompt, find_repository
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
-from ..errors import AuthenticationError, ConfigurationError
+from ..errors import AuthenticationError, ConfigurationError, UnknownModel
 from ..llm.client import Client, choose_default_model
-from ..llm.names import BUILT_IN_PROVIDERS, ModelNames
-from ..policy import allow_all
-from ..policy.floor import DangerPolicy
+from ..llm.model_names import BUILT_IN_PROVIDERS, ModelNames
+from ..llm.provider_factory import find_endpoint
+from ..llm.types import StreamFailure
+from ..policy.danger import DangerPolicy
+from ..policy.decision import allow_all
 from ..tools.builtin import PAST_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
-from .models import ModelFactory
-from .outgoing import prepare_request
-from .record import Recorder, find_last_model, read_history
+from .recorder import Recorder, find_last_model, read_history
+from .run_context import AgentModel, prepare_request
 from .session import Session, SessionSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from tape.index import Library
-    from tape.line import Entry
-    from tape.tape import Hit
+    from tape.index.library import Library
+    from tape.model.line import Entry
+    from tape.store.tape import Hit
 
     from ..config import Settings
-    from ..context.git import GitRepository
-    from .outgoing import PreparedRequest
-    from .parts import AgentModel
-    from .record import VisibleHistory
+    from ..context.system import GitRepository
+    from ..llm.types import Provider, Request, StreamEvent
+    from .recorder import VisibleHistory
+    from .run_context import PreparedRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFactory:
+    """Builds models for sessions in one folder."""
+
+    names: ModelNames
+    client: Client
+    where: Surroundings
+    environ: Mapping[str, str]
+    max_turns: int = 0
+
+    def choose(self, name: str) -> AgentModel:
+        """Return a model that can be called.
+
+        Raises UnknownModel, AuthenticationError without a key, ConfigurationError.
+        """
+        provider, _ = self.client.resolve(name := self.names.resolve_name(name))
+        stream = partial(self.client.stream, provider=provider)
+        return self._build_model(name, provider.api, provider.endpoint, stream)
+
+    def choose_or_failing(self, name: str) -> AgentModel:
+        """Return a model that can be called, else one whose every call fails with the reason.
+
+        Raises UnknownModel.
+        """
+        try:
+            return self.choose(name)
+        except UnknownModel:
+            raise
+        except (AuthenticationError, ConfigurationError) as error:
+            model = self.describe(name)
+            failure = AuthenticationError(str(error), provider=model.provider)
+            return replace(model, stream=lambda _: _stream_failure(failure))
+
+    def describe(self, name: str) -> AgentModel:
+        """Return a model without its key, for requests that are shown and never sent."""
+        name = self.names.resolve_name(name)
+        preset = self.names.presets.get(name.partition("/")[0])
+        if preset is not None:
+            return self._build_model(
+                name, preset.api, find_endpoint(preset, self.environ), _refuse_stream
+            )
+        built_in: Provider = self.client.resolve(name)[0]
+        return self._build_model(name, built_in.api, built_in.endpoint, _refuse_stream)
+
+    def _build_model(
+        self,
+        name: str,
+        api: str,
+        endpoint: str,
+        stream: Callable[[Request], AsyncGenerator[StreamEvent, None]],
+    ) -> AgentModel:
+        provider, _, model = name.partition("/")
+        return AgentModel(
+            provider=provider,
+            id=model,
+            api=api,
+            endpoint=endpoint,
+            stream=stream,
+            system=partial(build_system_prompt, self.where, name),
+            max_turns=self.max_turns,
+            cost=partial(self.names.compute_cost, provider, model),
+            window=self.names.get_context_window(provider, model),
+            sees_images=self.names.sees_images(provider, model),
+        )
+
+
+async def _stream_failure(error: AuthenticationError) -> AsyncGenerator[StreamEvent, None]:
+    yield StreamFailure(error)
+
+
+def _refuse_stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:
+    raise ConfigurationError("this model has no connection: nothing is sent to it")
 
 
 @dataclass(frozen=True, slots=True)

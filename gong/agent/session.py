@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tape.blocks import Text
 from tape.clock import read_clock
-from tape.entries import Anchor, Error, Usage, User
-from tape.entries import Model as ModelEntry
+from tape.model.entries import Anchor, Error, Text, Usage, User
+from tape.model.entries import Model as ModelEntry
 
 from ..config import CompactionSettings
 from ..errors import (
@@ -30,24 +29,22 @@ from ..errors import (
     SessionClosed,
 )
 from ..llm.retry import RetryPolicy, stream_with_retries
-from ..policy import allow_all
-from ..policy.decision import format_error_line, format_trace
+from ..policy.decision import allow_all, format_error_line, format_trace
 from . import events, loop
-from .carrying import merge_branch
-from .compaction import CompactionRequest, compact_branch, repeat_handoff
-from .parts import AgentModel, QueuedMessage, RunContext, RunState
-from .record import Recorder, find_last_model
-from .titles import name_session
+from .compaction import CompactionRequest, compact_branch, merge_branch, repeat_handoff
+from .model_call import name_session
+from .recorder import Recorder, find_last_model
+from .run_context import AgentModel, QueuedMessage, RunContext, RunState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
-    from tape.branches import Head
-    from tape.line import Entry
+    from tape.model.line import Entry
+    from tape.store.refs import Head
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Request, StreamEvent
-    from ..policy import Policy
+    from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
 
 

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tape.cli.out import print_bytes, print_utf8
+from tape.cli.output import print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 
 from .. import config
 from ..agent.compaction import CompactionRequest
 from ..agent.opening import find_session, fork_branch, open_session, resume_branch
 from ..errors import ConfigurationError
-from .branch import open_front_end, print_warning
-from .compact import collect_events
-from .resume import continue_with_model
+from .session import collect_events, continue_with_model, open_front_end, print_warning
 
 if TYPE_CHECKING:
     from ..agent.opening import FrontEnd, OpenSession
     from .printing import OutputFormat
-    from .resume import StartFrom
+    from .session import StartFrom
 
 _CHAT_EXAMPLES = """\b
 Examples:

@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tape.cli.call import open_ref
 from tape.cli.group import GlobalOptions
-from tape.cli.out import (
-    as_json,
-    format_examples,
-    format_table,
-    print_json,
-    print_lines,
-    print_warning,
-    ref,
-)
-from tape.entries import Usage
-from tape.index import open_store
+from tape.cli.output import as_json, format_examples, print_json, ref
+from tape.cli.resolve import open_ref
+from tape.cli.terminal import format_table, print_lines, print_warning
+from tape.index.library import open_store
 from tape.index.stats import compute_statistics
-from tape.render import SHORT, shorten_to_width
+from tape.model.entries import Usage
+from tape.text import SHORT, shorten_to_width
 
 from .. import config
 from ..context.costs import (
@@ -35,7 +28,7 @@ from ..context.costs import (
     format_unknown_calls,
     render_token_usage,
 )
-from ..context.gathering import read_path_entries, read_tape_entries
+from ..context.handoff import read_path_entries, read_tape_entries
 from ..errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -15,9 +15,19 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
-from tape.blocks import NO_JSON, ToolCall, join_texts, select_tool_calls
-from tape.cli.plain import silence_stdout
-from tape.entries import Assistant, Cost, Failure, SideUsage, ToolResult, Usage
+from tape.cli.terminal import silence_stdout
+from tape.model.entries import (
+    NO_JSON,
+    Assistant,
+    Cost,
+    Failure,
+    SideUsage,
+    ToolCall,
+    ToolResult,
+    Usage,
+    join_texts,
+    select_tool_calls,
+)
 
 from .. import signals
 from ..agent import events
@@ -27,10 +37,10 @@ from ..repl.screen import describe_compaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tape.line import Entry
+    from tape.model.line import Entry
 
     from ..agent.opening import OpenSession
-    from ..agent.record import Recorder
+    from ..agent.recorder import Recorder
     from ..agent.session import Session
 
 OutputFormat = Literal["text", "json", "stream-json"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tape.cli import run as store
+from tape.cli import group as store
 from tape.cli.group import tape as store_group
 
 from .. import __version__

@@ -18,20 +18,20 @@ import click
 import msgspec
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON, Block, Image, Text, ToolCall, join_texts
-from tape.cli.out import format_examples, format_table, print_bytes, print_json, print_lines
+from tape.cli.output import format_examples, print_bytes, print_json
+from tape.cli.terminal import format_table, print_lines
+from tape.model.entries import NO_JSON, Block, Image, Text, ToolCall, join_texts
 
 from .. import config
 from ..env.local import LocalEnvironment
 from ..errors import FolderGone
-from ..policy import allow_all
-from ..policy.decision import decide_call
-from ..policy.floor import DangerPolicy
+from ..policy.danger import DangerPolicy
+from ..policy.decision import allow_all, decide_call
 from ..tools.builtin import PAST_TOOLS, build_registry
+from ..tools.output_storage import FolderStorage
 from ..tools.registry import PreparedCall, ToolRegistry
 from ..tools.tool import ToolContext, ToolResult, encode_details
-from ..tools.truncation.service import build_temporary_path
-from ..tools.truncation.storage import FolderStorage
+from ..tools.truncation_service import build_temporary_path
 
 _CLAUSE_END = re.compile(r"[.:;](?:\s|$)")
 _FAILED_EXIT, _USAGE_EXIT, _NOT_FOUND_EXIT, _DENIED_EXIT = 1, 2, 3, 7

@@ -10,27 +10,19 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from tape.cli.call import get_current_folder, open_ref
 from tape.cli.files import require_writable, write_output
 from tape.cli.group import GlobalOptions
-from tape.cli.out import (
-    as_json,
-    complete_ref,
-    format_examples,
-    format_table,
-    print_json,
-    print_lines,
-    print_warning,
-)
+from tape.cli.output import as_json, complete_ref, format_examples, print_json
+from tape.cli.resolve import get_current_folder, open_ref
+from tape.cli.terminal import format_table, print_lines, print_warning
 from tape.clock import format_timestamp, read_clock, shorten_timestamp
 from tape.errors import TapeError, UsageError
-from tape.index import open_store
-from tape.render import SHORT, shorten_to_width, show_controls
-from tape.text import to_single_line
+from tape.index.library import open_store
+from tape.text import SHORT, shorten_to_width, show_controls, to_single_line
 
 from .. import config
 from ..context import handoff as handoffs
-from ..context.gathering import HistorySummary
+from ..context.handoff import HistorySummary
 from ..context.work import WorkAdditions, WorkStore, add_to_work, build_work_handoff
 from ..context.work import complete_task as finished
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from tape.blocks import join_texts
-from tape.entries import Assistant, Context, Cost, SideUsage, Usage, User
+from tape.model.entries import Assistant, Context, Cost, SideUsage, Usage, User, join_texts
 from tape.text import shorten_to_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tape.line import Entry
+    from tape.model.line import Entry
 
 CostGrouping = Literal["call", "turn", "branch", "tape", "provider", "day"]
 """The ways to group calls; a turn is a prompt and everything that answers it."""

@@ -12,28 +12,39 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tape.blocks import Audio, Document, Image, Text, ToolCall
-from tape.entries import Anchor, Assistant, Context, Summary, ToolResult, User
-from tape.repair import NOT_SENT
-from tape.summaries import render_summary
+from tape.context.repair import NOT_SENT
+from tape.model.entries import (
+    Anchor,
+    Assistant,
+    Audio,
+    Context,
+    Document,
+    Image,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+    User,
+)
+from tape.model.summary import render_summary
 
 from ..errors import GongError
-from ..llm.offline.markdown import parse_summary
-from ..llm.transcript import (
+from ..llm.summary_format import (
     FAILED_PREFIX,
     FOCUS_PREFIX,
     LENGTH_PREFIX,
     SUMMARISER,
     TranscriptPiece,
     format_transcript,
+    parse_summary,
 )
-from .kept_words import collect_files, compute_cut_length, quote_requests
+from .verbatim import collect_files, compute_cut_length, quote_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tape.blocks import Block, Content
-    from tape.line import Entry
+    from tape.model.entries import Block, Content
+    from tape.model.line import Entry
 
 __all__ = [
     "REQUESTS_LIMIT",

@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from tape.disk import Folder
 from tape.errors import Ambiguous, Damaged, NotFound, WriteFailed
-from tape.locks import hold_lock
+from tape.store.disk import Folder
+from tape.store.locks import hold_lock
 
 from .handoff import Handoff, shorten_path
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from .gathering import HistorySummary
+    from .handoff import HistorySummary
 
 WORK_FOLDER = "work"
 _LOCK_NAME = "lock"

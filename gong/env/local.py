@@ -1,4 +1,9 @@
-"""The local machine as an environment: its files, and bash in process groups."""
+"""What a command sees of the environment: secrets dropped, nothing that asks or pages.
+
+A safe default, not a border: a command can still read what its user can read.
+
+The local machine as an environment: its files, and bash in process groups.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,77 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, assert_never
 
 from ..errors import ConfigurationError, FolderGone
-from .changes import commit_changes, read_file_below, write_file_below
-from .engines import list_with_fd, search_with_ripgrep, search_with_scanner
-from .files import list_entries, read_regular_file, stat_below, write_file_atomically
-from .native import find_below, is_plain_search, search_below
-from .paths import resolve_path
-from .processes import RunningCommand
-from .protocol import DirEntry, ExecResult, Platform
-from .supervision import SupervisorClient
-from .variables import VariablePolicy, build_child_variables
+from .files import (
+    commit_changes,
+    list_entries,
+    read_file_below,
+    read_regular_file,
+    stat_below,
+    write_file_atomically,
+    write_file_below,
+)
+from .processes import RunningCommand, SupervisorClient
+from .protocol import DirEntry, ExecResult, Platform, resolve_path
+from .search import find_below, is_plain_search, search_below
+from .search_programs import list_with_fd, search_with_ripgrep, search_with_scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from .protocol import ChangeRefusal, FileChange, LineMatches, ListedPath, Search
+
+
+VariablePolicy = Literal["filter", "inherit-all", "none", "core-only"]
+"""filter: all but secrets · inherit-all: all · none: nothing · core-only: the names of CORE."""
+
+SECRET_ENDINGS = ("_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL")
+"""Ends of names that hold secrets, whatever their case."""
+
+CORE_VARIABLES = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM"),
+        *("TMPDIR", "TZ", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR"),
+        *("PYENV_ROOT", "VIRTUAL_ENV", "JAVA_HOME", "RBENV_ROOT", "XDG_CONFIG_HOME"),
+    )
+)
+"""Names a shell and the languages' tools need."""
+
+QUIET_VARIABLES = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "EDITOR": "true",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+"""Nobody sits at the command's terminal: it must not ask, page or open an editor."""
+
+
+def build_child_variables(
+    environ: Mapping[str, str], policy: VariablePolicy, extra: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the variables of a command; `extra` wins over everything."""
+    return {**_inherit_variables(environ, policy), **QUIET_VARIABLES, **(extra or {})}
+
+
+def _inherit_variables(environ: Mapping[str, str], policy: VariablePolicy) -> dict[str, str]:
+    match policy:
+        case "inherit-all":
+            return dict(environ)
+        case "none":
+            return {}
+        case "core-only":
+            return {name: value for name, value in environ.items() if name in CORE_VARIABLES}
+        case "filter":
+            return {name: value for name, value in environ.items() if not _is_secret_variable(name)}
+        case _:
+            assert_never(policy)
+
+
+def _is_secret_variable(name: str) -> bool:
+    return name not in CORE_VARIABLES and name.upper().endswith(SECRET_ENDINGS)
 
 
 P = ParamSpec("P")

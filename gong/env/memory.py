@@ -8,11 +8,17 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from .globs import compile_glob
-from .ignore import IgnoreRules, parse_ignore_file
-from .native import build_line_test
-from .paths import resolve_path
-from .protocol import ChangeRefusal, DirEntry, ExecResult, LineMatch, LineMatches, ListedPath
+from .protocol import (
+    ChangeRefusal,
+    DirEntry,
+    ExecResult,
+    LineMatch,
+    LineMatches,
+    ListedPath,
+    resolve_path,
+)
 from .scanner import find_line_numbers, split_text_lines
+from .search import IgnoreRules, build_line_test, parse_ignore_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,23 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tape.entries import Usage
+    from tape.model.entries import Usage
 
     from ..errors import Aborted, UnsupportedToolChoice
-    from .accumulate import StreamAccumulator
-    from .catalogue import Catalogue, ModelInfo, cost
-    from .client import Client
-    from .functions import Tool
-    from .generation import (
+    from ..sdk.functions import Tool
+    from ..sdk.generation import (
         generate,
         generate_object,
         set_default_client,
         stream_object,
         stream_text,
     )
-    from .pictures import Pictures
-    from .presets import Preset, Timeouts
-    from .results import GenerateResult, StepFinish, StepResult, StreamResult
+    from ..sdk.results import GenerateResult, StepFinish, StepResult, StreamResult
+    from .accumulate import StreamAccumulator
+    from .client import Client
+    from .models import Catalogue, ModelInfo, Preset, Timeouts, cost
+    from .picture_sources import Pictures
     from .retry import RetryPolicy
     from .types import (
         Grammar,

@@ -1,4 +1,6 @@
-"""From stream events back to a whole answer: what streaming and not streaming have in common.
+"""A text that grows by small pieces, kept in little more memory than it has characters.
+
+From stream events back to a whole answer: what streaming and not streaming have in common.
 
 Invariant: a call's `args` are exactly the text the model wrote, and are set only when that text
 is a JSON object an entry can hold as it is; any other text stands in `args_text`.
@@ -12,12 +14,10 @@ from typing import Any, assert_never
 import msgspec
 from msgspec import Raw
 
-from tape.blocks import NO_JSON, Block, Content, Opaque, Text, Thinking, ToolCall
-from tape.entries import Usage
+from tape.model.entries import NO_JSON, Block, Content, Opaque, Text, Thinking, ToolCall, Usage
 
 from ..errors import ModelError, StreamError
 from .partial_json import parse_partial_arguments
-from .text_buffer import TextBuffer
 from .types import (
     Finish,
     OpaqueBlock,
@@ -35,6 +35,36 @@ from .types import (
     ToolCallEnd,
     ToolCallStart,
 )
+
+_PIECES_PER_JOIN = 1_024
+"""Pieces that become one: a short one takes fifty bytes beside its characters."""
+
+
+class TextBuffer:
+    """Collects pieces of one text."""
+
+    __slots__ = ("_new", "_old", "length")
+
+    def __init__(self) -> None:
+        self.length = 0
+        """Characters so far."""
+        self._old: list[str] = []
+        self._new: list[str] = []
+
+    def append(self, piece: str) -> None:
+        """Add a piece at the end."""
+        self.length += len(piece)
+        self._new.append(piece)
+        if len(self._new) >= _PIECES_PER_JOIN:
+            self._old.append("".join(self._new))
+            self._new = []
+
+    def text(self) -> str:
+        """Return all of it."""
+        text = "".join([*self._old, *self._new])
+        self._old, self._new = [text], []
+        return text
+
 
 _BLOB_KEY = "$blob"  # an object with this key means a blob on a tape (tape.md §2)
 

@@ -15,14 +15,19 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, UnknownModel, UnsupportedToolChoice
 from .accumulate import StreamAccumulator
-from .maker import create_provider, encode_neutral_body, encode_request_body, is_configured
-from .presets import load_presets
+from .models import load_presets
+from .provider_factory import (
+    create_provider,
+    encode_neutral_body,
+    encode_request_body,
+    is_configured,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .maker import FindKey
-    from .presets import Preset
+    from .models import Preset
+    from .provider_factory import FindKey
     from .types import Provider, Request, Response, StreamEvent
 
     Factory = Callable[[str], Provider]
@@ -241,6 +246,6 @@ def _create_offline_provider(model: str) -> Provider:
 
 
 def _create_scripted_provider(path: str) -> Provider:
-    from .providers.scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
+    from .offline.scripted import ScriptedProvider  # noqa: PLC0415 (loaded when used)
 
     return ScriptedProvider.from_file(path)

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Raw, Struct, field
 
-from tape.blocks import NO_JSON, BlobRef, Content, Thinking, ToolCall, join_texts, select_tool_calls
-from tape.entries import Usage
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import (
+    NO_JSON,
+    BlobRef,
+    Content,
+    Thinking,
+    ToolCall,
+    Usage,
+    join_texts,
+    select_tool_calls,
+)
 
 from ..errors import ModelError
 

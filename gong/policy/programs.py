@@ -12,26 +12,33 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from .around import build_invocation
-from .carried import FETCHED_REASON, WrittenFiles
-from .effects import SETTING_BUILTINS, is_only_setting, list_printed_texts, list_xargs_arguments
-from .expansion import Argument
-from .handing import LISTED_NAME, drop_harmless_execs, is_harmless_xargs, is_listing_files
-from .hazards import find_dangers, find_embedded_commands
-from .hidden import find_hidden_commands
-from .level import DangerLevel
+from ..shell.expansion import Argument
+from .checks import find_dangers, find_embedded_commands
+from .hidden import FETCHED_REASON, WrittenFiles, find_hidden_commands
+from .invocation import DangerLevel, Invocation
 from .matching import find_option_value, is_only_reading
+from .scope import (
+    SETTING_BUILTINS,
+    build_invocation,
+    is_only_setting,
+    list_printed_texts,
+    list_xargs_arguments,
+)
 from .tables import load_tables
-from .use import Invocation
-from .wrapping import find_inner_commands
+from .wrapping import (
+    LISTED_NAME,
+    drop_harmless_execs,
+    find_inner_commands,
+    is_harmless_xargs,
+    is_listing_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
-    from .around import Scope
-    from .command import SimpleCommand
-    from .expansion import Arguments, ShellState
+    from ..shell.expansion import Arguments, ShellState, SimpleCommand
+    from .scope import Scope
     from .wrapping import InnerCommand
 
 MAX_DEPTH = 8  # so many commands inside of commands are looked at

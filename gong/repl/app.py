@@ -1,4 +1,8 @@
-"""`gong chat` in a terminal: input goes to the session, its events come back as lines.
+"""The status line: model · branch · context usage · cost · activity · queue.
+
+Usage is read after each answer, never while keys are typed.
+
+`gong chat` in a terminal: input goes to the session, its events come back as lines.
 
 This module decides what keys mean, `screen` how things look, and `terminal` draws them.
 """
@@ -8,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing, suppress
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus
@@ -16,22 +20,105 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from tape.errors import TapeError
+from tape.text import measure_width
 
 from .. import signals
-from ..agent.events import AgentEnd, AgentStart, CompactionEnd, CompactionStart
+from ..agent.events import (
+    AgentEnd,
+    AgentStart,
+    CompactionEnd,
+    CompactionStart,
+    MessageEnd,
+    ToolExecutionEnd,
+)
+from ..agent.loop import measure_request, prepare_next_call
+from ..context.costs import format_cost
+from ..context.tokens import count_content_tokens, count_total_tokens
 from ..errors import GongError
 from . import commands
-from .lines import format_count, format_seconds, render_queue, render_remark
-from .screen import Screen
-from .status import SessionUsage, measure_usage, render_status_line, update_usage
+from .screen import Screen, clip_line, format_count, format_seconds, render_queue, render_remark
 from .terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
-    from .lines import StyledLine
+    from ..agent.session import Session
+    from .screen import StyledLine
+
+
+_SHORTEST_NAME = 8
+_GAP = " · "
+
+
+class SessionUsage(NamedTuple):
+    """The usage of a session."""
+
+    tokens: int = 0
+    """Tokens of the next call; 0 if the session is empty."""
+    window: int | None = None
+    cost: str = ""
+    """Cost of this session as text; empty while it is zero or unknown."""
+
+    def format_usage(self) -> list[str]:
+        """Return the known values as texts."""
+        known = [f"{round(100 * self.tokens / self.window)} %"] if self.window else []
+        return [*known, self.cost] if self.cost else known
+
+
+def measure_usage(session: Session) -> SessionUsage:
+    """Return tokens of the next call and cost so far; reads the whole view."""
+    window = session.setup.model.window
+    if session.recorder is None or not window:
+        return SessionUsage(cost=_format_session_cost(session))
+    try:
+        tokens = measure_request(prepare_next_call(session.build_run_context())).tokens
+    except (GongError, TapeError, OSError):
+        return SessionUsage(cost=_format_session_cost(session))  # the next prompt reports the error
+    return SessionUsage(tokens, window, _format_session_cost(session))
+
+
+def update_usage(before: SessionUsage, session: Session, event: Event) -> SessionUsage:
+    """Return the usage after an event: the provider's count plus the size of tool results."""
+    match event:
+        case MessageEnd(usage=usage):
+            window = session.setup.model.window
+            return SessionUsage(
+                count_total_tokens(usage) or before.tokens, window, _format_session_cost(session)
+            )
+        case ToolExecutionEnd(content=content):
+            return before._replace(tokens=before.tokens + count_content_tokens(content))
+        case CompactionEnd():
+            return measure_usage(session)
+    return before
+
+
+def _format_session_cost(session: Session) -> str:
+    spend = session.pressure.spend
+    return format_cost(spend) if spend.cost else ""
+
+
+def render_status_line(
+    model: str,
+    branch: str,
+    used: SessionUsage,
+    state: Sequence[str],
+    waiting: int,
+    columns: int,
+) -> str:
+    """Return the line; if it is too long, drop the cost first, then percent, then the model."""
+    queue = [f"queue {waiting}"] if waiting else []
+    known = used.format_usage()
+    while True:
+        facts = _GAP.join([branch, *known, *state, *queue])
+        room = columns - measure_width(facts) - len(_GAP)
+        if room >= _SHORTEST_NAME:
+            return f"{clip_line(model, room)}{_GAP}{facts}"
+        if not known:
+            return clip_line(facts, columns)
+        known = known[:-1]
+
 
 TWICE_SECONDS = 2.0
 """A second Ctrl+C within this time quits."""

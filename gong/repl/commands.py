@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from tape.errors import TapeError
 
 from ..agent.compaction import CompactionRequest
-from ..agent.handing import build_handoff_page, record_handoff
-from ..agent.window import measure_request, prepare_next_call
+from ..agent.handoff import build_handoff_page, record_handoff
+from ..agent.loop import measure_request, prepare_next_call
 from ..context.costs import render_token_usage, sum_spend
-from ..context.shares import measure_context_usage, render_context_usage
+from ..context.usage_report import measure_context_usage, render_context_usage
 from ..errors import GongError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings
 
-    from .lines import StyledLine
+    from .screen import StyledLine
 
 _TERMINAL_STYLE = Style.from_dict(
     {

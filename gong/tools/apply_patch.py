@@ -1,4 +1,7 @@
-"""apply_patch: creates, changes, moves and deletes many files in one call, all or none."""
+"""What a patch must look like, for models that can be held to a grammar while they write.
+
+apply_patch: creates, changes, moves and deletes many files in one call, all or none.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,54 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from tape.blocks import Text
+from tape.model.entries import Text
 
+from ..llm.types import Grammar
 from .diff import build_diff
-from .locks import hold_locks
-from .match import FileReplacement
-from .patch.command import PatchCommand, find_patch_in_command
-from .patch.grammar import PATCH_GRAMMAR
-from .patch.hunks import InvalidPatch
-from .patch.parse import parse_patch
-from .patch.places import resolve_patch_paths
-from .patch.plan import PatchFailures, plan_patch
-from .text_files import describe_os_error, is_binary
+from .limits import keep_full_text
+from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
+from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
+from .paths import hold_locks
+from .text_files import FileReplacement, describe_os_error, is_binary
 from .tool import AgentTool, ToolResult
-from .truncate import keep_full_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..env.protocol import ChangeRefusal, ExecutionEnvironment
-    from .patch.hunks import Hunk
-    from .patch.places import PatchPaths
-    from .patch.plan import FileOperation, PatchPlan
+    from .patch.parse import Hunk
+    from .patch.plan import FileOperation, PatchPaths, PatchPlan
     from .tool import ToolContext
+
+
+PATCH_GRAMMAR = Grammar(
+    "lark",
+    r"""
+start: FIRST change+ LAST
+
+?change: added | deleted | updated
+
+added: "*** Add File: " NAME LF new_line+
+deleted: "*** Delete File: " NAME LF
+updated: "*** Update File: " NAME LF moved? part*
+
+moved: "*** Move to: " NAME LF
+part: place+ line+ at_end? | line+ at_end?
+place: "@@" (" " TEXT)? LF
+line: (" " | "-" | "+") TEXT? LF
+new_line: "+" TEXT? LF
+at_end: "*** End of File" LF
+
+FIRST: "*** Begin Patch" LF
+LAST: "*** End Patch" LF?
+NAME: /[^\r\n]+/
+TEXT: /[^\r\n]+/
+
+%import common.LF
+""".lstrip(),
+)
+"""The patches that `apply_patch` describes to models; what it reads besides is not asked for."""
+
 
 SHOWN_FAILURES = 10
 UNCHANGED_TEXT = "No file was changed."

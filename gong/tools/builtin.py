@@ -1,26 +1,49 @@
-"""The built-in tools of every session, and the tool variants that can be chosen."""
+"""Tool variants: the tools with the names and arguments that model families are used to.
+
+Each variant is thin: the tool of the default profile does the work.
+
+The built-in tools of every session, and the tool variants that can be chosen.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import ConfigurationError
-from . import apply_patch, compacting, edit, recall, write
-from .bash import MOST_BASH_BYTES, build_bash_tool
-from .faces import build_family_tools
-from .faces.limits import FAMILY_LIMIT_NAMES, choose_family_limits
-from .find import build_find_tool
+from . import apply_patch, edit, session_tools
+from . import edit as write
+from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
+from .families.file_tools import build_changing_tools, build_reading_tools
+from .families.search_tools import build_listing_tools, build_searching_tools
+from .family_limits import FAMILY_LIMIT_NAMES, FAMILY_LIMITS, choose_family_limits
+from .find import build_find_tool, build_ls_tool
 from .grep import build_grep_tool
-from .ls import build_ls_tool
+from .limits import ToolSettings
 from .read import build_read_tool
-from .registry import ToolRegistry
-from .settings import ToolSettings
-from .shell import MOST_SHELL_CHARS
-from .truncation.middleware import TruncationMiddleware
-from .truncation.pipeline import FAMILY_LIMITS
-from .truncation.service import TruncationService
+from .registry import ToolRegistry, TruncationMiddleware
+from .truncation_service import TruncationService
 
-PAST_TOOLS = tuple(tool.name for tool in (*recall.RECALL_TOOLS, compacting.COMPACT_TOOL))
+if TYPE_CHECKING:
+    from .tool import AgentTool
+
+
+def build_family_tools(tuning: ToolSettings = ToolSettings()) -> tuple[AgentTool, ...]:  # noqa: B008 (a frozen value)
+    """Return all tool variants with their settings, by name."""
+    return (
+        *build_reading_tools(tuning),
+        *build_changing_tools(tuning),
+        *build_searching_tools(tuning),
+        *build_listing_tools(tuning),
+        build_shell_tool(limits=choose_family_limits("shell", tuning), tuning=tuning),
+    )
+
+
+FAMILY_TOOLS = build_family_tools()
+"""All tool variants with default settings."""
+
+
+PAST_TOOLS = tuple(tool.name for tool in (*session_tools.RECALL_TOOLS, session_tools.COMPACT_TOOL))
 """The tools that search the session's tape; only with a tape."""
 _SELF_CUTTING_TOOLS = frozenset({"read", "bash", "grep", "find", "ls"})
 """Tools that cut their own text, where it is set to be cut."""
@@ -47,7 +70,13 @@ def build_registry(tuning: ToolSettings = ToolSettings()) -> ToolRegistry:  # no
         apply_patch.APPLY_PATCH_TOOL, limits=choose_family_limits("apply_patch", tuning)
     )
     registry = ToolRegistry(
-        (*tools, patch, *build_family_tools(tuning), *recall.RECALL_TOOLS, compacting.COMPACT_TOOL)
+        (
+            *tools,
+            patch,
+            *build_family_tools(tuning),
+            *session_tools.RECALL_TOOLS,
+            session_tools.COMPACT_TOOL,
+        )
     )
     registry.truncation = TruncationMiddleware(TruncationService(tuning.truncation))
     registry.set_active(tool.name for tool in tools)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .match import FileReplacement
+    from .text_files import FileReplacement
 
 CONTEXT_LINES = 4
 COMPARED_LINES = 4_000

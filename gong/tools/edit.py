@@ -1,16 +1,194 @@
-"""edit: one place of a text file, found by its text."""
+"""Where a path that a tool writes to really is, or why nothing may be written there.
+
+A path that names something in the working directory must end there, through all links; what is
+written below it then follows no link, so that none put there meanwhile leads out.
+
+One text replacement in a file, for all tool variants: find, apply, show.
+
+edit: one place of a text file, found by its text.
+
+write: a whole file, whether it is there or not.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import asyncio
+import posixpath
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct, field
 
-from .replacing import EditDetails, ReplaceRequest, replace_text
+from ..env.protocol import FileChange, is_escaping_path
+from .diff import build_diff
+from .limits import encode_text
+from .paths import hold_locks, locate_new_path, locate_path
+from .text_files import (
+    decode_text_file,
+    describe_os_error,
+    describe_refused_path,
+    find_text,
+    is_same_text,
+    replace_spans,
+    strip_byte_order_mark,
+)
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
+    from ..env.protocol import ExecutionEnvironment
+    from .text_files import FileReplacement
     from .tool import ToolContext
+
+
+class WriteTarget(NamedTuple):
+    """A file that may be written."""
+
+    real: str
+    """Where it is; no link is on the way."""
+    root: str | None
+    """The real working directory it is below; None for one that was named outside of it."""
+
+
+async def find_write_target(
+    env: ExecutionEnvironment, path: str, *, new: bool = False
+) -> WriteTarget | str:
+    """Return where `path` leads, or the words that refuse it; `new` of a file to be written."""
+    named = await (locate_new_path if new else locate_path)(env, path)
+    try:
+        if is_escaping_path(path, named, env.working_directory):
+            return describe_refused_path(path)
+        real, root = await env.real_path(named), await env.real_path(env.working_directory)
+    except ValueError:
+        return f"Not a path: {path!r}."
+    if _is_within_folder(real, root):
+        return WriteTarget(real, root)
+    if _is_within_folder(named, posixpath.normpath(env.working_directory)):
+        return (
+            f"Path leaves the working directory through a link: {path}."
+            f" It leads to {real}: name that file, if it is meant."
+        )
+    return WriteTarget(real, None)
+
+
+def build_write_error(error: OSError, path: str) -> ToolResult:
+    """Return what is said when `path` cannot be written."""
+    text = describe_os_error(error, path)
+    if isinstance(error, PermissionError):
+        return ToolResult.error(text, kind="PermissionDenied")
+    return ToolResult.error(text)
+
+
+def _is_within_folder(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+class ReplaceRequest(NamedTuple):
+    """What is to be replaced."""
+
+    path: str
+    old: str
+    new: str
+    every: bool
+    """All places, not the only one."""
+    old_name: str
+    """Name of the argument with the old text, for messages."""
+
+
+class EditDetails(Struct, frozen=True):
+    """What changed, for people."""
+
+    path: str
+    old_text: str
+    new_text: str
+    diff_lines: tuple[str, ...]
+    diff: str
+    """The same lines as one text."""
+    first_changed_line: int
+    replacements: int = 1
+    exact: bool = True
+    """False if the match differed in spaces, quotes or dashes."""
+
+
+class TextChange(NamedTuple):
+    """A change that can be made."""
+
+    replacement: FileReplacement
+    times: int
+    exact: bool
+
+
+async def replace_text(env: ExecutionEnvironment, wish: ReplaceRequest) -> EditDetails | ToolResult:
+    """Apply the change, or change nothing and return the error."""
+    place = await find_write_target(env, wish.path)
+    if isinstance(place, str):
+        return ToolResult.error(place, kind="PermissionDenied")
+    try:
+        async with hold_locks((place.real,)):
+            change = await _apply_replacement(env, place, wish)
+    except FileNotFoundError:
+        return ToolResult.error(f"File not found: {wish.path}", kind="FileNotFound")
+    except OSError as error:
+        return build_write_error(error, wish.path)
+    if isinstance(change, str):
+        return ToolResult.error(change, kind="EditConflict")
+    return await asyncio.to_thread(_build_edit_details, change, wish)
+
+
+async def _apply_replacement(
+    env: ExecutionEnvironment, place: WriteTarget, wish: ReplaceRequest
+) -> TextChange | str:
+    data = await env.read_file(place.real, place.root)
+    change = await asyncio.to_thread(build_change, data, wish)
+    if isinstance(change, str):
+        return change
+    after = change.replacement.after
+    if place.root is None:
+        await env.write_file(place.real, after)
+        return change
+    refused = await env.change_files((FileChange(place.real, data, after),), place.root)
+    if refused:
+        raise refused.error
+    return change
+
+
+def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
+    """Return the changed file, or why there is none (pure)."""
+    path, file = wish.path, decode_text_file(data)
+    if file is None:
+        return f"Cannot edit {path}: it is a binary file. Use bash to change it."
+    if not strip_byte_order_mark(wish.old):
+        return (
+            f"{wish.old_name} is empty: name the text to replace in {path},"
+            " or use write for all of it."
+        )
+    found = find_text(file.text, wish.old)
+    if not found.spans:
+        return (
+            f"Could not find the exact text in {path}."
+            " The old text must match exactly including all whitespace and newlines."
+        )
+    if found.total > 1 and not wish.every:
+        return (
+            f"Found {found.total} occurrences of the text in {path}. The text must be unique."
+            " Please provide more context to make it unique."
+        )
+    made = replace_spans(file, found.spans, wish.new)
+    if is_same_text(wish.old, wish.new) or made.after == data:
+        return f"No changes made to {path}. The replacement produced identical content."
+    return TextChange(made, len(found.spans), found.exact)
+
+
+def _build_edit_details(change: TextChange, wish: ReplaceRequest) -> EditDetails:
+    diff = build_diff(change.replacement)
+    return EditDetails(
+        path=wish.path,
+        old_text=wish.old,
+        new_text=wish.new,
+        diff_lines=diff.lines,
+        diff="\n".join(diff.lines),
+        first_changed_line=diff.first_changed_line,
+        replacements=change.times,
+        exact=change.exact,
+    )
 
 
 class EditArguments(Struct, frozen=True):
@@ -42,4 +220,49 @@ EDIT_TOOL = AgentTool(
     ),
     arguments=EditArguments,
     run=run_edit,
+)
+
+
+class WriteArguments(Struct, frozen=True):
+    """What to write, and where."""
+
+    path: Annotated[str, Meta(description="Path of the file, relative or absolute")]
+    content: Annotated[str, Meta(description="The whole new content of the file")]
+
+
+class WriteDetails(Struct, frozen=True):
+    """What was written."""
+
+    path: str
+    byte_size: int
+    created: bool
+    """Whether there was no such file before."""
+
+
+async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
+    """Write the file and say how long it is now."""
+    path, env = arguments.path, context.env
+    place = await find_write_target(env, path, new=True)
+    if isinstance(place, str):
+        return ToolResult.error(place, kind="PermissionDenied")
+    data = encode_text(arguments.content)
+    try:
+        async with hold_locks((place.real,)):
+            created = not await env.file_exists(place.real)
+            await env.write_file(place.real, data, place.root)
+    except OSError as error:
+        return build_write_error(error, path)
+    return ToolResult.from_text(
+        f"Successfully wrote {len(data)} bytes to {path}", WriteDetails(path, len(data), created)
+    )
+
+
+WRITE_TOOL = AgentTool(
+    name="write",
+    description=(
+        "Write a file: creates it with the folders it needs, or replaces all of its content."
+        " To change a part of a file use edit."
+    ),
+    arguments=WriteArguments,
+    run=run_write,
 )

@@ -13,24 +13,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from tape.blocks import BlobRef, Image, Text
+from tape.model.entries import BlobRef, Image, Text
 
-from .picture_size import read_picture_size
-from .resizing import (
+from .limits import format_size
+from .output_storage import FolderStorage
+from .picture_resize import (
     MAX_PICTURE_BYTES,
     MAX_PICTURE_SIDE,
     PillowMissing,
     is_small_enough,
+    read_picture_size,
     resize_picture,
 )
 from .tool import ToolResult
-from .truncate import format_size
-from .truncation.service import build_temporary_path
-from .truncation.storage import FolderStorage
+from .truncation_service import build_temporary_path
 
 if TYPE_CHECKING:
-    from .picture_size import PictureSize
-    from .resizing import ResizedPicture
+    from .picture_resize import PictureSize, ResizedPicture
     from .tool import ToolContext
 
 PICTURE_LIMITS = (

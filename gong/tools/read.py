@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from tape.blocks import Text
+from tape.model.entries import Text
 
-from .notebook import render_notebook
-from .opening import detect_picture_type, is_pdf, open_located_file
-from .pdf import UnreadablePdf, extract_pdf_text
-from .pictures import show_picture
-from .settings import OutputCaps, ToolSettings
-from .text_files import decode_text_file, describe_os_error
-from .tool import AgentTool, ToolResult
-from .truncate import (
+from .documents import (
+    UnreadablePdf,
+    detect_picture_type,
+    extract_pdf_text,
+    is_pdf,
+    open_located_file,
+    render_notebook,
+)
+from .limits import (
     MAX_KEPT_BYTES,
+    OutputCaps,
+    ToolSettings,
     TruncatedText,
     encode_text,
     format_limit,
@@ -28,6 +31,9 @@ from .truncate import (
     keep_full_text,
     truncate_head,
 )
+from .pictures import show_picture
+from .text_files import decode_text_file, describe_os_error
+from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

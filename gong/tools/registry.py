@@ -1,4 +1,11 @@
-"""The tools of a session, and how a call runs.
+"""Shape of a tool's arguments: a flat JSON Schema for models, and values bent to it (pure).
+
+The truncation service between a tool and its reader: what no tool cut itself is cut here.
+
+A result says of itself that it is done by `truncated` in its details, true or false, or by a `full`
+beside its content; so no result ever carries two notices.
+
+The tools of a session, and how a call runs.
 
 A call goes LOOKUP → VALIDATE (`prepare`), then EXECUTE → TRUNCATE (`run`). Between the two the
 caller asks for permission and records the start. Every error becomes a result that a model can
@@ -10,35 +17,167 @@ truncation service.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from tape.blocks import Text, join_texts
+from tape.model.entries import Text, join_texts
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
-from .schema import build_schema, coerce_value, describe_fields
-from .tool import AgentTool, ToolContext, ToolResult
-from .truncation.middleware import TruncationMiddleware, is_already_cut
-from .truncation.pipeline import limit_text
-from .truncation.service import TruncationService
-from .truncation.values import TruncationContext
+from .family_limits import limit_text
+from .output_storage import find_blob
+from .tool import AgentTool, RemovedOutput, ToolContext, ToolResult
+from .truncation_service import CutText, TruncationContext, TruncationOptions, TruncationService
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from tape.blocks import ToolCall
+    from tape.model.entries import ToolCall
 
+    from .family_limits import OutputLimits
     from .tool import ErrorKind
-    from .truncation.pipeline import OutputLimits
-    from .truncation.values import TruncationOptions
 
     Middleware = Callable[[ToolResult, TruncationContext], Awaitable[ToolResult]]
+
+
+JsonSchema = dict[str, Any]
+"""A JSON Schema."""
+
+_NULL = {"type": "null"}
+_CONTAINERS: dict[str, type] = {"object": dict, "array": list}
+
+
+@cache
+def build_schema(arguments: type[msgspec.Struct]) -> JsonSchema:
+    """Return a schema with an object at its root and no references.
+
+    Null is not named as a choice: a model leaves an optional field out. (`coerced` takes nulls.)
+    It is made once for each Struct and not to be changed.
+    """
+    schema = msgspec.json.schema(arguments)
+    flat = _flatten_schema(schema, schema["$defs"])
+    flat.pop("description", None)
+    return {"type": "object", "properties": {}, **flat}
+
+
+def coerce_value(value: Any, schema: JsonSchema) -> Any:
+    """Return `value` with JSON in strings opened and nulls of optional fields left out."""
+    value = _parse_container(value, _CONTAINERS.get(schema.get("type", "")))
+    if isinstance(value, dict) and "properties" in schema:
+        return _coerce_fields(value, schema)
+    if isinstance(value, list) and "items" in schema:
+        return [coerce_value(item, schema["items"]) for item in value]
+    return value
+
+
+def describe_fields(schema: JsonSchema) -> str:
+    """Return the fields of an object in words: "path (string), limit (integer, optional)"."""
+    required = schema.get("required", ())
+    return ", ".join(
+        f"{name} ({field.get('type', 'any')}{'' if name in required else ', optional'})"
+        for name, field in schema["properties"].items()
+    )
+
+
+def _flatten_schema(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
+    if "$ref" in node:
+        return _flatten_schema(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    flat = {key: value for key, value in node.items() if key != "title"}
+    if flat.get("default", ...) is None:
+        del flat["default"]
+    if "properties" in flat:
+        fields = flat["properties"].items()
+        flat["properties"] = {name: _flatten_schema(field, definitions) for name, field in fields}
+    for key in ("items", "additionalProperties"):
+        if isinstance(flat.get(key), dict):
+            flat[key] = _flatten_schema(flat[key], definitions)
+    return _drop_null_choice(flat, definitions)
+
+
+def _drop_null_choice(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
+    choices = [_flatten_schema(one, definitions) for one in node.get("anyOf", ()) if one != _NULL]
+    if not choices:
+        return node
+    rest = {key: value for key, value in node.items() if key != "anyOf"}
+    return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}
+
+
+def _parse_container(value: Any, wanted: type | None) -> Any:
+    """Return what the JSON in a string holds where a container is wanted, else the value."""
+    if wanted is None or not isinstance(value, str):
+        return value
+    try:
+        inner = json.loads(value, strict=False)
+    except ValueError:
+        # Not JSON: validation names the string as what is wrong.
+        return value
+    return inner if isinstance(inner, wanted) else value
+
+
+def _coerce_fields(value: dict[str, Any], schema: JsonSchema) -> dict[str, Any]:
+    fields, required = schema["properties"], schema.get("required", ())
+    return {
+        name: coerce_value(item, fields.get(name, {}))
+        for name, item in value.items()
+        if item is not None or name in required
+    }
+
+
+SKIPPED_TOOLS = frozenset({"web_fetch"})
+"""Tools whose results are left as they are: they page by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationMiddleware:
+    """Cuts results by a service."""
+
+    service: TruncationService
+    skip_tools: frozenset[str] = SKIPPED_TOOLS
+    should_truncate: Callable[[str, ToolResult], bool | TruncationOptions] = lambda _name, _result: (
+        True
+    )
+    """Given a tool's name and its result: False leaves it, options are those of this call."""
+
+    async def __call__(self, result: ToolResult, context: TruncationContext) -> ToolResult:
+        """Return the result with its texts as one, cut where that is too long."""
+        text = join_texts(result.content)
+        if not text or is_already_cut(result) or context.tool_name in self.skip_tools:
+            return result
+        decision = self.should_truncate(context.tool_name, result)
+        if decision is False:
+            return result
+        if isinstance(decision, TruncationOptions):
+            context = dataclasses.replace(context, options=decision)
+        cut = await self.service.output(text, context)
+        if not isinstance(cut, CutText):
+            return result
+        others = tuple(block for block in result.content if not isinstance(block, Text))
+        removed = RemovedOutput(
+            truncation_path=cut.output_path,
+            truncation_removed_lines=cut.removed_lines,
+            truncation_removed_bytes=cut.removed_bytes,
+        )
+        return replace(
+            result,
+            content=(Text(cut.content), *others),
+            full=text,
+            kept=await find_blob(context.storage, cut.output_path),
+            removed=removed,
+        )
+
+
+def is_already_cut(result: ToolResult) -> bool:
+    """Whether the tool has cut its text itself, or says that it need not be cut."""
+    said = getattr(result.details, "truncated", None) is not None
+    return said or result.full is not None or result.removed is not None
+
 
 TOOL_PRESETS: Mapping[str, tuple[str, ...]] = {
     "default": ("read", "write", "edit", "bash", "grep", "find", "ls"),

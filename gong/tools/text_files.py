@@ -1,13 +1,35 @@
 """What is common to tools that open text files: what counts as text, and failures in words.
 
 A file that is decoded and encoded again has the same bytes, whatever stands in it.
+
+A text as it looks: the view in which texts that differ only in typography are the same (pure).
+
+Each line loses the blanks at its end; what remains is brought to NFKC, and curly quotes, dashes
+and odd blanks become plain ones. Every place of the view is known in the text it was made of.
+
+Where a text stands in a file, and the file with it replaced (pure; bytes in, bytes out).
+
+Only matched spans change: every byte outside them stays as it is. CRLF and LF match each other; a
+lone carriage return is text. What is put in gets the line ends of the file, told by its first.
 """
 
 from __future__ import annotations
 
 import codecs
 import errno
-from typing import NamedTuple
+import re
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.lookalikes import replace_lookalikes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 BOM = codecs.BOM_UTF8
 """The mark some programs put before UTF-8."""
@@ -93,3 +115,209 @@ def _encode_character(character: str) -> bytes:
         return character.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return character.encode("utf-8", "surrogatepass")
+
+
+_BLANKS = " \t\f\v\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_BLANKS += "\u202f\u205f\u3000"
+"""What may stand unseen at the end of a line; a carriage return is text."""
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f"
+)
+_MARKS += (
+    "\u0981-\u0983\u09bc-\u09d7\u0b3c-\u0b57\u0bbe-\u0bd7\u0c3e-\u0c56\u0cbc-\u0cd6\u0d3e-\u0d57"
+)
+_MARKS += (
+    "\u0dca-\u0ddf\u1031-\u103e\u1ab0-\u1aff\u1b34-\u1b44\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f"
+)
+_MARKS += "\u3099\u309a\ufe20-\ufe2f\u1161-\u11c2\uff9e\uff9f"
+_STILL = "\\x00-\\x7f\u00c0-\u00ff\u0410-\u044f\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3"
+"""Characters that look the same in every way, as long as no mark follows them."""
+_CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]+|[^{_STILL}]")
+"""A character and the marks that melt with it, or any other that may look otherwise."""
+_NEEDLESS = re.compile(r"\s+\Z")
+
+
+class Span(NamedTuple):
+    """First place of something in a text, and the one after its last."""
+
+    start: int
+    end: int
+
+
+class NormalizedText:
+    """A text as it looks, and where each place of it comes from."""
+
+    def __init__(self, text: str) -> None:
+        *whole, last = text.split("\n")
+        self._sources = [_strip_carriage_return(line) for line in whole] + [last]
+        looks = [_normalize_line(line) for line in self._sources]
+        self.text = "\n".join(looks)
+        self._starts = list(accumulate((len(look) + 1 for look in looks), initial=0))[:-1]
+        lengths = (len(line) + 1 for line in text.split("\n"))
+        self._source_starts = list(accumulate(lengths, initial=0))[:-1]
+        self._maps: dict[int, _ColumnMap] = {}
+
+    def source(self, span: Span) -> Span | None:
+        """Return where a piece of the view stands in the text.
+
+        None when it begins or ends inside what is one character there.
+        """
+        start, end = self._map_offset(span.start), self._map_offset(span.end)
+        return None if start is None or end is None else Span(start, end)
+
+    def _map_offset(self, place: int) -> int | None:
+        line = bisect_right(self._starts, place) - 1
+        columns = self._maps.get(line) or self._maps.setdefault(
+            line, _ColumnMap(self._sources[line])
+        )
+        column = columns.source(place - self._starts[line])
+        return None if column is None else self._source_starts[line] + column
+
+
+def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
+    """Return where something that looks like `wanted` stands in `text`, without overlaps.
+
+    Blanks at the end of `wanted` are found as they are or not at all at the end of a line.
+    """
+    pattern = _compile_lookalike(wanted)
+    if pattern is None:
+        return []
+    view = NormalizedText(text)
+    found = (view.source(Span(*match.span())) for match in pattern.finditer(view.text))
+    return [span for span in found if span is not None]
+
+
+def _compile_lookalike(wanted: str) -> re.Pattern[str] | None:
+    lines = wanted.replace("\r\n", "\n").split("\n")
+    looks = "\n".join(map(_normalize_line, lines))
+    ending = replace_lookalikes(lines[-1][len(lines[-1].rstrip(_BLANKS)) :])
+    if not _NEEDLESS.sub("", looks):
+        return None
+    tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
+    return re.compile(re.escape(looks) + tail)
+
+
+def _strip_carriage_return(line: str) -> str:
+    """Return a line without the carriage return of its end."""
+    return line.removesuffix("\r")
+
+
+def _normalize_line(line: str) -> str:
+    line = line.rstrip(_BLANKS)
+    return (
+        line if line.isascii() else _CLUSTER.sub(lambda found: _normalize_cluster(found[0]), line)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _normalize_cluster(cluster: str) -> str:
+    return replace_lookalikes(unicodedata.normalize("NFKC", cluster))
+
+
+class _ColumnMap:
+    """The columns of one line and of its look."""
+
+    def __init__(self, line: str) -> None:
+        self._begins = [0]
+        """Where each cluster begins in the look."""
+        self._spans = [(0, 0, 0)]
+        """Where each begins in the line, and where it ends in the look and in the line."""
+        shown = source = 0
+        for found in _CLUSTER.finditer(line):
+            shown += found.start() - source
+            source = found.end()
+            self._begins.append(shown)
+            shown += len(_normalize_cluster(found[0]))
+            self._spans.append((found.start(), shown, source))
+
+    def source(self, column: int) -> int | None:
+        """Return the column of the line that is `column` of its look; None inside a cluster."""
+        cluster = bisect_right(self._begins, column) - 1
+        begin, shown, source = self._spans[cluster]
+        if column >= shown:
+            return source + column - shown
+        return begin if column == self._begins[cluster] else None
+
+
+@dataclass(frozen=True, slots=True)
+class FileReplacement:
+    """A file with one span of it replaced."""
+
+    before: bytes
+    after: bytes
+    start: int
+    """Where the span begins, in both."""
+    old_end: int
+    """Where it ends in `before`."""
+    new_end: int
+    """Where it ends in `after`."""
+
+
+class TextPlaces(NamedTuple):
+    """Where a text stands."""
+
+    spans: tuple[Span, ...]
+    """Those that may be replaced: as it is where it so stands, else what looks like it."""
+    total: int
+    """How many there are in all, counting what only looks like it."""
+    exact: bool
+    """Whether the spans hold the text as it is, but for line ends."""
+
+
+def find_text(text: str, wanted: str) -> TextPlaces:
+    """Return where `wanted` stands in `text`; looks alone count too when it comes to being unique.
+
+    What is found as it is is never taken for something that only looks like it.
+    """
+    wanted = strip_byte_order_mark(wanted)
+    exact = _find_exact_spans(text, wanted)
+    similar = find_lookalike_spans(text, wanted)
+    return TextPlaces(
+        tuple(exact or similar), len(exact) + _count_apart(similar, exact), bool(exact)
+    )
+
+
+def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplacement:
+    """Return the file with `new` in place of each span; they stand in order and do not overlap."""
+    text = file.text
+    new = _to_unix_line_ends(new).replace("\n", _detect_line_end(text))
+    first, last = spans[0].start, spans[-1].end
+    kept = (text[one.end : other.start] for one, other in pairwise(spans))
+    middle = new + "".join(part + new for part in kept)
+    before, after = file.to_bytes(text), file.to_bytes(text[:first] + middle + text[last:])
+    start = len(file.mark) + len(file.encode_piece(text[:first]))
+    rest = len(file.encode_piece(text[last:]))
+    return FileReplacement(before, after, start, len(before) - rest, len(after) - rest)
+
+
+def is_same_text(one: str, other: str) -> bool:
+    """Whether two texts differ in nothing but their line ends."""
+    return _to_unix_line_ends(one) == _to_unix_line_ends(other)
+
+
+def _find_exact_spans(text: str, wanted: str) -> list[Span]:
+    pattern = "\r?\n".join(map(_escape_literal, _to_unix_line_ends(wanted).split("\n")))
+    return [Span(*found.span()) for found in re.finditer(pattern, text)]
+
+
+def _count_apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
+    """Return how many spans overlap none of the others; both stand in order."""
+    ends = [other.end for other in others]
+    count = 0
+    for span in spans:
+        nearest = bisect_right(ends, span.start)
+        count += nearest == len(others) or others[nearest].start >= span.end
+    return count
+
+
+def _escape_literal(part: str) -> str:
+    return re.escape(part).replace("\\\r", "\\\r(?!\n)")
+
+
+def _to_unix_line_ends(text: str) -> str:
+    return strip_byte_order_mark(text).replace("\r\n", "\n")
+
+
+def _detect_line_end(text: str) -> str:
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"

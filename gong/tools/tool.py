@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON, BlobRef, Content, Text
+from tape.model.entries import NO_JSON, BlobRef, Content, Text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
-    from .truncation.pipeline import OutputLimits
-    from .truncation.storage import OutputStorage
-    from .truncation.values import TruncationOverride
+    from .family_limits import OutputLimits
+    from .limits import TruncationOverride
+    from .output_storage import OutputStorage
 
 ErrorKind = Literal[
     "FileNotFound",

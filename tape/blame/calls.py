@@ -1,4 +1,10 @@
-"""What the calls on one tape did to files of one name, on all its branches.
+"""The text of a file as the answer to a reading tool shows it, where it shows all of it.
+
+Where the file that a call names may be now.
+
+What held when something was done on a tape: the folder worked in, and the newest prompt.
+
+What the calls on one tape did to files of one name, on all its branches.
 
 Only lines that may tell of it are decoded: a name that a line does not hold, it does not name.
 """
@@ -8,32 +14,227 @@ from __future__ import annotations
 import os.path
 import re
 from contextlib import suppress
+from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
-from ..blocks import NO_JSON, ToolCall, select_tool_calls
-from ..checked import LineChecker, select_checked_runs
-from ..entries import Assistant, Checkpoint, ToolResult, ToolStart
-from ..errors import NotFound, TapeError
-from ..filecalls import FileCall, FileRead, FileWrite, parse_file_calls
-from ..line import read_type
-from ..phase import ORIGIN
-from .around import PhaseNotes, WorkContext
-from .attribute import SeenVersion
-from .places import find_file_location
-from .seen import extract_seen_text
+from ..errors import Damaged, NotFound, TapeError
+from ..file_calls import FileCall, FileRead, FileWrite, parse_file_calls
+from ..model.entries import (
+    NO_JSON,
+    Assistant,
+    Checkpoint,
+    Context,
+    Meta,
+    Start,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+    User,
+    join_texts,
+    select_tool_calls,
+)
+from ..model.line import (
+    blank_redacted_data,
+    decode_line,
+    has_valid_data,
+    is_data_redacted,
+    read_header,
+    read_type,
+)
+from ..store.path import FSCK_ADVICE, LineChecker, select_checked_runs
+from ..store.phase import ORIGIN
+from ..store.refs import read_head_at
+from .replay import SeenVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..line import Entry
-    from ..phase import PhaseFile
-    from ..store import Store
-    from ..tape import Tape
-    from .attribute import ChangeWork
-    from .places import FileLocation
+    from ..model.line import Entry
+    from ..store.phase import PhaseFile
+    from ..store.store import Store
+    from ..store.tape import Tape
+    from .replay import ChangeWork
+
+
+_NUMBERED = re.compile(r"[ ]*([0-9]+)(?:→|\t| ?\| ?|: )(.*)", re.DOTALL)
+_NOTICE = re.compile(r"\[[^\]\n]*(lines|limit|truncated)[^\]\n]*\]\s*\Z", re.IGNORECASE)
+_PAGE = 2000
+"""Lines that agents show at once: a listing as long as that may not be the whole file."""
+
+
+def extract_seen_text(answer: ToolResult) -> str | None:
+    """Return what a file held that was read whole, None where that cannot be told.
+
+    Lines may have numbers before them; then a remark may follow.
+    """
+    text = answer.whole if answer.whole is not None else join_texts(answer.content)
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    numbered = list(takewhile(bool, map(_NUMBERED.fullmatch, lines)))
+    if not numbered:
+        has_more = bytes(answer.details) not in {bytes(NO_JSON), b"null"} or _NOTICE.search(text)
+        return None if has_more else text
+    found = [match for match in numbered if match is not None]
+    rest = "".join(lines[len(found) :]).strip()
+    is_whole = [int(match[1]) for match in found] == list(range(1, len(found) + 1))
+    if not is_whole or len(found) >= _PAGE or (rest and not rest.startswith("<")):
+        return None
+    return "".join(f"{match[2]}\n" for match in found)
+
+
+class FileLocation(NamedTuple):
+    """The paths a file may have, resolved but for links."""
+
+    paths: tuple[str, ...]
+    """Absolute: where it was, and where the tape says that its project went."""
+    tail: str | None = None
+    """Last parts of its path, from the project's folder on, where that is gone and nothing says
+    where to."""
+
+
+def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) -> FileLocation:
+    """Return where a file is that was named in `cwd`; `newest` tells where its tape works now."""
+    was = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text, and not looked at)
+    inside = f"{cwd.rstrip('/')}/"
+    if os.path.isdir(cwd) or not was.startswith(inside):  # noqa: PTH112
+        return FileLocation((was,))
+    rest, now = was.removeprefix(inside), newest()
+    if now is not None and os.path.isdir(now):  # noqa: PTH112
+        return FileLocation((was, os.path.join(now, rest)))  # noqa: PTH118
+    return FileLocation((was,), f"/{os.path.basename(inside[:-1])}/{rest}")  # noqa: PTH119
+
+
+_MOVES = frozenset({"start", "meta"})
+_ASKS = frozenset({"user", "context"})
+_TYPED = frozenset({"steering", "follow_up"})
+"""Origins of what a person typed though it is no prompt of its own."""
+
+
+class PhaseNotes(NamedTuple):
+    """A phase, and where in it something was said that holds from there on: byte offsets."""
+
+    name: str
+    branch: str
+    moves: list[int]
+    asks: list[int]
+
+    def note_line(self, offset: int, kind: str) -> None:
+        """Keep where a line stands that may change what holds."""
+        if kind in _MOVES:
+            self.moves.append(offset)
+        elif kind in _ASKS:
+            self.asks.append(offset)
+
+
+class _PhaseContext(NamedTuple):
+    """What held when a phase began."""
+
+    cwd: str | None = None
+    prompt: str | None = None
+
+
+class WorkContext:
+    """Answers for one tape; lines that cannot be read are told to `skipped`."""
+
+    def __init__(self, tape: Tape, skipped: Callable[[str], None]) -> None:
+        self.tape, self.skipped = tape, skipped
+        self._pasts: dict[str, _PhaseContext] = {}
+
+    def entry(self, line: bytes) -> Entry | None:
+        """Return the entry of a line, None where it does not verify."""
+        try:
+            header = read_header(line)
+            if not has_valid_data(line, header):
+                line = blank_redacted_data(line, self.tape.phases.redacted_ids())
+                if not is_data_redacted(line, header):
+                    raise Damaged(
+                        f"entry {header.id[:12]}: its data does not match its hash; {FSCK_ADVICE}"
+                    )
+            return decode_line(line, self.tape.blobs.text)
+        except TapeError as error:
+            self.report_skipped(str(error))
+            return None
+
+    def report_skipped(self, text: str) -> None:
+        """Tell of something on this tape that is left out."""
+        self.skipped(f"{self.tape.id[:8]}: {text}")
+
+    def cwd(self, phase: PhaseNotes, offset: int) -> str:
+        """Return the folder the session worked in at a place; empty where nothing says."""
+        own = self._read_newest(phase, phase.moves, offset, read_cwd)
+        return own or self._load_phase_context(phase.name).cwd or ""
+
+    def prompt(self, phase: PhaseNotes, offset: int) -> str | None:
+        """Return the first line of the newest prompt before a place."""
+        own = self._read_newest(phase, phase.asks, offset, read_prompt)
+        return self._load_phase_context(phase.name).prompt if own is None else own
+
+    def find_newest_cwd(self) -> str | None:
+        """Return where the tape works now."""
+        return self._newest_cwd
+
+    @cached_property
+    def _newest_cwd(self) -> str | None:
+        lines = (line for _, _, line in self.tape.iter_own_lines() if read_type(line) in _MOVES)
+        moves = [entry for entry in map(self.entry, lines) if entry and read_cwd(entry)]
+        return read_cwd(max(moves, key=lambda entry: entry.time, default=None))
+
+    def _read_newest(
+        self,
+        phase: PhaseNotes,
+        offsets: list[int],
+        end: int,
+        said: Callable[[Entry | None], str | None],
+    ) -> str | None:
+        """Return what the newest of these lines before `end` says."""
+        with self.tape.phases.open(phase.name) as file:
+            entries = (self.entry(file.line_at(at)) for at in reversed(offsets) if at < end)
+            return next((text for text in map(said, entries) if text is not None), None)
+
+    def _load_phase_context(self, phase: str) -> _PhaseContext:
+        if phase not in self._pasts:
+            self._pasts[phase] = self._walk_phase_context(phase)
+        return self._pasts[phase]
+
+    def _walk_phase_context(self, phase: str) -> _PhaseContext:
+        """Return what the path that leads to a phase says, read from its end."""
+        past = _PhaseContext()
+        begin = read_head_at(self.tape.phases, "", phase, 0)
+        for segment in reversed(self.tape.path(begin)[:-1]):
+            for _, line in segment.checked_lines_back(self.report_skipped):
+                past = self._extend_context(past, line)
+                if None not in past:
+                    return past
+        return past
+
+    def _extend_context(self, past: _PhaseContext, line: bytes) -> _PhaseContext:
+        kind = read_type(line)
+        if kind in _MOVES and past.cwd is None:
+            return past._replace(cwd=read_cwd(self.entry(line)))
+        if kind in _ASKS and past.prompt is None:
+            return past._replace(prompt=read_prompt(self.entry(line)))
+        return past
+
+
+def read_cwd(entry: Entry | None) -> str | None:
+    """Return the folder that an entry says is worked in from now on."""
+    return entry.data.cwd if entry and isinstance(entry.data, Start | Meta) else None
+
+
+def read_prompt(entry: Entry | None) -> str | None:
+    """Return the first line of what a person typed; None where an entry is nothing of the kind."""
+    match entry and entry.data:
+        case User(content=content):
+            pass
+        case Context(origin=origin, content=content) if origin in _TYPED:
+            pass
+        case _:
+            return None
+    return join_texts(content).strip().partition("\n")[0].rstrip()
+
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _BLOB = b'"$blob"'

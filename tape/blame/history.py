@@ -1,29 +1,69 @@
-"""The changes of one file that all tapes of a store tell of, oldest first.
+"""Which tapes may know a file: told by the index, or else all of them.
+
+The index is asked for every tape that a call on it may name the file, in a path or in a command;
+what such a call really did is read from the tape itself.
+
+The changes of one file that all tapes of a store tell of, oldest first.
 
 A file that was moved by a patch goes on in the one it was. A tape whose project moved knows its
 files by old paths: they are followed to where the tape works now, or, where nobody told the tape,
 to a folder of the same name.
+
+Which entry, tape and prompt last changed each line of a file: from all tapes and branches.
+
+What the tapes tell is checked against the file as it is now; a line they do not explain is said
+to be nobody's. `attribute` is the pure part.
 """
 
 from __future__ import annotations
 
+import os
 import os.path
+import sqlite3
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from .attribute import AttributedChange, SeenVersion
+from ..errors import NotFound, UsageError
+from ..index.fast_text import space_cjk
+from ..store.disk import read_file
 from .calls import read_file_events
-from .candidates import find_candidate_folders
+from .replay import AttributedChange, BlamedRange, SeenVersion, attribute_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..index import Index
-    from ..store import Store
+    from ..index.projection import Index
+    from ..store.store import Store
     from .calls import FileEvent
+
+
+_TOUCHED_QUERY = """
+    SELECT DISTINCT CAST(t.folder AS BLOB) FROM entries e
+    JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape
+    WHERE e.key IN (
+        SELECT f.entry FROM files f
+        WHERE f.path = :name OR substr(f.path, -length(:name) - 1) = '/' || :name
+        UNION SELECT rowid FROM text WHERE text MATCH :named
+    ) ORDER BY 1
+"""
+
+
+def find_candidate_folders(store: Store, index: Index | None, name: str) -> list[str]:
+    """Return the folders of the tapes whose calls may have touched a file called `name`."""
+    if index is not None and any(map(str.isalnum, name)):  # else it has no words to look for
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+            return index.answer(lambda db: _query_touched_folders(db, name))
+    return store.folders()
+
+
+def _query_touched_folders(db: sqlite3.Connection, name: str) -> list[str]:
+    quoted = space_cjk(name).replace('"', '""')
+    told = {"name": name, "named": f'called : "{quoted}"'}
+    return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, told)]
 
 
 class ChangeCause(Struct, frozen=True, gc=False):
@@ -123,3 +163,59 @@ def _build_change(touch: FileEvent) -> AttributedChange[ChangeCause]:
         touch.deed.op,
     )
     return AttributedChange(cause, touch.deed.work, touch.known)
+
+
+__all__ = [
+    "AttributedChange",
+    "BlamedFile",
+    "BlamedRange",
+    "ChangeCause",
+    "SeenVersion",
+    "attribute_lines",
+    "blame_file",
+]
+
+
+class BlamedFile(NamedTuple):
+    """A file as it is now, and where its lines come from."""
+
+    lines: list[str]
+    """Without their ends."""
+    ranges: list[BlamedRange[ChangeCause]]
+    """In order and without gaps; none of a file without lines."""
+
+
+def blame_file(
+    store: Store,
+    index: Index | None,
+    file: Path,
+    skipped: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> BlamedFile:
+    """Return which change brought in each line of a file.
+
+    What cannot be read on a tape is told to `skipped` and left out; `progress` is told how many of
+    the tapes were read. Raises NotFound where the file
+    is not there or no tape knows it, UsageError where it is no text, OSError where it cannot be
+    read.
+    """
+    text = _read_current_text(file)
+    changes = read_file_history(store, index, file, skipped, progress)
+    if not changes:
+        raise NotFound(f"{file}: no tape of {store.path} knows of a change of it")
+    *lines, last = text.removeprefix("\ufeff").split("\n")
+    whole = [*lines, last] if last else lines
+    ranges = attribute_lines(text, changes)
+    return BlamedFile([line.removesuffix("\r") for line in whole], ranges)
+
+
+def _read_current_text(file: Path) -> str:
+    try:
+        data = read_file(file)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFound(f"{file}: there is no such file now") from error
+    except IsADirectoryError as error:
+        raise UsageError(f"{file} is a folder: name a file in it") from error
+    if b"\0" in data:
+        raise UsageError(f"{file} is a binary file: it has no lines to tell about")
+    return data.decode("utf-8", "replace")

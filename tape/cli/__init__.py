@@ -38,12 +38,12 @@ def main() -> None:
         sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
     if sys.argv[1:2] in (["ls"], ["search"]):
-        from .quick import run_fast  # noqa: PLC0415 (all else is too slow for it)
+        from .fast import run_fast  # noqa: PLC0415 (all else is too slow for it)
 
         code = run_fast(sys.argv[1], sys.argv[2:])
         if code is not None:
             sys.exit(code)
-    from .run import run_command  # noqa: PLC0415 (as above)
+    from .group import run_command  # noqa: PLC0415 (as above)
 
     sys.exit(run_command(sys.argv[1:]))
 

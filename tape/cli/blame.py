@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..blame import blame_file as blamed
+from ..blame.history import blame_file as blamed
 from ..errors import UsageError
-from ..render import SHORT, measure_width, shorten_to_width, show_controls
-from .call import get_current_folder, open_library
-from .out import (
-    as_json,
-    format_count,
-    format_examples,
+from ..text import SHORT, measure_width, shorten_to_width, show_controls
+from .output import as_json, format_count, format_examples, print_json
+from .resolve import get_current_folder, open_library
+from .terminal import (
     format_table,
     get_columns,
-    print_json,
     print_lines,
     print_warning,
     show_progress,
@@ -28,7 +25,8 @@ from .out import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..blame import BlamedFile, BlamedRange, ChangeCause
+    from ..blame.history import BlamedFile, ChangeCause
+    from ..blame.replay import BlamedRange
     from .group import GlobalOptions
 
 _RANGE_PATTERN = re.compile(r"([0-9]{1,9})?(?:(,)(\+)?([0-9]{1,9})?)?\Z")

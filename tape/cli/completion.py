@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete
 
-from .. import glance
+from ..index import fast
 from ..text import SHORT, to_single_line
 from . import COMPLETE_VARIABLE
-from .out import as_json, format_examples, print_json, print_lines
-from .quick import find_store_home
+from .fast import find_store_home
+from .output import as_json, format_examples, print_json
+from .terminal import print_lines
 
 if TYPE_CHECKING:
     import sqlite3
@@ -113,7 +114,7 @@ def list_ref_completions(
     """Return completions of a REF: tapes, branches after `:`, labels and new entries after `@`."""
     options = ctx.obj
     home = str(options.store) if options and options.store else find_store_home(os.environ)
-    found = glance.query_fast(home, lambda db: list(_iter_ref_completions(db, incomplete)))
+    found = fast.query_fast(home, lambda db: list(_iter_ref_completions(db, incomplete)))
     return [
         CompletionItem(value, help=to_single_line(about) or None) for value, about in found or ()
     ]
@@ -127,9 +128,9 @@ def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[s
         yield from _filter_completions(f"{before}@", entry, offered)
     elif ":" in text:
         tape, _, branch = text.partition(":")
-        known = glance.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
+        known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
         yield from _filter_completions(
-            f"{tape}:", branch, glance.fetch_branches(db, known) if known else ()
+            f"{tape}:", branch, fast.fetch_branches(db, known) if known else ()
         )
     else:
         yield from _iter_tape_completions(db, text)
@@ -137,19 +138,19 @@ def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[s
 
 def _iter_tape_completions(db: sqlite3.Connection, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield id and title of tapes, the id as long as it is shown or was typed."""
-    for identity, title in glance.fetch_tapes(db, prefix, MAX_OFFERED):
+    for identity, title in fast.fetch_tapes(db, prefix, MAX_OFFERED):
         yield identity[: max(SHORT, len(prefix))], title
 
 
 def _iter_entry_completions(
     db: sqlite3.Connection, tape: str, branch: str
 ) -> Iterator[tuple[str, str]]:
-    known = glance.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
+    known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
     if known:
-        yield from ((name, entry[:SHORT]) for name, entry in glance.fetch_labels(db, known))
+        yield from ((name, entry[:SHORT]) for name, entry in fast.fetch_labels(db, known))
         yield from (
             (entry[:SHORT], about)
-            for entry, about in glance.fetch_entries(db, known, branch, MAX_OFFERED)
+            for entry, about in fast.fetch_entries(db, known, branch, MAX_OFFERED)
         )
 
 

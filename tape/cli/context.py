@@ -1,4 +1,7 @@
-"""`context`: the messages of the next model call, and their sizes in bytes."""
+"""`context`: the messages of the next model call, and their sizes in bytes.
+
+`anchors`: the phases of a tape or of a path, each with the summary it begins with.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,35 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ..render import SHORT, render_content, to_single_line
-from ..repair import Target
-from ..sendable import build_messages
-from .call import open_entry
-from .out import as_json, format_count, format_examples, format_size, print_json, print_lines, ref
+from ..clock import shorten_timestamp
+from ..context.repair import build_messages
+from ..context.view import Target
+from ..errors import TapeError
+from ..model.entries import Anchor, Branch, CoveredRange, KeptRange, Place, SummaryAuthor, Tokens
+from ..model.summary import render_summary
+from ..render import render_content
+from ..store.path import read_base
+from ..store.phase import ORIGIN
+from ..text import SHORT, show_controls, to_single_line
+from .output import as_json, format_count, format_examples, format_size, print_json, ref
+from .resolve import open_entry, open_ref
+from .terminal import print_lines, style_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..branches import Head
-    from ..repair import Repaired
-    from ..tape import Tape
-    from ..view import Message
+    from ..context.repair import Repaired
+    from ..context.view import Message
+    from ..model.line import Entry
+    from ..store.path import Source
+    from ..store.refs import Head
+    from ..store.tape import Tape
     from .group import GlobalOptions
+    from .resolve import ResolvedRef
+
 
 NO_MODEL = Target("", "", "")
 """A target that wrote none of the messages, so data for one provider only is left out."""
@@ -80,3 +97,121 @@ def format_context(tape: Tape, head: Head, made: Repaired, parts: dict[str, int]
     weighed = ", ".join(f"{part} {format_size(count)}" for part, count in parts.items() if count)
     at = f"{tape.id[:SHORT]}:{head.branch}@{head.entry[:SHORT]}"
     yield f"{at}: {format_count(len(made.messages), 'message')}; {weighed or 'nothing'}"
+
+
+SUMMARY_LINES = 3
+"""Lines of each summary to show."""
+
+
+class PhaseStart(Struct, frozen=True):
+    """A phase and what it begins with; what cannot be read is None, and `error` says why."""
+
+    tape: str
+    phase: str
+    branch: str | None = None
+    kind: str | None = None
+    """start, fork, go-on, compaction, handoff, merge, or origin."""
+    entry: str | None = None
+    time: str | None = None
+    entries: int | None = None
+    """How many entries it holds, those on other branches' paths included."""
+    base: Place | None = None
+    covers: CoveredRange | None = None
+    tokens: Tokens | None = None
+    by: SummaryAuthor | None = None
+    reason: str | None = None
+    kept: tuple[KeptRange, ...] = ()
+    summary: str | None = None
+    error: str | None = None
+
+
+@click.command(
+    epilog=format_examples("tape anchors", "tape anchors 3f2a:main", "tape anchors 3f2a --json")
+)
+@ref
+@as_json
+@click.pass_obj
+def anchors(options: GlobalOptions, ref: str, as_json: bool) -> None:
+    """Show the phases of a tape, oldest first, with the first lines of their summaries.
+
+    A REF with a branch or an entry shows the phases on its path, including those of the tape it was
+    forked from. --json prints an array of {tape, phase, branch, kind, entry, time, entries, base,
+    covers, tokens, by, reason, kept, summary, error}, summaries whole.
+    """
+    with open_ref(options, ref) as place:
+        starts = (_read_phase_start(source, phase) for source, phase in _list_phases(place))
+        if as_json:
+            print_json(list(starts))
+        else:
+            print_lines(line for start in starts for line in _format_phase_start(start))
+
+
+def _list_phases(place: ResolvedRef) -> list[tuple[Source, str]]:
+    """Return the phases to show: the committed ones of a tape, or those on a path."""
+    tape: Tape = place.tape
+    if place.head is None and place.branch is None:
+        committed = tape.refs().phases() | {ORIGIN}
+        names = tape.phases.list_with_origin()
+        return [(tape.source, name) for name in names if name in committed]
+    head = place.head or tape.head(place.branch)
+    return [(segment.source, segment.phase) for segment in tape.path(head)]
+
+
+def _read_phase_start(source: Source, phase: str) -> PhaseStart:
+    try:
+        first = source.phases.first(phase, source.expand)
+        with source.phases.open(phase) as file:
+            last = file.tail().header
+        if first is None or last is None:
+            return PhaseStart(source.tape, phase, error="it has no entry that verifies")
+        return _build_phase_start(source.tape, phase, first, last.n - first.n + 1)
+    except (TapeError, OSError) as error:
+        return PhaseStart(source.tape, phase, error=str(error))
+
+
+def _build_phase_start(tape: str, phase: str, first: Entry, entries: int) -> PhaseStart:
+    data = first.data
+    begun = PhaseStart(tape, phase, entry=first.id, time=first.time, entries=entries)
+    if phase == ORIGIN:
+        return replace(begun, kind="origin")
+    begun = replace(begun, branch=getattr(data, "branch", None), base=read_base(first))
+    if not isinstance(data, Anchor):
+        return replace(begun, kind=(data.why or "fork") if isinstance(data, Branch) else "start")
+    return replace(
+        begun,
+        kind=data.kind,
+        covers=data.covers,
+        tokens=data.tokens,
+        by=data.by,
+        reason=data.reason,
+        kept=data.kept,
+        summary=render_summary(data.summary),
+    )
+
+
+def _format_phase_start(start: PhaseStart) -> Iterator[str]:
+    """Yield a heading, what an anchor covers, and the first lines of its summary."""
+    if start.error is not None:
+        yield to_single_line(f"{start.phase}: {start.error}")
+        return
+    at = [start.kind or "", shorten_timestamp(start.time or ""), (start.entry or "")[:SHORT]]
+    facts = [*at, format_count(start.entries or 0, "entry"), *_list_anchor_facts(start)]
+    yield f"{style_text(to_single_line(start.phase), bold=True)} · {to_single_line(' · '.join(facts))}"
+    summary = show_controls(start.summary or "").strip("\n")
+    shown = [line for line in summary.split("\n") if line.strip()]
+    yield from (f"    {line}" for line in shown[:SUMMARY_LINES])
+    if len(shown) > SUMMARY_LINES:
+        yield style_text(f"    … {format_count(len(shown) - SUMMARY_LINES, 'more line')}", dim=True)
+
+
+def _list_anchor_facts(start: PhaseStart) -> Iterator[str]:
+    if start.covers is not None:
+        yield f"covers {format_count(start.covers.count, 'entry')}"
+    if start.kept:
+        yield f"keeps {sum(kept.count for kept in start.kept)}"
+    if start.tokens is not None:
+        yield f"{start.tokens.before} → {start.tokens.after} tokens"
+    if start.by is not None:
+        yield f"{start.by.provider}/{start.by.model}"
+    if start.reason:
+        yield start.reason

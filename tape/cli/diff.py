@@ -9,35 +9,27 @@ from msgspec import Struct
 
 from ..clock import parse_timestamp, shorten_timestamp
 from ..damage import warn_of_damage
-from ..entries import Assistant, Meta, Start, ToolResult, ToolStart, User
-from ..line import decode_line, read_type
+from ..history.activity import Activity, summarize_activity
+from ..history.merge_base import find_merge_base, read_path_to
+from ..model.entries import Assistant, Meta, Start, ToolResult, ToolStart, User
+from ..model.line import decode_line, read_type
 from ..reference import parse_reference, render_reference
-from ..render import SHORT, render_blob_head, render_entry_line, shorten_to_width, to_single_line
-from ..tree.deeds import Activity, summarize_activity
-from ..tree.parting import find_merge_base, read_path_to
-from .call import open_entry
-from .out import (
-    as_json,
-    complete_ref,
-    format_count,
-    format_examples,
-    format_table,
-    print_json,
-    print_lines,
-    print_warning,
-)
-from .terminal import get_columns, style_text
-from .walk import LocatedLine, decode_legible
+from ..render import render_blob_head, render_entry_line
+from ..text import SHORT, shorten_to_width, to_single_line
+from .entry_lines import LocatedLine, decode_legible
+from .output import as_json, complete_ref, format_count, format_examples, print_json
+from .resolve import open_entry
+from .terminal import format_table, get_columns, print_lines, print_warning, style_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..entries import Cost
-    from ..line import Entry
-    from ..path import Segment
-    from ..tape import Hit, Tape
-    from ..tree.deeds import Exchange, ToolUse
-    from ..tree.parting import MergeBase
+    from ..history.activity import Exchange, ToolUse
+    from ..history.merge_base import MergeBase
+    from ..model.entries import Cost
+    from ..model.line import Entry
+    from ..store.path import Segment
+    from ..store.tape import Hit, Tape
     from .group import GlobalOptions
 
 

@@ -1,4 +1,7 @@
-"""`ls`: the tapes of a store."""
+"""`ls`: the tapes of a store.
+
+`search`: full text over all tapes.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
+from msgspec.structs import asdict
 
 from ..clock import read_clock
-from ..index import list_tapes
-from .call import open_library, warn_of_left_out
-from .out import CountType, as_json, format_examples, print_json, print_warning
-from .since import TIME_FORMS, parse_moment
-from .tapes import TAPE_LIMIT, print_tapes
+from ..index.library import list_tapes
+from ..index.library import search_entries as search_in
+from .list_view import TAPE_LIMIT, print_tapes
+from .output import CountType, as_json, format_examples, print_json
+from .resolve import open_library, warn_of_left_out
+from .search_view import HIT_LIMIT, parse_search_options, print_hits, warn_of_no_hits
+from .terminal import print_warning
+from .timeparse import TIME_FORMS, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..index import Library, TapeRow
+    from ..index.library import Library
+    from ..index.records import TapeRow
     from .group import GlobalOptions
+
 
 _SORTS: dict[str, Callable[[TapeRow], Any]] = {
     "updated": lambda row: row.updated,
@@ -128,3 +137,71 @@ def _is_tape_below(row: TapeRow, root: str | None) -> bool:
 def _build_tape_fields(row: TapeRow, path: str) -> dict[str, object]:
     fields: dict[str, object] = msgspec.structs.asdict(row)
     return {"id": fields.pop("id"), "path": path, **fields}
+
+
+@click.command(
+    epilog=format_examples(
+        "tape search login page",
+        "tape search '\"connection refused\" -redis' --since 1w",
+        "tape search src/auth/login.py:42 --type tool.result --project .",
+        "tape search 'timeout OR deadline*' -n 5 --json",
+    )
+)
+@click.argument("query", nargs=-1, required=True)
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type.")
+@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Only answers of matching models, and the other entries of their tapes.",
+)
+@click.option("--since", metavar="TIME", help=f"Only entries since this time: {TIME_FORMS}.")
+@click.option("--until", metavar="TIME", help="Only entries before this time.")
+@click.option(
+    "-n",
+    "--limit",
+    type=CountType(1),
+    default=HIT_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="At most N entries.",
+)
+@as_json
+@click.pass_obj
+def search(
+    options: GlobalOptions,
+    *,
+    query: tuple[str, ...],
+    types: tuple[str, ...],
+    project: str | None,
+    model: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Search prompts, answers, tool calls and the beginning of their results.
+
+    All words must match; "a phrase" matches exactly, -word excludes, word* matches a prefix, one OR
+    two matches either. Everything else is literal: paths, identifiers, foo->bar. For Chinese,
+    Japanese and Korean, any adjacent characters match. The best hits come first.
+
+    --model takes any part of PROVIDER/MODEL; it finds the answers of matching models and the other
+    entries of tapes where one answered.
+
+    --json prints an array of {tape, title, folder, phase, offset, entry, n, time, type, branch,
+    snippet, marks, score}; marks are the start and end, in characters, of each match in the
+    snippet.
+    """
+    told = {"project": project, "model": model, "since": since, "until": until}
+    given = {name: text for name, text in told.items() if text is not None}
+    with open_library(options) as opened:
+        narrow = parse_search_options(read_clock(), given)
+        matches = search_in(*opened, " ".join(query), types=types, limit=limit, **narrow)
+        if as_json:
+            print_json([asdict(match) for match in matches])
+        else:
+            print_hits([(match, match.snippet, match.marks) for match in matches])
+        if not matches:
+            warn_of_no_hits(" ".join(query))
+        return warn_of_left_out(opened).code

@@ -10,19 +10,20 @@ import click
 
 from .. import __version__
 from ..errors import InvalidEntry, UsageError
-from ..given import parse_incoming_entry
-from ..store import Beginning
-from ..writer import Durability
-from .call import get_current_folder, open_library, open_ref
-from .out import as_json, format_examples, print_bytes, print_json, print_lines, print_warning, ref
+from ..model.incoming_entry import parse_incoming_entry
+from ..store.store import Beginning
+from ..store.writer import Durability
+from .output import as_json, format_examples, print_bytes, print_json, ref
+from .resolve import get_current_folder, open_library, open_ref
+from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from ..writer import Writer
-    from .call import ResolvedRef
+    from ..store.writer import Writer
     from .group import GlobalOptions
+    from .resolve import ResolvedRef
 
 PROGRAM = f"tape/{__version__}"
 """The name of this program as a tape records it."""

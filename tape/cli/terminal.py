@@ -2,6 +2,10 @@
 
 Invariant: what is written is never changed, only coloured, paged or followed by a progress line
 that is erased before the next output.
+
+Lines, warnings and tables: text output of a command.
+
+Nothing slow is imported: the fast path of `tape ls` uses this.
 """
 
 from __future__ import annotations
@@ -13,14 +17,16 @@ from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from time import monotonic
 
-from ..text import measure_width, show_controls
-from .streams import VisibleStream, mark_control, strip_controls
+from ..text import measure_width, show_controls, to_single_line
+from .streams import VisibleStream, format_cell, mark_control, strip_controls
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from subprocess import Popen
     from typing import Any, BinaryIO, TextIO
+
 
 DEFAULT_COLUMNS = 100
 """Width in columns where no terminal gives one."""
@@ -220,3 +226,48 @@ def erase_progress() -> None:
         stream = _progress_streams.pop()
         stream.write(mark_control("\r\x1b[K"))
         stream.flush()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of text."""
+    for line in lines:
+        erase_progress()
+        sys.stdout.write(f"{line}\n")
+
+
+def print_warning(text: str, program: str = "tape") -> None:
+    """Print a warning on standard error, in one line."""
+    erase_progress()
+    sys.stderr.write(f"{program}: {to_single_line(text)}\n")
+    sys.stderr.flush()
+
+
+def format_table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Return rows as aligned columns; those whose index is in `right` are right-aligned."""
+    rows = [[format_cell(cell) for cell in row] for row in rows]
+    widths = [max(map(_measure_cell, column)) for column in zip(*rows, strict=True)]
+    sided = set(right)
+    return [
+        "  ".join(
+            _align_cell(cell, wide, at in sided)
+            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _align_cell(cell: str, wide: int, right: bool) -> str:
+    room = " " * (wide - _measure_cell(cell))
+    return room + cell if right else cell + room
+
+
+def _measure_cell(cell: str) -> int:
+    """Return the width of a cell in columns, colours not counted."""
+    return measure_width(strip_style(cell))
+
+
+def silence_stdout() -> None:
+    """Redirect closed streams to the null device, so that no error is raised at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

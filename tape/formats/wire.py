@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from ..blocks import NO_JSON, Audio, BlobRef, Document, Image, Opaque, ToolCall
 from ..errors import NotFound
-from ..payload import BLOB_KEY, JSON_ERRORS
+from ..model.entries import NO_JSON, Audio, BlobRef, Document, Image, Opaque, ToolCall
+from ..model.payload import BLOB_KEY, JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..blocks import Block
+    from ..model.entries import Block
 
     Load = Callable[[BlobRef], bytes]
     """Returns the bytes of a blob; raises NotFound when it is missing."""

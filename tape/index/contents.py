@@ -1,4 +1,6 @@
-"""One line → what the index keeps of it: its place, its words, what it cost and touched; pure.
+"""Tool calls → the files they read and change, as the index lists them.
+
+One line → what the index keeps of it: its place, its words, what it cost and touched; pure.
 
 Invariant: each line's data is decoded once. What is redacted, or of a shape nobody knows, says
 nothing and hides nothing else.
@@ -6,20 +8,53 @@ nothing and hides nothing else.
 
 from __future__ import annotations
 
+from posixpath import isabs, join, normpath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from ..blocks import NO_JSON, BlobRef
-from ..glance.words import RESULT_CHARS, iter_argument_texts
-from ..payload import JSON_ERRORS
+from ..file_calls import parse_named_call
+from ..model.entries import NO_JSON, BlobRef
+from ..model.payload import JSON_ERRORS
 from ..reference import is_id_prefix
-from .touched import TouchedFile, list_touched_files
+from .fast_text import RESULT_CHARS, iter_argument_texts
 
 if TYPE_CHECKING:
-    from ..line import Header
+    from ..model.line import Header
+
+
+class TouchedFile(NamedTuple):
+    """One file that a call is about."""
+
+    call: str
+    """Id of the call."""
+    path: str
+    """As the model wrote it; `absolute` resolves it."""
+    op: str
+    """read, write, edit or patch."""
+
+
+def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
+    """Return the files a call reads or changes, each once; of a long text its head is enough."""
+    given = args if isinstance(args, dict) else {"input": args}
+    heads = {key: _get_blob_head(value) for key, value in given.items()}
+    return list(
+        dict.fromkeys(TouchedFile(call, one.path, one.op) for one in parse_named_call(name, heads))
+    )
+
+
+def _get_blob_head(value: object) -> object:
+    return value.get("head") if isinstance(value, dict) and "$blob" in value else value
+
+
+def resolve_path(path: str, cwd: str | None) -> str:
+    """Return a path from the root, without `.` and `..`; as it stands where `cwd` is not known."""
+    if path.startswith("~") or not (isabs(path) or cwd):
+        return path
+    return normpath(join(cwd or "/", path)).replace("//", "/", 1)
+
 
 _ENTRY_ID_DIGITS = 40
 ANSWER_PURPOSE = "answer"

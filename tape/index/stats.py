@@ -12,15 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..clock import format_timestamp, parse_timestamp
-from ..phase import ORIGIN
-from . import query_index
+from ..store.phase import ORIGIN
+from .library import query_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from sqlite3 import Connection
 
-    from ..store import Store
-    from .follower import Index
+    from ..store.store import Store
+    from .projection import Index
 
 By = Literal["all", "tape", "branch", "model", "day", "tool"]
 """What is summed together."""

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import astuple
 
-from ..phase import ORIGIN
-from .tally import TALLY_COLUMNS, IndexedBranch, PhaseTally, TapeRecord, TapeRow, is_entry_id
+from ..store.phase import ORIGIN
+from .records import TALLY_COLUMNS, IndexedBranch, PhaseTally, TapeRecord, TapeRow, is_entry_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from sqlite3 import Connection
 
-    from ..refs import Refs
+    from ..store.refs import Refs
 
 _TAPE_COLUMNS = (
     "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
@@ -203,7 +203,7 @@ def select_redacted_ids(db: Connection, tape: str) -> set[str]:
 
 def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
     """Forget phases that went, with their lines; all of a tape where one may have redacted."""
-    from .lines import delete_lines, reset_tape  # noqa: PLC0415 (a list needs none of it)
+    from .ingest import delete_lines, reset_tape  # noqa: PLC0415 (a list needs none of it)
 
     for name in gone:
         key, _ = select_phase(db, tape, name)
@@ -296,7 +296,7 @@ def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
         [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
     ).rowcount
     if deleted > 0:
-        from .lines import delete_lines  # noqa: PLC0415 (as above)
+        from .ingest import delete_lines  # noqa: PLC0415 (as above)
 
         for table in ("branches", "labels", "redactions"):
             db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")  # noqa: S608 (ours)

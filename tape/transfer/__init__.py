@@ -14,13 +14,11 @@ have a member `type`.
 
 from __future__ import annotations
 
-from .array_in import ArrayImportReport, import_array
-from .array_out import MessageArray, export_array
-from .incoming import import_file
-from .markdown import MaskCount, render_markdown
-from .masking import mask_json, mask_text
-from .outgoing import ExportReport, export_tape
-from .recording import ImportReport
+from ..exchange.arrays import ArrayImportReport, MessageArray, export_array, import_array
+from ..exchange.export import ExportReport, export_tape
+from ..exchange.import_ import ImportReport, import_file
+from ..exchange.markdown import MaskCount, render_markdown
+from ..exchange.secrets import mask_json, mask_text
 
 __all__ = [
     "ArrayImportReport",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .pages import EXAMPLE
+from tests.docs.pages import EXAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from tape.cli.group import COMMANDS, tape
-
-from .manual import Manual, Verb, table
+from tests.docs.manual import Manual, Verb, table
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference.md"
 

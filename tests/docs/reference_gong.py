@@ -16,8 +16,7 @@ from msgspec.structs import fields
 
 from gong.cli.run import gong
 from gong.config import Settings
-
-from .manual import Manual, Verb, table
+from tests.docs.manual import Manual, Verb, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .pages import complaints
+from tests.docs.pages import complaints
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

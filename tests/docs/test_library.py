@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .pages import blocks
+from tests.docs.pages import blocks
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "library.md"
 

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from .pages import Command, Ran, blocks, complaints, follow, steps, unrun
+from tests.docs.pages import Command, Ran, blocks, complaints, follow, steps, unrun
 
 
 def console(text: str) -> str:

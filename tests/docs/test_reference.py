@@ -26,14 +26,12 @@ from tape import (
     User,
     open_store,
 )
-from tape.cli.group import COMMANDS
+from tape.cli.group import COMMANDS, run_command
 from tape.cli.group import tape as group
-from tape.cli.run import run_command
-
-from . import reference_gong
-from .manual import examples, promised
-from .pages import EXAMPLE, blocks
-from .reference import ENDS, PAGE, page
+from tests.docs import reference_gong
+from tests.docs.manual import examples, promised
+from tests.docs.pages import EXAMPLE, blocks
+from tests.docs.reference import ENDS, PAGE, page
 
 UNRUN = {
     "tape tail -f 3f2a": "goes on until interrupted; tests/tape/cli/test_tail.py follows",

@@ -17,12 +17,11 @@ import pytest
 from gong.config import Settings
 from gong.context.work import WorkStore
 from tape import Assistant, Beginning, Text, User, open_store
-from tape.entries import Usage
+from tape.model.entries import Usage
+from tests.docs.manual import examples, promised
+from tests.docs.reference_gong import ENDS, PAGE, keys, page, verbs
 from tests.gong.cli.conftest import environment
 from tests.gong.cli.inside import inside
-
-from .manual import examples, promised
-from .reference_gong import ENDS, PAGE, keys, page, verbs
 
 UNRUN = {
     "gong chat  # talk in the terminal": "tests/e2e drives it",

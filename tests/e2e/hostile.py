@@ -9,32 +9,37 @@ import click
 from msgspec import Raw
 
 from gong.cli.run import gong
-from tape.blocks import BlobRef, Document, Opaque, Text, Thinking, ToolCall
 from tape.cli.group import tape
-from tape.entries import (
+from tape.model.entries import (
     AgentEnd,
     AgentStart,
     Anchor,
     Approval,
     Assistant,
+    BlobRef,
     Context,
     Cost,
     Custom,
+    Document,
     Error,
     Failure,
     Git,
     Mode,
     Model,
     Note,
+    Opaque,
     SideUsage,
     State,
     SummaryAuthor,
+    Text,
+    Thinking,
+    ToolCall,
     ToolResult,
     ToolStart,
     Usage,
     User,
 )
-from tape.store import Beginning
+from tape.store.store import Beginning
 from tests.tape import making
 
 EVIL = (

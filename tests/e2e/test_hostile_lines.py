@@ -12,8 +12,7 @@ import subprocess
 import pytest
 
 from gong.policy.danger import check_command
-
-from .conftest import BIN
+from tests.e2e.conftest import BIN
 
 NO_CALLS = [
     *(b"", b" ", b"{", b"}", b"null", b"[]", b"1", b'"x"', b"{}", b"NaN", b"\0", b"\xff\xfe\0"),

@@ -14,10 +14,9 @@ import pytest
 
 from tape.text import escape_json_controls, show_controls
 from tests import warm
-
-from .conftest import BIN, Place
-from .hostile import EVIL, commands, fill
-from .terminal import ENTER, Terminal
+from tests.e2e.conftest import BIN, Place
+from tests.e2e.hostile import EVIL, commands, fill
+from tests.e2e.terminal import ENTER, Terminal
 
 ODD = EVIL.replace("\n", " ")
 """In an argument, where a newline would be one of the user's own."""

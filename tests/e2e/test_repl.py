@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.terminal import ALT_ENTER, CTRL_C, CTRL_D, CTRL_J, ENTER, ESC, Terminal
 from tests.measured import MEASURED
-
-from .terminal import ALT_ENTER, CTRL_C, CTRL_D, CTRL_J, ENTER, ESC, Terminal
 
 GONG = str(Path(sysconfig.get_path("scripts")) / "gong")
 

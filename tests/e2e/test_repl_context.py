@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from .terminal import CTRL_C, ESC, Terminal
-from .test_context import sent, talk
+from tests.e2e.terminal import CTRL_C, ESC, Terminal
+from tests.e2e.test_context import sent, talk
 
 SUMMARY = "## Goal\nthe sand is counted\n## Next Steps\n- count on"
 SLOW = {"text": SUMMARY, "delay_ms": 60_000}

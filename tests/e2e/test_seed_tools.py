@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from .conftest import BIN, Place
+from tests.e2e.conftest import BIN, Place
 
 ROOT = os.geteuid() == 0
 PNG = (

@@ -11,7 +11,7 @@ import pytest
 
 from gong.agent.opening import FrontEnd, find_session, open_session, resume_branch
 from gong.config import Settings
-from tape.index import open_store
+from tape.index.library import open_store
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat

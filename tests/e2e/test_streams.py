@@ -10,10 +10,9 @@ import subprocess
 
 import pytest
 
+from tests.e2e.conftest import BIN, Place
+from tests.e2e.hostile import fill
 from tests.tape.making import crossed
-
-from .conftest import BIN, Place
-from .hostile import fill
 
 COMMANDS = [
     *(

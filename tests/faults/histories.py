@@ -6,15 +6,16 @@ import shutil
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from tape.entries import Anchor, Note
-from tape.store import Beginning, Store
-from tape.verify import Counts, verify
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.model.entries import Anchor, Note
+from tape.store.store import Beginning, Store
 from tests.tape import making
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tape.verify import Finding
+    from tape.check.finding import Finding
 
 LONG = "long " * 14_000
 """A text that becomes a blob."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tape.entries import Repair
 from tape.errors import Damaged
+from tape.model.entries import Repair
 from tests.tape import making, reader
 
 MAIN = "phases/0001-main-start/entries.jsonl"

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tape.index import open_store
-from tape.verify import Counts, verify
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.index.library import open_store
 from tests.faults.histories import LONG
 from tests.faults.zygote import TAPE, traced
 from tests.tape import making, reader
@@ -38,7 +39,7 @@ MOVES = """
 import sys
 from pathlib import Path
 from tape import User, Text, open_store
-from tape.entries import Anchor
+from tape.model.entries import Anchor
 store, index = open_store(Path(sys.argv[1]))
 def tell(entry):
     print(entry, flush=True)

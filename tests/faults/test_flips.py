@@ -4,9 +4,12 @@ import functools
 
 import pytest
 
-from tape.fsck import describe_action, explain_finding, inspect_tape, plan_repairs
-from tape.refs import JOURNAL_NAME
-from tape.verify import Counts, verify
+from tape.check.explain import explain_finding
+from tape.check.finding import Counts
+from tape.check.inspection import inspect_tape
+from tape.check.repair_plan import describe_action, plan_repairs
+from tape.check.verify import verify
+from tape.store.refs import JOURNAL_NAME
 from tests.faults.histories import small
 from tests.tape.making import BUDGET
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tape.entries import Anchor
 from tape.errors import WriteFailed
-from tape.store import Store
+from tape.model.entries import Anchor
+from tape.store.store import Store
 from tests.faults.histories import LONG, found
 from tests.tape import making, reader
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tape.store import Store
+from tape.store.store import Store
 from tests.faults.zygote import ran
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
@@ -16,9 +16,9 @@ from tests.tape.making import BUDGET
 APPEND = """
 import itertools, sys
 from pathlib import Path
-from tape.blocks import Text
-from tape.entries import User
-from tape.store import Store
+from tape.model.entries import Text
+from tape.model.entries import User
+from tape.store.store import Store
 with Store(Path(sys.argv[1])).open(sys.argv[2]) as tape, tape.writer() as writer:
     for number in itertools.count():
         entry = writer.append(User((Text(f"{number} " + "x" * (number % 7 * 900)),)))
@@ -29,9 +29,9 @@ with Store(Path(sys.argv[1])).open(sys.argv[2]) as tape, tape.writer() as writer
 SESSION = """
 import sys
 from pathlib import Path
-from tape.blocks import Text
-from tape.entries import User
-from tape.store import Beginning, Store
+from tape.model.entries import Text
+from tape.model.entries import User
+from tape.store.store import Beginning, Store
 with Store(Path(sys.argv[1])).create(Beginning("/src", "test/1")) as tape:
     print(tape.id, flush=True)
     with tape.writer() as writer:

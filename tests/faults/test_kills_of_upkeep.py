@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tape.cli.run import run_command
-from tape.index import open_store
-from tape.line import verify_line as verify_line
+from tape.cli.group import run_command
+from tape.index.library import open_store
+from tape.model.line import verify_line
 from tests.faults.histories import small
 from tests.faults.zygote import TAPE, ran
 from tests.tape import making

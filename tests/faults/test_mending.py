@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tape.cli.run import run_command
+from tape.cli.group import run_command
 from tape.errors import Damaged
 from tests.faults.histories import found, restore, small
 from tests.faults.test_every_kill import BIN, CALLS, Operation, killed

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tape.errors import Damaged, Overtaken, UsageError
-from tape.index import open_store
+from tape.index.library import open_store
 from tests.faults.histories import found, small
 from tests.tape import making, reader
 from tests.tape.making import BUDGET

@@ -11,9 +11,9 @@ COUNT = 1_000
 START = """
 import sys
 from pathlib import Path
-from tape.blocks import Text
-from tape.entries import User
-from tape.store import Store
+from tape.model.entries import Text
+from tape.model.entries import User
+from tape.store.store import Store
 me, count = sys.argv[3], int(sys.argv[4])
 tape = Store(Path(sys.argv[1])).open(sys.argv[2])
 """

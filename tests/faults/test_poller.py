@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tape.entries import Note
+from tape.model.entries import Note
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 
@@ -21,8 +21,8 @@ COUNT = 1000
 FOLLOW = """
 import sys, time
 from pathlib import Path
-from tape.follow import Moved, follow
-from tape.store import Store
+from tape.history.follow import Moved, follow
+from tape.store.store import Store
 path, tape, branch, hurry = sys.argv[1:]
 with Store(Path(path)).open(tape) as tape, follow(tape, branch) as follower:
     print("ready", flush=True)
@@ -34,8 +34,8 @@ with Store(Path(path)).open(tape) as tape, follow(tape, branch) as follower:
 WRITE = """
 import sys, time
 from pathlib import Path
-from tape.entries import Anchor, Note, Place
-from tape.store import Store
+from tape.model.entries import Anchor, Note, Place
+from tape.store.store import Store
 path, tape, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 nowhere = Place(phase="", offset=0, entry="")
 anchor = Anchor(phase="", branch="", base=nowhere, kind="handoff", summary="so far")

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tape.blocks import Image, Text
-from tape.cli.run import run_command
-from tape.entries import User
-from tape.index import open_store
-from tape.verify import FindingKind
+from tape.check.finding import FindingKind
+from tape.cli.group import run_command
+from tape.index.library import open_store
+from tape.model.entries import Image, Text, User
 from tests.faults import power, traces
 from tests.faults.test_every_kill import (
     BIN,

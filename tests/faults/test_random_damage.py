@@ -15,12 +15,11 @@ from random import Random
 import pytest
 from msgspec import Raw, json
 
-from tape.blocks import Image, Text, ToolCall
-from tape.cli.run import run_command
-from tape.entries import Assistant, ToolResult, User
-from tape.index import open_store
-from tape.line import verify_line as verify_line
-from tape.upkeep import detach, redact
+from tape.cli.group import run_command
+from tape.index.library import open_store
+from tape.model.entries import Assistant, Image, Text, ToolCall, ToolResult, User
+from tape.model.line import verify_line
+from tape.store.maintenance.upkeep import detach, redact
 from tests.faults.histories import small
 from tests.tape import making
 from tests.tape.making import BUDGET

@@ -13,10 +13,10 @@ from tests.tape import making, reader
 SYNC = """
 import sys
 from pathlib import Path
-from tape.blocks import Text
-from tape.entries import User
+from tape.model.entries import Text
+from tape.model.entries import User
 from tape.errors import TapeError
-from tape.store import Store
+from tape.store.store import Store
 with Store(Path(sys.argv[1])).open(sys.argv[2]) as tape:
     writer = tape.writer()
     for text in ("one", "two", "three"):
@@ -56,9 +56,9 @@ def read_only(store, tape):
 MOVE = """
 import sys
 from pathlib import Path
-from tape.entries import Anchor
+from tape.model.entries import Anchor
 from tape.errors import TapeError
-from tape.store import Store
+from tape.store.store import Store
 from tests.tape import making
 with Store(Path(sys.argv[1])).open(sys.argv[2]) as tape:
     writer = tape.writer()

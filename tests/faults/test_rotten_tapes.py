@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tape.line import encode_line, read_header
-from tape.refs import encode_ref_line as encode_ref
+from tape.model.line import encode_line, read_header
+from tape.store.refs import encode_ref_line as encode_ref
 from tests.tape import making
 
 BIN = Path(sys.executable).parent / "tape"

@@ -4,8 +4,8 @@ import itertools
 
 from freezegun import freeze_time
 
-from tape.entries import Anchor
-from tape.store import Beginning, Store
+from tape.model.entries import Anchor
+from tape.store.store import Beginning, Store
 from tests.faults.histories import LONG, found
 from tests.tape import making, reader
 

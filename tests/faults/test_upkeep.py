@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from tape.blocks import Image, Text
-from tape.cli.run import run_command
-from tape.entries import User
-from tape.index import open_store
-from tape.store import Store
-from tape.upkeep import detach, redact
-from tape.verify import Counts, FindingKind, verify
+from tape.check.finding import Counts, FindingKind
+from tape.check.verify import verify
+from tape.cli.group import run_command
+from tape.index.library import open_store
+from tape.model.entries import Image, Text, User
+from tape.store.maintenance.upkeep import detach, redact
+from tape.store.store import Store
 from tests.faults.zygote import TAPE, ran
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
@@ -20,8 +20,8 @@ from tests.tape.making import BUDGET
 REDACT = """
 import sys
 from pathlib import Path
-from tape.store import Store
-from tape.upkeep import redact
+from tape.store.store import Store
+from tape.store.maintenance.upkeep import redact
 store = Store(Path(sys.argv[1]))
 with store.open_folder(sys.argv[2]) as tape:
     redact(tape, sys.argv[3:], "why")
@@ -29,8 +29,8 @@ with store.open_folder(sys.argv[2]) as tape:
 DETACH = """
 import sys
 from pathlib import Path
-from tape.store import Store
-from tape.upkeep import detach
+from tape.store.store import Store
+from tape.store.maintenance.upkeep import detach
 store = Store(Path(sys.argv[1]))
 with store.open_folder(sys.argv[2]) as tape:
     detach(tape)

@@ -173,13 +173,7 @@ def _become(command: list[str], env: dict[str, str]) -> None:
 
 def _warm() -> None:
     """Import what commands need."""
-    import tape.cli.branching  # noqa: PLC0415
-    import tape.cli.fsck  # noqa: PLC0415
-    import tape.cli.record  # noqa: PLC0415
-    import tape.cli.run  # noqa: PLC0415
-    import tape.transfer  # noqa: PLC0415
-    import tape.upkeep  # noqa: PLC0415
-    import tape.verify  # noqa: F401, PLC0415
+    import tape.check.verify  # noqa: F401, PLC0415
 
 
 def _allow_tracing() -> None:

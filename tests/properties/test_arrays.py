@@ -7,11 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.blocks import NO_JSON, Opaque, Text
-from tape.entries import Assistant
-from tape.formats.arrays import FORMATS
-from tape.repair import Target, repair
-from tape.view import view
+from tape.context.repair import repair
+from tape.context.view import Target, view
+from tape.formats.registry import FORMATS
+from tape.model.entries import NO_JSON, Assistant, Opaque, Text
 from tests.tape.formats.broken import broken, conversations
 from tests.tape.formats.histories import TARGETS, emitted, histories, path, put, repaired
 from tests.tape.formats.judge import faults, pairs, said

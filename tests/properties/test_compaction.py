@@ -12,26 +12,37 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.agent.carrying import merge_branch
-from gong.agent.compaction import CompactionRequest, compact_branch
-from gong.agent.parts import AgentModel, RunContext, RunState
-from gong.agent.record import Recorder
-from gong.agent.window import prepare_next_call
+from gong.agent.compaction import CompactionRequest, compact_branch, merge_branch
+from gong.agent.loop import prepare_next_call
+from gong.agent.recorder import Recorder
+from gong.agent.run_context import AgentModel, RunContext, RunState
 from gong.config import CompactionSettings
-from gong.context.elide import decide_elision, decide_truncation
-from gong.context.meter import count_fixed_tokens, count_messages_tokens
+from gong.context.tokens import count_fixed_tokens, count_messages_tokens
+from gong.context.trim import decide_elision, decide_truncation
 from gong.env.memory import MemoryEnvironment
 from gong.errors import NothingToCompact, NothingToUndo, ServerError
-from gong.llm.providers.word_events import iter_call_events, iter_text_events
+from gong.llm.offline.scripted import iter_call_events, iter_text_events
 from gong.llm.types import Finish, StreamFailure, StreamStart
-from gong.policy import allow_all
+from gong.policy.decision import allow_all
 from gong.tools.registry import ToolRegistry
-from tape.blocks import Text, Thinking, ToolCall, join_texts, select_tool_calls
-from tape.entries import Assistant, Context, ToolResult, ToolStart, Usage, User
-from tape.entries import Model as ModelEntry
-from tape.repair import Target, repair
-from tape.verify import Counts, verify
-from tape.view import view
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.context.repair import repair
+from tape.context.view import Target, view
+from tape.model.entries import (
+    Assistant,
+    Context,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+    Usage,
+    User,
+    join_texts,
+    select_tool_calls,
+)
+from tape.model.entries import Model as ModelEntry
 from tests.tape import making
 from tests.tape.making import BUDGET
 

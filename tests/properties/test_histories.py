@@ -10,14 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tape.entries import Anchor, KeptRange
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.context.repair import build_messages, repair
+from tape.context.view import Target, view
 from tape.errors import UsageError
-from tape.refs import Pin
-from tape.repair import Target, repair
-from tape.sendable import build_messages
-from tape.upkeep import detach, redact
-from tape.verify import Counts, verify
-from tape.view import view
+from tape.model.entries import Anchor, KeptRange
+from tape.store.maintenance.upkeep import detach, redact
+from tape.store.refs import Pin
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 

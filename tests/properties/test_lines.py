@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from tape.blocks import NO_JSON
 from tape.clock import format_timestamp
-from tape.entries import PAYLOADS
-from tape.line import build_entry, decode_line, encode_line, verify_line
-from tape.payload import encode_payload
+from tape.model.entries import NO_JSON, PAYLOADS
+from tape.model.line import build_entry, decode_line, encode_line, verify_line
+from tape.model.payload import encode_payload
 from tests.tape.making import BUDGET
 
 JSON = st.recursive(

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tape.index import open_store
-from tape.line import encode_line, read_header
+from tape.index.library import open_store
+from tape.model.line import encode_line, read_header
 from tests.tape import making
 from tests.tape.cli.conftest import Command
 from tests.tape.making import BUDGET

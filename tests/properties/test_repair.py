@@ -5,11 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.blocks import BlobRef, Image, Text, select_tool_calls
-from tape.entries import Assistant, Context, Error, ToolResult, ToolStart, User
-from tape.line import Entry
-from tape.repair import IncrementalRepair, Target, is_repair_recorded, repair
-from tape.view import view
+from tape.context.repair import IncrementalRepair, is_repair_recorded, repair
+from tape.context.view import Target, view
+from tape.model.entries import (
+    Assistant,
+    BlobRef,
+    Context,
+    Error,
+    Image,
+    Text,
+    ToolResult,
+    ToolStart,
+    User,
+    select_tool_calls,
+)
+from tape.model.line import Entry
 from tests.tape.making import BUDGET, answer, result
 
 SEES = Target("https://one", "api", "model")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tape.index.erasing import erase_removed_words
+from tape.index.database import erase_removed_words
 
 PLACE = """
     lower(hex(t.id)), p.name, p.branch, e."offset"

@@ -6,18 +6,17 @@ import os
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, ToolResult, User
-from tape.line import decode_line
-from tape.store import Beginning, Store
+from tape.model.entries import Assistant, Text, ToolCall, ToolResult, User
+from tape.model.line import decode_line
+from tape.store.store import Beginning, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from tape.branches import Head
-    from tape.line import Entry
-    from tape.tape import Tape
+    from tape.model.line import Entry
+    from tape.store.refs import Head
+    from tape.store.tape import Tape
 
 Row = TypeVar("Row")
 Column = TypeVar("Column")

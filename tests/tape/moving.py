@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from tape.store import Beginning
-from tape.transfer import export_tape, import_file
-from tape.verify import Counts, verify
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.exchange.export import export_tape
+from tape.exchange.import_ import import_file
+from tape.store.store import Beginning
 from tests.tape import making, reader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tape.branches import Head
-    from tape.store import Store
-    from tape.tape import Tape
-    from tape.transfer import ImportReport
+    from tape.exchange.import_ import ImportReport
+    from tape.store.refs import Head
+    from tape.store.store import Store
+    from tape.store.tape import Tape
 
 HERE = Beginning("/there", "test/2")
 

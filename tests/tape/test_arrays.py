@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tape.entries import Assistant, Context, Custom, Start, ToolResult, User
 from tape.errors import UsageError
-from tape.formats.arrays import FORMATS
-from tape.transfer import export_array, import_array
+from tape.exchange.arrays import export_array, import_array
+from tape.formats.registry import FORMATS
+from tape.model.entries import Assistant, Context, Custom, Start, ToolResult, User
 from tests.tape import making
 from tests.tape.moving import HERE, names, whole
 

@@ -11,20 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blame import (
+from tape.blame.edits import NO_ORIGIN, match_lines
+from tape.blame.history import ChangeCause, blame_file
+from tape.blame.replay import (
+    PARTIAL_MATCH,
+    UNKNOWN_BASE,
+    UNKNOWN_RESULT,
     AttributedChange,
     BlamedRange,
-    ChangeCause,
     SeenVersion,
     attribute_lines,
-    blame_file,
 )
-from tape.blame.attribute import PARTIAL_MATCH, UNKNOWN_BASE, UNKNOWN_RESULT
-from tape.blame.lines import NO_ORIGIN, match_lines
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, Checkpoint, FileState, Meta, ToolResult, ToolStart
 from tape.errors import NotFound, UsageError
-from tape.filecalls import (
+from tape.file_calls import (
     FileDelete,
     FileEdit,
     FileWrite,
@@ -32,8 +31,18 @@ from tape.filecalls import (
     TextInsertion,
     TextReplacement,
 )
-from tape.index import open_store
-from tape.store import Beginning
+from tape.index.library import open_store
+from tape.model.entries import (
+    Assistant,
+    Checkpoint,
+    FileState,
+    Meta,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+)
+from tape.store.store import Beginning
 from tests.tape import making
 
 
@@ -448,7 +457,7 @@ def test_a_shared_past_counts_once_also_when_it_was_copied(sessions, work_folder
     )
     told = [("Main", "write"), ("Main", "edit")]
     assert sessions.told(file) == told
-    from tape.upkeep import detach  # noqa: PLC0415
+    from tape.store.maintenance.upkeep import detach  # noqa: PLC0415
 
     detach(child)
     assert sessions.told(file) == told

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.blobs import HEAD_CHARACTERS, MAX_INLINE_BYTES, Blobs
-from tape.blocks import BlobRef
-from tape.disk import Folder
 from tape.errors import NotFound
+from tape.model.entries import BlobRef
+from tape.store.blobs import HEAD_CHARACTERS, MAX_INLINE_BYTES, Blobs
+from tape.store.disk import Folder
 
 UNITS = ("a", "é", "€", "😀", '"', "\\", "\n", "\x00", "\u2028")
 

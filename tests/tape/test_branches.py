@@ -1,8 +1,8 @@
 import pytest
 
-from tape import branches
 from tape.errors import Damaged, InvalidName, NotFound, UsageError
-from tape.refs import Refs, check_ref_name
+from tape.store import refs as branches
+from tape.store.refs import Refs, check_ref_name
 from tests.tape import making, reader
 
 

@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from tape.checked import LineChecker
+from tape.context.repair import build_messages
+from tape.context.view import Target
 from tape.damage import DamageWarning
 from tape.errors import Damaged
-from tape.repair import Target
-from tape.sendable import build_messages
+from tape.store.path import LineChecker
 from tests.tape import making
 
 MAIN = "phases/0001-main-start/entries.jsonl"

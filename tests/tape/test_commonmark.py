@@ -9,11 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tape.blocks import Text, Thinking, ToolCall
 from tape.commonmark import contain_markdown, escape_markdown, fence_code, quote_code
-from tape.entries import Anchor, Assistant, Error, Failure, ToolResult, User
+from tape.exchange.markdown import render_markdown
+from tape.model.entries import (
+    Anchor,
+    Assistant,
+    Error,
+    Failure,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    User,
+)
 from tape.text import show_controls
-from tape.transfer import render_markdown
 from tests.tape import making
 from tests.tape.making import BUDGET
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from tape.disk import Folder, open_file, read_file
+from tape.store.disk import Folder, open_file, read_file
 
 
 def fifo(path):

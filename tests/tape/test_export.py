@@ -9,15 +9,16 @@ from itertools import count
 import pytest
 from msgspec import Raw
 
-from tape import line as lines
-from tape.blocks import Image
 from tape.damage import DamageWarning
-from tape.entries import Anchor, Custom, KeptRange, Note, User
 from tape.errors import Damaged, NotFound, UsageError
-from tape.line import Upcast
-from tape.refs import Pin
-from tape.transfer import MaskCount, export_tape, mask_json, mask_text, render_markdown
-from tape.upkeep import detach, redact
+from tape.exchange.export import export_tape
+from tape.exchange.markdown import MaskCount, render_markdown
+from tape.exchange.secrets import mask_json, mask_text
+from tape.model import line as lines
+from tape.model.entries import Anchor, Custom, Image, KeptRange, Note, User
+from tape.model.line import Upcast
+from tape.store.maintenance.upkeep import detach, redact
+from tape.store.refs import Pin
 from tests.faults.histories import LONG, small
 from tests.tape import making, reader
 from tests.tape.moving import exported, folder_of, history, imported, names, other, whole

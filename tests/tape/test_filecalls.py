@@ -7,8 +7,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from tape.blocks import ToolCall
-from tape.filecalls import (
+from tape.file_calls import (
     FileCall,
     FileDelete,
     FileEdit,
@@ -19,6 +18,7 @@ from tape.filecalls import (
     TextReplacement,
     parse_file_calls,
 )
+from tape.model.entries import ToolCall
 
 
 def call(name: str, **args) -> ToolCall:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tape.blocks import Text
-from tape.entries import User
 from tape.errors import Ambiguous, Damaged, NewerFormat, NotFound, UsageError
-from tape.find import resolve_reference
-from tape.index import open_store
-from tape.store import Beginning
+from tape.index.library import open_store
+from tape.model.entries import Text, User
+from tape.resolve import resolve_reference
+from tape.store.store import Beginning
 
 START = 1_795_305_600_000_000  # 2026-11-22
 ONE, TWO, CHILD = "1a2b" + "0" * 28, "1a2c" + "0" * 28, "3d4e" + "0" * 28

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tape.clock import format_timestamp, parse_timestamp
-from tape.entries import Anchor, Note, Place
 from tape.errors import Damaged, NewerFormat, NotFound
-from tape.follow import Gained, Moved, follow
-from tape.line import decode_line, encode_line
-from tape.payload import encode_payload
-from tape.refs import encode_ref_line as encode_ref
+from tape.history.follow import Gained, Moved, follow
+from tape.model.entries import Anchor, Note, Place
+from tape.model.line import decode_line, encode_line
+from tape.model.payload import encode_payload
+from tape.store.refs import encode_ref_line as encode_ref
 from tests.tape import making, reader
 from tests.tape.making import BUDGET
 

@@ -7,17 +7,11 @@ import subprocess
 
 import pytest
 
-from tape.entries import Anchor, Repair
-from tape.errors import Busy, Damaged
-from tape.fsck import (
-    describe_action,
-    explain_finding,
-    inspect_tape,
-    plan_repairs,
-    rebuild_journal,
-    repair_tape,
-)
-from tape.fsck.actions import (
+from tape.check.explain import FINDING_TEXTS, explain_finding
+from tape.check.finding import Counts, FindingKind
+from tape.check.fsck import repair_tape
+from tape.check.inspection import inspect_tape
+from tape.check.repair_plan import (
     CutJournal,
     CutTail,
     DiscardLeftover,
@@ -27,11 +21,15 @@ from tape.fsck.actions import (
     SetCurrent,
     WriteInfo,
     WriteJournal,
+    describe_action,
+    plan_repairs,
+    rebuild_journal,
 )
-from tape.fsck.explain import FINDING_TEXTS
-from tape.line import encode_line
-from tape.refs import Pin
-from tape.verify import Counts, FindingKind, verify
+from tape.check.verify import verify
+from tape.errors import Busy, Damaged
+from tape.model.entries import Anchor, Repair
+from tape.model.line import encode_line
+from tape.store.refs import Pin
 from tests.faults.histories import found, small
 from tests.tape import making, reader
 

@@ -6,13 +6,20 @@ import os
 
 import pytest
 
-from tape import gc
-from tape.blobs import Blobs
-from tape.disk import Folder
-from tape.entries import Note
-from tape.gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
-from tape.locks import hold_lock
-from tape.verify import Counts, verify
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.model.entries import Note
+from tape.store.blobs import Blobs
+from tape.store.disk import Folder
+from tape.store.locks import hold_lock
+from tape.store.maintenance import gc
+from tape.store.maintenance.gc import (
+    Garbage,
+    GarbageSurvey,
+    SkippedTape,
+    delete_garbage,
+    find_garbage,
+)
 from tests.tape import making, reader
 
 LATER = making.DAY + 2 * gc.LEFTOVER_AGE

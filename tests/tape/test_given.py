@@ -10,9 +10,9 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tape.entries import RESERVED
 from tape.errors import InvalidEntry
-from tape.given import MAX_NESTING, IncomingEntry, parse_incoming_entry
+from tape.model.entries import RESERVED
+from tape.model.incoming_entry import MAX_NESTING, IncomingEntry, parse_incoming_entry
 
 BLANKS = st.text(" \t\r", max_size=2)
 DIGITS = st.text("0123456789", min_size=1, max_size=30)

@@ -10,19 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tape import glance, phase
-from tape.blocks import Text, ToolCall
 from tape.damage import DamageWarning
-from tape.entries import Assistant, Redact, ToolResult, User
-from tape.glance import ranking
-from tape.glance.lines import extract_texts
-from tape.glance.search import search_fast
-from tape.glance.words import build_match_expression
-from tape.index import open_store, search_entries
+from tape.index import fast, fast_text
 from tape.index.contents import extract_contents
+from tape.index.fast_search import extract_texts, search_fast
+from tape.index.fast_text import build_match_expression
+from tape.index.library import open_store, search_entries
 from tape.index.tables import select_entries
-from tape.line import encode_line, read_header
-from tape.store import Beginning
+from tape.model.entries import Assistant, Redact, Text, ToolCall, ToolResult, User
+from tape.model.line import encode_line, read_header
+from tape.store import phase
+from tape.store.store import Beginning
 
 TIME = "2026-11-22T00:00:00.000001Z"
 PARENT = "0" * 40
@@ -62,14 +60,14 @@ KINDS = st.sampled_from(["user", "context", "assistant", "tool.result"])
 
 
 def hit_of(header):
-    rest = dict.fromkeys(ranking.RankedEntry._fields)
+    rest = dict.fromkeys(fast_text.RankedEntry._fields)
     time = glance_time(header.time)
     known = {"entry": header.id, "n": header.n, "time": time, "type": header.type}
-    return ranking.RankedEntry(**{**rest, **known})
+    return fast_text.RankedEntry(**{**rest, **known})
 
 
 def glance_time(text):
-    return ranking.parse_timestamp(text)
+    return fast_text.parse_timestamp(text)
 
 
 @given(KINDS, DATA)
@@ -139,7 +137,7 @@ def settle(home):
 def both(home, query, limit=20, **narrow):
     """Return what a search says at once, and what the long way says."""
     at_once = search_fast(
-        str(home), build_match_expression(query), ranking.build_filter(**narrow), limit
+        str(home), build_match_expression(query), fast_text.build_filter(**narrow), limit
     )
     with open_store(home) as library:
         hits = search_entries(*library, query, limit=limit, **narrow)
@@ -173,7 +171,7 @@ def test_a_line_that_changed_under_the_index_is_left_to_the_long_way(home):
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"number 5", b"number \xff"))
     assert (
-        search_fast(str(home), build_match_expression('"number 5"'), ranking.build_filter(), 20)
+        search_fast(str(home), build_match_expression('"number 5"'), fast_text.build_filter(), 20)
         is None
     )
     for other in (b"another!", b"Number 5"):
@@ -210,5 +208,5 @@ def test_entries_whose_ids_begin_alike_are_told_apart(home):
 
 
 def test_names_that_stand_in_two_places_are_the_same():
-    assert ranking.ORIGIN_PHASE == phase.ORIGIN
-    assert glance.query_fast("/nowhere", lambda _: 1) is None
+    assert fast_text.ORIGIN_PHASE == phase.ORIGIN
+    assert fast.query_fast("/nowhere", lambda _: 1) is None

@@ -11,14 +11,13 @@ from hashlib import sha256
 
 import pytest
 
-from tape.blobs import MAX_INLINE_BYTES
 from tape.errors import Damaged, InvalidEntry, NewerFormat, TapeError, UsageError
-from tape.line import encode_line as encode_line
-from tape.line import read_header
-from tape.refs import encode_ref_line
-from tape.store import Store
-from tape.transfer import import_file
-from tape.upkeep import redact
+from tape.exchange.import_ import import_file
+from tape.model.line import encode_line, read_header
+from tape.store.blobs import MAX_INLINE_BYTES
+from tape.store.maintenance.upkeep import redact
+from tape.store.refs import encode_ref_line
+from tape.store.store import Store
 from tests.faults.histories import small
 from tests.faults.zygote import ran
 from tests.tape import making, reader
@@ -353,9 +352,9 @@ def test_a_bare_line_that_is_refused_makes_nothing(there, bad):
 IMPORT = """
 import sys
 from pathlib import Path
-from tape.store import Beginning, Store
+from tape.store.store import Beginning, Store
 from tape.transfer import import_file
-from tape.upkeep import redact
+from tape.store.maintenance.upkeep import redact
 with open(sys.argv[2], "rb") as source:
     import_file(Store(Path(sys.argv[1])), source, Beginning("/there", "test/2"))
 """

@@ -19,16 +19,26 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, Cost, Meta, SideUsage, ToolResult, Usage, User
 from tape.errors import NewerFormat, TapeError
-from tape.index import TapeRow, list_tapes, open_store, rebuild_index, search_entries
-from tape.index import query_index as asked
 from tape.index.database import APPLICATION_ID, SCHEMA_VERSION, find_migrations
-from tape.phase import ENTRIES
-from tape.refs import Pin
-from tape.store import Beginning
-from tape.upkeep import detach, redact
+from tape.index.library import list_tapes, open_store, rebuild_index, search_entries
+from tape.index.library import query_index as asked
+from tape.index.records import TapeRow
+from tape.model.entries import (
+    Assistant,
+    Cost,
+    Meta,
+    SideUsage,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    User,
+)
+from tape.store.maintenance.upkeep import detach, redact
+from tape.store.phase import ENTRIES
+from tape.store.refs import Pin
+from tape.store.store import Beginning
 from tests.tape.contents_of import contents_of
 from tests.tape.making import BUDGET
 
@@ -621,7 +631,7 @@ class TestFollowing:
 LIST_AUDITED = """
 import sys
 from pathlib import Path
-from tape.index import open_store, rows
+from tape.index.library import open_store, rows
 
 def hook(event, arguments):
     if event in {"open", "os.listdir", "os.scandir"} and "/tapes" in str(arguments[0]):
@@ -635,9 +645,9 @@ with open_store(Path(sys.argv[1])) as library:
 WRITE = """
 import sys
 from pathlib import Path
-from tape.blocks import Text, ToolCall
-from tape.entries import User
-from tape.index import open_store
+from tape.model.entries import Text, ToolCall
+from tape.model.entries import User
+from tape.index.library import open_store
 
 home, tape, count = sys.argv[1:]
 with open_store(Path(home)) as library:
@@ -652,7 +662,7 @@ with open_store(Path(home)) as library:
 RENAME_AND_DIE = """
 import os, sys
 from pathlib import Path
-from tape.index import open_store
+from tape.index.library import open_store
 
 library = open_store(Path(sys.argv[1]))
 with library.store.open("0000") as tape, tape._moving() as moves:
@@ -663,7 +673,7 @@ with library.store.open("0000") as tape, tape._moving() as moves:
 LIST_WHEN_TOLD = """
 import sys
 from pathlib import Path
-from tape.index import open_store, rows
+from tape.index.library import open_store, rows
 
 with open_store(Path(sys.argv[1])) as library:
     print("ready", flush=True)

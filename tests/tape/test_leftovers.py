@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from tape.fsck import inspect_tape
-from tape.gc import delete_garbage, find_garbage
-from tape.verify import Counts, FindingKind, verify
+from tape.check.finding import Counts, FindingKind
+from tape.check.inspection import inspect_tape
+from tape.check.verify import verify
+from tape.store.maintenance.gc import delete_garbage, find_garbage
 from tests.tape import making
 
 DIGEST = "ab" * 32

@@ -5,13 +5,27 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from tape import clock, line
-from tape.blocks import BlobRef, Image, Opaque, Text, ToolCall, Unknown
+from tape import clock
 from tape.clock import format_timestamp
-from tape.entries import Assistant, Checkpoint, Custom, FileState, Note, ToolResult, User
 from tape.errors import Damaged, InvalidEntry, NewerFormat
-from tape.line import decode_line, decode_lines, encode_line, verify_line
-from tape.payload import Unread, encode_payload
+from tape.model import line
+from tape.model.entries import (
+    Assistant,
+    BlobRef,
+    Checkpoint,
+    Custom,
+    FileState,
+    Image,
+    Note,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    User,
+)
+from tape.model.line import decode_line, decode_lines, encode_line, verify_line
+from tape.model.payload import Unread, encode_payload
 
 TIME = "2026-11-21T20:31:05.123456Z"
 PARENT = "ab" * 20

@@ -7,15 +7,15 @@ import threading
 
 import pytest
 
-from tape.disk import Folder
 from tape.errors import Busy
-from tape.locks import Lock, hold_lock, limit_lock_wait
+from tape.store.disk import Folder
+from tape.store.locks import Lock, hold_lock, limit_lock_wait
 
 TRY = """
 import sys
-from tape.disk import Folder
+from tape.store.disk import Folder
 from tape.errors import Busy
-from tape.locks import Lock
+from tape.store.locks import Lock
 try:
     Lock.take(Folder.open(sys.argv[1]), "main")
 except Busy as error:
@@ -100,8 +100,8 @@ def test_waiting_ends_when_the_other_lets_go(locks):
 
 HOLD = """
 import sys
-from tape.disk import Folder
-from tape.locks import Lock
+from tape.store.disk import Folder
+from tape.store.locks import Lock
 lock = Lock.take(Folder.open(sys.argv[1]), "refs")
 print("held", flush=True)
 sys.stdin.read()

@@ -10,17 +10,12 @@ from itertools import count
 import pytest
 from msgspec import Raw
 
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, Error, ToolResult, User
-from tape.formats.arrays import FORMATS
-from tape.transfer import (
-    MaskCount,
-    export_array,
-    export_tape,
-    mask_json,
-    mask_text,
-    render_markdown,
-)
+from tape.exchange.arrays import export_array
+from tape.exchange.export import export_tape
+from tape.exchange.markdown import MaskCount, render_markdown
+from tape.exchange.secrets import mask_json, mask_text
+from tape.formats.registry import FORMATS
+from tape.model.entries import Assistant, Error, Text, ToolCall, ToolResult, User
 from tests.tape import making
 
 DICE = random.Random(7)

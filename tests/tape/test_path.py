@@ -3,10 +3,10 @@ from shutil import rmtree
 import pytest
 
 from tape.clock import format_timestamp
-from tape.entries import Anchor
 from tape.errors import Damaged, NotFound
-from tape.line import encode_line
-from tape.payload import encode_payload
+from tape.model.entries import Anchor
+from tape.model.line import encode_line
+from tape.model.payload import encode_payload
 from tests.tape import making, reader
 
 

@@ -2,14 +2,14 @@ from hashlib import sha256
 
 import pytest
 
-from tape import phase
 from tape.clock import format_timestamp
-from tape.disk import Folder
-from tape.entries import Note
 from tape.errors import Damaged, NewerFormat, NotFound
-from tape.line import encode_line, verify_line
-from tape.payload import encode_payload
-from tape.phase import PhaseFile, Phases, Tail, choose_phase_name
+from tape.model.entries import Note
+from tape.model.line import encode_line, verify_line
+from tape.model.payload import encode_payload
+from tape.store import phase
+from tape.store.disk import Folder
+from tape.store.phase import PhaseFile, Phases, Tail, choose_phase_name
 
 CHUNK = phase._CHUNK
 SIZES = (1, 10, CHUNK - 300, CHUNK - 3, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 7)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.disk import Folder, check_plain_name
 from tape.errors import Damaged, InvalidName
-from tape.refs import (
+from tape.store.disk import Folder, check_plain_name
+from tape.store.refs import (
     Journal,
     Move,
     Pin,

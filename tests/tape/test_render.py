@@ -10,37 +10,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blocks import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
-from tape.entries import (
+from tape.model.entries import (
     Anchor,
     Approval,
     Assistant,
+    BlobRef,
     Branch,
     Context,
     Custom,
+    Document,
     Error,
     Failure,
+    Image,
     Meta,
     Model,
     Note,
+    Opaque,
     Place,
     Repair,
     Start,
     Summary,
+    Text,
+    Thinking,
+    ToolCall,
     ToolResult,
     ToolStart,
+    Unknown,
     User,
 )
-from tape.line import build_entry, decode_line, encode_line
-from tape.payload import Unread, encode_payload
-from tape.render import (
-    measure_width,
-    render_conversation,
-    render_entry,
-    render_entry_line,
-    shorten_to_width,
-    show_controls,
-)
+from tape.model.line import build_entry, decode_line, encode_line
+from tape.model.payload import Unread, encode_payload
+from tape.render import render_conversation, render_entry, render_entry_line
+from tape.text import measure_width, shorten_to_width, show_controls
 
 TIME = "2026-11-21T20:31:05.123456Z"
 PLACE = Place(phase="0001-main-start", offset=0, entry="ab" * 20)

@@ -2,44 +2,41 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from tape.blocks import (
-    Audio,
-    BlobRef,
-    Document,
-    Image,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    Unknown,
-)
-from tape.entries import (
-    Anchor,
-    Assistant,
-    Context,
-    Error,
-    InjectedResult,
-    Model,
-    Note,
-    Place,
-    Repair,
-    ToolResult,
-    ToolStart,
-    User,
-)
-from tape.line import Entry
-from tape.payload import Unread
-from tape.repair import (
+from tape.context.repair import (
     NEVER_RAN,
     NO_RESULT,
     STOPPED,
     UNKNOWN_OUTCOME,
     Repaired,
-    Target,
     is_repair_recorded,
     repair,
 )
-from tape.view import Message, view
+from tape.context.view import Message, Target, view
+from tape.model.entries import (
+    Anchor,
+    Assistant,
+    Audio,
+    BlobRef,
+    Context,
+    Document,
+    Error,
+    Image,
+    InjectedResult,
+    Model,
+    Note,
+    Opaque,
+    Place,
+    Repair,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+    Unknown,
+    User,
+)
+from tape.model.line import Entry
+from tape.model.payload import Unread
 from tests.tape.making import answer, result, say
 
 TARGET = Target("https://one", "api", "model")

@@ -2,9 +2,11 @@
 
 import pytest
 
-from tape.blocks import Text
 from tape.clock import format_timestamp
-from tape.entries import (
+from tape.context.repair import NEVER_RAN, UNKNOWN_OUTCOME
+from tape.errors import Damaged
+from tape.history.replay import ReplayDifference, replay_path
+from tape.model.entries import (
     Anchor,
     Assistant,
     CoveredRange,
@@ -12,14 +14,12 @@ from tape.entries import (
     InjectedResult,
     KeptRange,
     Repair,
+    Text,
     ToolStart,
 )
-from tape.errors import Damaged
-from tape.line import encode_line
-from tape.payload import encode_payload
-from tape.repair import NEVER_RAN, UNKNOWN_OUTCOME
-from tape.replay import ReplayDifference, replay_path
-from tape.upkeep import redact
+from tape.model.line import encode_line
+from tape.model.payload import encode_payload
+from tape.store.maintenance.upkeep import redact
 from tests.tape import making
 
 

@@ -3,14 +3,14 @@
 import pytest
 from msgspec import Raw
 
-from tape.blobs import HEAD_CHARACTERS
-from tape.blocks import Text
-from tape.entries import ToolResult
-from tape.payload import READ_BYTES
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.history.replay import replay_path
+from tape.model.entries import Text, ToolResult
+from tape.model.payload import READ_BYTES
 from tape.render import render_entry
-from tape.replay import replay_path
-from tape.store import Beginning, Store
-from tape.verify import Counts, verify
+from tape.store.blobs import HEAD_CHARACTERS
+from tape.store.store import Beginning, Store
 
 
 @pytest.fixture

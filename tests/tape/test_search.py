@@ -13,17 +13,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tape.blocks import Text, Thinking, ToolCall
 from tape.damage import DamageWarning
-from tape.entries import Assistant, Context, Meta, Redact, ToolResult, User
 from tape.errors import UsageError
-from tape.glance.excerpts import EXCERPT_WIDTH, cut_excerpt
-from tape.glance.words import build_match_expression, space_cjk, unspace_cjk
-from tape.index import open_store, query_index, rebuild_index, search_entries
+from tape.index.contents import list_touched_files, resolve_path
 from tape.index.database import APPLICATION_ID
-from tape.index.touched import list_touched_files, resolve_path
-from tape.store import Beginning, Store
-from tape.upkeep import detach, redact
+from tape.index.fast_text import (
+    EXCERPT_WIDTH,
+    build_match_expression,
+    cut_excerpt,
+    space_cjk,
+    unspace_cjk,
+)
+from tape.index.library import open_store, query_index, rebuild_index, search_entries
+from tape.model.entries import (
+    Assistant,
+    Context,
+    Meta,
+    Redact,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    User,
+)
+from tape.store.maintenance.upkeep import detach, redact
+from tape.store.store import Beginning, Store
 from tests.tape.contents_of import contents_of
 from tests.tape.making import DAY, numbered
 
@@ -410,7 +424,7 @@ FIRST = f"""
 import runpy, sqlite3, sys
 from pathlib import Path
 from sqlite_utils import Database
-from tape.index.database import migrations_dir
+from tape.index.library.database import migrations_dir
 
 steps = runpy.run_path(str(migrations_dir() / "index.py"))["steps"]
 db = sqlite3.connect(sys.argv[1])
@@ -426,7 +440,7 @@ db.commit()
 SEARCH = """
 import sys
 from pathlib import Path
-from tape.index import open_store, search
+from tape.index.library import open_store, search
 
 with open_store(Path(sys.argv[1])) as library:
     print("ready", flush=True)
@@ -437,10 +451,10 @@ with open_store(Path(sys.argv[1])) as library:
 WRITE = """
 import sys
 from pathlib import Path
-from tape.blocks import Text
-from tape.entries import User
-from tape.index import open_store
-from tape.store import Beginning
+from tape.model.entries import Text
+from tape.model.entries import User
+from tape.index.library import open_store
+from tape.store.store import Beginning
 
 with open_store(Path(sys.argv[1])) as library:
     library.store.durable = False

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tape.blocks import Text
 from tape.clock import parse_timestamp
-from tape.entries import Assistant, Cost, SideUsage, ToolResult, Usage
-from tape.index import open_store
+from tape.index.library import open_store
 from tape.index.stats import StatsFilter, ToolTotals, UsageTotals, compute_statistics
-from tape.store import Beginning
-from tape.upkeep import detach
+from tape.model.entries import Assistant, Cost, SideUsage, Text, ToolResult, Usage
+from tape.store.maintenance.upkeep import detach
+from tape.store.store import Beginning
 from tests.tape import making
 
 HOUR = 3_600_000_000

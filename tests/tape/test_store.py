@@ -7,9 +7,9 @@ from freezegun import freeze_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.entries import Git
 from tape.errors import Ambiguous, Damaged, NewerFormat, NotFound, WriteFailed
-from tape.store import Beginning, Store, build_slug
+from tape.model.entries import Git
+from tape.store.store import Beginning, Store, build_slug
 from tests.tape import making, reader
 
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from tape.entries import Start
 from tape.errors import Damaged, InvalidName, NewerFormat, NotFound
-from tape.line import read_header
+from tape.model.entries import Start
+from tape.model.line import read_header
 from tests.tape import making, reader
 
 

@@ -1,9 +1,9 @@
 import pytest
 
 from tape.errors import Ambiguous, Busy, NotFound, UsageError
-from tape.index import open_store
-from tape.trash import Trashed
-from tape.upkeep import detach
+from tape.index.library import open_store
+from tape.store.maintenance.upkeep import detach
+from tape.store.store import Trashed
 from tests.tape import making, reader
 
 

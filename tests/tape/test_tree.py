@@ -12,9 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blocks import ToolCall
-from tape.cli.graph import EntryFilter, draw_tree
-from tape.entries import (
+from tape.cli.graph_view import EntryFilter, draw_tree
+from tape.errors import UsageError
+from tape.history.activity import (
+    Exchange,
+    FileUse,
+    ModelUse,
+    ToolUse,
+    Utterance,
+    summarize_activity,
+)
+from tape.history.graph import GraphLanes, order_newest_first, read_graph, split_runs
+from tape.history.merge_base import find_merge_base, read_path_to
+from tape.model.entries import (
     Anchor,
     Assistant,
     Context,
@@ -22,16 +32,12 @@ from tape.entries import (
     Error,
     Meta,
     SideUsage,
+    ToolCall,
     ToolResult,
     ToolStart,
     Usage,
 )
-from tape.errors import UsageError
-from tape.tree.deeds import Exchange, FileUse, ModelUse, ToolUse, Utterance, summarize_activity
-from tape.tree.lanes import GraphLanes
-from tape.tree.parting import find_merge_base, read_path_to
-from tape.tree.shape import order_newest_first, read_graph, split_runs
-from tape.upkeep import detach
+from tape.store.maintenance.upkeep import detach
 from tests.tape import making
 from tests.tape.making import BUDGET
 

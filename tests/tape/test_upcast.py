@@ -6,14 +6,15 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from tape import line as lines
+from tape.check.finding import Counts
+from tape.check.verify import verify
 from tape.clock import format_timestamp
-from tape.entries import Note, ToolResult
 from tape.errors import Damaged, OlderFormat
-from tape.line import Upcast, decode_line, decode_lines, read_header
-from tape.payload import Unread, describe_missing_blob
-from tape.upkeep import redact
-from tape.verify import Counts, verify
+from tape.model import line as lines
+from tape.model.entries import Note, ToolResult
+from tape.model.line import Upcast, decode_line, decode_lines, read_header
+from tape.model.payload import Unread, describe_missing_blob
+from tape.store.maintenance.upkeep import redact
 from tests.tape import making
 
 MAIN = "phases/0001-main-start/entries.jsonl"

@@ -3,19 +3,18 @@ from shutil import rmtree
 
 import pytest
 
-from tape.blocks import Image, Text
+from tape.check.finding import Counts
+from tape.check.verify import verify as check
+from tape.context.repair import repair
+from tape.context.view import Target, view
 from tape.damage import DamageWarning
-from tape.entries import Anchor, KeptRange, Redact, User
 from tape.errors import Ambiguous, Busy, NotFound, UsageError
-from tape.index import open_store
-from tape.line import verify_line
-from tape.payload import Unread
-from tape.refs import Pin
-from tape.repair import Target, repair
-from tape.upkeep import Redacted, detach, redact
-from tape.verify import Counts
-from tape.verify import verify as check
-from tape.view import view
+from tape.index.library import open_store
+from tape.model.entries import Anchor, Image, KeptRange, Redact, Text, User
+from tape.model.line import verify_line
+from tape.model.payload import Unread
+from tape.store.maintenance.upkeep import Redacted, detach, redact
+from tape.store.refs import Pin
 from tests.tape import making, reader
 
 MAIN = "phases/0001-main-start/entries.jsonl"

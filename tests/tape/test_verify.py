@@ -10,16 +10,16 @@ from itertools import count
 
 import pytest
 
-from tape.blocks import Image, Text
-from tape.entries import Note, Redact, User
+from tape.check.finding import Counts, FindingKind
+from tape.check.scan import LARGE_BYTES
+from tape.check.verify import verify
 from tape.errors import NewerFormat
-from tape.line import encode_line, read_header
-from tape.locks import Lock
-from tape.refs import Pin
-from tape.refs import encode_ref_line as encode_ref
-from tape.store import Beginning, Store
-from tape.verify import Counts, FindingKind, verify
-from tape.verify.scan import LARGE_BYTES
+from tape.model.entries import Image, Note, Redact, Text, User
+from tape.model.line import encode_line, read_header
+from tape.store.locks import Lock
+from tape.store.refs import Pin
+from tape.store.refs import encode_ref_line as encode_ref
+from tape.store.store import Beginning, Store
 
 MAIN = "phases/0001-main-start/entries.jsonl"
 FORK = "phases/0002-side/entries.jsonl"

@@ -1,7 +1,7 @@
-from tape.entries import Anchor, Note, Place, Summary
-from tape.line import Entry
-from tape.summaries import render_summary
-from tape.view import View, view
+from tape.context.view import View, view
+from tape.model.entries import Anchor, Note, Place, Summary
+from tape.model.line import Entry
+from tape.model.summary import render_summary
 from tests.tape import making
 
 

@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from tape.clock import format_timestamp
-from tape.entries import Anchor, Branch, Place, Repair, Summary
+from tape.context.view import view
 from tape.errors import Busy, Damaged, NewerFormat, NotFound, Overtaken, UsageError, WriteFailed
-from tape.line import encode_line
-from tape.payload import encode_payload
-from tape.refs import Pin
-from tape.view import view
+from tape.model.entries import Anchor, Branch, Place, Repair, Summary
+from tape.model.line import encode_line
+from tape.model.payload import encode_payload
+from tape.store.refs import Pin
 from tests.tape import making, reader
 
 MAIN = "phases/0001-main-start/entries.jsonl"

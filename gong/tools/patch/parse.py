@@ -1,19 +1,93 @@
-"""The text of a patch → its hunks, or the first line that makes no sense (pure).
+"""What a patch asks for: one hunk for each file it names; values only.
+
+The text of a patch → its hunks, or the first line that makes no sense (pure).
 
 Strict where codex is: its words for what is wrong are kept. Besides, `@@` lines that follow each
 other are contexts of one chunk, a file may be moved without a change, and any heredoc around the
 patch is taken off.
+
+A patch inside a command: what models send to a shell when they mean the tool (pure).
+
+Only a command that does nothing else is taken for a patch; anything more stays with the shell.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
-
-from .hunks import AddFile, Chunk, ChunkLine, DeleteFile, Hunk, InvalidPatch, Sign, UpdateFile
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+
+Sign = Literal[" ", "-", "+"]
+
+
+class ChunkLine(NamedTuple):
+    """One line of a chunk: " " stands before and after, "-" goes, "+" comes."""
+
+    sign: Sign
+    text: str
+
+
+class Chunk(NamedTuple):
+    """Lines of a file that give way to others."""
+
+    contexts: tuple[str, ...]
+    """Lines that stand somewhere above, the outermost first."""
+    lines: tuple[ChunkLine, ...]
+    at_end: bool
+    """Whether the lines are the last of the file."""
+    number: int
+    """Number of its first line in the patch, the begin marker being 1."""
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The lines before."""
+        return tuple(line.text for line in self.lines if line.sign != "+")
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The lines after."""
+        return tuple(line.text for line in self.lines if line.sign != "-")
+
+
+class AddFile(NamedTuple):
+    """A file with this content, whether one is there or not."""
+
+    path: str
+    content: str
+
+
+class DeleteFile(NamedTuple):
+    """No file any more."""
+
+    path: str
+
+
+class UpdateFile(NamedTuple):
+    """Chunks of a file replaced in their order, and the file moved when `move_to` is said."""
+
+    path: str
+    move_to: str | None
+    chunks: tuple[Chunk, ...]
+
+
+Hunk = AddFile | DeleteFile | UpdateFile
+
+
+class InvalidPatch(NamedTuple):
+    """Why a text is no patch."""
+
+    message: str
+    line: int | None = None
+    """Number of the line at fault, the begin marker being 1; None when it is the envelope."""
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f" hunk on line {self.line}"
+        return f"Invalid patch{where}: {self.message}"
+
 
 BEGIN_MARKER, END_MARKER = "*** Begin Patch", "*** End Patch"
 ADD_MARKER, DELETE_MARKER, UPDATE_MARKER = (
@@ -160,3 +234,62 @@ def _describe_missing_lines(lines: _PatchLines) -> str:
         f"Unexpected line found in update hunk: '{lines.next}'. Every line should start with"
         " ' ' (context line), '+' (added line), or '-' (removed line)"
     )
+
+
+PATCH_COMMAND_NAMES = ("apply_patch", "applypatch")
+IMPLICIT_PATCH_TEXT = (
+    'patch detected without explicit call to apply_patch. Rerun as ["apply_patch", "<patch>"]'
+)
+_SHELLS = {"bash", "sh", "zsh"}
+_SHELL_RUN_FLAGS = {"-c", "-lc"}
+_FIRST_LINE = re.compile(
+    r"""
+    \s* (?: cd \s+ (?: '(?P<single>[^'\n]+)' | "(?P<double>[^"$`\\\n]+)"
+                     | (?P<word>[^\s'"$`\\;&|<>()*?\[\]{}~\#!-][^\s'"$`\\;&|<>()*?\[\]{}!]*) )
+        \s* && \s* )?
+    (?: apply_patch | applypatch ) \s* << \s* (?P<quote>['"]?) (?P<end>\w+) (?P=quote) [ \t\r]*
+    """,
+    re.VERBOSE,
+)
+
+
+class PatchCommand(NamedTuple):
+    """A patch that a command hands to apply_patch."""
+
+    patch: str
+    folder: str | None
+    """The folder it names first, with `cd`."""
+
+
+def find_patch_in_command(command: str | Sequence[str]) -> PatchCommand | InvalidPatch | None:
+    """Return the patch that a script or an argv is, None when it is something else.
+
+    A patch that nobody is asked to apply is Invalid, with what to say instead.
+    """
+    if not isinstance(command, str):
+        match list(command):
+            case [name, patch] if name in PATCH_COMMAND_NAMES:
+                return PatchCommand(patch, None)
+            case [shell, flag, script] if (
+                PurePosixPath(shell).name in _SHELLS and flag in _SHELL_RUN_FLAGS
+            ):
+                return _find_patch_in_script(script)
+            case [script]:
+                return _find_patch_in_script(script)
+            case _:
+                return None
+    return _find_patch_in_script(command)
+
+
+def _find_patch_in_script(script: str) -> PatchCommand | InvalidPatch | None:
+    first, _, rest = script.lstrip().partition("\n")
+    called = _FIRST_LINE.fullmatch(first)
+    if called is None:
+        is_patch = not isinstance(parse_patch(script), InvalidPatch)
+        return InvalidPatch(IMPLICIT_PATCH_TEXT) if is_patch else None
+    lines = rest.split("\n")
+    ends = [number for number, line in enumerate(lines) if line.rstrip("\r") == called["end"]]
+    if not ends or any(line.strip() for line in lines[ends[0] + 1 :]):
+        return None
+    folder = called["single"] or called["double"] or called["word"]
+    return PatchCommand("\n".join(lines[: ends[0]]), folder)

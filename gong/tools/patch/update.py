@@ -1,4 +1,13 @@
-"""A file with the chunks of a hunk put in (pure; bytes in, bytes out).
+"""The bytes of a text file ⇄ its lines (pure); what is not touched comes back as it was.
+
+Where lines stand in a file: as they are first, then more and more kindly (pure).
+
+Four passes over the whole range, each weaker than the one before; in a pass the earliest place
+wins. A weaker pass never overrules a stronger one.
+
+What a file holds where a patch expected something else, in words a model can act on (pure).
+
+A file with the chunks of a hunk put in (pure; bytes in, bytes out).
 
 Context lines keep their own bytes, whatever was overlooked to find them; lines that come in end
 as the file's first line does; a file that is not empty ends with a line end.
@@ -7,18 +16,250 @@ as the file's first line does; a file that is not empty ends with a line end.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
-from .hunks import ChunkLine
-from .lines import split_file_lines
-from .nearest import describe_difference, quote_lines
-from .seek import SeekLines, seek_lines
+from tape.lookalikes import replace_lookalikes
+
+from ..text_files import BOM
+from .parse import ChunkLine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from .hunks import Chunk, UpdateFile
-    from .lines import FileLines
+    from .parse import Chunk, UpdateFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileLines:
+    """A file in lines."""
+
+    bom: bytes
+    """The mark before the text, mostly none."""
+    texts: Sequence[str]
+    """The lines without their ends; a lone carriage return is text."""
+    ends: Sequence[str]
+    """The end of each; the last one has one here even where the file leaves it out."""
+    line_end: str
+    """How the first line ends, and so do lines that come in."""
+
+    @property
+    def whole(self) -> list[str]:
+        """The lines with their ends."""
+        return [text + end for text, end in zip(self.texts, self.ends, strict=True)]
+
+    def join_lines(self, lines: Sequence[str]) -> bytes:
+        """Return the file with these lines, each with its end, in place of its own."""
+        return self.bom + "".join(lines).encode()
+
+
+def split_file_lines(data: bytes) -> FileLines:
+    """Return the lines of a file; UnicodeDecodeError when it is not UTF-8."""
+    bom = BOM if data.startswith(BOM) else b""
+    *pieces, last = data.removeprefix(bom).decode("utf-8").split("\n")
+    ends = ["\r\n" if piece.endswith("\r") else "\n" for piece in pieces]
+    texts = [piece.removesuffix("\r") for piece in pieces]
+    line_end = ends[0] if ends else "\n"
+    if last:
+        texts.append(last)
+        ends.append(line_end)
+    return FileLines(bom, texts, ends, line_end)
+
+
+def normalize_line(line: str) -> str:
+    """Return a line without blanks at its ends, typographic characters made plain."""
+    return replace_lookalikes(line.strip())
+
+
+_PASSES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("", str),
+    ("blanks at the ends of lines", str.rstrip),
+    ("indentation", str.strip),
+    ("indentation and typographic characters", normalize_line),
+)
+"""What each pass overlooks, and how it sees a line."""
+
+
+class SeekMatch(NamedTuple):
+    """A place where lines were found."""
+
+    start: int
+    overlooked: str
+    """What differs and was overlooked; "" when nothing was."""
+
+
+class SeekLines:
+    """The lines of a file, without their ends, as each pass sees them."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.texts = lines
+        self._seen: dict[str, list[str]] = {}
+
+    @property
+    def plain(self) -> list[str]:
+        """The lines as the last pass sees them."""
+        return self.view_lines(len(_PASSES) - 1)
+
+    def view_lines(self, number: int) -> list[str]:
+        """Return the lines as pass `number` sees them."""
+        name, view = _PASSES[number]
+        if name not in self._seen:
+            self._seen[name] = [view(line) for line in self.texts]
+        return self._seen[name]
+
+
+def seek_lines(
+    lines: SeekLines, pattern: Sequence[str], start: int, *, at_end: bool = False
+) -> SeekMatch | None:
+    """Return where `pattern` stands from line `start` on, 0 being the first; no lines are there.
+
+    `at_end` tries the last lines of the file first.
+    """
+    last = len(lines.texts) - len(pattern)
+    if not pattern:
+        return SeekMatch(start, "")
+    if at_end and last > start:
+        found = _seek_in_passes(lines, pattern, last)
+        if found:
+            return found
+    return _seek_in_passes(lines, pattern, start)
+
+
+def _seek_in_passes(lines: SeekLines, pattern: Sequence[str], start: int) -> SeekMatch | None:
+    for number, (overlooked, view) in enumerate(_PASSES):
+        index = _index_lines(lines.view_lines(number), [view(line) for line in pattern], start)
+        if index is not None:
+            return SeekMatch(index, overlooked)
+    return None
+
+
+def _index_lines(lines: list[str], pattern: list[str], start: int) -> int | None:
+    """Return where `pattern`, which is not empty, first stands from `start` on."""
+    end = len(lines) - len(pattern) + 1
+    while start < end:
+        try:
+            start = lines.index(pattern[0], start, end)
+        except ValueError:
+            return None
+        if lines[start : start + len(pattern)] == pattern:
+            return start
+        start += 1
+    return None
+
+
+SHOWN_LINES = 12
+"""As many lines of a patch or a file as one failure shows."""
+SHOWN_CHARACTERS = 200
+COMPARED_LINES = 5_000
+"""As many lines of a file as one line is compared with letter by letter."""
+COMMON_LINES = 200
+"""A line that stands in the file more often says little about the place."""
+
+
+class _NearestPlace(NamedTuple):
+    """A place in a file, and how many of the lines looked for stand there."""
+
+    start: int
+    agreeing: int
+
+
+def quote_lines(lines: Sequence[str]) -> str:
+    """Return lines as they are, the first of many."""
+    rest = len(lines) - SHOWN_LINES
+    more = [f"... ({rest} more lines)"] if rest > 0 else []
+    return "\n".join([*map(_cut_line, lines[:SHOWN_LINES]), *more])
+
+
+def describe_difference(
+    lines: SeekLines, wanted: Sequence[str], new: Sequence[str], cursor: int
+) -> str:
+    """Return where in the file `wanted`, found nowhere from `cursor` on, may be meant."""
+    if not lines.texts:
+        return "The file is empty."
+    before = seek_lines(lines, wanted, 0)
+    if before:
+        return (
+            f"They stand at line {before.start + 1}, above the place reached: line {cursor + 1}."
+            " Chunks come in the order of the file; put this one earlier."
+        )
+    done = seek_lines(lines, new, 0) if len(new) > 1 else None
+    if done:
+        return f"The lines it would put in stand at line {done.start + 1}: it may be done already."
+    place = _find_nearest(lines, wanted, cursor)
+    return (
+        "Nothing in the file is like them."
+        if place is None
+        else _describe_nearest(lines, wanted, place)
+    )
+
+
+def _describe_nearest(lines: SeekLines, wanted: Sequence[str], place: _NearestPlace) -> str:
+    there = lines.texts[place.start : place.start + len(wanted)]
+    differing = next(
+        n
+        for n, text in enumerate(wanted)
+        if n >= len(there) or normalize_line(text) != normalize_line(there[n])
+    )
+    number = place.start + differing + 1
+    got = repr(_cut_line(there[differing])) if differing < len(there) else "the end of the file"
+    return (
+        f"Nearest in the file, {place.agreeing} of {len(wanted)} lines agree:\n"
+        f"{_number_file_lines(lines, place.start, len(there))}\n"
+        f"The first difference is at line {number}:\n"
+        f"  expected {_cut_line(wanted[differing])!r}\n"
+        f"  got      {got}"
+    )
+
+
+def _number_file_lines(lines: SeekLines, start: int, count: int) -> str:
+    end = start + min(count, SHOWN_LINES)
+    width = len(str(end))
+    return "\n".join(f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(start, end))
+
+
+def _find_nearest(lines: SeekLines, wanted: Sequence[str], cursor: int) -> _NearestPlace | None:
+    """Return the place where most lines agree, the nearest to `cursor` of several."""
+    votes = _count_votes(lines, [normalize_line(line) for line in wanted])
+    if votes:
+        index, agreeing = max(votes.items(), key=lambda one: (one[1], -abs(one[0] - cursor)))
+        return _NearestPlace(index, agreeing)
+    return _find_similar_line(lines, wanted, cursor)
+
+
+def _count_votes(lines: SeekLines, wanted: Sequence[str]) -> Counter[int]:
+    places = defaultdict(list)
+    telling = {line for line in wanted if line}
+    for number, line in enumerate(lines.plain):
+        if line in telling:
+            places[line].append(number)
+    votes: Counter[int] = Counter()
+    for offset, line in enumerate(wanted):
+        found = places.get(line, ())
+        if len(found) <= COMMON_LINES:
+            votes.update(place - offset for place in found if place >= offset)
+    return votes
+
+
+def _find_similar_line(
+    lines: SeekLines, wanted: Sequence[str], cursor: int
+) -> _NearestPlace | None:
+    """Return the place of the line that is most like the first telling one of `wanted`."""
+    offset = next((n for n, line in enumerate(wanted) if line.strip()), None)
+    if offset is None:
+        return None
+    start = max(0, min(cursor, len(lines.texts) - COMPARED_LINES))
+    window = [line[:SHOWN_CHARACTERS] for line in lines.texts[start : start + COMPARED_LINES]]
+    alike = get_close_matches(wanted[offset][:SHOWN_CHARACTERS], window, n=1)
+    if not alike:
+        return None
+    return _NearestPlace(max(0, start + window.index(alike[0]) - offset), 0)
+
+
+def _cut_line(line: str) -> str:
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]}..."
+
 
 _RANGE = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
 """What a unified diff says behind its `@@`: line numbers, which are not looked at."""

@@ -9,10 +9,10 @@ from contextlib import aclosing
 import pytest
 
 from gong.agent.opening import FrontEnd, open_session
-from gong.agent.record import Recorder
+from gong.agent.recorder import Recorder
 from gong.config import Settings
-from tape.index import Library
-from tape.store import Store
+from tape.index.library import Library
+from tape.store.store import Store
 
 
 class Stage:

@@ -12,18 +12,16 @@ from msgspec.structs import replace
 
 from gong.agent import events
 from gong.agent.compaction import CompactionRequest, find_kept_ranges
+from gong.agent.loop import prepare_next_call
 from gong.agent.opening import open_session
-from gong.agent.record import find_last_model
+from gong.agent.recorder import find_last_model
 from gong.agent.session import SessionSetup
-from gong.agent.window import prepare_next_call
 from gong.config import CompactionSettings, Settings
 from gong.errors import NothingToCompact, NothingToUndo, NotSmaller, SessionBusy
-from tape.blocks import Text, join_texts
-from tape.entries import Anchor, Assistant, Custom, SideUsage
-from tape.summaries import render_summary
+from tape.model.entries import Anchor, Assistant, Custom, SideUsage, Text, join_texts
+from tape.model.summary import render_summary
+from tests.gong.agent.conftest import call, seen, types
 from tests.gong.context.histories import path
-
-from .conftest import call, seen, types
 
 GOOD = """\
 ## Goal

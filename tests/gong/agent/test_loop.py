@@ -7,10 +7,8 @@ from msgspec import Struct
 
 from gong.agent import events
 from gong.tools import tool
-from tape.blocks import join_texts
-from tape.entries import Assistant, Context, Error, Repair, ToolResult, ToolStart
-
-from .conftest import call, seen, types
+from tape.model.entries import Assistant, Context, Error, Repair, ToolResult, ToolStart, join_texts
+from tests.gong.agent.conftest import call, seen, types
 
 
 def results(session):

@@ -13,10 +13,8 @@ from gong.agent import events
 from gong.agent.session import SessionState
 from gong.errors import SessionBusy, SessionClosed
 from gong.llm.types import ToolCallDelta
-from tape.blocks import join_texts
-from tape.entries import Assistant, Error, Repair, ToolResult
-
-from .conftest import call, seen, types
+from tape.model.entries import Assistant, Error, Repair, ToolResult, join_texts
+from tests.gong.agent.conftest import call, seen, types
 
 
 def names(found):

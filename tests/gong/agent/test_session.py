@@ -6,14 +6,12 @@ from dataclasses import replace
 import pytest
 
 from gong.agent import events
-from gong.agent.outgoing import prepare_request
+from gong.agent.run_context import prepare_request
 from gong.agent.session import SessionState
 from gong.errors import ConfigurationError, SessionBusy, SessionClosed
-from tape.blocks import join_texts
-from tape.entries import Assistant
 from tape.errors import Busy
-
-from .conftest import call, seen, types
+from tape.model.entries import Assistant, join_texts
+from tests.gong.agent.conftest import call, seen, types
 
 
 async def test_nothing_is_on_disk_before_the_first_prompt(stage):

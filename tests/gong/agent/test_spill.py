@@ -4,9 +4,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from gong.tools.tool import AgentTool, ToolResult
-from tape.blocks import join_texts
-
-from .conftest import call, seen
+from tape.model.entries import join_texts
+from tests.gong.agent.conftest import call, seen
 
 
 class Nothing(Struct):

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from gong.agent import events
-
-from .conftest import seen, types
+from tests.gong.agent.conftest import seen, types
 
 
 async def named(stage, *answers, **more):

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from tape.blocks import Text
-from tape.entries import Assistant, Cost, Usage, User
-from tape.index import open_store
-from tape.store import Beginning
+from tape.index.library import open_store
+from tape.model.entries import Assistant, Cost, Text, Usage, User
+from tape.store.store import Beginning
 from tests.gong.cli.inside import inside
 
 

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tape.blocks import Text
-from tape.entries import Assistant, User
-from tape.store import Beginning, Store
+from tape.model.entries import Assistant, Text, User
+from tape.store.store import Beginning, Store
 from tests.gong.cli.inside import inside
 from tests.gong.llm.test_wire import WIRES
 from tests.gong.llm.wire_server import Reply, WireServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import GONG, environment
+from tests.gong.cli.conftest import GONG, environment
 
 
 @pytest.fixture

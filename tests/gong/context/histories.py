@@ -7,18 +7,28 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.blocks import BlobRef, Image, Text
-from tape.entries import Assistant, Context, Error, Model, ToolResult, ToolStart, Usage
-from tape.line import Entry
-from tape.repair import Target, repair
-from tape.view import view
+from tape.context.repair import repair
+from tape.context.view import Target, view
+from tape.model.entries import (
+    Assistant,
+    BlobRef,
+    Context,
+    Error,
+    Image,
+    Model,
+    Text,
+    ToolResult,
+    ToolStart,
+    Usage,
+)
+from tape.model.line import Entry
 from tests.tape.making import answer, result, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tape.entries import Payload
-    from tape.view import Message
+    from tape.context.view import Message
+    from tape.model.entries import Payload
 
 TARGET = Target("https://one", "api", "model")
 PICTURE = Image(blob=BlobRef("0" * 64, 3), mime="image/png")

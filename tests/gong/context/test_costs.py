@@ -16,9 +16,8 @@ from gong.context.costs import (
     render_token_usage,
     sum_spend,
 )
-from gong.context.gathering import read_path_entries, read_tape_entries
-from tape.blocks import Text
-from tape.entries import Anchor, Assistant, Context, Cost, SideUsage, Usage
+from gong.context.handoff import read_path_entries, read_tape_entries
+from tape.model.entries import Anchor, Assistant, Context, Cost, SideUsage, Text, Usage
 from tests.tape.making import beginning, say, store_in
 
 

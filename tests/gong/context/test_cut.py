@@ -6,13 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gong.context.cut import HistoryCut, compact_messages, find_borders, find_cut
-from gong.context.meter import count_entry_tokens
-from gong.context.pairing import CallPair, pair_calls
-from tape.blocks import Text, join_texts
-from tape.entries import Model, Note, ToolResult, ToolStart
-from tape.repair import NO_RESULT, repair
-from tape.view import Message, view
+from gong.context.tokens import CallPair, count_entry_tokens, pair_calls
+from gong.context.trim import HistoryCut, compact_messages, find_borders, find_cut
+from tape.context.repair import NO_RESULT, repair
+from tape.context.view import Message, view
+from tape.model.entries import Model, Note, Text, ToolResult, ToolStart, join_texts
 from tests.gong.context.histories import HISTORIES, TARGET, path, sent, steer, told
 from tests.tape.making import BUDGET, answer, result, say
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from gong.context.elide import (
-    ELIDED,
+from gong.context.tokens import ELIDED, count_messages_tokens
+from gong.context.trim import (
     TRUNCATION_LIMITS,
     build_sizer,
     decide_elision,
@@ -16,10 +16,8 @@ from gong.context.elide import (
     micro_compact,
     truncate_results,
 )
-from gong.context.meter import count_messages_tokens
-from tape.blocks import Text, join_texts
-from tape.entries import Custom, ToolResult
-from tape.repair import select_visible_blocks
+from tape.context.view import select_visible_blocks
+from tape.model.entries import Custom, Text, ToolResult, join_texts
 from tests.gong.context.histories import HISTORIES, PICTURE, TARGET, path, sent, told
 from tests.tape.making import BUDGET, answer, result, say
 

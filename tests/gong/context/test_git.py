@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from gong.context.git import GitRepository, find_repository
+from gong.context.system import GitRepository, find_repository
 from gong.env.local import LocalEnvironment
 
 

@@ -6,11 +6,20 @@ from msgspec import Raw
 
 from gong.context.costs import Spend
 from gong.context.handoff import Handoff, build_handoff, render_handoff
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, Cost, Start, Summary, ToolResult, Usage, User
-from tape.line import decode_line, encode_line
-from tape.payload import encode_payload
-from tape.tree.deeds import summarize_activity
+from tape.history.activity import summarize_activity
+from tape.model.entries import (
+    Assistant,
+    Cost,
+    Start,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    User,
+)
+from tape.model.line import decode_line, encode_line
+from tape.model.payload import encode_payload
 
 LOGIN = Handoff(
     title="Login",

@@ -6,10 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.kept_words import MOST_FILES, collect_files, compute_cut_length, quote_requests
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, Context, Summary, ToolResult, ToolStart, User
-from tape.line import Entry
+from gong.context.verbatim import MOST_FILES, collect_files, compute_cut_length, quote_requests
+from tape.model.entries import (
+    Assistant,
+    Context,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+    User,
+)
+from tape.model.line import Entry
 
 
 def path(*payloads):

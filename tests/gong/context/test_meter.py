@@ -5,8 +5,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from gong.context.elide import decide_elision, decide_truncation, elide_results
-from gong.context.meter import (
+from gong.context.tokens import (
     ContextSize,
     TokenMemo,
     build_fill_warning,
@@ -18,21 +17,24 @@ from gong.context.meter import (
     estimate_by_characters,
     measure_context,
 )
+from gong.context.trim import decide_elision, decide_truncation, elide_results
 from gong.llm.tokens import estimate_tokens
 from gong.llm.types import Request, ToolSpec
-from tape.blocks import (
+from tape.context.view import Message, view
+from tape.model.entries import (
+    Anchor,
     Audio,
     BlobRef,
     Document,
     Image,
+    Note,
     Opaque,
     Text,
     Thinking,
     ToolCall,
     Unknown,
+    Usage,
 )
-from tape.entries import Anchor, Note, Usage
-from tape.view import Message, view
 from tests.gong.context.histories import path, sent, told
 from tests.tape.making import answer, result, say
 

@@ -4,18 +4,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.context.meter import ContextSize, count_fixed_tokens, count_messages_tokens
-from gong.context.shares import (
+from gong.context.tokens import ContextSize, count_fixed_tokens, count_messages_tokens
+from gong.context.usage_report import (
     ContextUsage,
     UsageShare,
     measure_context_usage,
     render_context_usage,
 )
 from gong.llm.types import Request, ToolSpec
-from tape.entries import Anchor
-from tape.repair import repair
+from tape.context.repair import repair
+from tape.context.view import view
+from tape.model.entries import Anchor
 from tape.text import measure_width
-from tape.view import view
 from tests.gong.context.histories import HISTORIES, TARGET, path, steer, told
 from tests.tape.making import BUDGET, answer, result, say
 

@@ -14,7 +14,7 @@ from gong.context.summary import (
     validate_summary,
 )
 from gong.llm.offline.summary import summarize_pieces
-from gong.llm.transcript import (
+from gong.llm.summary_format import (
     FAILED_PREFIX,
     SUMMARISER,
     TranscriptPiece,
@@ -22,10 +22,22 @@ from gong.llm.transcript import (
     find_length,
     parse_transcript,
 )
-from tape.blocks import BlobRef, Image, Text, Thinking, ToolCall
-from tape.entries import Anchor, Assistant, Context, Note, Summary, ToolResult, User
-from tape.line import Entry
-from tape.summaries import render_summary
+from tape.model.entries import (
+    Anchor,
+    Assistant,
+    BlobRef,
+    Context,
+    Image,
+    Note,
+    Summary,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    User,
+)
+from tape.model.line import Entry
+from tape.model.summary import render_summary
 
 
 def path(*payloads):

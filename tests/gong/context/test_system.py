@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from gong.context.git import GitRepository
-from gong.context.system import Surroundings, build_system_prompt
+from gong.context.system import GitRepository, Surroundings, build_system_prompt
 from gong.tools.builtin import build_registry
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

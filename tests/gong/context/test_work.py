@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from gong.context.gathering import MAX_REQUEST_CHARS, HistorySummary
-from gong.context.handoff import render_handoff
+from gong.context.handoff import MAX_REQUEST_CHARS, HistorySummary, render_handoff
 from gong.context.work import (
     WorkAdditions,
     WorkContext,
@@ -16,9 +15,8 @@ from gong.context.work import (
     build_work_handoff,
     complete_task,
 )
-from tape.blocks import Text
-from tape.entries import Anchor, Assistant, Cost, Summary, Usage
 from tape.errors import Ambiguous, Damaged, NotFound
+from tape.model.entries import Anchor, Assistant, Cost, Summary, Text, Usage
 from tests.tape.making import beginning, say, store_in
 
 NOW, LATER = "2026-11-22T05:00:00.000000Z", "2026-11-22T06:00:00.000000Z"

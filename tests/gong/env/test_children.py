@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gong.env.children import ChildProcess
+from gong.env.search_programs import ChildProcess
 
 
 def is_there(pid):

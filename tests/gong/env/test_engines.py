@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gong.env.engines import list_with_fd, search_with_ripgrep, search_with_scanner
 from gong.env.local import LocalEnvironment
-from gong.env.native import find_below, search_below
 from gong.env.protocol import LineMatch, LineMatches, Search
+from gong.env.search import find_below, search_below
+from gong.env.search_programs import list_with_fd, search_with_ripgrep, search_with_scanner
 
 RG, FD = shutil.which("rg"), shutil.which("fd") or shutil.which("fdfind")
 NAMES = st.sampled_from(

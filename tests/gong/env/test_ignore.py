@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gong.env.globs import compile_glob
 from gong.env.local import LocalEnvironment
-from gong.env.native import find_below
 from gong.env.protocol import Search
+from gong.env.search import find_below
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/tools/gitignore.jsonl"
 CASES = CORPUS.read_text("utf-8").split("\n") if CORPUS.exists() else []

@@ -1,6 +1,6 @@
 import pytest
 
-from gong.env.paths import is_escaping_path, resolve_path
+from gong.env.protocol import is_escaping_path, resolve_path
 
 
 @pytest.mark.parametrize(

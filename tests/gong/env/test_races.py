@@ -9,7 +9,8 @@ import pytest
 from gong.env.local import LocalEnvironment
 from gong.env.protocol import Search
 from gong.env.wrappers import ConfinedEnvironment
-from gong.tools import apply_patch, edit, write
+from gong.tools import apply_patch, edit
+from gong.tools import edit as write
 from gong.tools.tool import ToolContext
 
 ROUNDS = 60

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.env.supervision import SupervisorClient
+from gong.env.processes import SupervisorClient
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -1,6 +1,6 @@
 import pytest
 
-from gong.env.variables import QUIET_VARIABLES, build_child_variables
+from gong.env.local import QUIET_VARIABLES, build_child_variables
 
 ENVIRON = {
     "PATH": "/bin",

@@ -6,9 +6,10 @@ from gong.env.local import LocalEnvironment
 from gong.env.memory import MemoryEnvironment
 from gong.env.protocol import DirEntry, FileChange, LineMatch, LineMatches, ListedPath, Search
 from gong.env.wrappers import ConfinedEnvironment, LoggingEnvironment, ReadOnlyEnvironment
-from gong.tools import edit, write
+from gong.tools import edit
+from gong.tools import edit as write
 from gong.tools.tool import ToolContext
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 
 @pytest.fixture

@@ -21,8 +21,7 @@ from gong.llm.types import (
     ToolCallEnd,
     ToolCallStart,
 )
-from tape.blocks import Opaque, Text, Thinking, ToolCall
-from tape.entries import Usage
+from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
 
 SIGNED = Raw(b'{"signature":"s"}')
 WHOLE = [

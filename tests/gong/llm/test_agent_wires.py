@@ -9,12 +9,11 @@ import pytest
 
 from gong.agent import events
 from gong.agent.opening import FrontEnd, open_session
-from gong.agent.record import Recorder
+from gong.agent.recorder import Recorder
 from gong.config import Settings
-from tape.blocks import Document, Image, Opaque, Text
-from tape.entries import Assistant, Error, User
-from tape.index import Library
-from tape.store import Beginning, Store
+from tape.index.library import Library
+from tape.model.entries import Assistant, Document, Error, Image, Opaque, Text, User
+from tape.store.store import Beginning, Store
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_openai_responses as responses
 from tests.gong.llm.test_wire import WIRES, every_wire

@@ -19,8 +19,8 @@ from msgspec import Struct
 from gong import errors
 from gong.llm import Client, Tool, generate
 from gong.llm.types import Finish, Request, StreamFailure, TextDelta
-from tape.blocks import Text, Thinking
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text, Thinking
 from tests.gong.llm.wire_server import accumulated
 
 HOST = shutil.which("llmock")

@@ -8,8 +8,8 @@ import pytest
 from gong import errors
 from gong.llm.accumulate import StreamAccumulator
 from gong.llm.types import Allowance, RateLimit, Request, StreamFailure
-from tape.blocks import Text
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat

@@ -12,9 +12,7 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm import Client, generate
-from gong.llm.presets import Timeouts, load_presets
-from gong.llm.providers.anthropic import AnthropicProvider
-from gong.llm.providers.anthropic_request import AnthropicRequestEncoder, build_envelope
+from gong.llm.models import Timeouts, load_presets
 from gong.llm.types import (
     Finish,
     ReasoningDelta,
@@ -33,10 +31,11 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall
-from tape.entries import Usage
-from tape.formats.rules import anthropic as rules
-from tape.view import Message
+from gong.llm.wires.anthropic.provider import AnthropicProvider
+from gong.llm.wires.anthropic.request import AnthropicRequestEncoder, build_envelope
+from tape.context.view import Message
+from tape.formats.anthropic import rules
+from tape.model.entries import BlobRef, Image, Opaque, Text, Thinking, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, json_reply, sse
 from tests.tape.formats import histories
 

@@ -8,7 +8,7 @@ import pytest
 from gong.errors import ModelError, RequestTimeout
 from gong.llm import Aborted, Client, StepFinish, Tool, generate, stream_text
 from gong.llm.types import TextDelta
-from tape.blocks import Text
+from tape.model.entries import Text
 from tests.gong.llm.test_wire import every_wire
 from tests.gong.llm.wire_server import Reply, WireServer
 

@@ -3,10 +3,9 @@ from msgspec.structs import replace
 
 from gong.config import Settings
 from gong.errors import ConfigurationError, UnknownModel
-from gong.llm.catalogue import Catalogue, LongPrice, ModelInfo, Price, cost
-from gong.llm.names import ModelNames
-from gong.llm.presets import load_presets
-from tape.entries import Cost, Usage
+from gong.llm.model_names import ModelNames
+from gong.llm.models import Catalogue, LongPrice, ModelInfo, Price, cost, load_presets
+from tape.model.entries import Cost, Usage
 
 CATALOGUE = Catalogue.from_rows({})
 NAMES = ModelNames.from_settings(Settings())

@@ -15,13 +15,12 @@ from gong.errors import (
     UnknownModel,
 )
 from gong.llm.client import Client, choose_default_model
+from gong.llm.models import load_presets
 from gong.llm.offline.provider import OfflineProvider
-from gong.llm.presets import load_presets
-from gong.llm.providers.anthropic import AnthropicProvider
 from gong.llm.types import Finish, Request, StreamStart, TextDelta, TextEnd, TextStart, ToolSpec
-from tape.blocks import Text, ToolCall
-from tape.entries import Usage
-from tape.view import Message
+from gong.llm.wires.anthropic.provider import AnthropicProvider
+from tape.context.view import Message
+from tape.model.entries import Text, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer
 
 LOCAL = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
@@ -274,7 +273,7 @@ def test_what_is_not_served_yet_says_so_and_what_to_use(name):
 
 def test_importing_the_client_imports_no_sdk():
     code = (
-        "import gong.llm.client, gong.llm.generation, gong.llm.tokens, sys;"
+        "import gong.llm.client, gong.sdk.generation, gong.llm.tokens, sys;"
         "heavy = {'anthropic', 'openai', 'httpx2', 'jiter', 'tiktoken', 'keyring'};"
         "print(heavy & set(sys.modules))"
     )

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from gong import errors
-from gong.llm.errors import build_provider_error, remove_keys
-from gong.llm.overflow import is_silent_overflow
-from tape.entries import Usage
+from gong.llm.provider_errors import build_provider_error, is_silent_overflow, remove_keys
+from tape.model.entries import Usage
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/overflow"
 

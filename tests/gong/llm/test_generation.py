@@ -23,10 +23,10 @@ from gong.llm import (
     stream_object,
     stream_text,
 )
-from gong.llm.objects import build_json_schema, build_response_format
 from gong.llm.types import StreamStart, TextDelta, ToolChoice
-from tape.blocks import Text
-from tape.view import Message
+from gong.sdk.objects import build_json_schema, build_response_format
+from tape.context.view import Message
+from tape.model.entries import Text
 
 
 class City(Struct):

@@ -10,9 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Timeouts, load_presets
-from gong.llm.providers.google import GoogleProvider
-from gong.llm.providers.google_request import GoogleRequestEncoder, build_path
+from gong.llm.models import Timeouts, load_presets
 from gong.llm.types import (
     Finish,
     OpaqueBlock,
@@ -32,10 +30,11 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall
-from tape.entries import Usage
-from tape.formats.rules import gemini as rules
-from tape.view import Message
+from gong.llm.wires.google.provider import GoogleProvider
+from gong.llm.wires.google.request import GoogleRequestEncoder, build_path
+from tape.context.view import Message
+from tape.formats.gemini import rules
+from tape.model.entries import BlobRef, Image, Opaque, Text, Thinking, ToolCall, Usage
 from tests.gong.llm.wire_server import (
     Reply,
     WireServer,

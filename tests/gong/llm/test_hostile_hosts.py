@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.maker import create_provider
-from gong.llm.presets import Timeouts, load_presets
+from gong.llm.models import Timeouts, load_presets
+from gong.llm.provider_factory import create_provider
 from gong.llm.types import Finish, Request, StreamFailure
-from tape.blocks import Text
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text
 from tests.gong.llm.raw_server import RESET, RawServer, head
 from tests.gong.llm.wire_pieces import WIRES
 from tests.gong.llm.wire_server import events_of

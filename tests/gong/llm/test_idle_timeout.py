@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from gong.llm.providers.idle_timeout import IdleTimeout
+from gong.llm.wires.connection import IdleTimeout
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gong.llm.offline.markdown import is_heading, parse_summary
-from tape.entries import Summary
-from tape.summaries import render_summary
+from gong.llm.summary_format import is_heading, parse_summary
+from tape.model.entries import Summary
+from tape.model.summary import render_summary
 
 CANONICAL = """\
 ## Goal

@@ -8,15 +8,13 @@ from msgspec import Raw
 
 from gong.context import summary as summaries
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.offline.plan import HELP
-from gong.llm.offline.provider import OfflineProvider
-from gong.llm.transcript import TranscriptPiece
+from gong.llm.offline.provider import HELP, OfflineProvider
+from gong.llm.summary_format import TranscriptPiece
 from gong.llm.types import Request, ToolSpec
-from tape.blocks import Text, ToolCall
-from tape.entries import Assistant, Summary, User
-from tape.line import Entry
-from tape.summaries import render_summary
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Assistant, Summary, Text, ToolCall, User
+from tape.model.line import Entry
+from tape.model.summary import render_summary
 
 SEARCH = ("tape_search",)
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.providers.anthropic_stream import AnthropicStreamDecoder
-from gong.llm.providers.failures import ProviderFailures
-from gong.llm.providers.google_stream import GoogleStreamDecoder
-from gong.llm.providers.openai_chat_stream import OpenAIChatStreamDecoder
-from gong.llm.providers.openai_responses_stream import OpenAIResponsesStreamDecoder
 from gong.llm.types import Finish, StreamFailure
+from gong.llm.wires.anthropic.stream import AnthropicStreamDecoder
+from gong.llm.wires.failures import ProviderFailures
+from gong.llm.wires.google.stream import GoogleStreamDecoder
+from gong.llm.wires.openai_chat.stream import OpenAIChatStreamDecoder
+from gong.llm.wires.openai_responses.stream import OpenAIResponsesStreamDecoder
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat

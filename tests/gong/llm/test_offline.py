@@ -4,12 +4,10 @@ import pytest
 from msgspec import Raw
 
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.offline.plan import HELP
-from gong.llm.offline.provider import OfflineProvider
+from gong.llm.offline.provider import HELP, OfflineProvider
 from gong.llm.types import Request, TextDelta, ToolCallDelta, ToolChoice, ToolSpec
-from tape.blocks import Text, Thinking
-from tape.entries import Usage
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text, Thinking, Usage
 
 ALL = ("read", "ls", "bash", "write", "edit")
 

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.offline.markdown import parse_summary
 from gong.llm.offline.summary import LIMIT, summarize_pieces
-from gong.llm.transcript import (
+from gong.llm.summary_format import (
     FAILED_PREFIX,
     TranscriptPiece,
     find_focus,
     find_length,
     format_transcript,
+    parse_summary,
     parse_transcript,
 )
-from tape.entries import Summary
-from tape.summaries import render_summary
+from tape.model.entries import Summary
+from tape.model.summary import render_summary
 
 LIKE_MARKS = st.sampled_from(["=== user", "=== end", "\\=== tool: x", "=== ", "\n", "\\", "a"])
 TEXTS = st.text(max_size=80) | st.lists(LIKE_MARKS, max_size=6).map("\n".join)

@@ -7,8 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Preset, Quirks, load_presets
-from gong.llm.providers.openai_chat import OpenAIChatProvider
+from gong.llm.models import Preset, Quirks, load_presets
 from gong.llm.types import (
     Finish,
     ReasoningDelta,
@@ -27,9 +26,9 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from tape.blocks import Opaque, Text, Thinking, ToolCall
-from tape.entries import Usage
-from tape.view import Message
+from gong.llm.wires.openai_chat.provider import OpenAIChatProvider
+from tape.context.view import Message
+from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of
 
 KEY = "sk-test-0123456789"

@@ -6,12 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from gong.llm.presets import load_presets
-from gong.llm.providers import openai_chat_request, openai_responses_request
+from gong.llm.models import load_presets
 from gong.llm.types import Request, ToolSpec
-from tape.formats.ids import MISTRAL_IDS
-from tape.formats.rules import openai_chat as chat_rules
-from tape.formats.rules import openai_responses as responses_rules
+from gong.llm.wires.openai_chat import request as openai_chat_request
+from gong.llm.wires.openai_responses import request as openai_responses_request
+from tape.formats.encoder import MISTRAL_IDS
+from tape.formats.openai_chat import rules as chat_rules
+from tape.formats.openai_responses import rules as responses_rules
 from tests.tape.formats.histories import TARGETS, histories, repaired
 from tests.tape.making import BUDGET
 

@@ -2,12 +2,12 @@ import pytest
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Quirks, load_presets
-from gong.llm.providers.openai_chat import OpenAIChatProvider
-from gong.llm.providers.openai_responses import OpenAIResponsesProvider
+from gong.llm.models import Quirks, load_presets
 from gong.llm.types import Request
-from tape.blocks import Text
-from tape.view import Message
+from gong.llm.wires.openai_chat.provider import OpenAIChatProvider
+from gong.llm.wires.openai_responses.provider import OpenAIResponsesProvider
+from tape.context.view import Message
+from tape.model.entries import Text
 from tests.gong.llm.test_openai_chat import HELLO, KEY, PLAIN, WHOLE, chunk
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, json_reply
 

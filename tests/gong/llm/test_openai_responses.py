@@ -7,8 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.presets import Preset, load_presets
-from gong.llm.providers.openai_responses import OpenAIResponsesProvider
+from gong.llm.models import Preset, load_presets
 from gong.llm.types import (
     Finish,
     OpaqueBlock,
@@ -28,9 +27,9 @@ from gong.llm.types import (
     ToolChoice,
     ToolSpec,
 )
-from tape.blocks import Opaque, Text, Thinking, ToolCall
-from tape.entries import Usage
-from tape.view import Message
+from gong.llm.wires.openai_responses.provider import OpenAIResponsesProvider
+from tape.context.view import Message
+from tape.model.entries import Opaque, Text, Thinking, ToolCall, Usage
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, events_of, sse
 
 KEY = "sk-test-0123456789"

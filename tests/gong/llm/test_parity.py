@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 from gong.errors import AuthenticationError, RateLimited
 from gong.llm import Client, StepFinish, Tool, generate, generate_object, stream_text
 from gong.llm.types import Finish, StreamStart, ToolCallEnd
-from tape.blocks import Text
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat

@@ -1,8 +1,8 @@
 import pytest
 
 from gong.errors import AuthenticationError, ConfigurationError
-from gong.llm.maker import create_provider, find_endpoint, prepare_setup
-from gong.llm.presets import NO_KEY, Timeouts, load_presets
+from gong.llm.models import NO_KEY, Timeouts, load_presets
+from gong.llm.provider_factory import create_provider, find_endpoint, prepare_setup
 
 EIGHTEEN = {
     *("anthropic", "openai-chat", "openai", "google", "bedrock", "azure", "copilot", "xai", "groq"),

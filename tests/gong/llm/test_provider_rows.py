@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from gong.llm import Client
 from gong.llm.types import Request, ToolSpec
-from tape.blocks import Text, Thinking, ToolCall
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text, Thinking, ToolCall
 
 LONG_ID = "call:with/odd|signs." * 5
 SHORT = re.compile(r".{1,40}")

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gong.llm.providers.rate_limits import parse_rate_limit
 from gong.llm.types import Allowance, RateLimit
+from gong.llm.wires.transport import parse_rate_limit
 
 OPENAI = {
     "x-ratelimit-limit-requests": "60",

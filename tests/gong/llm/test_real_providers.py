@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from gong import errors
 from gong.llm import Client, Tool, generate, stream_text
-from gong.llm.presets import load_presets
+from gong.llm.models import load_presets
 from gong.llm.types import Finish, StreamStart, TextDelta
-from tape.blocks import Text
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text
 
 PRESETS = [preset for preset in load_presets({}).values() if preset.default_model or preset.key_of]
 IS_ASKED = os.environ.get("INTEGRATION_TEST") == "1"

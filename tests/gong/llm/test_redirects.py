@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gong import errors
-from gong.llm.maker import create_provider
-from gong.llm.presets import load_presets
+from gong.llm.models import load_presets
+from gong.llm.provider_factory import create_provider
 from gong.llm.types import Request, StreamFailure
-from tape.blocks import Text
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text
 from tests.gong.llm.raw_server import RawServer, head
 from tests.gong.llm.wire_server import events_of
 

@@ -18,10 +18,10 @@ from gong.llm import (
     UnsupportedToolChoice,
     generate,
 )
-from gong.llm.presets import load_presets
-from tape.blocks import BlobRef, Image, Text, ToolCall
+from gong.llm.models import load_presets
+from tape.context.view import Message
 from tape.errors import NotFound
-from tape.view import Message
+from tape.model.entries import BlobRef, Image, Text, ToolCall
 from tests.gong.llm.test_wire import WIRES, every_wire
 from tests.gong.llm.wire_server import Reply, WireServer
 

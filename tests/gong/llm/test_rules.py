@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.offline.rules import parse_request
-from gong.llm.offline.steps import (
+from gong.llm.offline.rules import (
     ListStep,
     PuzzleStep,
     ReadStep,
@@ -12,6 +11,7 @@ from gong.llm.offline.steps import (
     SearchStep,
     ThinkStep,
     WriteStep,
+    parse_request,
 )
 
 ONE_STEP = {

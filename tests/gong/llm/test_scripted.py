@@ -7,11 +7,10 @@ from msgspec import Raw
 from gong import errors
 from gong.errors import ConfigurationError
 from gong.llm.accumulate import StreamAccumulator
-from gong.llm.providers.scripted import ScriptedProvider
+from gong.llm.offline.scripted import ScriptedProvider
 from gong.llm.types import Finish, Request, StreamFailure, StreamStart, TextDelta
-from tape.blocks import Text, Thinking, ToolCall
-from tape.entries import Usage
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text, Thinking, ToolCall, Usage
 
 REQUEST = Request(model="s.json", messages=(Message("user", (Text("one two"),)),), system="three")
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from gong import errors
 from gong.llm import Client
-from gong.llm.maker import create_provider, prepare_setup
-from gong.llm.presets import load_presets
+from gong.llm.models import load_presets
+from gong.llm.provider_factory import create_provider, prepare_setup
 from tests.gong.llm.test_wire import HELLO, WIRES, every_wire
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, events_of, json_reply
 

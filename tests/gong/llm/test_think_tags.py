@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.llm.presets import load_presets
-from gong.llm.providers.think_tags import ThinkTags
-from tape.blocks import Text, Thinking
-from tests.gong.llm.test_openai_chat import HELLO, PLAIN, accumulated, chunk, chunks, events_for
-from tests.gong.llm.wire_server import Reply
+from gong.llm.models import load_presets
+from gong.llm.wires.openai_chat.stream import ThinkTags
+from tape.model.entries import Text, Thinking
+from tests.gong.llm.test_openai_chat import HELLO, PLAIN, chunk, events_for
+from tests.gong.llm.wire_server import Reply, accumulated, chunks
 
 
 def told(pieces):

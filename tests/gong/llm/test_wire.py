@@ -15,11 +15,11 @@ import pytest
 from msgspec.structs import replace
 
 from gong import errors
-from gong.llm.maker import create_provider
-from gong.llm.presets import Timeouts, load_presets
+from gong.llm.models import Timeouts, load_presets
+from gong.llm.provider_factory import create_provider
 from gong.llm.types import Finish, Request, StreamFailure, TextDelta
-from tape.blocks import Text
-from tape.view import Message
+from tape.context.view import Message
+from tape.model.entries import Text
 from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gong.policy.danger import REFUSAL, DangerLevel, Judgement, check_command, classify_command
-from gong.policy.shell import parse_command_line
+from gong.policy.danger import REFUSAL, check_command, classify_command
+from gong.policy.invocation import DangerLevel, Judgement
 from gong.policy.tables import load_tables
+from gong.shell.parser import parse_command_line
 from tests.gong.policy import cases, more_cases, odd_cases, work_cases
 
 SAFE = [*cases.SAFE, *more_cases.SAFE, *work_cases.SAFE, *odd_cases.SAFE]
@@ -124,7 +125,7 @@ def test_what_names_itself_is_followed_once(command):
 def test_without_a_grammar_everything_is_asked_about():
     script = (
         "import sys; sys.modules['tree_sitter_bash'] = None\n"
-        "from gong.policy.danger import classify\n"
+        "from gong.policy.decision.danger import classify\n"
         "print(*(classify(one, '/w', '/h').level.name for one in ('ls', 'rm -rf /', '')))"
     )
     done = subprocess.run(
@@ -134,7 +135,7 @@ def test_without_a_grammar_everything_is_asked_about():
 
 
 def test_the_grammar_is_loaded_only_for_a_command():
-    script = "import sys, gong.policy.floor; print('tree_sitter' in sys.modules)"
+    script = "import sys, gong.policy.danger; print('tree_sitter' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

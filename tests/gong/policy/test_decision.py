@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gong.policy import Verdict, allow_all
-from gong.policy.decision import Decision, decide_call
-
-from .test_floor import prepared
+from gong.policy.decision import Decision, Verdict, allow_all, decide_call
+from tests.gong.policy.test_floor import prepared
 
 
 class Unprintable(Exception):

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import msgspec
 
-from gong.policy import Verdict, allow_all
-from gong.policy.floor import DangerPolicy
+from gong.policy.danger import DangerPolicy
+from gong.policy.decision import Verdict, allow_all
 from gong.tools.builtin import build_registry
 from gong.tools.registry import PreparedCall
-from tape.blocks import ToolCall
+from tape.model.entries import ToolCall
 
 
 def prepared(name: str, **arguments) -> PreparedCall:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gong.policy.expansion import ShellState, expand_words
-from gong.policy.shell import parse_command_line
+from gong.shell.expansion import ShellState, expand_words
+from gong.shell.parser import parse_command_line
 
 
 def shown(text: str) -> list[str]:

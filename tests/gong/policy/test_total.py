@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from gong.policy.danger import DangerLevel, Judgement, classify_command
+from gong.policy.danger import classify_command
+from gong.policy.invocation import DangerLevel, Judgement
 from gong.policy.tables import load_tables
 
 CWD, HOME = "/home/ada/project", "/home/ada"

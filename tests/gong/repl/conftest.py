@@ -5,8 +5,8 @@ import pytest
 
 from gong.agent.opening import FrontEnd, open_session
 from gong.config import Settings
-from tape.index import Library
-from tape.store import Store
+from tape.index.library import Library
+from tape.store.store import Store
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from gong.agent.events import AgentEnd
-from gong.agent.record import Recorder
+from gong.agent.recorder import Recorder
 from gong.repl.app import run_conversation
-from tape.entries import Context, User
+from tape.model.entries import Context, User
 
 ENTER, ALT_ENTER, ESC, CTRL_C, CTRL_D, CTRL_J = "\r", "\x1b\r", "\x1b", "\x03", "\x04", "\n"
 PATIENCE_SECONDS = 120

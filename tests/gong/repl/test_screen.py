@@ -4,17 +4,17 @@ import pytest
 from msgspec import Raw
 
 from gong.agent import events
-from gong.repl.lines import (
+from gong.repl.screen import (
+    Screen,
     StyledLine,
     clip_line,
+    describe_call,
     format_seconds,
     render_queue,
     render_result,
     wrap_last_rows,
 )
-from gong.repl.screen import Screen, describe_call
-from tape.blocks import Text, ToolCall
-from tape.entries import Usage
+from tape.model.entries import Text, ToolCall, Usage
 
 
 def text(delta, block=0):

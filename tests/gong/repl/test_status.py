@@ -1,6 +1,6 @@
 import pytest
 
-from gong.repl.status import SessionUsage, render_status_line
+from gong.repl.app import SessionUsage, render_status_line
 
 KNOWN = SessionUsage(3_400, 10_000, "$0.120")
 

@@ -15,7 +15,7 @@ from gong.tools.apply_patch import ApplyPatchArguments, ApplyPatchDetails, Patch
 from gong.tools.builtin import build_registry
 from gong.tools.registry import PreparedCall
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import ToolCall, join_texts
+from tape.model.entries import ToolCall, join_texts
 
 AGAIN = "No file was changed. Read those files again, correct the patch and send all of it."
 

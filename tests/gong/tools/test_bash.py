@@ -12,12 +12,13 @@ import pytest
 from msgspec.structs import asdict
 
 from gong.env.local import LocalEnvironment
-from gong.tools import bash, command, spill
-from gong.tools.settings import ToolSettings
+from gong.tools import bash, command
+from gong.tools import command as spill
+from gong.tools.limits import ToolSettings
+from gong.tools.output_storage import TapeStorage
 from gong.tools.tool import ToolContext, encode_details
-from gong.tools.truncation.storage import TapeStorage
-from tape.blocks import join_texts
-from tape.store import Beginning, Store
+from tape.model.entries import join_texts
+from tape.store.store import Beginning, Store
 
 
 def said(result):

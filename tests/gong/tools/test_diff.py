@@ -2,8 +2,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gong.tools.diff import build_diff
-from gong.tools.match import find_text, replace_spans
-from gong.tools.text_files import decode_text_file
+from gong.tools.text_files import decode_text_file, find_text, replace_spans
 
 
 def change(before, old, new):

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from gong.tools.replacing import EditDetails
+from gong.tools.edit import EditDetails
 from gong.tools.tool import ToolResult
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 NOT_FOUND = (
     "Could not find the exact text in a.txt."

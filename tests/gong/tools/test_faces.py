@@ -2,13 +2,12 @@ import os
 
 import pytest
 
-from gong.tools.builtin import build_registry
-from gong.tools.faces import FAMILY_TOOLS
-from gong.tools.faces.listing import ListDirDetails as Listing
-from gong.tools.faces.reading import ReadManyDetails
+from gong.tools.builtin import FAMILY_TOOLS, build_registry
+from gong.tools.families.file_tools import ReadManyDetails
+from gong.tools.families.search_tools import ListDirDetails as Listing
+from gong.tools.family_limits import FAMILY_LIMITS
 from gong.tools.read import ReadDetails
-from gong.tools.truncation.pipeline import FAMILY_LIMITS
-from tape.blocks import Image, Text, join_texts
+from tape.model.entries import Image, Text, join_texts
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus"
 

@@ -7,7 +7,7 @@ from gong.env.local import LocalEnvironment
 from gong.tools import find
 from gong.tools.find import FindDetails
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import Text, join_texts
+from tape.model.entries import Text, join_texts
 
 
 @pytest.fixture(params=["fd", "native"])

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from gong.tools.truncate import MAX_KEPT_BYTES, keep_full_text
-from tape.blocks import join_texts
+from gong.tools.limits import MAX_KEPT_BYTES, keep_full_text
+from tape.model.entries import join_texts
 
 LONG = "".join(f"{n:06} {'x' * 60}\n" for n in range(3000))
 NAMES = [f"name-{n:04}-{'n' * 60}" for n in range(1200)]

@@ -4,9 +4,9 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.tools import grep
-from gong.tools.searching import SearchDetails
+from gong.tools.grep import SearchDetails
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 
 @pytest.fixture(params=["rg", "native"])

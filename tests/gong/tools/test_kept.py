@@ -9,16 +9,16 @@ import pytest
 from msgspec import Struct
 
 from gong.tools.builtin import build_registry
+from gong.tools.output_storage import TapeStorage
 from gong.tools.registry import ToolRegistry
 from gong.tools.tool import AgentTool, ToolResult
-from gong.tools.truncation.storage import TapeStorage
-from tape.blocks import join_texts
-from tape.entries import ToolResult as Entry
-from tape.gc import delete_garbage, find_garbage
-from tape.store import Beginning, Store
-from tape.verify import Counts, verify
-
-from .conftest import caller
+from tape.check.finding import Counts
+from tape.check.verify import verify
+from tape.model.entries import ToolResult as Entry
+from tape.model.entries import join_texts
+from tape.store.maintenance.gc import delete_garbage, find_garbage
+from tape.store.store import Beginning, Store
+from tests.gong.tools.conftest import caller
 
 HOURS = 2 * 3600 * 1_000_000
 COMMANDS = {

@@ -10,7 +10,7 @@ from gong.env.memory import MemoryEnvironment
 from gong.env.wrappers import ConfinedEnvironment
 from gong.tools import read
 from gong.tools.tool import ToolContext
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 NAMES = [
     "no\u00a0break.txt",

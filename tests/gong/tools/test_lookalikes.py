@@ -2,10 +2,10 @@
 
 import pytest
 
-from gong.tools.match import find_text
-from gong.tools.patch.seek import SeekLines, seek_lines
-from tape.blame import AttributedChange, BlamedRange, attribute_lines
-from tape.filecalls import FileEdit, FileWrite, PatchHunk
+from gong.tools.patch.update import SeekLines, seek_lines
+from gong.tools.text_files import find_text
+from tape.blame.replay import AttributedChange, BlamedRange, attribute_lines
+from tape.file_calls import FileEdit, FileWrite, PatchHunk
 from tape.lookalikes import replace_lookalikes
 
 CLASSES = {

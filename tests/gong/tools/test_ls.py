@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from gong.tools.ls import LsDetails
+from gong.tools.find import LsDetails
 from gong.tools.tool import ToolResult
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 
 async def test_names_stand_in_order_whatever_their_case_with_hidden_ones_and_folders(use, folder):

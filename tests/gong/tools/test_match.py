@@ -2,9 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.likeness import NormalizedText, find_lookalike_spans
-from gong.tools.match import find_text, is_same_text, replace_spans
-from gong.tools.text_files import decode_text_file
+from gong.tools.text_files import (
+    NormalizedText,
+    decode_text_file,
+    find_lookalike_spans,
+    find_text,
+    is_same_text,
+    replace_spans,
+)
 
 
 def file(data):

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from gong.tools.notebook import OUTPUT_CHARS, render_notebook
-from tape.blocks import join_texts
+from gong.tools.documents import OUTPUT_CHARS, render_notebook
+from tape.model.entries import join_texts
 
 
 def code(*outputs, source="x"):

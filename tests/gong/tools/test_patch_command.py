@@ -1,7 +1,11 @@
 import pytest
 
-from gong.tools.patch.command import IMPLICIT_PATCH_TEXT, PatchCommand, find_patch_in_command
-from gong.tools.patch.hunks import InvalidPatch
+from gong.tools.patch.parse import (
+    IMPLICIT_PATCH_TEXT,
+    InvalidPatch,
+    PatchCommand,
+    find_patch_in_command,
+)
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+PATCH\n+$HOME `x` \\\n*** End Patch"
 

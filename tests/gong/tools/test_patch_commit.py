@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from gong.env.changes import commit_changes
+from gong.env.files import commit_changes
 from gong.env.protocol import ChangeRefusal, FileChange
 
 

@@ -11,11 +11,17 @@ import pytest
 
 from gong.env.local import LocalEnvironment
 from gong.tools.apply_patch import ApplyPatchArguments, run_apply_patch
-from gong.tools.patch.command import PatchCommand, find_patch_in_command
-from gong.tools.patch.hunks import AddFile, DeleteFile, InvalidPatch, UpdateFile
-from gong.tools.patch.parse import parse_patch
+from gong.tools.patch.parse import (
+    AddFile,
+    DeleteFile,
+    InvalidPatch,
+    PatchCommand,
+    UpdateFile,
+    find_patch_in_command,
+    parse_patch,
+)
 from gong.tools.patch.plan import PatchFailures, plan_patch
-from gong.tools.patch.seek import SeekLines, seek_lines
+from gong.tools.patch.update import SeekLines, seek_lines
 from gong.tools.tool import ToolContext
 
 CORPUS = Path(__file__).parents[4] / "shared/corpus/apply_patch"

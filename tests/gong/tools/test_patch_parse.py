@@ -2,8 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.patch.hunks import AddFile, Chunk, ChunkLine, DeleteFile, InvalidPatch, UpdateFile
-from gong.tools.patch.parse import parse_patch
+from gong.tools.patch.parse import (
+    AddFile,
+    Chunk,
+    ChunkLine,
+    DeleteFile,
+    InvalidPatch,
+    UpdateFile,
+    parse_patch,
+)
 
 HEADERS = (
     "Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}',"

@@ -2,8 +2,9 @@ import os
 
 import pytest
 
+from gong.env.protocol import FileChange
 from gong.tools.patch.parse import parse_patch
-from gong.tools.patch.plan import FileChange, FileOperation, PatchFailures, PatchPlan, plan_patch
+from gong.tools.patch.plan import FileOperation, PatchFailures, PatchPlan, plan_patch
 
 
 def planned(files, *lines):

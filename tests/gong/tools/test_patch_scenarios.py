@@ -19,7 +19,7 @@ import pytest
 from gong.env.local import LocalEnvironment
 from gong.tools.apply_patch import ApplyPatchArguments, run_apply_patch
 from gong.tools.tool import ToolContext
-from tape.blocks import join_texts
+from tape.model.entries import join_texts
 
 LINK = "link to "
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gong.tools.patch.seek import SeekLines, seek_lines
+from gong.tools.patch.update import SeekLines, seek_lines
 
 
 @pytest.mark.parametrize(

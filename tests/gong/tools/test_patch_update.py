@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from gong.tools.patch.parse import parse_patch
 from gong.tools.patch.plan import PatchPlan, plan_patch
-from gong.tools.patch.seek import normalize_line
-from gong.tools.patch.update import patch_file
+from gong.tools.patch.update import normalize_line, patch_file
 
 CLASSES = b"class A:\n    def f():\n        pass\n\nclass B:\n    def f():\n        pass\n"
 IN_B = CLASSES.removesuffix(b"pass\n") + b"ok\n"

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from gong.tools.pdf import UnreadablePdf, extract_pdf_text
-from tape.blocks import join_texts
+from gong.tools.documents import UnreadablePdf, extract_pdf_text
+from tape.model.entries import join_texts
 
 
 def pdf(*pages):

@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 
 from gong.tools import read
-from gong.tools.picture_size import PictureSize, read_picture_size
-from gong.tools.resizing import MAX_PICTURE_BYTES, count_base64_bytes, is_small_enough
+from gong.tools.limits import format_size
+from gong.tools.output_storage import FolderStorage, TapeStorage
+from gong.tools.picture_resize import (
+    MAX_PICTURE_BYTES,
+    PictureSize,
+    count_base64_bytes,
+    is_small_enough,
+    read_picture_size,
+)
 from gong.tools.tool import ToolContext
-from gong.tools.truncate import format_size
-from gong.tools.truncation.storage import FolderStorage, TapeStorage
-from tape.blocks import Image, Text, join_texts
-from tape.store import Beginning, Store
+from tape.model.entries import Image, Text, join_texts
+from tape.store.store import Beginning, Store
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
@@ -183,7 +188,7 @@ def test_without_pillow_the_way_to_it_is_told(tmp_path):
         "import asyncio, sys; sys.modules['PIL'] = None\n"
         "from gong.env.local import LocalEnvironment\n"
         "from gong.tools import read, tool\n"
-        "from gong.tools.truncation.storage import FolderStorage\n"
+        "from gong.tools.output_storage import FolderStorage\n"
         "env = LocalEnvironment('.', {'PATH': ''})\n"
         "context = tool.ToolContext(env, 'c1', print, FolderStorage('kept'))\n"
         "for name in ('small.png', 'large.png'):\n"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.truncation.pipeline import (
+from gong.tools.family_limits import (
     FAMILY_LIMITS,
     OutputLimits,
     find_family_limits,

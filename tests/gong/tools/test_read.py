@@ -4,7 +4,7 @@ import pytest
 
 from gong.tools.read import ReadDetails
 from gong.tools.tool import ToolResult
-from tape.blocks import BlobRef, Image, Text, join_texts
+from tape.model.entries import BlobRef, Image, Text, join_texts
 
 
 def numbered(first, last):

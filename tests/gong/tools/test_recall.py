@@ -5,19 +5,18 @@ import json
 import pytest
 from msgspec import Raw
 
-from gong.context.recalling import PAGE_CHARS, TapeRecall
+from gong.context.tape_search import PAGE_CHARS, TapeRecall
 from gong.env.local import LocalEnvironment
-from gong.tools import compacting, recall
+from gong.tools import session_tools
 from gong.tools.registry import PreparedCall, ToolRegistry
 from gong.tools.tool import ToolContext, ToolResult
-from tape.blocks import Text, ToolCall, join_texts
 from tape.damage import DamageWarning
-from tape.entries import Anchor, Assistant, Context, Summary, User
-from tape.entries import ToolResult as Result
 from tape.errors import Ambiguous, NotFound, UsageError
+from tape.model.entries import Anchor, Assistant, Context, Summary, Text, ToolCall, User, join_texts
+from tape.model.entries import ToolResult as Result
 from tests.tape.making import beginning, say, store_in
 
-REGISTRY = ToolRegistry((*recall.RECALL_TOOLS, compacting.COMPACT_TOOL))
+REGISTRY = ToolRegistry((*session_tools.RECALL_TOOLS, session_tools.COMPACT_TOOL))
 
 
 @pytest.fixture
@@ -246,7 +245,9 @@ async def test_the_model_asks_for_a_compaction(use):
 
 
 def test_all_of_them_may_be_run_twice():
-    assert {tool.replay for tool in (*recall.RECALL_TOOLS, compacting.COMPACT_TOOL)} == {"safe"}
+    assert {tool.replay for tool in (*session_tools.RECALL_TOOLS, session_tools.COMPACT_TOOL)} == {
+        "safe"
+    }
 
 
 def test_a_damaged_line_hides_no_other(tape, store):

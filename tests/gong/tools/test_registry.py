@@ -9,13 +9,13 @@ from msgspec import Raw, Struct
 from gong.errors import ConfigurationError
 from gong.llm.types import Grammar
 from gong.tools.builtin import build_registry
-from gong.tools.registry import PreparedCall, ToolRegistry
-from gong.tools.schema import build_schema
+from gong.tools.family_limits import OutputLimits
+from gong.tools.limits import TruncationOverride
+from gong.tools.output_storage import FolderStorage
+from gong.tools.registry import PreparedCall, ToolRegistry, build_schema
 from gong.tools.tool import AgentTool, Diversion, ToolContext, ToolResult, encode_details
-from gong.tools.truncation.pipeline import OutputLimits
-from gong.tools.truncation.storage import FolderStorage
-from gong.tools.truncation.values import TruncationOptions, TruncationOverride
-from tape.blocks import NO_JSON, BlobRef, Image, Text, ToolCall, join_texts
+from gong.tools.truncation_service import TruncationOptions
+from tape.model.entries import NO_JSON, BlobRef, Image, Text, ToolCall, join_texts
 
 
 class Arguments(Struct):

@@ -3,7 +3,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct, field
 
-from gong.tools.schema import build_schema, coerce_value, describe_fields
+from gong.tools.registry import build_schema, coerce_value, describe_fields
 
 
 class Item(Struct):

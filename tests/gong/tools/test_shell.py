@@ -5,16 +5,16 @@ import re
 import pytest
 from msgspec import Raw
 
-from gong.tools import shell
+from gong.tools import bash
+from gong.tools.family_limits import OutputLimits
 from gong.tools.registry import ToolRegistry
 from gong.tools.tool import ToolContext
-from gong.tools.truncation.pipeline import OutputLimits
-from tape.blocks import ToolCall, join_texts
+from tape.model.entries import ToolCall, join_texts
 
 
 @pytest.fixture
 def run(env):
-    async def run(tool=shell.SHELL_TOOL, **arguments):
+    async def run(tool=bash.SHELL_TOOL, **arguments):
         registry = ToolRegistry((tool,))
         call = ToolCall(id="c1", name="shell", args=Raw(json.dumps(arguments).encode()))
         result = await registry.run(registry.prepare(call), ToolContext(env, "c1", lambda _: None))
@@ -57,9 +57,9 @@ async def test_time_is_the_default_unless_asked_and_never_above_the_limit(defaul
             given.append(timeout_ms)
             raise asyncio.CancelledError
 
-    tool = shell.build_shell_tool(default_ms=default)
+    tool = bash.build_shell_tool(default_ms=default)
     with pytest.raises(asyncio.CancelledError):
-        await tool.run(shell.ShellArguments("true", asked), ToolContext(Remembers(), "c1", print))
+        await tool.run(bash.ShellArguments("true", asked), ToolContext(Remembers(), "c1", print))
     assert given == [used]
 
 
@@ -76,7 +76,7 @@ async def test_many_lines_lose_their_middle(run):
 
 async def test_ends_of_a_huge_output_are_right_though_it_never_was_in_memory(run):
     """M112 M114"""
-    tool = shell.build_shell_tool(limits=OutputLimits(1000, "head_tail"))
+    tool = bash.build_shell_tool(limits=OutputLimits(1000, "head_tail"))
     _, said = await run(tool, command="printf é; head -c 2000000 /dev/zero | tr '\\0' x; printf ü")
     assert said.startswith("é" + "x" * 499 + "\n\n[WARNING: Tool output was truncated. 1999002 ")
     assert "x" * 499 + "ü\n\n[exit code 0" in said

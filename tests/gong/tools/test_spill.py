@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from gong.tools.spill import SpillFile
+from gong.tools.command import SpillFile
 
 
 def test_short_output_makes_a_file_only_when_asked(tmp_path):
@@ -35,7 +35,7 @@ def test_what_is_kept_is_kept_once(tmp_path):
 
 def test_what_comes_after_the_limit_is_only_counted(tmp_path, monkeypatch):
     """M085"""
-    monkeypatch.setattr("gong.tools.spill.KEPT_BYTES", 100_000)
+    monkeypatch.setattr("gong.tools.command.KEPT_BYTES", 100_000)
     spill = SpillFile(str(tmp_path))
     for _ in range(3):
         spill.take(b"x\n" * 30_000)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from gong.tools import truncate
-from gong.tools.truncate import (
+from gong.tools import limits
+from gong.tools.limits import (
     MAX_BYTES,
     TruncatedText,
     format_size,
@@ -183,7 +183,7 @@ def answer(case):
     options = {snake(name): value for name, value in case["options"].items()}
     if case["function"] == "format_size":
         return {"text": format_size(options["bytes"])}
-    cut = getattr(truncate, case["function"])(text_of(case["input"]), **options)
+    cut = getattr(limits, case["function"])(text_of(case["input"]), **options)
     digest = hashlib.sha256(cut.content.encode()).hexdigest()
     return {
         **asdict(cut),

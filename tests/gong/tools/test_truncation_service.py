@@ -7,23 +7,25 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from gong.tools.limits import TruncationOverride, TruncationSettings
+from gong.tools.output_storage import FolderStorage, TapeStorage
+from gong.tools.registry import TruncationMiddleware
 from gong.tools.tool import ToolResult, encode_details
-from gong.tools.truncation.middleware import TruncationMiddleware
-from gong.tools.truncation.service import TruncationService, build_temporary_path
-from gong.tools.truncation.storage import FolderStorage, TapeStorage
-from gong.tools.truncation.strategy import JsonItemsStrategy, KeptText, LinesAndBytesStrategy
-from gong.tools.truncation.values import (
+from gong.tools.truncation_service import (
     TOOL_DEFAULTS,
     CutText,
+    JsonItemsStrategy,
+    KeptText,
+    LinesAndBytesStrategy,
     TruncationContext,
     TruncationEvent,
     TruncationOptions,
-    TruncationOverride,
-    TruncationSettings,
+    TruncationService,
     WholeText,
+    build_temporary_path,
 )
-from tape.blocks import Text, join_texts
-from tape.store import Beginning, Store
+from tape.model.entries import Text, join_texts
+from tape.store.store import Beginning, Store
 
 
 def lines(count):

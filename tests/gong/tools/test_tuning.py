@@ -7,11 +7,10 @@ from gong.env.memory import MemoryEnvironment
 from gong.errors import ConfigurationError
 from gong.tools.bash import build_bash_tool
 from gong.tools.builtin import build_registry
-from gong.tools.settings import ToolSettings, TruncationOverride, TruncationSettings
+from gong.tools.limits import ToolSettings, TruncationOverride, TruncationSettings
 from gong.tools.tool import AgentTool, ToolResult
-from tape.blocks import join_texts
-
-from .conftest import caller
+from tape.model.entries import join_texts
+from tests.gong.tools.conftest import caller
 
 
 class Nothing(msgspec.Struct):

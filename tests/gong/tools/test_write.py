@@ -1,9 +1,9 @@
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.tools import write
+from gong.tools import edit
+from gong.tools.edit import WriteDetails
 from gong.tools.tool import ToolContext, ToolResult
-from gong.tools.write import WriteDetails
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ async def test_a_path_from_home_is_expanded(use, tmp_path):
 
 async def write_in(folder, path):
     context = ToolContext(LocalEnvironment(str(folder), {}), "c1", lambda text: None)
-    return await write.run_write(write.WriteArguments(path, "new"), context)
+    return await edit.run_write(edit.WriteArguments(path, "new"), context)
 
 
 async def test_a_closed_folder_is_eacces(anyone):

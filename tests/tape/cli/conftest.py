@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tape.cli.run import run_command
-from tape.given import parse_incoming_entry
-from tape.index import open_store
-from tape.store import Beginning
+from tape.cli.group import run_command
+from tape.index.library import open_store
+from tape.model.incoming_entry import parse_incoming_entry
+from tape.store.store import Beginning
 from tests import warm
 from tests.measured import MEASURED
 

@@ -6,10 +6,9 @@ import os
 
 import pytest
 
-from tape.disk import Folder
-from tape.locks import hold_lock
-
-from .conftest import TALK, TYPES, line, words
+from tape.store.disk import Folder
+from tape.store.locks import hold_lock
+from tests.tape.cli.conftest import TALK, TYPES, line, words
 
 
 def types(tape, ref):

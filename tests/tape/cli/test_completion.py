@@ -8,10 +8,9 @@ import subprocess
 import pexpect
 import pytest
 
-from tape.entries import Note
-from tape.index import open_store
-
-from .conftest import BIN, TYPES
+from tape.index.library import open_store
+from tape.model.entries import Note
+from tests.tape.cli.conftest import BIN, TYPES
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -7,12 +7,10 @@ import re
 import pytest
 from msgspec import Raw
 
-from tape.blocks import ToolCall
 from tape.cli.diff import format_span
-from tape.entries import Assistant, Cost, ToolResult, Usage
+from tape.model.entries import Assistant, Cost, ToolCall, ToolResult, Usage
 from tests.tape import making
-
-from .conftest import line
+from tests.tape.cli.conftest import line
 
 
 def change(writer, identity, name, path, *, fails=False):

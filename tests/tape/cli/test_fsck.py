@@ -5,7 +5,7 @@ from __future__ import annotations
 import pexpect
 import pytest
 
-from .conftest import BIN, TALK
+from tests.tape.cli.conftest import BIN, TALK
 
 PHASE = "phases/0001-main-start/entries.jsonl"
 

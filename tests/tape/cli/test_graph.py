@@ -6,12 +6,11 @@ import re
 
 import pytest
 
-from tape.entries import Anchor
-from tape.render import measure_width
+from tape.model.entries import Anchor
+from tape.text import measure_width
 from tests.e2e.terminal import Terminal
 from tests.tape import making
-
-from .conftest import BIN
+from tests.tape.cli.conftest import BIN
 
 
 @pytest.fixture

@@ -8,11 +8,9 @@ import shutil
 
 import pytest
 
-from tape import glance
-from tape.cli.tapes import answer_at_once
-from tape.index import database
-
-from .conftest import TALK, line
+from tape.cli.list_view import answer_at_once
+from tape.index import database, fast
+from tests.tape.cli.conftest import TALK, line
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def long_way(tape):
 
 def caught_up(tape):
     """Let the index catch up for good: it does not trust a folder that changed just now."""
-    while glance.fetch_newest_tapes(str(tape.store), 1) is None:
+    while fast.fetch_newest_tapes(str(tape.store), 1) is None:
         tape("ls")
 
 
@@ -113,15 +111,15 @@ class TestAtOnce:
                 process.stdin.write(line("note", text="x") + TALK)
                 process.stdin.flush()
                 process.stdout.readline()
-                assert glance.fetch_newest_tapes(str(tape.store), 50) is None
+                assert fast.fetch_newest_tapes(str(tape.store), 50) is None
                 assert at_once_or_not(tape) == long_way(tape)
                 process.kill()
         elif change == "newer":
-            assert glance.fetch_newest_tapes(str(tape.store), 50) is None
+            assert fast.fetch_newest_tapes(str(tape.store), 50) is None
             assert "update it" in tape.real("ls", code=1).err
             return
         else:
-            before = glance.fetch_newest_tapes(str(tape.store), 50)
+            before = fast.fetch_newest_tapes(str(tape.store), 50)
             assert before is None or change == "came"
         assert at_once_or_not(tape) == long_way(tape)
 
@@ -134,7 +132,7 @@ class TestAtOnce:
         caught_up(tape)
         odd = tape.store.with_name("a %41?b#c 日本")
         tape.store.rename(odd)
-        assert [row[0] for row in glance.fetch_newest_tapes(str(odd), 5) or ()] == [talk]
+        assert [row[0] for row in fast.fetch_newest_tapes(str(odd), 5) or ()] == [talk]
 
     def test_takes_a_reader_that_goes_away_for_no_error(self, tape, three):
         with tape.open("ls") as process:
@@ -145,7 +143,7 @@ class TestAtOnce:
 
 
 def test_the_mark_and_the_schema_are_those_of_the_index():
-    assert (glance.APPLICATION_ID, glance.SCHEMA_VERSION) == (
+    assert (fast.APPLICATION_ID, fast.SCHEMA_VERSION) == (
         database.APPLICATION_ID,
         database.SCHEMA_VERSION,
     )

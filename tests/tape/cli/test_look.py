@@ -11,8 +11,7 @@ from hashlib import sha256
 import pytest
 
 from tape.cli.group import COMMANDS
-
-from .conftest import BIN, TALK, TYPES, line, words
+from tests.tape.cli.conftest import BIN, TALK, TYPES, line, words
 
 
 def test_log_lists_a_path_newest_last(tape, talk):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tape.entries import Anchor, CoveredRange, KeptRange, Summary, Tokens
-from tape.index import open_store
-
-from .conftest import line
+from tape.index.library import open_store
+from tape.model.entries import Anchor, CoveredRange, KeptRange, Summary, Tokens
+from tests.tape.cli.conftest import line
 
 
 class TestRename:

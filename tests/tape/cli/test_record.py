@@ -8,10 +8,9 @@ import subprocess
 
 import pytest
 
-from tape.disk import Folder
-from tape.locks import Lock
-
-from .conftest import BIN, TALK, TYPES, line
+from tape.store.disk import Folder
+from tape.store.locks import Lock
+from tests.tape.cli.conftest import BIN, TALK, TYPES, line
 
 
 def entries(tape, ref):

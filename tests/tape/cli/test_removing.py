@@ -9,7 +9,7 @@ from hashlib import sha256
 import pexpect
 import pytest
 
-from .conftest import BIN, TALK, line, words
+from tests.tape.cli.conftest import BIN, TALK, line, words
 
 
 def ids(tape):

@@ -8,12 +8,11 @@ import time
 
 import pytest
 
-from tape.cli.player import KeyAction, Pace, build_scenes, play_scenes
-from tape.cli.walk import DecodedLine
+from tape.cli.entry_lines import DecodedLine
+from tape.cli.playback import KeyAction, Pace, build_scenes, play_scenes
 from tests.e2e.terminal import Terminal
 from tests.tape import making
-
-from .conftest import BIN, line, words
+from tests.tape.cli.conftest import BIN, line, words
 
 
 def test_a_pipe_gets_the_text_without_waiting(tape, talk):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tape.cli.since import parse_moment
+from tape.cli.timeparse import parse_moment
 from tape.clock import parse_timestamp
 from tape.errors import UsageError
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tape.blocks import Text
-from tape.cli.chart import draw_bar
-from tape.entries import Assistant, Usage
-from tape.index import open_store
-from tape.store import Beginning
+from tape.cli.stats_view import draw_bar
+from tape.index.library import open_store
+from tape.model.entries import Assistant, Text, Usage
+from tape.store.store import Beginning
 from tests.e2e.terminal import Terminal
 from tests.tape import making
-
-from .conftest import BIN, line, words
+from tests.tape.cli.conftest import BIN, line, words
 
 
 def answered(model: str, tokens: int, cost: float | None = None) -> bytes:

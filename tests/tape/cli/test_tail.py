@@ -10,10 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tape.refs import Pin
-from tape.store import Store
-
-from .conftest import BIN, TALK, TYPES, line
+from tape.store.refs import Pin
+from tape.store.store import Store
+from tests.tape.cli.conftest import BIN, TALK, TYPES, line
 
 ENOUGH = 120
 """Seconds after which something hangs."""

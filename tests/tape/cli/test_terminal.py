@@ -8,8 +8,7 @@ import pytest
 
 from tape.cli import terminal
 from tests.e2e.terminal import CTRL_C, Terminal
-
-from .conftest import BIN, line
+from tests.tape.cli.conftest import BIN, line
 
 
 @pytest.fixture
@@ -143,7 +142,7 @@ class TestColours:
 WORK = """
 import sys, time
 from tape.cli.terminal import progress
-from tape.cli.out import say, warn
+from tape.cli.output import say, warn
 with progress("read tape") as tell:
     for done in range(16):
         tell(done, 16)

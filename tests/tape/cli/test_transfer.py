@@ -10,9 +10,8 @@ import subprocess
 
 import pytest
 
+from tests.tape.cli.conftest import TYPES, Command, line, words
 from tests.tape.moving import history, names
-
-from .conftest import TYPES, Command, line, words
 
 KEY = "ghp_" + "a1" * 18
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import line, words
+from tests.tape.cli.conftest import line, words
 
 
 class TestRedacting:

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from .conftest import TALK, line
+from tests.tape.cli.conftest import TALK, line
 
 
 def test_a_tape_that_holds(tape, talk):

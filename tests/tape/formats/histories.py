@@ -9,28 +9,33 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blocks import (
+from tape.context.repair import repair
+from tape.context.view import Message, Target, view
+from tape.errors import NotFound
+from tape.formats.registry import FORMATS
+from tape.model.entries import (
+    Assistant,
     Audio,
     BlobRef,
+    Context,
     Document,
+    Error,
     Image,
     Opaque,
     Text,
     Thinking,
     ToolCall,
+    ToolResult,
+    ToolStart,
     Unknown,
+    User,
 )
-from tape.entries import Assistant, Context, Error, ToolResult, ToolStart, User
-from tape.errors import NotFound
-from tape.formats.arrays import FORMATS
-from tape.line import Entry
-from tape.repair import Target, repair
-from tape.view import Message, view
+from tape.model.line import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tape.entries import Payload
+    from tape.model.entries import Payload
 
 FILES = {
     sha256(data).hexdigest(): data

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from tape.blocks import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
-from tape.formats.anthropic import AnthropicOptions, build_system_text, encode_messages
-from tape.view import Message
+from tape.context.view import Message
+from tape.formats.anthropic.emit import AnthropicOptions, build_system_text, encode_messages
+from tape.model.entries import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
 
 
 def user(*texts):

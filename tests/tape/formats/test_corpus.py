@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tape.formats.arrays import FORMATS
-from tape.repair import Target
+from tape.context.view import Target
+from tape.formats.registry import FORMATS
 from tests.tape.formats.histories import as_messages, emitted, put, repaired
 from tests.tape.formats.judge import faults, pairs
 

@@ -2,12 +2,11 @@
 
 import pytest
 
-from tape.entries import Assistant, Context, Custom, User
-from tape.formats.arrays import FORMATS
-from tape.repair import Target
-
-from .histories import emitted, put, repaired
-from .judge import faults
+from tape.context.view import Target
+from tape.formats.registry import FORMATS
+from tape.model.entries import Assistant, Context, Custom, User
+from tests.tape.formats.histories import emitted, put, repaired
+from tests.tape.formats.judge import faults
 
 USER = {"role": "user", "content": "hi"}
 ANSWER = {"role": "assistant", "content": "yo"}

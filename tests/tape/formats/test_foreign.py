@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tape.formats.arrays import FORMATS
-from tape.payload import decode_payload, encode_payload
-from tape.repair import Target
+from tape.context.view import Target
+from tape.formats.registry import FORMATS
+from tape.model.payload import decode_payload, encode_payload
 from tests.tape.formats.histories import as_messages, emitted, put, repaired
 from tests.tape.making import BUDGET
 

@@ -2,9 +2,14 @@
 
 from msgspec import Raw
 
-from tape.blocks import BlobRef, Image, Text, Thinking, ToolCall
-from tape.formats.gemini import UNSIGNED, GeminiOptions, build_system_instruction, encode_messages
-from tape.view import Message
+from tape.context.view import Message
+from tape.formats.gemini.emit import (
+    UNSIGNED,
+    GeminiOptions,
+    build_system_instruction,
+    encode_messages,
+)
+from tape.model.entries import BlobRef, Image, Text, Thinking, ToolCall
 
 PICTURE = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
 INLINE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}

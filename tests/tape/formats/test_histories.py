@@ -6,13 +6,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tape.formats import anthropic, gemini, openai_chat, openai_responses
-from tape.formats.arrays import FORMATS
-from tape.formats.ids import MISTRAL_IDS
-from tape.formats.rules import anthropic as anthropic_rules
-from tape.formats.rules import gemini as gemini_rules
-from tape.formats.rules import openai_chat as openai_chat_rules
-from tape.formats.rules import openai_responses as openai_responses_rules
+from tape.formats.anthropic import emit as anthropic
+from tape.formats.anthropic import rules as anthropic_rules
+from tape.formats.encoder import MISTRAL_IDS
+from tape.formats.gemini import emit as gemini
+from tape.formats.gemini import rules as gemini_rules
+from tape.formats.openai_chat import emit as openai_chat
+from tape.formats.openai_chat import rules as openai_chat_rules
+from tape.formats.openai_responses import emit as openai_responses
+from tape.formats.openai_responses import rules as openai_responses_rules
+from tape.formats.registry import FORMATS
 from tests.tape.formats.histories import (
     TARGETS,
     as_messages,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape.formats.ids import (
+from tape.formats.encoder import (
     ANTHROPIC_IDS,
     GEMINI_IDS,
     MISTRAL_IDS,

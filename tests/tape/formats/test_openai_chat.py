@@ -2,10 +2,10 @@
 
 from msgspec import Raw
 
-from tape.blocks import Audio, BlobRef, Document, Image, Text, Thinking, ToolCall
-from tape.formats.ids import MISTRAL_IDS
-from tape.formats.openai_chat import OpenAIChatOptions, encode_messages
-from tape.view import Message
+from tape.context.view import Message
+from tape.formats.encoder import MISTRAL_IDS
+from tape.formats.openai_chat.emit import OpenAIChatOptions, encode_messages
+from tape.model.entries import Audio, BlobRef, Document, Image, Text, Thinking, ToolCall
 
 PICTURE = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
 

@@ -2,9 +2,9 @@
 
 from msgspec import Raw, json
 
-from tape.blocks import BlobRef, Image, Opaque, Text, Thinking, ToolCall
-from tape.formats.openai_responses import OpenAIResponsesOptions, encode_messages
-from tape.view import Message
+from tape.context.view import Message
+from tape.formats.openai_responses.emit import OpenAIResponsesOptions, encode_messages
+from tape.model.entries import BlobRef, Image, Opaque, Text, Thinking, ToolCall
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 

@@ -3,10 +3,25 @@
 import pytest
 from msgspec import Raw, json
 
-from tape.blocks import Image, Opaque, Text, Thinking, ToolCall, Unknown, select_tool_calls
-from tape.entries import Assistant, Context, Custom, ToolResult, User
-from tape.formats.parse import anthropic, gemini, openai_chat, openai_responses
-from tape.repair import Target
+from tape.context.view import Target
+from tape.formats.anthropic import parse as anthropic
+from tape.formats.gemini import parse as gemini
+from tape.formats.openai_chat import parse as openai_chat
+from tape.formats.openai_responses import parse as openai_responses
+from tape.model.entries import (
+    Assistant,
+    Context,
+    Custom,
+    Image,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Unknown,
+    User,
+    select_tool_calls,
+)
 from tests.tape.formats.histories import blob, emitted, put, repaired
 
 

@@ -2,8 +2,11 @@
 
 import pytest
 
-from tape.formats.ids import MISTRAL_IDS
-from tape.formats.rules import anthropic, gemini, openai_chat, openai_responses
+from tape.formats.anthropic import rules as anthropic
+from tape.formats.encoder import MISTRAL_IDS
+from tape.formats.gemini import rules as gemini
+from tape.formats.openai_chat import rules as openai_chat
+from tape.formats.openai_responses import rules as openai_responses
 
 
 def user(*blocks):

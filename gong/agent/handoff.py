@@ -1,0 +1,69 @@
+"""Handoff of a session: an anchor for a model, and a page for people, read from the tape."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from ..context.handoff import HistorySummary, build_handoff, render_handoff
+from ..errors import NothingToCompact, NotSmaller
+from . import events
+from .compaction import CompactionRequest
+from .recorder import find_newest_anchor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from .recorder import Recorder
+    from .session import Session
+
+
+async def record_handoff(
+    session: Session, to: str, focus: str = ""
+) -> AsyncGenerator[events.Event, None]:
+    """Set a handoff anchor for a model and yield the events; reuse an anchor that is newest.
+
+    If a summary would be no smaller than what it covers, no anchor is set and a warning says that
+    the model continues from the full history. Raises NothingToCompact if the session is empty.
+    """
+    wish = CompactionRequest("handoff", focus, kind="handoff", hard=True, to=to)
+    try:
+        async with aclosing(session.compact(wish)) as stream:
+            async for event in stream:
+                yield event
+    except NotSmaller as error:
+        yield events.Warn(f"{error}. So {to} continues from the full history.")
+    except NothingToCompact:
+        recorder = session.recorder
+        anchor = None if recorder is None else find_newest_anchor(recorder.path)
+        if anchor is None:
+            raise
+        if anchor.state.model != to:
+            session.repeat_handoff(anchor, to)
+        yield events.Warn(f"no messages since the {anchor.kind}: it is reused for the handoff")
+
+
+def build_handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
+    """Return the handoff page as Markdown: summary, files, tokens and cost.
+
+    Paths below `cwd` are relative to it.
+    """
+    tape, head = recorder.tape, recorder.head()
+    anchor = find_newest_anchor(recorder.path)
+    told = HistorySummary()
+    done = told.take(tape, head)
+    written = build_handoff(
+        anchor.summary if anchor else "",
+        done,
+        spending=told.spending,
+        requests=told.requests,
+        cwd=cwd,
+        title=tape.title() or "",
+        tape=tape.id,
+        branch=recorder.branch,
+        entry=head.entry,
+        from_model=told.model,
+        to_model=to_model,
+        created=recorder.path[-1].time,
+    )
+    return render_handoff(written)

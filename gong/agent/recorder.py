@@ -1,0 +1,164 @@
+"""The recorder: one open branch and its path, kept in step with the tape.
+
+The next model call is computed from the entries appended here. There is no other history.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from tape.damage import warn_of_damage
+from tape.model.entries import Anchor, Assistant, Model, State
+from tape.store.refs import read_head_at
+
+from ..errors import NothingToUndo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tape.model.entries import BlobRef, Payload
+    from tape.model.line import Entry
+    from tape.store.refs import Head
+    from tape.store.tape import Tape
+    from tape.store.writer import Durability, Writer
+
+_SPOKEN_TYPES = frozenset({"user", "assistant"})
+
+
+class VisibleHistory(NamedTuple):
+    """The part of a branch that a model sees."""
+
+    path: list[Entry]
+    """Entries from the newest anchor, or the root, to the newest one."""
+    kept: tuple[Entry, ...]
+    """Entries before that anchor that it keeps in view."""
+
+
+def read_history(
+    tape: Tape, head: Head, skipped: Callable[[str], None] = warn_of_damage
+) -> VisibleHistory:
+    """Read what a model sees at a head; pass lines that fail verification to `skipped`."""
+    path = tape.entries(head, to_anchor=True, skipped=skipped)
+    anchor = find_newest_anchor(path)
+    return VisibleHistory(path, tuple(tape.kept(anchor, skipped)) if anchor else ())
+
+
+def find_newest_anchor(path: Sequence[Entry]) -> Anchor | None:
+    """Return the anchor at the start of a path, None if it starts at the root."""
+    data = path[0].data if path else None
+    return data if isinstance(data, Anchor) else None
+
+
+def find_last_model(path: Sequence[Entry]) -> str | None:
+    """Return provider/model of the last answer on a path; None if there is none."""
+    for entry in reversed(path):
+        match entry.data:
+            case (
+                Assistant(provider=provider, model=model) | Model(provider=provider, model=model)
+            ) if provider and model:
+                return f"{provider}/{model}"
+            case Anchor(state=State(model=str(name))) if name:
+                return name
+            case _:
+                pass
+    return None
+
+
+class Recorder:
+    """A branch open for writing. A context manager that closes branch and tape."""
+
+    def __init__(self, tape: Tape, writer: Writer) -> None:
+        self.tape, self.writer = tape, writer
+        self.path: list[Entry] = []
+        """Entries from the newest anchor, or the root, to the newest one."""
+        self.kept: tuple[Entry, ...] = ()
+        """Entries before that anchor that it keeps in view."""
+        self.skipped: list[str] = []
+        """Lines that could not be read, one remark each."""
+
+    @classmethod
+    def open(
+        cls, tape: Tape, branch: str | None = None, *, durability: Durability = "barrier"
+    ) -> Self:
+        """Open a branch and read its path; None is the current one, or a new one if locked."""
+        writer = tape.writer(branch, durability=durability)
+        try:
+            recorder = cls(tape, writer)
+            recorder._read_path()
+        except BaseException:
+            writer.close()
+            raise
+        return recorder
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch."""
+        return self.writer.branch
+
+    def head(self) -> Head:
+        """Return the branch's head; the base of a branch without entries."""
+        if self.branch in self.tape.refs().branches:
+            return self.tape.head(self.branch)
+        return self.writer.head
+
+    def load(self, blob: BlobRef) -> bytes:
+        """Return the bytes of a picture or file on the path; raises NotFound."""
+        return self.tape.load(blob)
+
+    def append(self, payload: Payload) -> Entry:
+        """Write one entry; durable after the next barrier."""
+        entry = self.writer.append(payload)
+        self.path.append(entry)
+        return entry
+
+    def anchor(self, anchor: Anchor) -> Entry:
+        """Start a phase with this anchor; the path becomes what it keeps. Durable on return."""
+        entry = self.writer.anchor(anchor)
+        self.kept = tuple(self.tape.kept(anchor, self.skipped.append))
+        self.path[:] = [entry]
+        return entry
+
+    def undo_anchor(self, *, leave: bool = False) -> Anchor:
+        """Reset the branch to before its newest anchor, with one journal line; return the anchor.
+
+        Raises NothingToUndo if there is none, or if messages followed it, unless `leave`: these
+        messages stay on the tape and leave the branch.
+        """
+        anchor = find_newest_anchor(self.path)
+        if anchor is None:
+            raise NothingToUndo("nothing to undo: no compaction or handoff on this branch")
+        if anchor.base.tape is not None:
+            raise NothingToUndo(f"this {anchor.kind} starts its tape: continue in the old one")
+        since = sum(entry.type in _SPOKEN_TYPES for entry in self.path)
+        if since and not leave:
+            raise NothingToUndo(
+                f"{since} message{'s were' if since > 1 else ' was'} added since this "
+                f"{anchor.kind}: --leave drops them from the branch (they stay on the tape: "
+                "tape log --graph)"
+            )
+        base = anchor.base
+        head = read_head_at(self.tape.phases, self.branch, base.phase, base.offset, base.entry)
+        self.writer.rewind(head, "undo")
+        self._read_path()
+        return anchor
+
+    def _read_path(self) -> None:
+        path, self.kept = read_history(self.tape, self.head(), self.skipped.append)
+        self.path[:] = path
+
+    def barrier(self) -> None:
+        """Return when everything appended so far is on disk."""
+        self.writer.barrier()
+
+    def close(self) -> None:
+        """Close the branch and the tape."""
+        try:
+            self.writer.close()
+        finally:
+            self.tape.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

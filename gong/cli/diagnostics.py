@@ -1,0 +1,253 @@
+"""`gong context`: the next model call's request and context usage. Nothing is sent.
+
+`gong doctor`: check what a session needs, and whether providers accept a history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from typing import TYPE_CHECKING, Literal
+
+import click
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.terminal import format_table, print_lines
+from tape.errors import TapeError
+from tape.formats.registry import FORMATS
+
+from .. import __version__, config
+from ..agent.loop import measure_request
+from ..agent.opening import choose_model, find_session, read_session
+from ..context.usage_report import measure_context_usage, render_context_usage
+from ..credentials import Credentials
+from ..errors import ConfigurationError, GongError
+from ..llm.model_names import ModelNames
+from ..llm.models import load_presets
+from ..llm.provider_factory import require_package
+from .chat import parse_tool_names
+from .session import model_option, open_front_end, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tape.model.entries import Repair
+    from tape.store.tape import Hit
+
+    from ..agent.opening import FrontEnd, ModelFactory, SessionPreview
+    from ..agent.run_context import AgentModel, PreparedRequest
+    from ..config import Settings
+
+
+@click.command(epilog=format_examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
+@click.argument("ref", required=False, default="", metavar="[REF]")
+@model_option
+@click.option("--tools", metavar="LIST", help="Tool names, a preset, or none.")
+@store_option
+@as_json
+def context(
+    ref: str, model: str | None, tools: str | None, store: str | None, as_json: bool
+) -> None:
+    """Show how the context window is used; with --json the exact request of the next call.
+
+    --json prints {request, tokens, repairs}; request is the body that would be sent from this
+    folder. No API key is needed.
+    """
+    settings = config.load_settings(os.environ, {"store": store, "tools": parse_tool_names(tools)})
+    with open_front_end(settings, model) as front:
+        hit = find_session(front, ref)
+        with hit.tape:
+            asyncio.run(_print_context(front, hit, as_json=as_json))
+
+
+async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
+    reading = await read_session(front, hit)
+    models = reading.models
+    async with models.client:
+        who = models.describe(choose_model(front, models, reading.past.path))
+        made = reading.next_request(who)
+        if as_json:
+            print_json(_build_request_document(made, who, models))
+        else:
+            used = measure_context_usage(
+                made.request, made.view, window=who.window, size=measure_request(made)
+            )
+            print_lines([f"{who.provider}/{who.id}", *render_context_usage(used).split("\n")])
+
+
+class RepairStep(Struct, frozen=True, omit_defaults=True):
+    """One repair: a placeholder result for a call, or an entry that is not sent."""
+
+    kind: str
+    call_id: str | None = None
+    text: str | None = None
+    entry: str | None = None
+
+
+def _build_request_document(
+    made: PreparedRequest, who: AgentModel, models: ModelFactory
+) -> dict[str, object]:
+    request = replace(made.request, provider=who.provider)
+    return {
+        "request": Raw(models.client.body(f"{who.provider}/{who.id}", request)),
+        "tokens": measure_request(made).tokens,
+        "repairs": [*_list_repairs(made.repair)],
+    }
+
+
+def _list_repairs(repair: Repair | None) -> Iterator[RepairStep]:
+    if repair is None:
+        return
+    for one in repair.injected:
+        yield RepairStep("injected", call_id=one.call_id, text=one.text)
+    for entry in repair.dropped:
+        yield RepairStep("dropped", entry=entry)
+
+
+_WANTED_PROGRAMS = (
+    (("bash",), "without it the bash tool does not work"),
+    (("git",), "without it the system prompt cannot describe the working copy"),
+    (("rg",), "grep uses its own, slower search"),
+    (("fd", "fdfind"), "find uses its own, slower search"),
+)
+_JUDGED_MODELS = {
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "openai-chat": "openai-chat/gpt-4o",
+    "openai-responses": "openai/gpt-5",
+    "gemini": "google/gemini-3-pro-preview",
+}
+"""One model for each wire API, used to check a history; nothing is sent."""
+_WRONG_EXIT = 1
+
+
+class HealthCheck(Struct, frozen=True):
+    """The result of one check."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    about: str
+
+
+@click.command(epilog=format_examples("gong doctor", "gong doctor 3f2a --json"))
+@click.argument("ref", required=False, metavar="[REF]")
+@store_option
+@as_json
+def doctor(ref: str | None, store: str | None, as_json: bool) -> None:
+    """Check what a session needs: settings, store, keys, programs. Nothing is sent or changed.
+
+    With REF, also check whether each provider would accept that history. Exit code 1 if a check
+    fails.
+    """
+    checks = [*_run_checks(ref, store)]
+    if as_json:
+        print_json(checks)
+    else:
+        print_lines(format_table([(one.state, one.name, one.about) for one in checks]))
+    sys.exit(_WRONG_EXIT if any(one.state == "wrong" for one in checks) else 0)
+
+
+def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
+    yield HealthCheck("gong", "ok", f"{__version__} with Python {platform.python_version()}")
+    try:
+        settings = config.load_settings(os.environ, {"store": store})
+    except GongError as error:
+        yield HealthCheck("settings", "wrong", str(error))
+        return
+    yield _check_settings(config.locate_config_file(os.environ))
+    yield _check_store(config.locate_store(settings, os.environ))
+    yield from _check_model(settings)
+    yield from _check_keys(settings)
+    yield from _check_programs()
+    if ref is not None:
+        yield from _check_history(ref, settings)
+
+
+def _check_settings(file: Path) -> HealthCheck:
+    if file.exists():
+        return HealthCheck("settings", "ok", str(file))
+    if "GONG_CONFIG_DIR" in os.environ:
+        named = f"GONG_CONFIG_DIR is {file.parent}, which has no {file.name}"
+        return HealthCheck("settings", "note", f"{named}: all settings have their defaults")
+    return HealthCheck("settings", "ok", f"defaults: there is no {file}")
+
+
+def _check_store(path: Path) -> HealthCheck:
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return HealthCheck("store", "wrong", f"{path} cannot be written")
+    return HealthCheck(
+        "store", "ok", f"{path}" if path.exists() else f"{path}, created on first use"
+    )
+
+
+def _check_model(settings: Settings) -> Iterator[HealthCheck]:
+    if settings.model:
+        try:
+            yield HealthCheck(
+                "model", "ok", ModelNames.from_settings(settings).resolve_name(settings.model)
+            )
+        except ConfigurationError as error:
+            yield HealthCheck("model", "wrong", str(error))
+
+
+def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
+    keys = Credentials(config.locate_config_file(os.environ).parent, os.environ)
+    found = False
+    for name, preset in load_presets(settings.providers).items():
+        if keys.find(preset.key_name, preset.keys) is None:
+            continue
+        if preset.later:
+            yield HealthCheck(name, "note", f"there is a key, but {preset.unserved}")
+            continue
+        found = True
+        try:
+            require_package(preset)
+            yield HealthCheck(name, "ok", "there is a key")
+        except ConfigurationError as error:
+            yield HealthCheck(name, "wrong", f"there is a key, but {error}")
+    if not found:
+        yield HealthCheck("keys", "note", "none: gong auth login PROVIDER, or use -m offline/rules")
+
+
+def _check_programs() -> Iterator[HealthCheck]:
+    for names, without in _WANTED_PROGRAMS:
+        found = next(filter(None, map(shutil.which, names)), None)
+        yield HealthCheck(names[0], "ok" if found else "note", found or f"not found: {without}")
+
+
+def _check_history(ref: str, settings: Settings) -> Iterator[HealthCheck]:
+    with open_front_end(settings) as front:
+        hit = find_session(front, ref)
+        with hit.tape:
+            try:
+                reading = asyncio.run(read_session(front, hit))
+            except (GongError, TapeError) as error:
+                yield HealthCheck("history", "wrong", str(error))
+                return
+            for form, name in _JUDGED_MODELS.items():
+                yield _check_request(reading, form, name)
+
+
+def _check_request(reading: SessionPreview, form: str, name: str) -> HealthCheck:
+    """Check a history's request against the rules of a wire API."""
+    about, models = f"history for {form}", reading.models
+    try:
+        made = reading.next_request(models.describe(name))
+        body = msgspec.json.decode(models.client.body(name, made.request))
+    except (GongError, TapeError) as error:
+        return HealthCheck(about, "wrong", str(error))
+    array = body[FORMATS[form].field]
+    broken = FORMATS[form].check(array)
+    if broken:
+        return HealthCheck(about, "wrong", "; ".join(map(str, broken[:3])))
+    mended = f", repaired: {made.repair.why}" if made.repair else ""
+    return HealthCheck(about, "ok", f"{len(array)} elements{mended}")

@@ -1,0 +1,290 @@
+"""`gong auth`: save and remove API keys, and show where each key comes from.
+
+A key is typed without echo or read from standard input; it is never an argument and never
+printed, except for its last four characters.
+
+`gong models`: the catalogue of models, and the details of one. No network.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.terminal import format_table, print_lines, print_warning
+from tape.clock import format_timestamp, read_clock
+from tape.errors import NotFound
+
+from .. import config
+from ..credentials import Credentials
+from ..errors import ConfigurationError
+from ..llm.model_names import ModelNames
+from ..llm.models import CATALOGUE_DATE, ModelInfo, load_presets
+from ..llm.provider_factory import is_configured, is_valid_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..llm.models import Preset, Price
+
+
+provider_argument = click.argument("name", metavar="PROVIDER")
+
+
+@click.group(
+    epilog=format_examples(
+        "gong auth login anthropic",
+        "gong auth login openai < key.txt",
+        "gong auth status",
+        "gong auth logout openai",
+    )
+)
+def auth() -> None:
+    """Save API keys in the system keyring, or in a file that only you can read."""
+
+
+@auth.command()
+@provider_argument
+def login(name: str) -> None:
+    """Save the key of a provider; it is prompted for, or read from standard input."""
+    preset = _find_preset(name)
+    if preset.later:
+        raise ConfigurationError(preset.unserved)
+    key = _read_typed_key(preset)
+    if not is_valid_key(key):
+        raise ConfigurationError("not a key: it is empty or contains spaces; copy it again")
+    place = _open_credentials().save(preset.key_name, key, format_timestamp(read_clock()))
+    print_lines([f"the key for {preset.key_name} is saved in {place}"])
+    for variable in preset.keys:
+        if os.environ.get(variable, "").strip():
+            print_warning(f"{variable} is set and takes precedence over the saved key", "gong")
+            return
+
+
+@auth.command()
+@provider_argument
+def logout(name: str) -> None:
+    """Remove the saved key of a provider."""
+    presets = _load_presets()
+    name = presets[name].key_name if name in presets else name
+    if not _open_credentials().remove(name):
+        raise NotFound(f"no key for {name} is saved; gong auth status lists all keys")
+    print_lines([f"the key for {name} is removed"])
+
+
+@auth.command()
+@as_json
+def status(as_json: bool) -> None:
+    """Show which providers have a key, and where it comes from."""
+    rows = _list_keys()
+    if as_json:
+        print_json(
+            [
+                {"provider": name, "source": source, "ending": ending}
+                for name, source, ending in rows
+            ]
+        )
+    elif rows:
+        print_lines(
+            format_table(
+                [("PROVIDER", "KEY", "FROM"), *((name, end, at) for name, at, end in rows)]
+            )
+        )
+    else:
+        print_lines(
+            ["no keys: save one with gong auth login PROVIDER, such as gong auth login anthropic"]
+        )
+
+
+def _list_keys() -> list[tuple[str, str, str]]:
+    """Return provider, source and last characters of every key."""
+    credentials, presets = _open_credentials(), _load_presets()
+    found = [
+        *((name, credentials.find(one.key_name, one.keys)) for name, one in presets.items()),
+        *(
+            (name, credentials.find(name, ()))
+            for name in credentials.list_saved()
+            if name not in presets
+        ),
+    ]
+    return [(name, key.source, key.ending) for name, key in found if key is not None]
+
+
+def _read_typed_key(preset: Preset) -> str:
+    if sys.stdin.isatty():
+        label = preset.label or preset.name
+        return str(click.prompt(f"Key for {label}", hide_input=True, err=True)).strip()
+    return sys.stdin.readline().strip()
+
+
+def _find_preset(name: str) -> Preset:
+    presets = _load_presets()
+    if name not in presets:
+        raise NotFound(f"no provider {name!r}: choose one of {', '.join(presets)}")
+    return presets[name]
+
+
+def _load_presets() -> Mapping[str, Preset]:
+    return load_presets(config.load_settings(os.environ, {}).providers)
+
+
+def _open_credentials() -> Credentials:
+    return Credentials(config.locate_config_file(os.environ).parent, os.environ)
+
+
+_THOUSAND, _MILLION = 1_000, 1_000_000
+_ABILITIES = ("tools", "vision", "reasoning")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=format_examples(
+        "gong models --provider anthropic", "gong models --json", "gong models show sonnet"
+    ),
+)
+@click.option("--provider", metavar="P", help="Only the models of one provider.")
+@as_json
+@click.pass_context
+def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
+    """List the catalogue's models with context windows and prices; other ids work as well."""
+    if ctx.invoked_subcommand is not None:
+        return
+    names = _load_names()
+    if provider is not None and provider not in names.presets:
+        known = ", ".join(names.presets)
+        raise NotFound(f"no provider {provider!r}: choose one of {known}")
+    found = names.catalogue.list_models(provider)
+    if as_json:
+        print_json([_encode_model(names, model) for model in found])
+        return
+    if found:
+        print_lines(
+            format_table(
+                [_MODEL_HEADINGS, *(_render_model_row(model) for model in found)], right=(1, 2, 3)
+            )
+        )
+        print_lines(
+            ["", f"Prices in USD per million tokens, as of {CATALOGUE_DATE}; – means unknown."]
+        )
+    print_lines(_describe_providers(names, provider))
+
+
+@models.command()
+@click.argument("name", metavar="ID")
+@as_json
+def show(name: str, as_json: bool) -> None:
+    """Show the details of a model: its id, an alias, or any name that -m accepts."""
+    names = _load_names()
+    full = names.resolve_name(name)
+    model = names.find_info(full) or ModelInfo(id=full)
+    if as_json:
+        print_json(_encode_model(names, model))
+    else:
+        print_lines(format_table(_list_facts(names, model)))
+
+
+_MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
+
+
+def _load_names() -> ModelNames:
+    return ModelNames.from_settings(config.load_settings(os.environ, {}))
+
+
+def _render_model_row(model: ModelInfo) -> Sequence[str]:
+    return (
+        model.id,
+        _format_token_count(model.context_window),
+        _format_dollars(model.price.input if model.price else None),
+        _format_dollars(model.price.output if model.price else None),
+        " ".join(_list_abilities(model)),
+        " ".join(model.aliases),
+    )
+
+
+def _list_facts(names: ModelNames, model: ModelInfo) -> list[Sequence[str]]:
+    preset = names.presets.get(model.provider)
+    rows = [
+        ("model", model.id),
+        ("name", model.name or "–"),
+        ("provider", preset.label or preset.name if preset else model.provider),
+        ("aliases", " ".join(model.aliases) or "–"),
+        ("window", _format_token_count(model.context_window)),
+        ("max output", _format_token_count(model.max_output)),
+        ("can", " ".join(_list_abilities(model)) or "–"),
+        ("price", _format_price(model.price)),
+    ]
+    if model.long:
+        rows.append((f"above {_format_token_count(model.long.above)}", _format_price(model.long)))
+    return [*rows, ("key", _describe_key(preset) if preset else "none needed")]
+
+
+def _encode_model(names: ModelNames, model: ModelInfo) -> dict[str, Any]:
+    """Return every field for programs, null if unknown."""
+    preset = names.presets.get(model.provider)
+    row: dict[str, Any] = msgspec.to_builtins(model)
+    return {
+        **row,
+        "provider": model.provider,
+        "key": _is_provider_ready(preset) if preset else True,
+    }
+
+
+def _describe_providers(names: ModelNames, provider: str | None) -> list[str]:
+    """Return a line of the providers that are ready, and one of those that need a key."""
+    presets = [one for one in names.presets.values() if provider in {None, one.name}]
+    ready = [one.name for one in presets if _is_provider_ready(one)]
+    wanting = [one.name for one in presets if not _is_provider_ready(one) and not one.later]
+    lines = [f"Ready: {', '.join(ready)}"] if ready else []
+    if wanting:
+        lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
+    return lines
+
+
+def _describe_key(preset: Preset) -> str:
+    found = _load_credentials().find(preset.key_name, preset.keys)
+    if found is not None:
+        return f"{found.ending} from {found.source}"
+    return (
+        "none needed"
+        if _is_provider_ready(preset)
+        else f"missing: gong auth login {preset.key_name}"
+    )
+
+
+def _is_provider_ready(preset: Preset) -> bool:
+    has_key = _load_credentials().has_key(preset.key_name, preset.keys)
+    return not preset.later and (preset.local or is_configured(preset, os.environ, has_key=has_key))
+
+
+def _load_credentials() -> Credentials:
+    return Credentials(config.locate_config_file(os.environ).parent, os.environ)
+
+
+def _list_abilities(model: ModelInfo) -> list[str]:
+    return [ability for ability in _ABILITIES if getattr(model, ability)]
+
+
+def _format_price(price: Price | None) -> str:
+    if price is None:
+        return "–"
+    cached = (("cache read", price.cache_read), ("cache write", price.cache_write))
+    parts = [f"input {_format_dollars(price.input)}", f"output {_format_dollars(price.output)}"]
+    parts += [f"{name} {_format_dollars(value)}" for name, value in cached if value is not None]
+    return f"{', '.join(parts)} per million tokens"
+
+
+def _format_dollars(amount: float | None) -> str:
+    return "–" if amount is None else f"${amount:.10f}".rstrip("0").rstrip(".")
+
+
+def _format_token_count(count: int | None) -> str:
+    if count is None:
+        return "–"
+    if count >= _MILLION:
+        return f"{count / _MILLION:.2f}".rstrip("0").rstrip(".") + " M"
+    return f"{count / _THOUSAND:.0f} k" if count >= _THOUSAND else str(count)

@@ -1,0 +1,313 @@
+"""Shared by the commands on a session: options, front end, the branch that a REF names.
+
+`gong compact`: replace older messages by a summary, or undo that with --undo.
+
+`gong handoff`: the state of a branch, as an anchor for a model and a page for people.
+
+Continue a session with another model: from its full history or from a handoff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from tape.cli.files import require_writable, write_output
+from tape.cli.output import as_json, format_examples, print_json
+from tape.cli.terminal import print_lines
+from tape.cli.terminal import print_warning as say_warning
+from tape.index.library import open_store
+from tape.text import SHORT
+
+from .. import __version__, config
+from ..agent import events
+from ..agent.compaction import CompactionRequest
+from ..agent.events import CompactionEnd
+from ..agent.handoff import build_handoff_page, record_handoff
+from ..agent.loop import measure_fill
+from ..agent.opening import FrontEnd, OpenSession, find_session, open_session, resume_branch
+from ..agent.recorder import find_last_model, find_newest_anchor
+from ..errors import FolderGone
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+    from ..agent.session import Session
+    from ..config import Settings
+
+
+store_option = click.option(
+    "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
+)
+model_option = click.option(
+    "-m", "--model", metavar="MODEL", help="provider/model; default: the session's last model."
+)
+
+
+def get_current_folder() -> str:
+    """Return the current folder; raises FolderGone if it no longer exists."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError as error:
+        raise FolderGone("this folder no longer exists: change to another and try again") from error
+
+
+@contextmanager
+def open_front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd]:
+    """Hold the front end of the command line for this folder; `model` is the value of -m.
+
+    Raises FolderGone.
+    """
+    folder = get_current_folder()
+    with open_store(config.locate_store(settings, os.environ)) as library:
+        yield FrontEnd(
+            library, settings, os.environ, folder, f"gong/{__version__}", model, print_warning
+        )
+
+
+@asynccontextmanager
+async def open_existing_session(
+    ref: str, *, model: str | None, store: str | None
+) -> AsyncIterator[OpenSession]:
+    """Hold the session of an existing branch; its model need not have a key."""
+    settings = config.load_settings(os.environ, {"store": store})
+    with open_front_end(settings, model) as front:
+        recorder = resume_branch(front, find_session(front, ref), ref)
+        host = await open_session(front, recorder, must_answer=False)
+        for remark in recorder.skipped:
+            print_warning(remark)
+        recorder.skipped.clear()
+        try:
+            yield host
+        finally:
+            await host.close()
+
+
+def print_warning(text: str) -> None:
+    """Write a line to standard error."""
+    say_warning(text, "gong")
+
+
+@click.command(
+    epilog=format_examples(
+        "gong compact",
+        "gong compact 3f2a --focus 'the failing test'",
+        "gong compact 3f2a:main --undo",
+    )
+)
+@click.argument("ref", required=False, default="", metavar="[REF]")
+@click.option("--focus", default="", metavar="TEXT", help="What the summary should focus on.")
+@click.option("--hard", is_flag=True, help="Keep no recent messages besides the summary.")
+@click.option("--undo", is_flag=True, help="Undo the newest compaction or handoff.")
+@click.option("--leave", is_flag=True, help="With --undo: even if messages were added after it.")
+@model_option
+@store_option
+@as_json
+def compact(
+    ref: str,
+    focus: str,
+    hard: bool,
+    undo: bool,
+    leave: bool,
+    model: str | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Replace the older messages of a branch by a summary.
+
+    The messages stay on the tape: `tape cat` shows them, the model finds them with tape_search,
+    and --undo brings them back.
+    """
+    if undo and (focus or hard or model):
+        raise click.UsageError("--undo cannot be combined with --focus, --hard or -m")
+    if leave and not undo:
+        raise click.UsageError("--leave needs --undo")
+    if undo:
+        asyncio.run(_undo_compaction(ref, store, leave=leave, as_json=as_json))
+    else:
+        wish = CompactionRequest("user", focus, hard=hard)
+        asyncio.run(_run_compact(ref, wish, model, store, as_json=as_json))
+
+
+async def _run_compact(
+    ref: str, wish: CompactionRequest, model: str | None, store: str | None, *, as_json: bool
+) -> None:
+    async with open_existing_session(ref, model=model, store=store) as host:
+        done = await compact_session(host.session, wish)
+        recorder = host.session.recorder
+        assert recorder is not None, "an existing branch was opened"
+        if as_json:
+            print_json(
+                {
+                    "tape": recorder.tape.id,
+                    "branch": recorder.branch,
+                    "entry": done.entry,
+                    "covered": done.covered,
+                    "tokens": {"before": done.before, "after": done.after},
+                    "by": done.by,
+                }
+            )
+            return
+        where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
+        print_lines(
+            [
+                f"Compacted {done.covered} entries of {where}: summary by {done.by or 'rules'}.",
+                f"The next request takes about {done.after:,} tokens instead of {done.before:,}"
+                + (", which is not fewer." if done.after >= done.before else "."),
+                f"Undo: gong compact {where} --undo",
+            ]
+        )
+
+
+async def compact_session(session: Session, wish: CompactionRequest) -> events.CompactionEnd:
+    """Compact, print warnings on standard error, and return how it ended."""
+    told = await collect_events(session.compact(wish))
+    return next(event for event in reversed(told) if isinstance(event, events.CompactionEnd))
+
+
+async def collect_events(work: AsyncGenerator[events.Event, None]) -> list[events.Event]:
+    """Run work to its end, print warnings on standard error, and return its events."""
+    told: list[events.Event] = []
+    async with aclosing(work) as stream:
+        async for event in stream:
+            told.append(event)
+            if isinstance(event, events.Warn):
+                print_warning(event.message)
+    return told
+
+
+async def _undo_compaction(ref: str, store: str | None, *, leave: bool, as_json: bool) -> None:
+    async with open_existing_session(ref, model=None, store=store) as host:
+        session = host.session
+        anchor = session.undo(leave=leave)
+        recorder = session.recorder
+        assert recorder is not None, "an existing branch was opened"
+        head = recorder.head().entry
+        if as_json:
+            told = {"tape": recorder.tape.id, "branch": recorder.branch, "head": head}
+            print_json({**told, "undone": anchor.kind, "phase": anchor.phase})
+            return
+        where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
+        print_lines([f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."])
+
+
+@click.command(
+    epilog=format_examples(
+        "gong handoff --to openai/gpt-5",
+        "gong handoff 3f2a --to sonnet -o HANDOFF.md",
+    )
+)
+@click.argument("ref", required=False, default="", metavar="[REF]")
+@click.option("--to", metavar="MODEL", required=True, help="provider/model that continues.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the page to this file instead of printing it."
+)
+@click.option("--force", is_flag=True, help="With -o: replace an existing file.")
+@click.option("--focus", default="", metavar="TEXT", help="What the summary should focus on.")
+@model_option
+@store_option
+@as_json
+def handoff(
+    ref: str,
+    to: str,
+    output: str | None,
+    force: bool,
+    focus: str,
+    model: str | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Hand a session over to another model, or to a colleague.
+
+    Sets an anchor (a summary that bounds what the model sees), from which gong chat -m MODEL
+    continues, and prints a page of Markdown. If the summary is no shorter than the history, no
+    anchor is set and the model gets the full history. -m is the model that writes the summary.
+    gong compact --undo removes the anchor from the branch.
+    """
+    if output is not None:
+        require_writable(Path(output), force=force)
+    asyncio.run(_run_handoff(ref, to, output, focus, model, store, as_json=as_json))
+
+
+async def _run_handoff(
+    ref: str,
+    to: str,
+    output: str | None,
+    focus: str,
+    model: str | None,
+    store: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    async with open_existing_session(ref, model=model, store=store) as host:
+        target = host.models.names.resolve_name(to)
+        is_anchored = await ensure_handoff(host, target, focus)
+        recorder = host.session.recorder
+        assert recorder is not None, "an existing branch was opened"
+        cwd = host.session.setup.env.working_directory
+        page = build_handoff_page(recorder, to_model=target, cwd=cwd)
+        if output is not None:
+            write_output(Path(output), page)
+        where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
+        if as_json:
+            told = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
+            print_json(
+                {**told, "entry": recorder.path[0].id if is_anchored else None, "page": page}
+            )
+        elif output is None:
+            print_lines([page.rstrip("\n")])
+        else:
+            print_lines([f"{output}: continue with gong chat --session {where} -m {target}"])
+
+
+async def ensure_handoff(host: OpenSession, to: str, focus: str = "") -> bool:
+    """Set a handoff anchor for a model and return whether the branch now has one.
+
+    Warnings go to standard error. Raises NothingToCompact.
+    """
+    told = await collect_events(record_handoff(host.session, to, focus))
+    recorder = host.session.recorder
+    if any(isinstance(event, CompactionEnd) for event in told):
+        return True
+    anchor = None if recorder is None else find_newest_anchor(recorder.path)
+    return anchor is not None and anchor.kind == "handoff" and anchor.state.model == to
+
+
+StartFrom = Literal["full", "handoff"]
+
+
+async def continue_with_model(host: OpenSession, start: StartFrom | None) -> None:
+    """Make the history fit the model, and report what the session continues from.
+
+    `start` is the value of --from; without it the full history is used if it fits.
+    Raises NothingToUndo if the full history is asked for and is behind an anchor that cannot
+    be undone.
+    """
+    recorder = host.session.recorder
+    assert recorder is not None, "an existing branch was opened"
+    if start == "full" and find_newest_anchor(recorder.path) is not None:
+        undone = host.session.undo()
+        print_warning(f"{undone.kind} undone: {host.model_name} continues from the full history")
+    before = find_last_model(recorder.path)
+    if before is None or (start is None and before == host.model_name):
+        return
+    tokens, limit = measure_fill(host.session.build_run_context())
+    if start == "handoff" or (start is None and limit is not None and tokens > limit):
+        if start is None:
+            print_warning(f"about {tokens:,} tokens do not fit {host.model_name} (limit {limit:,})")
+        if await ensure_handoff(host, host.model_name):
+            print_warning(
+                f"{host.model_name} continues from a handoff; gong compact --undo undoes it"
+            )
+    elif before != host.model_name:
+        anchor = find_newest_anchor(recorder.path)
+        what = f"the {anchor.kind}" if anchor else "the full history"
+        print_warning(
+            f"switched from {before} to {host.model_name}; "
+            f"continues from {what} (~{tokens:,} tokens)"
+        )

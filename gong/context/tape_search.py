@@ -1,0 +1,383 @@
+"""Ranks texts by a query: rare words count more than frequent ones, long texts less.
+
+One pass over the texts in their order; memory does not grow with them. Pure.
+
+Search and read the path of a branch, from the root on, for the model that writes it.
+
+Compactions are no limit here: covered entries are on the path like all others. Both functions read
+the tape as a stream; memory does not grow with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from itertools import islice, pairwise
+from math import log, log10
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tape.damage import warn_of_damage
+from tape.errors import Ambiguous, Damaged, NotFound, UsageError
+from tape.index.fast_text import iter_argument_texts
+from tape.model.entries import (
+    Anchor,
+    Assistant,
+    Context,
+    Text,
+    ToolResult,
+    User,
+    join_texts,
+    select_tool_calls,
+)
+from tape.model.line import decode_line, read_type
+from tape.reference import is_id_prefix
+from tape.render import render_blob_head, render_conversation
+from tape.text import to_single_line
+
+from ..tools import session_tools
+from ..tools.tool import RecallMatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tape.model.entries import ToolCall
+    from tape.model.line import Entry
+    from tape.store.path import Source
+    from tape.store.refs import Head
+    from tape.store.tape import Tape
+
+
+MAX_TERMS = 24
+"""Maximum terms of a query."""
+SNIPPET_CHARS = 240
+"""Maximum characters of a snippet."""
+
+_MIN_CANDIDATES = 256
+"""Minimum number of candidates kept while texts are read."""
+_PLACES_PER_TERM = 4
+"""Maximum positions of each term that are tried for the best snippet."""
+_LONG_TEXT_CHARS = 1_000
+"""Characters from which on a text counts noticeably less."""
+_CJK_RANGES = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
+_QUERY_PART = re.compile(
+    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)', re.IGNORECASE
+)
+_STOP_WORD_LIST = (
+    "a an and are as at be by can could did do does for from had has have he her his how i if in is"
+    " it its me my of on or our say said she should so tell that the their them then there they"
+    " this to was we were what when where which who why will with would you your"
+)
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+_MIN_STEM_LETTERS = 4
+"""Minimum letters of a word whose plural `s` may be missing."""
+
+
+class SearchTerm(NamedTuple):
+    """A word or phrase to search for."""
+
+    begins: str
+    """A lower-case string that a text must contain before the pattern is tried."""
+    pattern: re.Pattern[str]
+
+
+def parse_terms(query: str) -> tuple[SearchTerm, ...]:
+    """Return the terms of a query; raise UsageError if it has no letter and no digit.
+
+    Words match as prefixes (`port` finds `ports`); "a phrase" matches exactly; Chinese,
+    Japanese and Korean are split into pairs of characters. All words in a row count once more.
+    """
+    parts = list(_QUERY_PART.finditer(query))
+    said = [part["word"].lower() for part in parts if part["word"]]
+    words = [word for word in said if word not in _STOP_WORDS]
+    if len(said) == len(parts):
+        words = words or said
+    found = [*map(_build_word_term, dict.fromkeys(words))]
+    for part in parts:
+        if part["wide"]:
+            found += map(_build_literal_term, _split_pairs(part["wide"]))
+        elif part["phrase"]:
+            found += _build_phrase_terms(part["phrase"].lower().split())
+    if not found:
+        raise UsageError(f"nothing to search for in {query!r}: give a word or a number")
+    more = _build_phrase_terms(words) if len(words) > 1 else []
+    return (*found[:MAX_TERMS], *more)
+
+
+def _build_word_term(word: str) -> SearchTerm:
+    stem = word[:-1] if len(word) >= _MIN_STEM_LETTERS and word.endswith("s") else word
+    return SearchTerm(stem, re.compile(rf"(?<![^\W_]){re.escape(stem)}", re.IGNORECASE))
+
+
+def _build_literal_term(text: str) -> SearchTerm:
+    return SearchTerm(text, re.compile(re.escape(text)))
+
+
+def _split_pairs(text: str) -> Iterator[str]:
+    """Yield each pair of adjacent characters; the text itself if it has only one."""
+    yield from map("".join, pairwise(text)) if len(text) > 1 else (text,)
+
+
+def _build_phrase_terms(words: Sequence[str]) -> list[SearchTerm]:
+    if not words:
+        return []
+    row = r"[\W_]+".join(map(re.escape, words))
+    return [SearchTerm(words[0], re.compile(row, re.IGNORECASE))]
+
+
+class _Candidate(NamedTuple):
+    terms: frozenset[int]
+    """Indices of the terms it contains."""
+    factor: float
+    order: int
+    found: RecallMatch
+
+
+class BestMatches:
+    """Takes texts in their order and keeps the best matches."""
+
+    def __init__(self, wanted: Sequence[SearchTerm], limit: int) -> None:
+        self._wanted, self._limit = wanted, limit
+        self._texts = 0
+        self._with = [0] * len(wanted)
+        """Number of texts that contain each term."""
+        self._kept: list[_Candidate] = []
+
+    def take(self, entry: Entry, texts: Iterable[tuple[float, str]]) -> None:
+        """Rank the texts of one entry, each with its weight; the best one counts."""
+        self._texts += 1
+        seen: set[int] = set()
+        best: tuple[float, dict[int, list[int]], str] | None = None
+        for weight, text in texts:
+            places = self._find_places(text)
+            seen |= places.keys()
+            factor = weight / (1 + log10(1 + len(text) / _LONG_TEXT_CHARS))
+            if places and (best is None or len(places) * factor > len(best[1]) * best[0]):
+                best = factor, places, text
+        for term in seen:
+            self._with[term] += 1
+        if best is not None:
+            factor, places, text = best
+            found = RecallMatch(entry.id, entry.time, entry.type, _cut_snippet(text, places))
+            self._kept.append(_Candidate(frozenset(places), factor, self._texts, found))
+            if len(self._kept) >= 2 * max(_MIN_CANDIDATES, self._limit):
+                self._kept = self._rank_candidates()[: max(_MIN_CANDIDATES, self._limit)]
+
+    def list_found(self) -> list[RecallMatch]:
+        """Return the best matches, newer first among equals."""
+        return [one.found for one in self._rank_candidates()[: self._limit]]
+
+    def _find_places(self, text: str) -> dict[int, list[int]]:
+        """Return the first few positions of each term, by the index of the term."""
+        lower = text.lower()
+        places: dict[int, list[int]] = {}
+        for at, term in enumerate(self._wanted):
+            if term.begins in lower:
+                hits = term.pattern.finditer(text)
+                if starts := [hit.start() for hit in islice(hits, _PLACES_PER_TERM)]:
+                    places[at] = starts
+        return places
+
+    def _rank_candidates(self) -> list[_Candidate]:
+        worth = [log(1 + self._texts / max(count, 1)) for count in self._with]
+
+        def rank(one: _Candidate) -> tuple[float, int]:
+            return round(sum(worth[at] for at in one.terms) * one.factor, 3), one.order
+
+        return sorted(self._kept, key=rank, reverse=True)
+
+
+def _cut_snippet(text: str, places: dict[int, list[int]]) -> str:
+    """Return the part of a text with most terms, on one line."""
+    starts = [(start, term) for term, found in places.items() for start in found]
+
+    def near(start: int) -> int:
+        return len({term for other, term in starts if 0 <= other - start < SNIPPET_CHARS // 2})
+
+    middle = max(sorted(start for start, _ in starts), key=near)
+    begin = max(middle - SNIPPET_CHARS // 4, 0)
+    end = min(begin + SNIPPET_CHARS, len(text))
+    begin = max(end - SNIPPET_CHARS, 0)
+    return f"{'…' * (begin > 0)}{to_single_line(text[begin:end])}{'…' * (end < len(text))}"
+
+
+PAGE_CHARS = 8_000
+"""Maximum characters of an entry that are read at once."""
+NEIGHBOUR_CHARS = 2_000
+"""Maximum characters of each entry around it."""
+MAX_SEARCHED_BYTES = 1 << 24
+"""Maximum bytes of a text that are searched, from its beginning."""
+
+_SPOKEN_TYPES = frozenset({"user", "assistant", "tool.result", "context", "anchor"})
+_RECALL_TOOLS = frozenset(tool.name for tool in session_tools.RECALL_TOOLS)
+"""Tools whose calls and results only repeat other entries."""
+_USER_WEIGHT, _ANSWER_WEIGHT, _CALL_WEIGHT, _RESULT_WEIGHT = 1.5, 1.2, 1.0, 0.8
+"""Weights: users' text counts more than answers, and answers more than calls and results."""
+_CURRENT_PROMPT_WEIGHT = 0.05
+"""Weight of the current prompt, which the model already sees."""
+
+
+class _TapeLine(NamedTuple):
+    source: Source
+    line: bytes
+
+
+class TapeRecall:
+    """`gong.tools.tool.Recall` over the path to a head, which each call looks up again."""
+
+    def __init__(self, tape: Tape, head: Callable[[], Head]) -> None:
+        self._tape, self._head = tape, head
+
+    def search(self, query: str, limit: int = session_tools.RECALL_LIMIT) -> Sequence[RecallMatch]:
+        """Return the entries that match the words best, newer first among equals.
+
+        Not all words must match; rare ones count more. Raises UsageError for a query without a
+        letter or a digit, Damaged or NotFound if the path cannot be read.
+        """
+        best = BestMatches(parse_terms(query), limit)
+        asked: Entry | None = None
+        for entry in self._read_entries():
+            if isinstance(entry.data, User | Anchor) and asked is not None:
+                best.take(asked, _extract_texts(asked))
+                asked = None
+            if isinstance(entry.data, User):
+                asked = entry
+            else:
+                best.take(entry, _extract_texts(entry))
+        if asked is not None:
+            best.take(asked, [(_CURRENT_PROMPT_WEIGHT, join_texts(_extract_prompt_text(asked)))])
+        return best.list_found()
+
+    def _read_entries(self) -> Iterator[Entry]:
+        for segment in self._tape.path(self._head()):
+            whole = segment.source.expand
+            expand = lambda ref, whole=whole: (
+                whole(ref) if ref.bytes <= MAX_SEARCHED_BYTES else render_blob_head(ref)
+            )  # noqa: E731
+            bounded = segment._replace(source=segment.source._replace(expand=expand))
+            for run in bounded.read_runs(warn_of_damage):
+                yield from run
+
+    def read(self, entry: str, before: int = 0, after: int = 0, offset: int = 0) -> str:
+        """Return the entry whose id starts with `entry`, and those around it, like `tape cat`.
+
+        Returns at most PAGE characters of it from `offset` on, and BESIDE of each other entry.
+        Raises NotFound, Ambiguous, and Damaged if it cannot be read.
+        """
+        if not is_id_prefix(entry):
+            raise NotFound(
+                f"{entry!r} is not an id: give four hex digits or more, as tape_search does"
+            )
+        earlier, hit, later = self._find_around(entry, before, after)
+        shown = _render_entry_page(decode_line(hit.line, hit.source.expand), offset)
+        return "\n\n".join([*_render_neighbours(earlier), shown, *_render_neighbours(later)])
+
+    def _find_around(
+        self, entry: str, before: int, after: int
+    ) -> tuple[list[_TapeLine], _TapeLine, list[_TapeLine]]:
+        """Return an entry, and the messages before and after it."""
+        start = b'{"id":"%b' % entry.encode()
+        past: deque[_TapeLine] = deque(maxlen=before)
+        hits: list[_TapeLine] = []
+        later: list[_TapeLine] = []
+        for one in self._read_lines():
+            if one.line.startswith(start):
+                hits.append(one)
+            elif read_type(one.line) in _SPOKEN_TYPES:
+                if not hits:
+                    past.append(one)
+                elif len(later) < after:
+                    later.append(one)
+        if not hits:
+            raise NotFound(f"no entry {entry} on this branch: find entries with tape_search")
+        if len(hits) > 1:
+            raise Ambiguous(entry, tuple(_extract_line_id(hit)[: len(entry) + 8] for hit in hits))
+        return list(past), hits[0], later
+
+    def _read_lines(self) -> Iterator[_TapeLine]:
+        for segment in self._tape.path(self._head()):
+            for _, line in segment.checked_lines(warn_of_damage):
+                yield _TapeLine(segment.source, line)
+
+
+def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
+    """Yield the searchable texts of an entry, each with its weight."""
+    match entry.data:
+        case User(content=content):
+            yield _USER_WEIGHT, join_texts(content)
+        case Context(origin="steering" | "follow_up", content=content):
+            yield _USER_WEIGHT, join_texts(content)
+        case Context(content=content):
+            yield _RESULT_WEIGHT, join_texts(content)
+        case Assistant(content=content):
+            yield _ANSWER_WEIGHT, join_texts(content)
+            for call in select_tool_calls(content):
+                if call.name not in _RECALL_TOOLS:
+                    yield _CALL_WEIGHT, _format_call_text(call)
+        case ToolResult() as result if result.name not in _RECALL_TOOLS:
+            yield (
+                _RESULT_WEIGHT,
+                result.whole if result.whole is not None else join_texts(result.content),
+            )
+        case _:
+            return
+
+
+def _extract_prompt_text(entry: Entry) -> tuple[Text, ...]:
+    content = entry.data.content if isinstance(entry.data, User) else ()
+    return tuple(block for block in content if isinstance(block, Text))
+
+
+def _format_call_text(call: ToolCall) -> str:
+    """Return a call's name and the texts and numbers among its arguments."""
+    if call.args_text is not None:
+        return f"{call.name} {call.args_text}"
+    try:
+        arguments = msgspec.json.decode(call.args) if bytes(call.args) else None
+    except ValueError:
+        return call.name
+    return " ".join([call.name, *iter_argument_texts(arguments)])
+
+
+def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
+    """Yield the entries around the one that is read, each cut."""
+    for one in lines:
+        try:
+            entry = decode_line(one.line, render_blob_head)
+        except Damaged as error:
+            yield f"[entry {_extract_line_id(one)[: session_tools.SHORT_ID_DIGITS]} is left out: {error}]"
+            continue
+        if isinstance(entry.data, ToolResult):
+            entry = replace(entry, data=replace(entry.data, full=None))
+        heading, body = _render_entry(entry)
+        more = len(body) - NEIGHBOUR_CHARS
+        cut = f"{body[:NEIGHBOUR_CHARS]}\n[{more} characters more: tape_read {entry.id[: session_tools.SHORT_ID_DIGITS]}]"
+        yield "\n".join(filter(None, (heading, cut if more > 0 else body)))
+
+
+def _render_entry_page(entry: Entry, offset: int) -> str:
+    """Return a page of an entry, and the next offset; a result has its complete output."""
+    if isinstance(entry.data, ToolResult) and entry.data.whole is not None:
+        whole = replace(entry.data, content=(Text(entry.data.whole),), full=None)
+        entry = replace(entry, data=whole)
+    heading, body = _render_entry(entry)
+    end = offset + PAGE_CHARS
+    if offset == 0 and end >= len(body):
+        return "\n".join(filter(None, (heading, body)))
+    if offset >= len(body):
+        return f"{heading}\n[it has {len(body)} characters: there are none from {offset} on]"
+    go_on = f"; continue with offset {end}" if end < len(body) else ""
+    said = f"[characters {offset} to {min(end, len(body))} of {len(body)}{go_on}]"
+    return f"{heading}\n{body[offset:end]}\n{said}"
+
+
+def _render_entry(entry: Entry) -> tuple[str, str]:
+    """Return an entry's heading with its id, and its text."""
+    heading, *lines = render_conversation([entry])
+    return f"{heading} · {entry.id[: session_tools.SHORT_ID_DIGITS]}", "\n".join(lines).strip("\n")
+
+
+def _extract_line_id(one: _TapeLine) -> str:
+    return one.line[7:47].decode()

@@ -1,0 +1,200 @@
+"""What a summary contains verbatim: the user's own requests, and the files calls touched. Pure.
+
+Texts are cut the longest first, so that short ones stay whole. A cut text says how much is missing
+and which entry contains all of it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from tape.file_calls import FileRead, parse_file_calls
+from tape.model.entries import (
+    NO_JSON,
+    Assistant,
+    Context,
+    Summary,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+    User,
+    join_texts,
+    select_tool_calls,
+)
+from tape.text import SHORT
+
+from ..llm.summary_format import parse_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from msgspec import Raw
+
+    from tape.model.line import Entry
+
+TYPED_ORIGINS = frozenset({"steering", "follow_up"})
+"""Origins of context entries with input that the user typed while the agent worked."""
+MOST_FILES = 100
+"""Maximum files of each kind that a summary names, the newest."""
+_MIN_REQUEST_CHARS = 80
+"""Minimum characters to which a request is cut."""
+_CUT_NOTICE = re.compile(r"… \[(\d+) characters more(, (?:entry \w+|tape_search finds them))?\]\Z")
+_SEARCH_HINT = ", tape_search finds them"
+_OMISSION_LINE = re.compile(r"\[(\d+) more requests? stood here: tape_search finds them\]\Z")
+_MORE_FILES_LINE = re.compile(r"… and (\d+) more\Z")
+
+
+def compute_cut_length(lengths: Iterable[int], room: int) -> int:
+    """Return the greatest length to which the longer ones must be cut so that all fit `room`."""
+    left, remaining = room, sorted(lengths)
+    for done, length in enumerate(remaining):
+        share = left // (len(remaining) - done)
+        if length > share:
+            return max(share, 0)
+        left -= length
+    return max(remaining, default=0)
+
+
+def extract_typed_text(entry: Entry) -> str | None:
+    """Return the user's text in an entry; None for every other entry."""
+    data = entry.data
+    if isinstance(data, User) or (isinstance(data, Context) and data.origin in TYPED_ORIGINS):
+        return join_texts(data.content)
+    return None
+
+
+class _QuotedRequest(NamedTuple):
+    """A request: its text, the number of characters cut off, and the entry with all of it."""
+
+    text: str
+    cut: int = 0
+    where: str = ""
+
+    def render_cut(self, longest: int) -> str:
+        text = self.text if len(self.text) <= longest else self.text[:longest].rstrip()
+        cut = self.cut + len(self.text) - len(text)
+        return f"{text}… [{cut} characters more{self.where}]" if cut else text
+
+
+def quote_requests(
+    entries: Iterable[Entry], previous: Summary | str | None, limit_chars: int
+) -> tuple[str, ...]:
+    """Return the user's own requests verbatim, oldest first, after those of the earlier summary.
+
+    Above `limit_chars` the longest are cut first. If even that is too much, requests after the
+    first are left out, the oldest first, and a line says how many.
+    """
+    left_out, found = 0, []
+    for text in parse_earlier_summary(previous).requests:
+        gone = _OMISSION_LINE.match(text)
+        left_out += int(gone[1]) if gone else 0
+        found += [] if gone else [_parse_quoted_request(text)]
+    for entry in entries:
+        said = (extract_typed_text(entry) or "").strip()
+        found += [_QuotedRequest(said, 0, f", entry {entry.id[:SHORT]}")] if said else []
+    return _fit_requests(found, left_out, limit_chars)
+
+
+def _parse_quoted_request(text: str) -> _QuotedRequest:
+    cut = _CUT_NOTICE.search(text)
+    if cut:
+        return _QuotedRequest(text[: cut.start()], int(cut[1]), cut[2] or _SEARCH_HINT)
+    return _QuotedRequest(text, 0, _SEARCH_HINT)
+
+
+def _fit_requests(found: list[_QuotedRequest], left_out: int, room: int) -> tuple[str, ...]:
+    """Return requests fitted into `room` characters of a summary."""
+    shown = _level_requests(found, room)
+    while len(found) > 2 and sum(map(len, shown)) + _MIN_REQUEST_CHARS > room:  # noqa: PLR2004 (first, last)
+        size, spare = sum(map(len, shown)) + _MIN_REQUEST_CHARS, 0
+        while spare < len(found) - 2 and size > room:
+            size -= len(shown[1 + spare])
+            spare += 1
+        left_out += spare
+        found = [found[0], *found[1 + spare :]]
+        shown = _level_requests(found, room - _MIN_REQUEST_CHARS)
+        if size <= room:
+            break
+    if left_out:
+        line = f"[{left_out} more request{'s' * (left_out > 1)} stood here: tape_search finds them]"
+        shown.insert(1, line)
+    return tuple(shown)
+
+
+def _level_requests(found: Sequence[_QuotedRequest], room: int) -> list[str]:
+    if sum(len(one.render_cut(len(one.text))) for one in found) <= room:
+        return [one.render_cut(len(one.text)) for one in found]
+    notice = (
+        55 if any(one.where == _SEARCH_HINT for one in found) else 40
+    )  # cut texts have a notice
+    longest = max(
+        compute_cut_length((len(one.text) + notice for one in found), room) - notice,
+        _MIN_REQUEST_CHARS,
+    )
+    return [one.render_cut(longest) for one in found]
+
+
+def parse_earlier_summary(summary: Summary | str | None) -> Summary:
+    """Return the fields of an earlier summary of any form."""
+    if summary is None:
+        return Summary()
+    return parse_summary(summary) if isinstance(summary, str) else summary
+
+
+def collect_files(
+    entries: Iterable[Entry], cwd: str, previous: Summary | str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that successful calls read, and those that they changed.
+
+    Paths inside `cwd` are relative to it. A changed file is not among those read. Each appears
+    once, where it was used last; above MOST_FILES a last line says how many are left out.
+    """
+    earlier = parse_earlier_summary(previous)
+    (read, more_read), (changed, more_changed) = (
+        _parse_file_names(earlier.files_read),
+        _parse_file_names(earlier.files_changed),
+    )
+    calls: dict[str, tuple[ToolCall, Raw]] = {}
+    for entry in entries:
+        data = entry.data
+        if isinstance(data, Assistant):
+            calls.update((call.id, (call, NO_JSON)) for call in select_tool_calls(data.content))
+        elif isinstance(data, ToolStart) and data.call_id in calls:
+            calls[data.call_id] = (calls[data.call_id][0], data.args)
+        elif isinstance(data, ToolResult) and data.call_id in calls:
+            call, ran = calls.pop(data.call_id)
+            for deed in () if data.is_error else parse_file_calls(call, ran):
+                path = _relativize_path(deed.path, cwd)
+                names = read if isinstance(deed.work, FileRead) else changed
+                names.pop(path, None)
+                names[path] = None
+    read = {path: None for path in read if path not in changed}
+    return _keep_newest_files([*read], more_read), _keep_newest_files([*changed], more_changed)
+
+
+def _parse_file_names(names: Iterable[str]) -> tuple[dict[str, None], int]:
+    """Return the names in a summary, and the number of those it left out."""
+    found: dict[str, None] = {}
+    more = 0
+    for name in names:
+        rest = _MORE_FILES_LINE.match(name)
+        more += int(rest[1]) if rest else 0
+        if not rest:
+            found[name] = None
+    return found, more
+
+
+def _keep_newest_files(names: Sequence[str], more: int) -> tuple[str, ...]:
+    more += max(len(names) - MOST_FILES, 0)
+    return (*names[-MOST_FILES:], *([f"… and {more} more"] if more else []))
+
+
+def _relativize_path(path: str, cwd: str) -> str:
+    """Return a path relative to `cwd`, or absolute if it is outside."""
+    whole = posixpath.normpath(posixpath.join(cwd or ".", path))
+    folder = posixpath.normpath(cwd) if cwd else ""
+    if folder and whole.startswith(folder.rstrip("/") + "/"):
+        return whole[len(folder.rstrip("/")) + 1 :]
+    return whole

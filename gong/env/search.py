@@ -1,0 +1,259 @@
+"""What .gitignore files leave out, by the rules of gitignore(5); pure.
+
+The last rule that matches decides, and those of a deeper folder come after those above it. What
+stands in a folder that is left out is never asked about. As in git, a pattern is held against the
+bytes of a name: here each byte is a character.
+
+Searching files without other programs: the walk, the names and the lines; blocking functions.
+
+What a .gitignore file leaves out is not entered, nor is a folder .git; links are not followed.
+Everything comes in the order of names, folder by folder. A pattern that is more than plain text is
+`scanned` by another process, which can be ended.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import re
+import stat
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from .files import open_folder, read_regular_file, stat_below
+from .globs import MAX_PATTERN_CHARACTERS, compile_glob, compile_ignore_glob
+from .protocol import LineMatch, LineMatches, ListedPath
+from .scanner import find_line_numbers, read_file_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .globs import Glob
+    from .protocol import Search
+
+    _Found = tuple[str, bool, os.DirEntry[str]]
+    """Path below the folder, whether it is a folder itself, and what the system said of it."""
+
+
+_WILD = re.compile(r"[*?\[\\]")
+
+
+class IgnoreRule(NamedTuple):
+    """One line of a .gitignore file."""
+
+    text: str
+    """What the path begins with, or all of it where there is no pattern."""
+    pattern: Glob | None
+    """Matches what comes after `text`."""
+    by_name: bool
+    """Only the last name of the path is looked at, not the path below the folder of the file."""
+    folders_only: bool
+    keeps: bool
+    """A line with "!": what it matches stays."""
+
+    def matches(self, path: str, name: str) -> bool:
+        """Whether it matches a path, of which `name` is the last part."""
+        subject = name if self.by_name else path
+        if self.pattern is None:
+            return subject == self.text
+        return subject.startswith(self.text) and self.pattern.matches(subject[len(self.text) :])
+
+
+class IgnoreRules(NamedTuple):
+    """The rules that hold in a folder, outermost first."""
+
+    folder: str
+    """Absolute."""
+    rules: tuple[IgnoreRule, ...]
+    outer: IgnoreRules | None = None
+
+    def is_ignored(self, path: str, *, is_dir: bool) -> bool:
+        """Whether something absolute below the folder is left out."""
+        below = _to_bytewise(path[len(self.folder.rstrip("/")) + 1 :])
+        name = below.rpartition("/")[2]
+        for rule in reversed(self.rules):
+            if (is_dir or not rule.folders_only) and rule.matches(below, name):
+                return not rule.keeps
+        return self.outer is not None and self.outer.is_ignored(path, is_dir=is_dir)
+
+
+def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
+    """Return the rules of a .gitignore file, in order."""
+    lines = data.removeprefix(codecs.BOM_UTF8).decode("latin-1").split("\n")
+    return tuple(
+        rule for line in lines if (rule := _parse_ignore_line(line.removesuffix("\r"))) is not None
+    )
+
+
+def _to_bytewise(path: str) -> str:
+    return path if path.isascii() else os.fsencode(path).decode("latin-1")
+
+
+def _parse_ignore_line(line: str) -> IgnoreRule | None:
+    if line.startswith("#"):
+        return None
+    keeps = line.startswith("!")
+    glob = _strip_trailing_blanks(line[keeps:])
+    folders_only = glob.endswith("/")
+    glob = glob.removesuffix("/")
+    if not glob or len(glob) > MAX_PATTERN_CHARACTERS:
+        # One that long names no path a system takes.
+        return None
+    by_name = "/" not in glob
+    glob = glob.removeprefix("/")
+    wild = _WILD.search(glob)
+    if wild is None:
+        return IgnoreRule(glob, None, by_name, folders_only, keeps)
+    # As in git, two stars after plain text begin a pattern of their own.
+    start = wild.start()
+    return IgnoreRule(glob[:start], compile_ignore_glob(glob[start:]), by_name, folders_only, keeps)
+
+
+def _strip_trailing_blanks(glob: str) -> str:
+    """Return the pattern without blanks at its end, but for one that is escaped."""
+    bare = glob.rstrip(" ")
+    escaped = (len(bare) - len(bare.rstrip("\\"))) % 2
+    return f"{bare} " if escaped and len(bare) < len(glob) else bare
+
+
+GIT = ".git"
+IGNORE_FILE = ".gitignore"
+_EXCLUDE_FILE = "info/exclude"
+_PLAIN = re.compile(r"[^\\.^$*+?{}\[\]|()]*")
+
+
+def find_below(folder: str, pattern: str, root: str | None = None) -> tuple[ListedPath, ...]:
+    """Return what below a folder matches a pattern; ValueError for one that is none."""
+    matches = compile_glob(pattern).matches
+    return tuple(
+        ListedPath(path, is_dir, read_changed_ns(f"{folder}/{path}", root))
+        for path, is_dir, _ in _walk_folder(folder, root)
+        if matches(path)
+    )
+
+
+def search_below(place: str, search: Search, root: str | None = None) -> LineMatches:
+    """Return the lines that match, in the files below a folder or in one file."""
+    matches = build_line_test(search)
+    found: list[LineMatch] = []
+    for path, name in list_files_below(place, search.glob, root):
+        for number in find_line_numbers(read_file_lines(path, root), matches):
+            found.append(LineMatch(name, number))
+            if len(found) == search.limit:
+                return LineMatches(tuple(found), limited=True)
+    return LineMatches(tuple(found), limited=False)
+
+
+def list_files_below(
+    place: str, glob: str | None, root: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield path and name of each file to be searched; the name starts from the folder."""
+    wanted = compile_glob(glob).matches if glob else None
+    return (
+        (path, name) for path, name in _iter_files(place, root) if wanted is None or wanted(name)
+    )
+
+
+def read_changed_ns(path: str, root: str | None = None) -> int:
+    """Return when a file changed, 0 where that is not known."""
+    try:
+        return (stat_below(root, path) if root else os.lstat(path)).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _iter_files(place: str, root: str | None) -> Iterator[tuple[str, str]]:
+    mode = (stat_below(root, place) if root else Path(place).stat()).st_mode
+    if not stat.S_ISDIR(mode):
+        if not stat.S_ISREG(mode):
+            # A pipe or a device may have no end.
+            raise OSError(errno.EINVAL, "Not a regular file", place)
+        yield place, Path(place).name
+        return
+    for path, is_dir, entry in _walk_folder(place, root):
+        if not is_dir and entry.is_file(follow_symlinks=False):
+            yield f"{place}/{path}", path
+
+
+def _walk_folder(folder: str, root: str | None) -> Iterator[_Found]:
+    """Yield what is below a folder, with its path from there; no link below `root` is followed."""
+    yield from _walk_entries(folder, "", _load_outer_rules(folder), root)
+
+
+def _walk_entries(
+    folder: str, prefix: str, outer: IgnoreRules | None, root: str | None
+) -> Iterator[_Found]:
+    try:
+        with open_folder(folder, root) as listed:
+            # Asked now: later the folder may be closed, and the answer is kept.
+            entries = [(one.name, one.is_dir(follow_symlinks=False), one) for one in listed]
+    except OSError:
+        if not prefix:
+            raise
+        # A folder that may not be opened is passed over, as other programs do.
+        return
+    entries.sort(key=lambda entry: os.fsencode(entry[0]))
+    names = {name for name, _, _ in entries}
+    ignored = _load_exclude_file(folder) if GIT in names else outer
+    ignored = _load_ignore_file(folder, ignored) if IGNORE_FILE in names else ignored
+    for name, is_dir, entry in entries:
+        if name == GIT or (ignored and ignored.is_ignored(f"{folder}/{name}", is_dir=is_dir)):
+            continue
+        yield prefix + name, is_dir, entry
+        if is_dir:
+            yield from _walk_entries(f"{folder}/{name}", f"{prefix}{name}/", ignored, root)
+
+
+def _load_outer_rules(folder: str) -> IgnoreRules | None:
+    """Return the rules of the folders around this one, up to the top of its repository."""
+    around: list[str] = []
+    at = Path(folder)
+    while not (at / GIT).exists() and at.parent != at:
+        at = at.parent
+        around.append(str(at))
+    ignored = _load_exclude_file(str(at))
+    for one in reversed(around):
+        ignored = _load_ignore_file(one, ignored)
+    return ignored
+
+
+def _load_exclude_file(folder: str) -> IgnoreRules | None:
+    """Return the rules that stand in a repository, beside the files it holds."""
+    return _load_rules(folder, f"{GIT}/{_EXCLUDE_FILE}", None)
+
+
+def _load_ignore_file(folder: str, outer: IgnoreRules | None) -> IgnoreRules | None:
+    return _load_rules(folder, IGNORE_FILE, outer)
+
+
+def _load_rules(folder: str, name: str, outer: IgnoreRules | None) -> IgnoreRules | None:
+    try:
+        rules = parse_ignore_file(read_regular_file(f"{folder}/{name}"))
+    except OSError:
+        # Not there, closed, or a pipe that would be waited for.
+        return outer
+    return IgnoreRules(folder, rules, outer) if rules else outer
+
+
+def is_plain_search(search: Search) -> bool:
+    """Whether a text is looked for: then no line takes long."""
+    return search.literal or _PLAIN.fullmatch(search.pattern) is not None
+
+
+def build_line_test(search: Search) -> Callable[[str], object]:
+    """Return what says whether a line matches; ValueError for no regular expression."""
+    if is_plain_search(search) and not search.ignore_case:
+        return lambda line: search.pattern in line
+    return compile_expression(search).search
+
+
+def compile_expression(search: Search) -> re.Pattern[str]:
+    """Return what to look for; ValueError for a pattern that is no regular expression."""
+    source = re.escape(search.pattern) if search.literal else search.pattern
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(source, re.IGNORECASE if search.ignore_case else re.NOFLAG)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"Invalid regular expression: {search.pattern}: {error}") from error

@@ -1,0 +1,361 @@
+"""A process of ours and the moment it ends, without a thread where the system has pidfds.
+
+However it ends it is buried at once, as long as the event loop runs.
+
+Search with ripgrep and fd, with the same results as the search without them.
+
+ripgrep and fd walk and match; paths and globs are judged by the same rules as without them. None
+is returned where a program is too old, or does not understand a pattern or what it meets. Our own
+`scanner` is for the patterns that are left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+import subprocess
+import sys
+from base64 import b64decode
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from . import scanner
+from .globs import compile_glob
+from .protocol import LineMatch, LineMatches, ListedPath
+from .scanner import read_file_lines
+from .search import GIT, IGNORE_FILE, compile_expression, list_files_below
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+
+    from .protocol import Search
+
+
+DISCARD = subprocess.DEVNULL
+
+
+class ChildProcess:
+    """A process that was started here."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._ended = asyncio.Event()
+
+    @classmethod
+    def start(
+        cls,
+        argv: Sequence[str],
+        folder: str,
+        *,
+        stdin: int = DISCARD,
+        stdout: int = DISCARD,
+        stderr: int = DISCARD,
+        variables: Mapping[str, str] | None = None,
+        new_session: bool = False,
+    ) -> ChildProcess:
+        """Start `argv` in `folder`; OSError when it cannot be."""
+        process = subprocess.Popen(  # noqa: S603 - what runs is decided by policy, before
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=folder,
+            env=variables,
+            start_new_session=new_session,
+        )
+        child = cls(process)
+        if not child.watch_by_handle():
+            child.watch_by_thread()
+        return child
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, -N when signal N ended it; None while it runs."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Wait for its end and return the exit code."""
+        await self._ended.wait()
+        return self._process.wait()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal; nothing happens when it has ended."""
+        self._process.send_signal(number)
+
+    async def end(self) -> None:
+        """Kill it if it still runs, and wait for its end."""
+        self._process.kill()
+        await self.wait()
+
+    def watch_by_handle(self) -> bool:
+        """Be told by the system when it ends (Linux 5.3); False where the system cannot."""
+        try:
+            handle = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            return False
+        loop = asyncio.get_running_loop()
+
+        def bury() -> None:
+            loop.remove_reader(handle)
+            os.close(handle)
+            self._process.wait()
+            self._ended.set()
+
+        loop.add_reader(handle, bury)
+        return True
+
+    def watch_by_thread(self) -> None:
+        """Let a thread wait for its end."""
+        loop = asyncio.get_running_loop()
+
+        def wait() -> None:
+            self._process.wait()
+            with suppress(RuntimeError):  # nobody waits on a loop that is closed
+                loop.call_soon_threadsafe(self._ended.set)
+
+        Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
+
+
+_RIPGREP_FLAGS = (
+    *("--json", "--line-number", "--color=never", "--hidden", "--no-config", "--sort=path"),
+    *("--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--no-messages"),
+    *("--crlf", "--glob=!.git"),
+)
+_FD_FLAGS = ("--color=never", "--hidden", "--print0", "--no-follow", "--exclude", GIT)
+_ANY_FOLDER = "--no-require-git"
+"""Tells fd to mind .gitignore files outside of repositories too; from 8.7 on."""
+_OTHER_IGNORE_FILES = {".ignore", ".fdignore"}
+"""What fd minds besides; it cannot be told not to."""
+_NO_HOME = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+"""Files there change what fd finds."""
+_LINE_BYTES = 1 << 22
+"""The longest line of an answer that is taken.
+
+ripgrep tells every match in a line: of one letter in a long line it says forty times the line.
+"""
+_NAME_GLOB = re.compile(r"(?:[\w.?-]|\*(?!\*))+", re.ASCII)
+"""Globs of names that ripgrep reads as we do."""
+
+
+class _RipgrepText(Struct, frozen=True):
+    text: str | None = None
+    bytes: str | None = None
+
+
+class _RipgrepData(Struct, frozen=True):
+    path: _RipgrepText = _RipgrepText()
+    line_number: int = 0
+    binary_offset: int | None = None
+
+
+class _RipgrepEvent(Struct, frozen=True):
+    type: str
+    data: _RipgrepData
+
+
+async def search_with_ripgrep(program: str, place: str, search: Search) -> LineMatches | None:
+    """Return the lines that match, by path; None if ripgrep cannot answer."""
+    if (
+        not _is_directory(place)
+        or not _is_valid_argument(search.pattern)
+        or _has_ignore_pipe(place)
+    ):
+        return None
+    flags = [*_RIPGREP_FLAGS, *(["--ignore-case"] if search.ignore_case else [])]
+    flags += ["--fixed-strings"] if search.literal else []
+    if search.glob and _NAME_GLOB.fullmatch(search.glob):
+        flags += [f"--type-add=wanted:{search.glob}", "--type=wanted"]
+    wanted = compile_glob(search.glob).matches if search.glob else None
+    found: list[LineMatch] = []
+    of_file: list[LineMatch] = []
+    binary = ""
+    async with _open_answers((program, *flags, "--", search.pattern, "."), place) as (lines, _):
+        async for line in _read_answer_lines(lines):
+            event = _decode_event(line)
+            path = _decode_path(event.data.path)
+            if event.type == "summary":
+                return LineMatches(tuple(found), limited=False)
+            if event.type == "end":
+                # A zero byte may come after lines that match: the file is a binary one.
+                found += of_file if event.data.binary_offset is None else ()
+                of_file = []
+            elif event.type == "match" and path != binary and (wanted is None or wanted(path)):
+                of_file.append(LineMatch(path, event.data.line_number))
+                if len(found) + len(of_file) == search.limit:
+                    if await asyncio.to_thread(read_file_lines, f"{place}/{path}"):
+                        return LineMatches((*found, *of_file), limited=True)
+                    binary, of_file = path, []
+    return None
+
+
+async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedPath, ...] | None:
+    """Return what matches below a folder, by path; None if fd cannot answer."""
+    matches = compile_glob(pattern).matches
+    if _has_foreign_ignore_file(folder) or _has_ignore_pipe(folder):
+        return None
+    any_folder = await asyncio.to_thread(_has_flag, program, _ANY_FOLDER)
+    if not any_folder and not _is_in_repository(folder):
+        return None
+    flags = (*_FD_FLAGS, _ANY_FOLDER) if any_folder else _FD_FLAGS
+    async with _open_answers((program, *flags, ".", "."), folder, _NO_HOME) as (lines, child):
+        output = await lines.read()
+        if await child.wait():
+            return None
+    names = [os.fsdecode(name).removeprefix("./").rstrip("/") for name in output.split(b"\0")[:-1]]
+    if any(name.rpartition("/")[2] in _OTHER_IGNORE_FILES for name in names):
+        return None
+    found = [_describe_path(folder, name) for name in names if matches(name)]
+    return tuple(sorted(found, key=lambda one: os.fsencode(one.path).split(b"/")))
+
+
+async def search_with_scanner(place: str, search: Search, root: str | None = None) -> LineMatches:
+    """Return the lines that match a regular expression; ValueError when a line takes too long.
+
+    With `root` no link below it is followed.
+    """
+    compile_expression(search)
+    files = await asyncio.to_thread(lambda: tuple(list_files_below(place, search.glob, root)))
+    flags = [scanner.IGNORE_CASE] if search.ignore_case else []
+    command = (
+        sys.executable,
+        "-ISWignore",
+        scanner.__file__,
+        *flags,
+        root or "",
+        scanner.encode_pattern(search.pattern),
+    )
+    asked = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
+    found: list[LineMatch] = []
+    async with _open_answers(command, "/", asked=asked) as (lines, child):
+        async for line in lines:
+            index, number = map(int, line.split())
+            found.append(LineMatch(files[index][1], number))
+            if len(found) == search.limit:
+                return LineMatches(tuple(found), limited=True)
+        if await child.wait() == -scanner.TIMEOUT_SIGNAL:
+            raise ValueError(
+                f"The pattern took too long: {search.pattern}."
+                " Make it simpler: no repeats inside of repeats."
+            )
+    return LineMatches(tuple(found), limited=False)
+
+
+@asynccontextmanager
+async def _open_answers(
+    command: Sequence[str],
+    folder: str,
+    variables: Mapping[str, str] | None = None,
+    asked: bytes | None = None,
+) -> AsyncIterator[tuple[asyncio.StreamReader, ChildProcess]]:
+    """Start a program and give what it answers, and it; whatever happens, it has ended then."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", 0) as answers, _open_questions(asked) as questions:
+        try:
+            child = ChildProcess.start(
+                command, folder, stdin=questions, stdout=writing, variables=variables
+            )
+        finally:
+            os.close(writing)
+        lines = asyncio.StreamReader(limit=_LINE_BYTES)
+        protocol = asyncio.StreamReaderProtocol(lines)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: protocol, answers)
+        try:
+            yield lines, child
+        finally:
+            transport.close()
+            await child.end()
+
+
+@contextmanager
+def _open_questions(asked: bytes | None) -> Iterator[int]:
+    """Give what a program reads as its standard input."""
+    if asked is None:
+        yield DISCARD
+        return
+    from tempfile import TemporaryFile  # noqa: PLC0415 (only where it is needed)
+
+    with TemporaryFile() as file:
+        file.write(asked)
+        file.seek(0)
+        yield file.fileno()
+
+
+async def _read_answer_lines(answers: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the lines of an answer, up to one that is too long to be taken."""
+    while True:
+        try:
+            line = await answers.readline()
+        except ValueError:
+            return
+        if not line:
+            return
+        yield line
+
+
+def _has_ignore_pipe(folder: str) -> bool:
+    """Whether a rule file at or above a folder is a pipe, which programs wait for."""
+    place = Path(folder)
+    return any((one / IGNORE_FILE).is_fifo() for one in (place, *place.parents))
+
+
+def _is_valid_argument(pattern: str) -> bool:
+    """Whether a pattern can be an argument of a program."""
+    try:
+        return b"\0" not in os.fsencode(pattern)
+    except UnicodeEncodeError:
+        return False
+
+
+_decode_event = msgspec.json.Decoder(_RipgrepEvent).decode
+
+
+def _decode_path(path: _RipgrepText) -> str:
+    """Return a path as Python has it, whatever bytes are in it."""
+    text = os.fsdecode(b64decode(path.bytes or "")) if path.text is None else path.text
+    return text.removeprefix("./")
+
+
+@cache
+def _has_flag(program: str, flag: str) -> bool:
+    """Whether a program knows a flag."""
+    asked = subprocess.run([program, flag, "--version"], capture_output=True, check=False)  # noqa: S603 - no shell
+    return asked.returncode == 0
+
+
+def _has_foreign_ignore_file(folder: str) -> bool:
+    """Whether a file above a folder, which only fd minds, decides what is found in it."""
+    return any(
+        (above / name).exists() for above in Path(folder).parents for name in _OTHER_IGNORE_FILES
+    )
+
+
+def _is_directory(place: str) -> bool:
+    return Path(place).is_dir()
+
+
+def _is_in_repository(folder: str) -> bool:
+    place = Path(folder)
+    return any((one / GIT).exists() for one in (place, *place.parents))
+
+
+def _describe_path(folder: str, path: str) -> ListedPath:
+    try:
+        status = os.lstat(f"{folder}/{path}")
+    except OSError:
+        # Gone since it was found.
+        return ListedPath(path, is_dir=False, changed_ns=0)
+    return ListedPath(path, stat.S_ISDIR(status.st_mode), status.st_mtime_ns)

@@ -1,0 +1,146 @@
+"""Resolves model names: exact, by alias, by the catalogue, by a family's name, in this order.
+
+Only names that people type are resolved (`-m`, `/model`, `gong models`); the client never guesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace
+
+from ..errors import ConfigurationError, UnknownModel
+from .models import FREE_PRICE, Catalogue, ModelInfo, cost, load_presets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tape.model.entries import Cost, Usage
+
+    from ..config import Settings
+    from .models import Preset
+
+BUILT_IN_PROVIDERS = ("offline", "scripted")
+"""Providers without a preset: they are built in and free."""
+_SHORT_FAMILY = 2
+_KNOWN_NAMES = "anthropic/MODEL, offline/rules, scripted/FILE.json"
+
+
+@dataclass(frozen=True)
+class ModelNames:
+    """The providers, models and aliases of a user."""
+
+    presets: Mapping[str, Preset]
+    models: Mapping[str, Mapping[str, Any]]
+    """The user's rows for models."""
+    aliases: Mapping[str, str]
+    """The user's aliases, which override the catalogue's."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the built-in names with the user's over them; raises ConfigurationError."""
+        return cls(load_presets(settings.providers), settings.models, settings.aliases)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """All models, read on first use."""
+        return Catalogue.from_rows(self.models)
+
+    def resolve_name(self, name: str) -> str:
+        """Return `provider/model` for a name that was typed.
+
+        Raises UnknownModel with near ones, ConfigurationError for a provider that is not served.
+        """
+        name = self.aliases.get(name, name)
+        provider, slash, model = name.partition("/")
+        preset = self.presets.get(provider)
+        if preset is not None and preset.later:
+            raise ConfigurationError(preset.unserved)
+        if slash and model and (provider in self.presets or provider in BUILT_IN_PROVIDERS):
+            return name
+        if info := self.catalogue.find_info(name):
+            return info.id
+        if name and not slash and preset is None and (family := self._find_family(name)):
+            return f"{family}/{name}"
+        raise self.build_unknown_error(name)
+
+    def find_info(self, name: str) -> ModelInfo | None:
+        """Return the catalogue's facts about `provider/model`; a local one is free.
+
+        Facts about the same model under another name or at another host count as well, except
+        its price, unless both are billed together.
+        """
+        provider = name.partition("/")[0]
+        found = self.catalogue.models.get(name)
+        if not self._is_free(provider):
+            return found or self._find_same_model(name)
+        if found is None:
+            return ModelInfo(id=name, price=FREE_PRICE)
+        return found if found.price else replace(found, price=FREE_PRICE)
+
+    def compute_cost(self, provider: str, model: str, usage: Usage) -> Cost | None:
+        """Return what a call cost; None where the price is not known."""
+        return cost(usage, self.find_info(f"{provider}/{model}"))
+
+    def get_context_window(self, provider: str, model: str) -> int | None:
+        """Return a model's context window in tokens, None if unknown."""
+        info = self.find_info(f"{provider}/{model}")
+        return info.context_window if info else None
+
+    def sees_images(self, provider: str, model: str) -> bool:
+        """Return whether pictures may be sent; True for an unknown model."""
+        preset, info = self.presets.get(provider), self.find_info(f"{provider}/{model}")
+        takes = preset is None or preset.quirks.images
+        return takes and (info is None or info.vision is not False)
+
+    def build_unknown_error(self, name: str) -> UnknownModel:
+        """Return the error for an unknown name, with similar names."""
+        provider, slash, model = name.partition("/")
+        near = get_close_matches(name, self._list_words(), n=3, cutoff=0.6)
+        if provider in self.presets and not model:
+            near = [f"{provider}/{self.presets[provider].default_model or 'MODEL'}"]
+        elif slash:
+            near += [f"{one}/{model}" for one in get_close_matches(provider, self.presets, n=1)]
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        return UnknownModel(
+            f"unknown model {name!r}: {hint}known are {_KNOWN_NAMES} and what gong models lists; "
+            "set one with -m"
+        )
+
+    def _find_same_model(self, name: str) -> ModelInfo | None:
+        found = self.catalogue.find_same_model(name)
+        if found is None:
+            return None
+        is_same_bill = self._get_paying_provider(name) == self._get_paying_provider(found.id)
+        price, long = (found.price, found.long) if is_same_bill else (None, None)
+        return replace(found, id=name, aliases=(), price=price, long=long)
+
+    def _get_paying_provider(self, name: str) -> str:
+        """Return the provider whose key pays for a model."""
+        provider = name.partition("/")[0]
+        preset = self.presets.get(provider)
+        return preset.key_name if preset else provider
+
+    def _is_free(self, provider: str) -> bool:
+        preset = self.presets.get(provider)
+        return provider in BUILT_IN_PROVIDERS or (preset is not None and preset.local)
+
+    def _find_family(self, name: str) -> str | None:
+        words = name.lower()
+        for preset in self.presets.values():
+            if any(_has_family_word(words, family) for family in preset.families):
+                return preset.name
+        return None
+
+    def _list_words(self) -> list[str]:
+        models = self.catalogue.models.values()
+        words = [*self.aliases, *(alias for model in models for alias in model.aliases)]
+        return [*words, *(word for model in models for word in (model.id, model.model))]
+
+
+def _has_family_word(name: str, family: str) -> bool:
+    """Return whether a family's word is in a name; a short one, such as o1, must begin it."""
+    return family in name if len(family) > _SHORT_FAMILY else name.startswith(family)

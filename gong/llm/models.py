@@ -1,0 +1,391 @@
+"""The providers and their particularities, read from `data/presets.toml`.
+
+A row of the user's `[providers.NAME]` has the same fields; it overrides the built-in row of that
+name, or adds one. Nothing here reads the environment.
+
+The model catalogue: context windows, abilities, prices, read from `data/models.toml`.
+
+A model that is not in the catalogue can be used all the same; its cost is unknown, which is None
+and never 0. A row of the user's `[models."provider/id"]` overrides the built-in one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import msgspec
+from msgspec import Struct, field
+
+from tape.model.entries import Cost, Usage
+
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+Api = Literal["anthropic-messages", "openai-responses", "openai-chat", "google-generate"]
+Effort = Literal["low", "medium", "high", "xhigh"]
+
+NO_KEY = "no-key-needed"
+"""Used as key for an address on this machine that needs none."""
+
+
+class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Timeouts of a call in seconds."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    """Until the answer begins."""
+    idle: float = 30.0
+    """Between two events of a stream."""
+    quiet: float = 600.0
+    """While a host only sends keep-alives."""
+    whole: float = 7_200.0
+    """Until the answer ends."""
+
+
+class SizeLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Size limits of an answer: several times what any model sends, and little memory."""
+
+    event: int = 8_388_608
+    """Bytes of one event, and of one line."""
+    text: int = 4_000_000
+    """Characters of text, thinking and arguments of calls in one answer."""
+    data: int = 16_777_216
+    """Bytes of everything else in one answer: pictures, signatures, provider-specific blocks."""
+    blocks: int = 10_000
+    """Blocks in one answer."""
+    events: int = 1_000_000
+    """Events in one answer."""
+    error: int = 262_144
+    """Bytes that are read of an error."""
+
+
+DEFAULT_SIZE_LIMITS = SizeLimits()
+
+
+class Quirks(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Switches for hosts that speak a wire in their own way; the defaults fit a plain host."""
+
+    call_ids: Literal["anthropic", "openai", "responses", "mistral", "google", "any"] = "openai"
+    """Which ids of tool calls the provider takes."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    system_role: Literal["system", "developer"] = "system"
+    usage_in_stream: bool = True
+    """A stream may be asked for usage with `stream_options`."""
+    store: bool = False
+    """`store: false` may be sent."""
+    reasoning_effort: bool = True
+    """`reasoning_effort` may be sent."""
+    effort_models: tuple[str, ...] = ()
+    """Parts of the names of models that accept an effort; empty if all do."""
+    effort_names: dict[Effort, str] = field(default_factory=dict)
+    """The host's names of efforts, if they differ from ours."""
+    thinking: Literal["effort", "openrouter", "zai", "qwen", "template", "none"] = "effort"
+    """How a model is asked to think."""
+    think_tags: bool = False
+    """Thinking may come as text between `<think>` tags before the answer."""
+    replay_reasoning: bool = False
+    """Earlier `reasoning_content` is sent back even if it is empty."""
+    thinking_as_text: bool = False
+    """Earlier thinking is sent back as tagged text."""
+    tool_result_name: bool = False
+    """A tool's result carries the tool's name."""
+    filler_after_tools: bool = False
+    """An assistant message is required between tool results and the next user message."""
+    empty_tools: bool = False
+    """`tools: []` must be sent when the history has calls and the request has no tools."""
+    strict_tools: bool = False
+    """Tools may be marked `strict`."""
+    images: bool = True
+    """Images may be sent."""
+    json_schema: bool = True
+    """Answers may be constrained to a JSON Schema."""
+    freeform: bool = False
+    """Tools may take free text; the newer models of the host know how to use them."""
+    tool_choices: tuple[Literal["auto", "none", "required", "named"], ...] = (
+        *("auto", "none", "required", "named"),
+    )
+    """The tool choices that the provider supports."""
+    cache_marks: bool = False
+    """`cache_control` marks pass through to models that know them."""
+
+
+class Preset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One provider: its address, its API, and where its key is found."""
+
+    name: str
+    """The part of a model name before the slash."""
+    label: str = ""
+    """The name for people."""
+    api: Api
+    base_url: str
+    keys: tuple[str, ...] = ()
+    """Variables that may hold the key, first one first."""
+    key_of: str = ""
+    """Another provider whose key this one uses."""
+    auth: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
+    """How the key is sent."""
+    base_url_aliases: tuple[str, ...] = ()
+    """Variables that override the address as well, where its own is not set."""
+    host_variable: str = ""
+    """A variable that names host and port only, such as OLLAMA_HOST."""
+    headers: dict[str, str] = field(default_factory=dict)
+    header_variables: dict[str, str] = field(default_factory=dict)
+    """Header → variable it is taken from, sent only when that is set."""
+    body: dict[str, Any] = field(default_factory=dict)
+    """JSON merged into every request, such as a router's own choices."""
+    default_model: str = ""
+    """Default model if none is configured and this provider has a key."""
+    families: tuple[str, ...] = ()
+    """Words in a model's name that select this provider, if only a name is given."""
+    local: bool = False
+    """Runs on the user's own machine: costs nothing and starts slowly."""
+    later: str = ""
+    """If not empty: listed but not yet served, and what to use instead."""
+    timeouts: Timeouts = Timeouts()
+    sizes: SizeLimits = DEFAULT_SIZE_LIMITS
+    quirks: Quirks = Quirks()
+
+    @property
+    def unserved(self) -> str:
+        """Why the provider cannot be used, and what to use instead; empty if it can."""
+        return f"{self.name} is not served yet: {self.later}" if self.later else ""
+
+    @property
+    def key_name(self) -> str:
+        """The provider under whose name the key is saved."""
+        return self.key_of or self.name
+
+    @property
+    def base_url_variables(self) -> tuple[str, ...]:
+        """The variables that override the address, first one first."""
+        own = f"{self.name.upper().replace('-', '_')}_BASE_URL"
+        return (own, *self.base_url_aliases)
+
+
+def load_presets(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
+    """Return all providers by name, the shipped ones first, with the user's `rows` over them.
+
+    Raises ConfigurationError that names the row and what is wrong with it.
+    """
+    shipped = _load_shipped_presets()
+    if not rows:
+        return shipped
+    own = {
+        name: _parse_preset(name, overlay_row(shipped.get(name), _mark_served(row)))
+        for name, row in rows.items()
+    }
+    return shipped | own
+
+
+def _mark_served(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row that says where its provider is: then it can be asked, though not as shipped."""
+    return {"later": "", **row} if row.get("base_url") else row
+
+
+def overlay_row(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `below` with those of `row` over them, tables field by field."""
+    if below is None:
+        return dict(row)
+    fields: dict[str, Any] = msgspec.to_builtins(below)
+    tables = {
+        name: {**fields[name], **value}
+        for name, value in row.items()
+        if isinstance(value, dict) and isinstance(fields.get(name), dict)
+    }
+    return {**fields, **row, **tables}
+
+
+def _parse_preset(name: str, row: Mapping[str, Any]) -> Preset:
+    if not name or "/" in name:
+        raise ConfigurationError(f"providers.{name!r}: a name must not be empty or contain a slash")
+    if "name" in row and row["name"] != name:
+        raise ConfigurationError(
+            f"providers.{name}: the name is given by the table's heading; remove it"
+        )
+    try:
+        return msgspec.convert({**row, "name": name}, Preset)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"providers.{name}: {error}") from error
+
+
+@cache
+def _load_shipped_presets() -> dict[str, Preset]:
+    import tomllib  # noqa: PLC0415 (only needed to look up a provider)
+
+    rows = tomllib.loads((files(__package__) / "data" / "presets.toml").read_text("utf-8"))
+    return {name: _parse_preset(name, row) for name, row in rows.items()}
+
+
+Ability = Literal["tools", "vision", "reasoning"]
+
+CATALOGUE_DATE = "2026-11-22"
+"""The date of the built-in data."""
+_MILLION = 1_000_000
+_CLOUD_PREFIX = re.compile(
+    r"^(?:(?:us|us-gov|eu|apac|au|ca|jp|global)\.)?[a-z][a-z0-9-]*\.(?=[a-z])"
+)
+"""What Bedrock puts before an id: where it runs, and its maker."""
+_EDITION_SUFFIX = re.compile(
+    r"(?:-v\d+(?::\d+)?|[-@]20\d{6}|-20\d\d-\d\d-\d\d|[-@]latest|@default)$"
+)
+"""Which edition of a model it is."""
+_DOT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
+
+
+class Price(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """USD per million tokens; without a cache price, cached tokens cost as much as input."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def compute_cost(self, usage: Usage) -> float:
+        """Return the cost of `usage` in USD."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        dollars = (
+            usage.input * self.input
+            + usage.output * self.output
+            + (usage.cache_read or 0) * read
+            + (usage.cache_write or 0) * write
+        )
+        return dollars / _MILLION
+
+
+class LongPrice(Price, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The price of a call whose prompt has more than `above` tokens, cached ones included."""
+
+    above: int
+
+
+FREE_PRICE = Price(input=0, output=0)
+"""The price of a model that runs on one's own machine."""
+
+
+class ModelInfo(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One model; `id` is provider/model, None means it is not known."""
+
+    id: str
+    name: str = ""
+    """The name for people."""
+    aliases: tuple[str, ...] = ()
+    """Short names that mean this model."""
+    context_window: int | None = None
+    """Tokens of prompt and answer together."""
+    max_output: int | None = None
+    """Maximum tokens of one answer."""
+    tools: bool | None = None
+    vision: bool | None = None
+    reasoning: bool | None = None
+    price: Price | None = None
+    long: LongPrice | None = None
+
+    @property
+    def provider(self) -> str:
+        """What stands before the first slash."""
+        return self.id.partition("/")[0]
+
+    @property
+    def model(self) -> str:
+        """The provider's own id."""
+        return self.id.partition("/")[2]
+
+    def can(self, ability: Ability) -> bool:
+        """Return whether the model is known to have an ability."""
+        return bool(getattr(self, ability))
+
+
+def cost(usage: Usage, model: ModelInfo | None) -> Cost | None:
+    """Return the cost of one call in USD, None if price or usage is unknown."""
+    if model is None or model.price is None or usage == Usage():
+        return None
+    prompt = usage.input + (usage.cache_read or 0) + (usage.cache_write or 0)
+    is_long = model.long is not None and prompt > model.long.above
+    price = model.long if model.long is not None and is_long else model.price
+    return Cost("USD", price.compute_cost(usage))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Models by id, newest first for each provider."""
+
+    models: Mapping[str, ModelInfo]
+
+    @classmethod
+    def from_rows(cls, rows: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return the shipped models with the user's `rows` over them.
+
+        Raises ConfigurationError that names the row and what is wrong with it.
+        """
+        shipped = _load_shipped_models()
+        own = {
+            name: _parse_model(name, overlay_row(shipped.get(name), row))
+            for name, row in rows.items()
+        }
+        return cls(shipped | own)
+
+    def find_info(self, name: str) -> ModelInfo | None:
+        """Return the first model of this `provider/id`, this alias, or this id alone."""
+        models = self.models.values()
+        return (
+            self.models.get(name)
+            or next((model for model in models if name in model.aliases), None)
+            or next((model for model in models if name == model.model), None)
+        )
+
+    def find_same_model(self, name: str) -> ModelInfo | None:
+        """Return the first model that `provider/id` is too, told by its id: the provider's first.
+
+        Dates, `latest`, a router's prefixes and a cloud's regions and versions are no part of it.
+        """
+        provider, wanted = name.partition("/")[0], normalize_model_id(name)
+        same = [model for model in self.models.values() if normalize_model_id(model.id) == wanted]
+        own = (model for model in same if model.provider == provider)
+        return next(own, same[0] if same else None)
+
+    def list_models(self, provider: str | None = None) -> tuple[ModelInfo, ...]:
+        """Return all models, or those of one provider."""
+        models = self.models.values()
+        return tuple(model for model in models if provider in {None, model.provider})
+
+    def find_latest(self, provider: str, ability: Ability | None = None) -> ModelInfo | None:
+        """Return the provider's first model with the ability asked for."""
+        models = self.list_models(provider)
+        return next((model for model in models if ability is None or model.can(ability)), None)
+
+
+def normalize_model_id(name: str) -> str:
+    """Return what is the same in all names of one model: claude-sonnet-4-5, gpt-4o.
+
+    A word of a router after a colon, such as `:free`, makes it a model of its own.
+    """
+    model = _CLOUD_PREFIX.sub("", name.lower().rpartition("/")[2])
+    while (shorter := _EDITION_SUFFIX.sub("", model)) != model:
+        model = shorter
+    return _DOT_IN_NUMBER.sub("-", model)
+
+
+def _parse_model(name: str, row: Mapping[str, Any]) -> ModelInfo:
+    provider, _, model = name.partition("/")
+    if not (provider and model):
+        raise ConfigurationError(f"models.{name!r}: write a model as provider/model")
+    try:
+        return msgspec.convert({**row, "id": name}, ModelInfo)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"models.{name!r}: {error}") from error
+
+
+@cache
+def _load_shipped_models() -> dict[str, ModelInfo]:
+    import tomllib  # noqa: PLC0415 (only needed to look up a model)
+
+    rows = tomllib.loads((files(__package__) / "data" / "models.toml").read_text("utf-8"))
+    return {name: _parse_model(name, {"tools": True, **row}) for name, row in rows.items()}

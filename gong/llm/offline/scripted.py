@@ -1,0 +1,337 @@
+"""Whole answers cut into stream events and counted, for providers that have no tokenizer.
+
+One word counts as one token.
+
+The model `scripted/FILE.json`: plays the answers of a file, one a call (docs/scripted-model.md).
+
+A provider begins at the first answer. An answer counts as played once it was asked for, also when
+it is a failure or is cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from asyncio import sleep
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self, assert_never
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from tape.model.entries import Text, Thinking, ToolCall, Usage
+
+from ... import errors
+from ...errors import ConfigurationError, ModelError, ScriptEnded
+from ..types import (
+    Finish,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StopReason,
+    StreamEvent,
+    StreamFailure,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Iterator
+
+    from tape.model.entries import Block
+
+    from ..types import Request
+
+
+_WORD = re.compile(r"\s*\S+|\s+")
+_ARGUMENTS_PIECE = 16
+
+
+def iter_text_events(index: int, text: str, size: int | None = None) -> Iterator[StreamEvent]:
+    """Yield the events of a text block, word by word or `size` characters at a time."""
+    yield TextStart(index)
+    for piece in _split_pieces(text, size):
+        yield TextDelta(index, piece)
+    yield TextEnd(index)
+
+
+def iter_thinking_events(index: int, text: str, size: int | None = None) -> Iterator[StreamEvent]:
+    """Yield the events of a thinking block."""
+    yield ReasoningStart(index)
+    for piece in _split_pieces(text, size):
+        yield ReasoningDelta(index, piece)
+    yield ReasoningEnd(index)
+
+
+def iter_call_events(
+    index: int, name: str, provider_id: str, arguments: str, size: int | None = None
+) -> Iterator[StreamEvent]:
+    """Yield the events of a tool call; `arguments` is its JSON text."""
+    yield ToolCallStart(index, name, provider_id)
+    for piece in _split_pieces(arguments, size or _ARGUMENTS_PIECE):
+        yield ToolCallDelta(index, piece)
+    yield ToolCallEnd(index)
+
+
+def count_usage(request: Request, answer: Iterable[str]) -> Usage:
+    """Return what a call costs when a word is a token; `answer` is the texts sent back."""
+    asked = _count_word_tokens(request.system) + sum(
+        _count_word_tokens(_get_block_text(block))
+        for message in request.messages
+        for block in message.content
+    )
+    answered = sum(_count_word_tokens(text) for text in answer)
+    return Usage(input=asked, output=answered, total=asked + answered)
+
+
+def _split_pieces(text: str, size: int | None) -> list[str]:
+    """Return `text` in parts that joined are the text again."""
+    if size is None:
+        return _WORD.findall(text)
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _count_word_tokens(text: str) -> int:
+    return len(text.split())
+
+
+def _get_block_text(block: Block) -> str:
+    match block:
+        case Text() | Thinking():
+            return block.text
+        case ToolCall():
+            return block.args_text or bytes(block.args).decode()
+        case _:
+            return ""
+
+
+_Milliseconds = Annotated[float, Meta(ge=0)]
+_Pieces = Annotated[int, Meta(ge=1)]
+_FAILURES: dict[str, type[ModelError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, ModelError)
+}
+
+
+class _Strict(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a script; a misspelt key in it is an error."""
+
+
+class ScriptedText(_Strict, frozen=True, tag="text"):
+    """Words of an answer."""
+
+    text: str
+
+
+class ScriptedThinking(_Strict, frozen=True, tag="thinking"):
+    """Thoughts of an answer."""
+
+    text: str
+
+
+class ScriptedCall(_Strict, frozen=True, tag="tool_call"):
+    """A tool call; `args_text` stands instead of `args` and need not be valid JSON."""
+
+    name: str
+    args: dict[str, Raw] = field(default_factory=dict)
+    args_text: str | None = None
+
+    @property
+    def arguments(self) -> str:
+        """The text the model is to write as arguments."""
+        return msgspec.json.encode(self.args).decode() if self.args_text is None else self.args_text
+
+
+class ScriptedUsage(_Strict, frozen=True):
+    """Tokens an answer says it cost; `total` is the sum of the others."""
+
+    input: int = 0
+    output: int = 0
+    reasoning: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+
+    def to_usage(self) -> Usage:
+        """Return it with its total."""
+        total = self.input + self.output + (self.cache_read or 0) + (self.cache_write or 0)
+        return Usage(
+            self.input, self.output, self.reasoning, self.cache_read, self.cache_write, total
+        )
+
+
+class ScriptedFailure(_Strict, frozen=True):
+    """How an answer fails: at once or, with `after`, behind so many characters of text."""
+
+    kind: str = field(name="class")
+    message: str = "scripted failure"
+    status: int | None = None
+    retry_after: float | None = None
+    after: Annotated[int, Meta(ge=0)] | None = None
+
+    def to_error(self) -> ModelError:
+        """Return the error to fail with."""
+        return _FAILURES[self.kind](
+            self.message,
+            provider=ScriptedProvider.name,
+            status=self.status,
+            retry_after=self.retry_after,
+        )
+
+
+ScriptedBlock = ScriptedText | ScriptedThinking | ScriptedCall
+
+
+class ScriptedAnswer(_Strict, frozen=True):
+    """One answer of a script; `blocks` stands instead of thinking, text and calls."""
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    blocks: tuple[ScriptedBlock, ...] = ()
+    stop_reason: StopReason | None = None
+    usage: ScriptedUsage | None = None
+    delay_ms: _Milliseconds = 0
+    chunk: _Pieces | None = None
+    chunk_delay_ms: _Milliseconds = 0
+    error: ScriptedFailure | None = None
+
+    def list_blocks(self) -> tuple[ScriptedBlock, ...]:
+        """Return the blocks in the order they are said."""
+        thinking = (ScriptedThinking(self.thinking),) if self.thinking else ()
+        text = (ScriptedText(self.text),) if self.text else ()
+        return self.blocks or (*thinking, *text, *self.tool_calls)
+
+
+class Script(_Strict, frozen=True):
+    """A whole file, when it is not just the array of its answers."""
+
+    answers: tuple[ScriptedAnswer, ...]
+
+
+_DECODER = msgspec.json.Decoder(Script | tuple[ScriptedAnswer, ...])
+
+
+class ScriptedProvider:
+    """Plays `answers`; `path` stands in what it says of itself."""
+
+    name = "scripted"
+    api = "scripted"
+    endpoint = "scripted"
+
+    def __init__(self, path: str, answers: tuple[ScriptedAnswer, ...]) -> None:
+        self.path = path
+        self.answers = answers
+        self.played = 0
+
+    @classmethod
+    def from_file(cls, path: str) -> Self:
+        """Read a script; ConfigurationError names the file and the key that is wrong."""
+        return cls(path, _read_answers(path))
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Play the next answer; Failed with ScriptEnded when there is none."""
+        answer = self._take_answer()
+        if answer is None:
+            yield StreamFailure(self._build_ended_error())
+            return
+        await sleep(answer.delay_ms / 1000)
+        for event in _iter_events(answer, request):
+            if isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta):
+                await sleep(answer.chunk_delay_ms / 1000)
+            yield event
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _take_answer(self) -> ScriptedAnswer | None:
+        if self.played == len(self.answers):
+            return None
+        self.played += 1
+        return self.answers[self.played - 1]
+
+    def _build_ended_error(self) -> ScriptEnded:
+        count = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
+        return ScriptEnded(
+            f"script {self.path} has {count} and was asked for one more", provider=self.name
+        )
+
+
+def _iter_events(answer: ScriptedAnswer, request: Request) -> Iterator[StreamEvent]:
+    failure = answer.error
+    if failure is None:
+        yield StreamStart(request.model)
+        yield from _iter_block_events(answer)
+        yield _build_finish(answer, request)
+        return
+    if failure.after is not None:
+        yield StreamStart(request.model)
+        yield from _cut_events(_iter_block_events(answer), failure.after)
+    yield StreamFailure(failure.to_error(), answer.usage.to_usage() if answer.usage else Usage())
+
+
+def _iter_block_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:
+    for index, block in enumerate(answer.list_blocks()):
+        match block:
+            case ScriptedText():
+                yield from iter_text_events(index, block.text, answer.chunk)
+            case ScriptedThinking():
+                yield from iter_thinking_events(index, block.text, answer.chunk)
+            case ScriptedCall():
+                provider_id = f"scripted_{index}"
+                yield from iter_call_events(
+                    index, block.name, provider_id, block.arguments, answer.chunk
+                )
+            case _:
+                assert_never(block)
+
+
+def _cut_events(events: Iterable[StreamEvent], characters: int) -> Iterator[StreamEvent]:
+    """Yield events up to that many characters of text."""
+    for event in events:
+        if characters == 0:
+            return
+        if isinstance(event, TextDelta):
+            delta = event.delta[:characters]
+            characters -= len(delta)
+            yield TextDelta(event.index, delta)
+        else:
+            yield event
+
+
+def _build_finish(answer: ScriptedAnswer, request: Request) -> Finish:
+    content = answer.list_blocks()
+    calls = any(isinstance(block, ScriptedCall) for block in content)
+    said = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in content]
+    return Finish(
+        answer.stop_reason or ("tool_calls" if calls else "stop"),
+        answer.usage.to_usage() if answer.usage else count_usage(request, said),
+    )
+
+
+def _read_answers(path: str) -> tuple[ScriptedAnswer, ...]:
+    try:
+        script = _DECODER.decode(Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"script {path}: {error.strerror or error}") from error
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ConfigurationError(f"script {path}: {error}") from error
+    answers = script.answers if isinstance(script, Script) else script
+    for number, answer in enumerate(answers):
+        _check_answer(answer, f"script {path}: answer {number}")
+    return answers
+
+
+def _check_answer(answer: ScriptedAnswer, where: str) -> None:
+    """Raise ConfigurationError for what the shape alone does not forbid."""
+    if answer.blocks and (answer.text or answer.thinking or answer.tool_calls):
+        raise ConfigurationError(f"{where}: `blocks` stands instead of text, thinking, tool_calls")
+    if answer.error and answer.error.kind not in _FAILURES:
+        known = ", ".join(sorted(_FAILURES))
+        raise ConfigurationError(
+            f"{where}: `error.class` is {answer.error.kind!r}, which is none of {known}"
+        )

@@ -1,0 +1,231 @@
+"""Creates the provider of a preset: address, key, and the adapter, imported on first use.
+
+Reads only the environment passed in. A key is needed except for addresses of this machine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from tape.formats.wire import decode_json, encode_json
+
+from ..errors import AuthenticationError, ConfigurationError, InvalidRequest
+from .models import NO_KEY
+from .provider_errors import remove_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from msgspec import Raw
+
+    from .models import Api, Preset
+    from .types import Provider, Request
+
+    FindKey = Callable[[str, Sequence[str]], str]
+    """From a provider's name and the variables of its key to the key, "" for none."""
+
+
+class _WireAdapter(NamedTuple):
+    """The module with the classes of a wire, and the package they need."""
+
+    module: str
+    provider: str
+    encoder: str
+    """The class in the module of the same name with the suffix `_request`."""
+    package: str
+    extra: str
+
+
+_ADAPTERS: dict[Api, _WireAdapter] = {
+    "anthropic-messages": _WireAdapter(
+        *("anthropic", "AnthropicProvider", "AnthropicRequestEncoder"), "anthropic", "anthropic"
+    ),
+    "openai-responses": _WireAdapter(
+        *("openai_responses", "OpenAIResponsesProvider", "OpenAIResponsesRequestEncoder"),
+        *("openai", "openai"),
+    ),
+    "openai-chat": _WireAdapter(
+        *("openai_chat", "OpenAIChatProvider", "OpenAIChatRequestEncoder"), "openai", "openai"
+    ),
+    "google-generate": _WireAdapter(
+        *("google", "GoogleProvider", "GoogleRequestEncoder"), "httpx2", "google"
+    ),
+}
+
+
+class ProviderSetup(NamedTuple):
+    """An adapter's inputs: headers filled in, the key checked, no slash at the end."""
+
+    preset: Preset
+    key: str
+    endpoint: str
+
+    def __repr__(self) -> str:
+        return f"Ready({self.preset.name!r}, {self.endpoint!r})"
+
+
+def create_provider(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> Provider:
+    """Return the provider of a preset.
+
+    Raises AuthenticationError without a key, ConfigurationError for an unusable address or a
+    missing package.
+    """
+    ready = prepare_setup(preset, environ, find_key)
+    return _load_provider_class(preset)(*ready)
+
+
+def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> ProviderSetup:
+    """Return the inputs of the preset's adapter; raises as `make` does."""
+    if preset.later:
+        raise ConfigurationError(preset.unserved)
+    endpoint = find_endpoint(preset, environ)
+    key = _check_key(preset, find_key(preset.key_name, preset.keys), endpoint)
+    variables = preset.header_variables.items()
+    given = {header: environ.get(name, "").strip() for header, name in variables}
+    set_ = {header: value for header, value in given.items() if value}
+    return ProviderSetup(replace(preset, headers={**preset.headers, **set_}), key, endpoint)
+
+
+def encode_request_body(preset: Preset, request: Request) -> bytes:
+    """Return the JSON body of a call to the preset's provider; needs no key, SDK or network.
+
+    Raises InvalidRequest for what its API does not support.
+    """
+    adapter = _ADAPTERS[preset.api]
+    module = import_module(f".providers.{adapter.module}_request", __package__)
+    encoder = getattr(module, adapter.encoder)(preset)
+    try:
+        body: bytes = encoder.encode_request(request).body
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(
+            f"the request is not valid JSON: {error}", provider=preset.name
+        ) from error
+    return body
+
+
+def encode_neutral_body(request: Request) -> bytes:
+    """Return a request as neutral JSON, for providers without a wire."""
+    told = {
+        "model": request.model,
+        "system": request.system,
+        "messages": request.messages,
+        "tools": request.tools,
+    }
+    return encode_json(msgspec.to_builtins(told, enc_hook=_decode_raw))
+
+
+def find_endpoint(preset: Preset, environ: Mapping[str, str]) -> str:
+    """Return the provider's address without a final slash; raises ConfigurationError."""
+    for variable in preset.base_url_variables:
+        if given := environ.get(variable, "").strip():
+            return _check_endpoint(given, variable)
+    host = environ.get(preset.host_variable, "").strip() if preset.host_variable else ""
+    if host:
+        with_scheme = host if "://" in host else f"http://{host}"
+        path = urlsplit(preset.base_url).path
+        return _check_endpoint(with_scheme.rstrip("/"), preset.host_variable) + path
+    return _check_endpoint(preset.base_url, f"base_url of providers.{preset.name}")
+
+
+def is_configured(preset: Preset, environ: Mapping[str, str], *, has_key: bool) -> bool:
+    """Return whether the provider is ready: it has a key, or is configured on this machine."""
+    if preset.later:
+        return False
+    given = (environ.get(variable, "").strip() for variable in preset.base_url_variables)
+    return has_key or is_loopback(next(filter(None, given), ""))
+
+
+def is_valid_key(text: str) -> bool:
+    """Return whether a text can be a key: printable ASCII without spaces."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is one of this machine."""
+    host = _parse_host(url)
+    if host is None or host == "localhost":
+        return host is not None
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _decode_raw(raw: Raw) -> Any:
+    return decode_json(bytes(raw))
+
+
+def _check_endpoint(url: str, where: str) -> str:
+    """Return an address without secrets, fit to show and record; raises ConfigurationError."""
+    if _parse_host(url) is None:
+        shown = remove_keys(url)
+        raise ConfigurationError(f"{where} is {shown!r}, which is not an http(s) address")
+    parts = urlsplit(url)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigurationError(
+            f"{where} contains more than an address: put keys and passwords into a variable or, as "
+            "headers, in [providers.NAME]"
+        )
+    return url.rstrip("/")
+
+
+def _check_key(preset: Preset, key: str, endpoint: str) -> str:
+    if not key and is_loopback(endpoint):
+        return NO_KEY
+    if not key:
+        raise AuthenticationError(_explain_missing_key(preset), provider=preset.name)
+    if not is_valid_key(key):
+        raise AuthenticationError(
+            f"the key for {preset.name} contains characters that no key has: copy it again"
+            + (f" to {preset.keys[0]}" if preset.keys else ""),
+            provider=preset.name,
+        )
+    return key
+
+
+def _explain_missing_key(preset: Preset) -> str:
+    variable = f"set {' or '.join(preset.keys)}, " if preset.keys else ""
+    return (
+        f"no key for {preset.name}: {variable}run gong auth login {preset.key_name}, "
+        "or use -m offline/rules"
+    )
+
+
+def require_package(preset: Preset) -> None:
+    """Raise ConfigurationError if the package for the preset's wire is not installed."""
+    adapter = _ADAPTERS[preset.api]
+    if not _is_package_installed(adapter.package):
+        raise ConfigurationError(
+            f"the {adapter.package} package is not installed: pip install 'gong[{adapter.extra}]'"
+        )
+
+
+def _load_provider_class(preset: Preset) -> Callable[[Preset, str, str], Provider]:
+    require_package(preset)
+    adapter = _ADAPTERS[preset.api]
+    made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.provider)
+    return cast("Callable[[Preset, str, str], Provider]", made)
+
+
+def _is_package_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package above it is missing
+        return False
+
+
+def _parse_host(url: str) -> str | None:
+    """Return the host of an http(s) address; None for anything else."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 (raises for a port that is none)
+    except ValueError:
+        return None
+    return parts.hostname if parts.scheme in {"http", "https"} and parts.hostname else None

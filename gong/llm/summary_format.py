@@ -1,0 +1,296 @@
+"""The transcript a summariser is shown, as text and back: pure.
+
+`written` and `read` are each other's inverse, whatever is said in between.
+
+Parses Markdown into the fields of a summary; accepts the headings that models write. Pure.
+
+The output of `tape.summaries.summary_text` is parsed back exactly; text under no heading or an
+unknown one becomes context, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
+
+from tape.model.entries import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+SUMMARISER = "You write the summary from which a conversation continues."
+"""The first sentence of every summariser's system prompt: by it the offline model knows one."""
+FOCUS_PREFIX = "Pay special attention to: "
+"""How the line of a summariser's request begins that names what to look at most."""
+LENGTH_PREFIX = "Characters the summary may have at most: "
+"""How the line of a summariser's request begins that bounds its answer."""
+FAILED_PREFIX = "[error] "
+"""How the text of a tool's piece begins when the call failed."""
+
+_HEADER_MARK = "=== "
+_END_LINE = "=== end"
+_PIECE_HEADER = re.compile(r"=== (user|assistant|tool|summary)(?:: (.*))?\Z", re.DOTALL)
+_ESCAPED_HEADER = re.compile(r"\\*=== ")
+
+
+class TranscriptPiece(Struct, frozen=True):
+    """One message of a transcript; `name` is the tool's."""
+
+    role: Literal["user", "assistant", "tool", "summary"]
+    text: str
+    name: str = ""
+
+
+def format_transcript(pieces: Iterable[TranscriptPiece]) -> str:
+    """Return pieces as text that `read` takes apart again, whatever they say.
+
+    A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
+    a text that looks like one has a backslash before it.
+    """
+    return "\n".join([*map(_format_piece, pieces), _END_LINE])
+
+
+def _format_piece(piece: TranscriptPiece) -> str:
+    name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
+    header = f"{_HEADER_MARK}{piece.role}: {name}" if name else f"{_HEADER_MARK}{piece.role}"
+    lines = piece.text.split("\n")
+    return "\n".join(
+        [header, *(f"\\{line}" if _ESCAPED_HEADER.match(line) else line for line in lines)]
+    )
+
+
+def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
+    """Return the pieces of a transcript; what stands before and behind it is passed over."""
+    found: list[tuple[re.Match[str], list[str]]] = []
+    for line in text.split("\n"):
+        if line == _END_LINE:
+            break
+        header = _PIECE_HEADER.match(line)
+        if header:
+            found.append((header, []))
+        elif found:
+            found[-1][1].append(
+                line[1:] if line[:1] == "\\" and _ESCAPED_HEADER.match(line) else line
+            )
+    return tuple(_parse_piece(header, "\n".join(lines)) for header, lines in found)
+
+
+def _parse_piece(header: re.Match[str], text: str) -> TranscriptPiece:
+    name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
+    return TranscriptPiece(header[1], text, name)  # type: ignore[arg-type]  # the pattern names the roles
+
+
+def find_focus(text: str) -> str:
+    """Return what a summariser's request wants looked at most; empty when it does not say."""
+    return _find_line(text, FOCUS_PREFIX)
+
+
+def find_length(text: str) -> int | None:
+    """Return how many characters a summariser's request allows; None when it does not say."""
+    said = _find_line(text, LENGTH_PREFIX)
+    return int(said) if said.isdecimal() else None
+
+
+def _find_line(text: str, begin: str) -> str:
+    """Return the rest of the first line before the transcript that begins so."""
+    for line in text.split("\n"):
+        if line.startswith(begin):
+            return line.removeprefix(begin).strip()
+        if line.startswith(_HEADER_MARK):
+            break
+    return ""
+
+
+_TITLES = {
+    "goal": "goal|goals|objective|main goal|user requests and intent|primary request and intent"
+    "|目标|任务目标|用户目标|用户请求意图",
+    "constraints": "constraints and preferences|constraints|preferences|约束偏好|约束|偏好|限制",
+    "progress": "progress|status|进展|进度|当前进展",
+    "done": "done|completed|completed work|已完成|完成|已完成工作",
+    "in_progress": "in progress|current work|current state|进行中|正在进行|当前工作|当前工作状态",
+    "blocked": "blocked|blockers|open problems|受阻|阻塞|阻碍|被阻塞",
+    "decisions": "key decisions|decisions|关键决策|关键决定|决策|决定",
+    "next_steps": "next steps|next step|open tasks|pending tasks|todo|to do"
+    "|下一步|后续步骤|下一步计划|待办|待办任务|待办事项",
+    "critical_context": "critical context|context|technical context|key technical context"
+    "|errors and fixes|notes|关键上下文|关键技术上下文|上下文|错误修复|背景",
+    "files_read": "files read|read files|已读文件|读取文件",
+    "files_changed": "files changed|changed files|modified files|已修改文件|修改文件",
+    "requests": "the user's own requests word for word|user's own requests|用户原话",
+}
+_FIELDS = {title: name for name, titles in _TITLES.items() for title in titles.split("|")}
+_ELSEWHERE = "critical_context"
+_LOWEST = 7
+"""Level of a heading without `#`: below all those with it."""
+
+_HASHES = re.compile(r" {0,3}(#{1,6})\s+(?P<title>\S.*?)[\s#]*\Z")
+_BOLD = re.compile(
+    r"\s{0,3}(?:\d{1,2}[.)、]\s*)?(?:\*\*|__)(?P<title>[^*_]{1,60}?)(?:\*\*|__)"
+    r"\s*[:：]?(?P<rest>.*)\Z"
+)
+_PLAIN = re.compile(
+    r" {0,3}(?:\d{1,2}[.)、]\s*)?(?P<title>[^:：]{1,60}?)\s*(?:[:：](?P<rest>.*))?\Z"
+)
+_BULLET = re.compile(r"(?P<indent>\s*)(?:[-*•‣+–]|\d{1,3}[.)、])\s+(?P<text>\S.*)\Z")
+_RULE = re.compile(r"\s*(?:[-=*_]\s*){3,}\Z|\s*[-*•+–]\s*\Z")
+_BOX = re.compile(r"\[(?P<mark>[ xX✓✔])\]\s+")
+_NOTHING = re.compile(
+    r"[(\[（*_]*(?:none|nothing|n/a|empty|无|暂无|没有)[^\w]*(?:yet|so far|at the moment)?[^\w]*\Z",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+
+
+def parse_summary(markdown: str) -> Summary:
+    """Return the fields of a summary in Markdown; the goal is empty if it has none."""
+    reader = _SummaryReader()
+    lines = _strip_fence(markdown)
+    fenced = _find_fenced_lines(lines)
+    for number, line in enumerate(lines):
+        reader.read_line(line, literal=number in fenced)
+    return reader.build_summary()
+
+
+def is_heading(line: str) -> bool:
+    """Tell whether a line would begin a section, or a part of one."""
+    return _parse_heading(line) is not None
+
+
+class _Heading(NamedTuple):
+    """A heading: the field it begins, None when it is not known, its level, and words behind."""
+
+    name: str | None
+    level: int
+    rest: str = ""
+
+
+def _parse_heading(line: str) -> _Heading | None:
+    if found := _HASHES.match(line):
+        return _Heading(_find_field(found["title"]), len(found[1]))
+    if found := _BOLD.match(line):
+        name = _find_field(found["title"])
+        return _Heading(name, _LOWEST, found["rest"].strip()) if name else None
+    bullet = _BULLET.match(line)
+    found = _PLAIN.match(line) if bullet is None or line.lstrip()[0].isdigit() else None
+    name = _find_field(found["title"]) if found else None
+    return _Heading(name, _LOWEST, ((found and found["rest"]) or "").strip()) if name else None
+
+
+def _find_field(title: str) -> str | None:
+    """Return the field a title stands for, however it is numbered, marked or spelt."""
+    plain = re.sub(r"\A\W*\d{1,2}[.)、]\s*", "", title.lower())
+    plain = re.sub(r"[’']", "'", plain).replace("&", " and ")
+    whole = _look_up_title(plain)
+    return whole or _look_up_title(re.split(r"[:：/–—-]", plain.rstrip(":： *_"))[-1])
+
+
+def _look_up_title(title: str) -> str | None:
+    words = " ".join(re.sub(r"[^\w']|_", " ", title).split())
+    return _FIELDS.get(words) or _FIELDS.get(re.sub(r"[与和及的\s]", "", words))
+
+
+def _strip_fence(markdown: str) -> list[str]:
+    """Return the lines without a code fence that stands round all of them."""
+    lines = markdown.strip().replace("\r\n", "\n").split("\n")
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    headings = [number for number, line in enumerate(lines) if _parse_heading(line)]
+    if len(fences) > 1 and headings and fences[0] < headings[0] and fences[-1] > headings[-1]:
+        return lines[fences[0] + 1 : fences[-1]]
+    return [line for n, line in enumerate(lines) if not _is_announcement(line, n, headings)]
+
+
+def _is_announcement(line: str, number: int, headings: list[int]) -> bool:
+    """Tell whether a line before the first heading only says that a summary follows."""
+    return bool(headings) and number < headings[0] and line.rstrip().endswith((":", "："))
+
+
+def _find_fenced_lines(lines: list[str]) -> set[int]:
+    """Return the numbers of the lines of code blocks, fences included."""
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    return {number for begin, end in pairs for number in range(begin, end + 1)}
+
+
+class _SummaryReader:
+    """Reads line by line; `field` is where items go."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, list[str]] = {name: [] for name in {*_FIELDS.values()}}
+        self.field = _ELSEWHERE
+        self.level = 0
+        self.indent: int | None = None
+        """Of the first bullet in this section: deeper ones belong to the item above."""
+        self.parted = False
+        """Bullets may name parts of the progress."""
+        self.open = False
+        """Whether the next line may continue the newest item."""
+
+    def read_line(self, line: str, *, literal: bool) -> None:
+        if literal:
+            self._continue_item(line.rstrip())
+        elif not line.strip():
+            self.open = self.open and self.field == "goal"
+        elif heading := _parse_heading(line):
+            self._begin_section(heading)
+        elif _RULE.match(line):
+            self.open = False
+        elif self.field == "goal":
+            self._continue_item(line.strip())
+        elif found := _BULLET.match(line):
+            self._add_bullet(line, len(found["indent"]), found["text"].strip())
+        elif self.open or (line[:1].isspace() and self.items[self.field]):
+            self._continue_item(line.strip())
+        else:
+            self._add_item(line.strip())
+
+    def _begin_section(self, heading: _Heading) -> None:
+        if heading.name is None and heading.level > self.level > 0:
+            self.open = False
+            return  # a heading inside a section
+        self.field = heading.name or _ELSEWHERE
+        self.level, self.indent, self.open = heading.level, None, False
+        self.parted = self.field == "progress"
+        if heading.rest:
+            self._add_item(heading.rest)
+
+    def _add_bullet(self, line: str, indent: int, text: str) -> None:
+        inner = _parse_heading(text) if self.parted else None
+        if inner is not None and inner.name:
+            self.field, self.indent, self.open = inner.name, None, False
+            if inner.rest:
+                self._add_item(inner.rest)
+            return
+        if self.indent is None:
+            self.indent = indent
+        if indent > self.indent + 1 and self.items[self.field]:
+            self._continue_item(line.strip())
+        else:
+            self._add_item(text)
+
+    def _continue_item(self, line: str) -> None:
+        items = self.items[self.field]
+        if items:
+            items[-1] += f"\n{line}"
+        else:
+            self._add_item(line)
+
+    def _add_item(self, text: str) -> None:
+        self.open = True
+        name = self.field
+        if name == "progress":
+            box = _BOX.match(text)
+            name = "in_progress" if box and box["mark"] == " " else "done"
+            text = text[box.end() :] if box else text
+        self.items[name].append(text)
+
+    def build_summary(self) -> Summary:
+        kept = {
+            name: tuple(item.rstrip() for item in items if not _NOTHING.match(item.strip()))
+            for name, items in self.items.items()
+            if name != "progress"
+        }
+        goal = "\n".join(kept.pop("goal")).strip()
+        return Summary(goal=goal, **kept)

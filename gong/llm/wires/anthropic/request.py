@@ -1,0 +1,256 @@
+"""What an Anthropic Messages call sends; pure but for its cache of encoded messages.
+
+At most four prompt-cache marks: the last tool, the system prompt, and the last block of the two
+newest user messages, so that the newest call finds what the one before it has stored.
+
+Two of the request's options are no part of the body: `auto_cache`, false for no marks, and `betas`,
+a list of words for the anthropic-beta header.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from tape.formats.anthropic import emit
+
+from ..connection import EncodedRequest
+from ..json_values import encode_with_array, list_unsent_fields, parse_options
+from ..message_encoding import EncoderCache, wrap_encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tape.context.view import Message
+    from tape.formats.encoder import ArrayEncoder
+
+    from ...models import Preset
+    from ...types import Request, ToolChoice, ToolSpec
+    from ..json_values import WireObject
+
+_PATH = "/v1/messages"
+_MAX_TOKENS = 16_000
+_CACHE = {"cache_control": {"type": "ephemeral"}}
+_HAS_MARK = b'"cache_control":'
+_MARKED_MESSAGES = 2
+_USER = b'{"role":"user"'
+_BUDGETS = {"low": 1024, "medium": 2048, "high": 8192, "xhigh": 16_384}
+_LEAST_BUDGET = 1024
+_CLAUDE = re.compile(r"(?:.*/)?claude-")
+_THINKS_BY_BUDGET = re.compile(
+    r"(?:.*/)?claude-(?:[23]|instant|(?:opus|sonnet|haiku)-4(?:[-.@][015](?!\d)|[-@]20|$))"
+)
+_KNOWS_NO_XHIGH = re.compile(r"(?:.*/)?claude-(?:opus|sonnet)-4[-.]6")
+_TAKES_NO_TEMPERATURE = re.compile(r"(?:.*/)?claude-(?:opus-(?:4[-.][7-9]|[5-9])|fable|mythos)")
+_INTERLEAVED = "interleaved-thinking-2025-05-14"
+_BETA = "anthropic-beta"
+_OWN_HOST = "anthropic"
+_USER_ID = "user_id"
+_FIXED = "with thinking, and for the newest models, it is fixed"
+
+
+class _Unmarked:
+    """Encodes a history without the marks of other programs, which imported blocks may carry.
+
+    Only so few marks are allowed. Each element is searched once.
+    """
+
+    def __init__(self, encoder: ArrayEncoder) -> None:
+        self._encoder = encoder
+        self._given: list[bytes] = []
+        self._clean: list[bytes] = []
+
+    def elements(self, messages: Sequence[Message]) -> list[bytes]:
+        """Return each element of the array as JSON."""
+        given = self._encoder.elements(messages)
+        known = len(self._given) - 1  # the last one may have grown
+        if known < 0 or given[:known] != self._given[:known]:
+            known = 0
+        new = [_remove_mark(one) if _HAS_MARK in one else one for one in given[known:]]
+        self._given, self._clean = given, [*self._clean[:known], *new]
+        return [*self._clean]
+
+
+class AnthropicRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._form = emit.AnthropicOptions(thinking_as_text=preset.quirks.thinking_as_text)
+        self._cache = EncoderCache(
+            lambda form, load: _Unmarked(
+                wrap_encoder(emit.build_encoder(form, load), _encode_address)
+            )
+        )
+
+    def encode_request(self, request: Request) -> EncodedRequest:
+        """Return the call; its options have the last word. Raises MsgspecError for bad options."""
+        own = parse_options(request)
+        cached, betas = own.pop("auto_cache", True), own.pop("betas", [])
+        wire = build_envelope(request, self.preset)
+        if not cached:
+            wire = _remove_marks(wire)
+        messages = self._cache.encode_messages(request, self._form)
+        messages = _mark_messages(messages, _MARKED_MESSAGES if cached else 0)
+        body = encode_with_array({**wire, **self.preset.body, **own}, b"messages", messages)
+        warnings = _list_warnings(request, self.preset, wire)
+        return EncodedRequest(_PATH, body, self._build_headers(wire, betas), warnings)
+
+    def _build_headers(self, wire: WireObject, betas: Sequence[str]) -> dict[str, str]:
+        """Return the beta header: what the preset, the call and the way of thinking ask for."""
+        given = [value for name, value in self.preset.headers.items() if name.lower() == _BETA]
+        asked = [*given, *betas]
+        by_budget = "budget_tokens" in wire.get("thinking", {})
+        if by_budget and wire.get("tools") and self.preset.name == _OWN_HOST:
+            asked.append(_INTERLEAVED)
+        said = ",".join(dict.fromkeys(asked))
+        return {_BETA: said} if said else {}
+
+
+def _encode_address(url: str, _mime: str) -> WireObject:
+    return {"type": "image", "source": {"type": "url", "url": url}}
+
+
+def build_envelope(request: Request, preset: Preset) -> WireObject:
+    """Return the body without its messages and options."""
+    return {
+        "model": request.model,
+        "max_tokens": _choose_max_tokens(request),
+        "stream": True,
+        **_encode_tools(request, preset),
+        **_encode_system(request),
+        **_encode_thinking(request, preset),
+        **_encode_sampling(request, preset),
+        **_encode_metadata(request),
+    }
+
+
+def _choose_max_tokens(request: Request) -> int:
+    return request.max_tokens or _MAX_TOKENS
+
+
+def _encode_tools(request: Request, preset: Preset) -> WireObject:
+    if not request.tools:
+        return {}
+    tools = [_encode_tool(tool, preset) for tool in request.tools]
+    tools[-1] |= _CACHE
+    return {"tools": tools, "tool_choice": _encode_choice(request.tool_choice)}
+
+
+def _encode_tool(tool: ToolSpec, preset: Preset) -> WireObject:
+    wire: WireObject = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.parameters,
+    }
+    if preset.name == _OWN_HOST:  # others refuse fields they do not know
+        wire["eager_input_streaming"] = True
+    return wire
+
+
+def _encode_choice(choice: ToolChoice) -> WireObject:
+    match choice.mode:
+        case "auto" | "none":
+            return {"type": choice.mode}
+        case "required":
+            return {"type": "any"}
+        case "named":
+            return {"type": "tool", "name": choice.name}
+    assert_never(choice.mode)
+
+
+def _encode_system(request: Request) -> WireObject:
+    text = emit.build_system_text(request.system, request.messages)
+    return {"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}
+
+
+def _mark_messages(elements: list[bytes], count: int) -> list[bytes]:
+    """Return the messages with the last block of the `count` newest of the user marked."""
+    asked = (place for place in reversed(range(len(elements))) if elements[place].startswith(_USER))
+    for place in islice(asked, count):
+        elements[place] = _add_mark(elements[place])
+    return elements
+
+
+def _add_mark(element: bytes) -> bytes:
+    turn = msgspec.json.decode(element)
+    turn["content"][-1] |= _CACHE
+    return msgspec.json.encode(turn)
+
+
+def _remove_mark(element: bytes) -> bytes:
+    turn = msgspec.json.decode(element)
+    for block in turn["content"]:
+        block.pop("cache_control", None)
+        inner = block.get("content")
+        for part in inner if isinstance(inner, list) else ():
+            part.pop("cache_control", None)
+    return msgspec.json.encode(turn)
+
+
+def _remove_marks(wire: WireObject) -> WireObject:
+    for block in (*wire.get("tools", ()), *wire.get("system", ())):
+        block.pop("cache_control", None)
+    return wire
+
+
+def _encode_thinking(request: Request, preset: Preset) -> WireObject:
+    """Return what the effort means to the model; a forced tool call excludes thinking."""
+    effort = request.reasoning_effort
+    forced = request.tool_choice.mode in {"required", "named"}
+    if effort is None or forced or preset.quirks.thinking == "none":
+        return {}
+    if _is_adaptive(request.model):
+        word = "high" if effort == "xhigh" and _KNOWS_NO_XHIGH.match(request.model) else effort
+        said = preset.quirks.effort_names.get(effort, word)
+        thinking = {"type": "adaptive", "display": "summarized"}
+        return {"thinking": thinking, "output_config": {"effort": said}}
+    budget = min(_BUDGETS[effort], _choose_max_tokens(request) - 1)
+    if budget < _LEAST_BUDGET:
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _is_adaptive(model: str) -> bool:
+    """Tell whether a model decides itself how much it thinks: every newer Claude."""
+    return bool(_CLAUDE.match(model)) and not _THINKS_BY_BUDGET.match(model)
+
+
+def _encode_sampling(request: Request, preset: Preset) -> WireObject:
+    sampling: WireObject = {}
+    if request.stop_sequences:
+        sampling["stop_sequences"] = list(request.stop_sequences)
+    fixed = _TAKES_NO_TEMPERATURE.match(request.model) or _encode_thinking(request, preset)
+    if request.temperature is not None and not fixed:
+        sampling["temperature"] = request.temperature
+    both = "temperature" in sampling and _CLAUDE.match(request.model)
+    if request.top_p is not None and not fixed and not both:
+        sampling["top_p"] = request.top_p
+    return sampling
+
+
+def _encode_metadata(request: Request) -> WireObject:
+    user = (request.metadata or {}).get(_USER_ID)
+    return {} if user is None else {"metadata": {_USER_ID: user}}
+
+
+def _list_warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[str, ...]:
+    forced = request.tool_choice.mode in {"required", "named"}
+    kept = {*(request.metadata or ())} <= {_USER_ID}
+    return list_unsent_fields(
+        preset,
+        request,
+        temperature=("temperature" in wire, _FIXED),
+        top_p=(
+            "top_p" in wire,
+            "it goes beside temperature on older models only" if "temperature" in wire else _FIXED,
+        ),
+        metadata=(kept, "it takes nothing but a user_id"),
+        reasoning_effort=(
+            "thinking" in wire,
+            "a tool call that is forced excludes thinking" if forced else "there is no room for it",
+        ),
+    )

@@ -1,0 +1,286 @@
+"""Events of the Anthropic Messages stream to ours: pure, one decoder for each answer.
+
+Event and field names are those of the API's streaming reference. Blocks that are not text,
+thinking or a call of our tools are kept whole as opaque blocks; unknown events are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from tape.formats.wire import decode_json, encode_json, pack_raw
+from tape.model.entries import NO_JSON, Usage
+
+from ...accumulate import TextBuffer
+from ...models import DEFAULT_SIZE_LIMITS
+from ...tokens import estimate_tokens
+from ...types import (
+    Finish,
+    OpaqueBlock,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StopReason,
+    StreamEvent,
+    StreamFailure,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from ..json_values import WireObject, parse_counts, read_object, read_objects, read_text
+from ..meter import AnswerMeter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ....errors import ModelError
+    from ...models import SizeLimits
+    from ..failures import ProviderFailures
+
+_STOPS: dict[str, StopReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+
+
+_COUNTED = (
+    *("input_tokens", "output_tokens", "thinking_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+)
+_STARTED_BY = {"text_delta": "text", "thinking_delta": "thinking"}
+"""Pieces that show what block they are of."""
+
+
+class _WireEvent(Struct, frozen=True):
+    """Every event of the stream; which fields are there depends on its type."""
+
+    type: str | None = None
+    index: int | None = 0
+    message: WireObject | None = None
+    content_block: WireObject | None = None
+    delta: WireObject | None = None
+    usage: WireObject | None = None
+    error: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_WireEvent)
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    """A block that has begun."""
+
+    wire: WireObject
+    """The block as the API shows it, so far."""
+    input: TextBuffer = field(default_factory=TextBuffer)
+    """The input of a server-side tool."""
+    citations: list[Any] = field(default_factory=list)
+    """Those that came after the block had begun."""
+
+    def build_whole(self) -> WireObject:
+        """Return the block with its input, when that is readable."""
+        if not (given := self.input.text()):
+            return self.wire
+        try:
+            return {**self.wire, "input": msgspec.json.decode(given)}
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return self.wire
+
+    def add_citations(self) -> None:
+        """Put the citations where the API shows them."""
+        if self.citations:
+            self.wire["citations"] = [*(self.wire.get("citations") or []), *self.citations]
+
+    def pack_fields(self, *names: str) -> Raw:
+        """Return what must go back with the block: those of its fields that are there."""
+        kept = {name: self.wire[name] for name in names if self.wire.get(name)}
+        return pack_raw(kept) if kept else NO_JSON
+
+
+class AnthropicStreamDecoder:
+    """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
+
+    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
+        self.meter = AnswerMeter(sizes, failures)
+        self.finished = False
+        self._failures = failures
+        self._started = False
+        self._stop: str | None = None
+        self._details: WireObject = {}
+        self._counts: WireObject = {}
+        self._open: dict[int, _OpenBlock] = {}
+        self._thoughts = TextBuffer()
+
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
+        """Yield what one event says.
+
+        Raises the error an `error` event names, StreamError for an event that makes no sense.
+        """
+        try:
+            event = _decode_event(data)
+        except (ValueError, RecursionError) as error:
+            why = f"sent a malformed event that cannot be read: {error}"
+            raise self._failures.build_stream_error(why) from error
+        try:
+            yield from self._handle_event(event)
+        except (LookupError, TypeError, ValueError) as error:
+            raise self._failures.build_stream_error(
+                f"sent a malformed {event.type} event: {error!r}"
+            ) from error
+
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
+        """Yield the last event of a stream that stopped with `error` before it was finished.
+
+        An answer that had said why it stopped, with every block closed, is whole all the same.
+        """
+        if self._stop is None or self._open:
+            yield StreamFailure(error, self.usage())
+        else:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the end of the answer."""
+        said = (self._details.get(name) for name in ("category", "explanation"))
+        why = ": ".join(one for one in said if isinstance(one, str) and one)
+        stop = _STOPS.get(self._stop or "", "stop")
+        yield Finish(stop, self.usage(), self._stop, why or None)
+
+    def usage(self) -> Usage:
+        """Return the tokens counted so far; input is without cached ones.
+
+        What was thought is estimated from its text where the API does not count it.
+        """
+        output, thought = self._counts.get("output_tokens", 0), self._counts.get("thinking_tokens")
+        if thought is None and (text := self._thoughts.text()):
+            thought = min(estimate_tokens(text), output)
+        counted = Usage(
+            input=self._counts.get("input_tokens", 0),
+            output=output,
+            reasoning=thought,
+            cache_read=self._counts.get("cache_read_input_tokens"),
+            cache_write=self._counts.get("cache_creation_input_tokens"),
+        )
+        cached = (counted.cache_read or 0) + (counted.cache_write or 0)
+        return replace(counted, total=counted.input + counted.output + cached)
+
+    def _handle_event(self, event: _WireEvent) -> Iterator[StreamEvent]:
+        index = event.index or 0
+        match event.type:
+            case "message_start" if not self._started:  # some gateways say it twice
+                yield from self._start_message(event.message or {})
+            case "content_block_start":
+                yield from self._begin_block(index, event.content_block or {})
+            case "content_block_delta":
+                yield from self._extend_block(index, event.delta or {})
+            case "content_block_stop":
+                yield from self._end_block(index)
+            case "message_delta":
+                delta = event.delta or {}
+                self._stop = delta.get("stop_reason") or self._stop
+                self._details = read_object(delta.get("stop_details")) or self._details
+                self._update_counts(event.usage)
+            case "message_stop":
+                for left_open in sorted(self._open):
+                    yield from self._end_block(left_open)
+                self.finished = True
+            case "error":
+                raise self._failures.parse_error(event.error)
+            case _ if event.error:  # from a host that gives its events no type
+                raise self._failures.parse_error(event.error)
+
+    def _start_message(self, message: WireObject) -> Iterator[StreamEvent]:
+        self._started = True
+        self._stop = message.get("stop_reason")
+        self._update_counts(message.get("usage"))
+        yield StreamStart(str(message.get("model") or ""), message.get("id"))
+        for index, block in enumerate(read_objects(message.get("content"), "text")):
+            yield from self._begin_block(index, block)
+            yield from self._end_block(index)
+
+    def _begin_block(self, index: int, block: WireObject) -> Iterator[StreamEvent]:
+        self.meter.keep_value(block)
+        self._open[index] = _OpenBlock(dict(block))
+        match block["type"]:
+            case "text":
+                yield TextStart(index)
+                if text := block.get("text"):
+                    yield TextDelta(index, read_text(text))
+            case "thinking":
+                yield ReasoningStart(index)
+                if text := block.get("thinking"):
+                    yield ReasoningDelta(index, read_text(text))
+            case "redacted_thinking":
+                yield ReasoningStart(index)
+            case "tool_use":
+                yield ToolCallStart(index, read_text(block["name"]), read_text(block.get("id")))
+                if given := block.get("input"):
+                    yield ToolCallDelta(index, msgspec.json.encode(given).decode())
+
+    def _extend_block(self, index: int, delta: WireObject) -> Iterator[StreamEvent]:
+        if index not in self._open:  # some gateways leave the start out
+            yield from self._begin_block(index, {"type": _STARTED_BY[delta["type"]]})
+        block = self._open[index]
+        match delta.get("type"), block.wire["type"]:
+            case "text_delta", "text":
+                yield TextDelta(index, read_text(delta["text"]))
+            case "thinking_delta", "thinking":
+                thought = read_text(delta["thinking"])
+                self._thoughts.append(thought)
+                yield ReasoningDelta(index, thought)
+            case "input_json_delta", "tool_use":
+                yield ToolCallDelta(index, read_text(delta["partial_json"]))
+            case "input_json_delta", _:
+                piece = read_text(delta["partial_json"])
+                self.meter.keep_bytes(len(piece))
+                block.input.append(piece)
+            case "citations_delta", _:
+                self.meter.keep_value(delta["citation"])
+                block.citations.append(delta["citation"])
+            case _:
+                self.meter.keep_value(delta)
+                block.wire |= {name: part for name, part in delta.items() if name != "type"}
+
+    def _end_block(self, index: int) -> Iterator[StreamEvent]:
+        block = self._open.pop(index, None)
+        if block is None:  # said twice
+            return
+        block.add_citations()
+        match block.wire["type"]:
+            case "text":
+                yield TextEnd(index, block.pack_fields("citations"))
+            case "thinking":
+                yield ReasoningEnd(index, block.pack_fields("signature"))
+            case "redacted_thinking":
+                yield ReasoningEnd(index, block.pack_fields("data"), redacted=True)
+            case "tool_use":
+                yield ToolCallEnd(index, block.pack_fields("id", "caller"))
+            case _:
+                yield OpaqueBlock(index, pack_raw(block.build_whole()))
+
+    def _update_counts(self, usage: WireObject | None) -> None:
+        """Take newer counts; a field that is null or left out keeps its older one."""
+        counts = {**(usage or {}), **read_object((usage or {}).get("output_tokens_details"))}
+        self._counts |= parse_counts(counts, _COUNTED)
+
+
+def _decode_event(data: bytes) -> _WireEvent:
+    if data == b"null":
+        return _WireEvent()
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
+        return _DECODER.decode(encode_json(decode_json(data)))

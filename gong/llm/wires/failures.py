@@ -1,0 +1,326 @@
+"""What a host says went wrong, read from any of the shapes hosts give it: pure.
+
+The Gemini API tells of a limit per minute and of a quota that is used up in the same words; how
+long to wait stands only with the first.
+
+Failures of a provider as errors of gong, the same on every wire; pure. No text has its key.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from tape.formats.wire import decode_json, encode_json
+
+from ...errors import (
+    AnswerTooLarge,
+    InvalidRequest,
+    ModelError,
+    NetworkError,
+    QuotaExceeded,
+    RateLimited,
+    RedirectRefused,
+    RequestTimeout,
+    StreamError,
+)
+from ..partial_json import parse_partial_json
+from ..provider_errors import build_provider_error, remove_keys
+from .json_values import WireObject, format_size_limit, read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_STATUS_OF_CODE = {
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "UNAUTHENTICATED": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "PERMISSION_DENIED": 403,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "NOT_FOUND": 404,
+    "DEADLINE_EXCEEDED": 408,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "RESOURCE_EXHAUSTED": 429,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "api_error": 500,
+    "INTERNAL": 500,
+    "service_unavailable": 503,
+    "UNAVAILABLE": 503,
+    "timeout_error": 504,
+    "overloaded": 529,
+    "overloaded_error": 529,
+    "server_is_overloaded": 529,
+}
+"""Words for an error → the HTTP status it would have had."""
+_STATUSES = range(400, 600)
+_NUMBER = re.compile(r"[0-9]{1,18}")
+"""A code: Python refuses to read thousands of digits."""
+_RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
+_PER_DAY = "PerDay"
+
+
+class ErrorBody(NamedTuple):
+    """What is known of an error; an empty message where there is none."""
+
+    message: str = ""
+    code: str | None = None
+    status: int | None = None
+    """The HTTP status it has or would have had; None when nothing says so."""
+    wait: float | None = None
+    """How long the text itself asks to wait, in seconds."""
+    per_day: bool = False
+    """It is a day's quota that is used up."""
+
+
+def parse_error_body(error: Any) -> ErrorBody:
+    """Return what a JSON value, or a text that is none, says of an error."""
+    match error:
+        case str():
+            return ErrorBody(error)
+        case [first, *_]:
+            return parse_error_body(first)
+        case {"error": {**inner}}:
+            return parse_error_body(inner)
+        case {"base_resp": {"status_msg": str(message), "status_code": int(code)}}:
+            return parse_error_body({"message": message, "code": code})
+        case dict() as fields:
+            return _parse_fields(fields)
+    return ErrorBody()
+
+
+def parse_retry_after(header: str | None) -> float | None:
+    """Return a Retry-After, a number or a date, in seconds; None when there is none to be read."""
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        return _compute_wait_until_date(header)
+    return seconds if isfinite(seconds) and seconds >= 0 else None
+
+
+def _parse_fields(fields: WireObject) -> ErrorBody:
+    names = [fields.get(name) for name in ("code", "type", "status")]
+    code = next((name for name in names if _is_word(name)), None) or _find_number(fields)
+    details = _list_details(fields)
+    return ErrorBody(
+        _find_message(fields) or code or "",
+        code,
+        _find_status(fields),
+        _find_delay(details),
+        any(_PER_DAY in str(detail.get("violations")) for detail in details),
+    )
+
+
+def _find_message(fields: WireObject) -> str:
+    """Return the words for people; of an object without a place for them, all of it."""
+    known = [fields[name] for name in ("message", "error", "detail") if name in fields]
+    if not known:
+        return encode_json(fields).decode() if fields else ""
+    told = next(filter(None, known), "")
+    message = told if isinstance(told, str) else encode_json(told).decode()
+    upstream = read_object(fields.get("metadata")).get("raw")  # what a router itself was told
+    if isinstance(upstream, dict):
+        upstream = parse_error_body(upstream).message
+    return f"{message}: {upstream}" if isinstance(upstream, str) and upstream else message
+
+
+def _find_status(fields: WireObject) -> int | None:
+    for name in ("code", "status_code", "status"):
+        number = fields.get(name)
+        if isinstance(number, str) and _NUMBER.fullmatch(number):
+            number = int(number)
+        if isinstance(number, int) and number in _STATUSES:
+            return number
+    names = (str(fields.get(name)) for name in ("code", "type", "status"))
+    return next((_STATUS_OF_CODE[name] for name in names if name in _STATUS_OF_CODE), None)
+
+
+def _find_number(fields: WireObject) -> str | None:
+    """Return a code that is a host's own number; None for an HTTP status."""
+    number = str(fields.get("code"))
+    return number if _NUMBER.fullmatch(number) and int(number) not in _STATUSES else None
+
+
+def _is_word(name: Any) -> bool:
+    return isinstance(name, str) and bool(name) and not name.isdecimal()
+
+
+def _find_delay(details: list[WireObject]) -> float | None:
+    for detail in details:
+        delay = detail.get("retryDelay")
+        if detail.get("@type") == _RETRY_INFO and isinstance(delay, str):
+            return parse_retry_after(delay.removesuffix("s"))
+    return None
+
+
+def _list_details(fields: WireObject) -> list[WireObject]:
+    details = fields.get("details")
+    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+
+
+def _compute_wait_until_date(date: str) -> float | None:
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+class ProviderFailures(NamedTuple):
+    """Makes the errors of one provider."""
+
+    provider: str
+    key: str
+    endpoint: str
+
+    def __repr__(self) -> str:
+        return f"Failures({self.provider!r})"
+
+    def parse_refusal(
+        self, status: int, body: str, headers: Mapping[str, str], *, is_cut: bool = False
+    ) -> ModelError:
+        """Return the error that an HTTP status and its body tell of.
+
+        With `is_cut` the body is only the beginning of one that is too long to be read.
+        """
+        found = parse_error_body(_decode_cut_body(body) if is_cut else _decode_body(body))
+        if is_cut:
+            note = f"(only {format_size_limit(len(body.encode()))} of its error were read)"
+            found = found._replace(message=f"{_shorten_text(found.message)} {note}")
+        return self._build_error(found, status, _parse_wait(headers))
+
+    def build_redirect_error(
+        self, status: int, asked: str, location: str, path: str
+    ) -> RedirectRefused:
+        """Return the error for an answer that sends on what was sent to `asked`.
+
+        `path` is the end of that address, which no base_url holds.
+        """
+        target = _format_address(asked, location)
+        base = target.removesuffix(path.partition("?")[0].lstrip("/")).rstrip("/")
+        text = remove_keys(
+            f"{self.endpoint} redirects to {target} ({status}); the key and the conversation were "
+            f"not sent there: if that address is right, set base_url of providers.{self.provider} "
+            f"to {base}",
+            self.key,
+        )
+        return RedirectRefused(text, provider=self.provider, status=status)
+
+    def build_size_error(self, what: str) -> AnswerTooLarge:
+        """Return the error for an answer above a limit; `what` follows the name in the text."""
+        return AnswerTooLarge(f"{self.provider} {what}", provider=self.provider)
+
+    def parse_error(self, error: Any) -> ModelError:
+        """Return the error that JSON in the place of an answer tells of, in a stream or alone.
+
+        It has no HTTP status, so the one it would have had is read from its code; what nothing is
+        known of is taken for a failure on the way, which may be tried again.
+        """
+        found = parse_error_body(error)
+        made = self._build_error(found, found.status, None)
+        if found.status is None and type(made) is InvalidRequest:
+            return StreamError(str(made), provider=self.provider, code=found.code)
+        return made
+
+    def build_no_answer_error(self, body: bytes) -> ModelError:
+        """Return the error for a whole `body`, or its beginning, in which there is no event."""
+        if not body.strip():
+            return self.build_stream_error("sent no answer")
+        given = _decode_body(body.decode("utf-8", "replace"))
+        if isinstance(given, dict | list):
+            return self.parse_error(given)
+        return self.build_stream_error(f"sent no answer but {_shorten_text(str(given))}")
+
+    def build_stream_error(self, what: str) -> StreamError:
+        """Return the error for a malformed answer; `what` follows the name in the text."""
+        text = remove_keys(what, self.key)
+        return StreamError(f"{self.provider} {text}", provider=self.provider)
+
+    def build_stopped_error(self) -> StreamError:
+        """Return the error for a stream that ended before its answer did."""
+        return self.build_stream_error("stopped in the middle of its answer")
+
+    def build_timeout(self, what: str, seconds: float) -> RequestTimeout:
+        """Return the error for a timeout: the provider did not do `what` in time."""
+        text = f"{self.provider} did not {what} within {seconds:g} s"
+        return RequestTimeout(text, provider=self.provider)
+
+    def build_network_error(self, reason: str) -> NetworkError:
+        """Return the error for a connection that could not be made or used."""
+        text = f"cannot reach {self.endpoint}: {remove_keys(reason, self.key)}"
+        return NetworkError(text, provider=self.provider)
+
+    def build_broken_error(self, error: Exception) -> StreamError:
+        """Return the error for a connection that broke in an answer."""
+        return self.build_stream_error(f"broke off its answer: {error or type(error).__name__}")
+
+    def _build_error(self, found: ErrorBody, status: int | None, wait: float | None) -> ModelError:
+        wait = found.wait if wait is None else wait
+        made = build_provider_error(
+            *(self.provider, status, found.message),
+            code=found.code,
+            retry_after=wait,
+            key=self.key,
+        )
+        if type(made) is QuotaExceeded and found.wait is not None and not found.per_day:
+            return RateLimited(
+                str(made), provider=self.provider, status=status, code=found.code, retry_after=wait
+            )
+        return made
+
+
+def _decode_body(text: str) -> Any:
+    """Return what a body says as JSON, or the text of one that is none, such as a proxy's page."""
+    try:
+        return decode_json(text)
+    except (ValueError, RecursionError):
+        return text.strip()
+
+
+def _decode_cut_body(text: str) -> Any:
+    state, value = parse_partial_json(text)
+    return text.strip() if state == "error" else value
+
+
+def _format_address(base: str, location: str) -> str:
+    """Return the address that a Location means, in one line and without what may be secret."""
+    try:
+        parts = urlsplit(urljoin(base, location))
+        host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+    except ValueError:
+        return "an invalid address"
+    shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+    return _shorten_text("".join(one for one in shown if one.isprintable()))
+
+
+def _shorten_text(text: str, longest: int = 200) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= longest else f"{words[:longest]}…"
+
+
+def _parse_wait(headers: Mapping[str, str]) -> float | None:
+    """Return how long to wait, in seconds; None when there is nothing that can be read."""
+    milliseconds = parse_retry_after(headers.get("retry-after-ms"))
+    return (
+        parse_retry_after(headers.get("retry-after"))
+        if milliseconds is None
+        else milliseconds / 1000
+    )

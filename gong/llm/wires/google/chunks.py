@@ -1,0 +1,160 @@
+"""The shapes of the Gemini stream's chunks, as far as they are read; pure.
+
+Parts stay raw: what one is shows only in its fields, and arguments are kept as they were written.
+
+Arguments of a call that come bit by bit, each with the JSON path of its place: pure.
+
+Hosts of the Gemini wire may cut arguments up; the Gemini API itself sends them whole.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tape.formats.wire import decode_json, encode_json
+
+from ..json_values import WireObject
+
+
+class GeminiContent(Struct, frozen=True):
+    """What a candidate says."""
+
+    parts: list[Raw] | None = None
+
+
+class GeminiCandidate(Struct, frozen=True, rename="camel"):
+    """One of the answers."""
+
+    content: GeminiContent | None = None
+    finish_reason: str | None = None
+    index: int | None = None
+
+
+class PromptFeedback(Struct, frozen=True, rename="camel"):
+    """What is said of a prompt that was refused."""
+
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class GeminiChunk(Struct, frozen=True, rename="camel"):
+    """One event of the stream."""
+
+    candidates: list[GeminiCandidate | None] | None = None
+    prompt_feedback: PromptFeedback | None = None
+    usage_metadata: WireObject | None = None
+    model_version: str | None = None
+    response_id: str | None = None
+    error: Any = None
+
+
+class GeminiFunctionCall(Struct, frozen=True):
+    """The call of a function, its arguments as they were written."""
+
+    name: str
+    id: str | None = None
+    args: Raw = Raw(b"null")
+
+
+class _CallPart(Struct, frozen=True, rename="camel"):
+    function_call: GeminiFunctionCall
+
+
+_CHUNK = msgspec.json.Decoder(GeminiChunk)
+_PART = msgspec.json.Decoder(WireObject | None)
+_CALL = msgspec.json.Decoder(_CallPart)
+
+
+def decode_chunk(data: bytes) -> GeminiChunk:
+    """Return the chunk in an event's data; raises ValueError, for wrong types too."""
+    if data == b"null":
+        return GeminiChunk()
+    try:
+        return _CHUNK.decode(data)
+    except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
+        return _CHUNK.decode(encode_json(decode_json(data)))
+
+
+def decode_fields(part: Raw) -> WireObject:
+    """Return the fields of a part that are there; null and false are as good as none."""
+    given = _PART.decode(part) or {}
+    return {
+        name: value for name, value in given.items() if value is not None and value is not False
+    }
+
+
+def decode_function(part: Raw) -> GeminiFunctionCall:
+    """Return the function that a part calls; raises ValueError when it calls none."""
+    return _CALL.decode(part).function_call
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[(['\"])(.*?)\3\]")
+_VALUES = ("stringValue", "numberValue", "boolValue")
+
+_OF_A_VALUE, _OF_A_STEP = 64, 256
+"""Bytes that a value, and an object or array around it, take at most."""
+
+
+class ArgumentPieces:
+    """Puts the arguments of one call together."""
+
+    def __init__(self) -> None:
+        self.args: WireObject = {}
+        self._growing = ""
+        """Path of the text that the next piece may continue."""
+
+    def add_piece(self, piece: WireObject) -> int:
+        """Put a piece in its place, and return about how many bytes more there are now.
+
+        Raises ValueError or TypeError for one that has no place.
+        """
+        path = str(piece["jsonPath"])
+        value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
+        steps = _parse_json_path(path)
+        inside, last = self.args, steps[-1]
+        for step, following in pairwise(steps):
+            inside = _enter_step(inside, step, following)
+        size = _OF_A_VALUE + (len(value) if isinstance(value, str) else 0)
+        if path == self._growing:
+            value = _get_item(inside, last) + (value or "")
+        else:
+            size += _OF_A_STEP * len(steps)
+        _set_item(inside, last, value)
+        self._growing = path if piece.get("willContinue") else ""
+        return size
+
+
+def _parse_json_path(path: str) -> list[str | int]:
+    """Return the names and indices of a path such as $.edits[0].text."""
+    found = list(_STEP.finditer(path, 1))
+    if not found or "$" + "".join(one[0] for one in found) != path:
+        raise ValueError(f"no path: {path!r}")
+    return [int(one[2]) if one[2] else one[1] or one[4] for one in found]
+
+
+def _enter_step(inside: Any, step: str | int, following: str | int) -> Any:
+    """Return what is at a step, made where it is not yet there."""
+    if _get_item(inside, step) is None:
+        _set_item(inside, step, [] if isinstance(following, int) else {})
+    return _get_item(inside, step)
+
+
+def _get_item(inside: Any, step: str | int) -> Any:
+    if isinstance(inside, dict):
+        return inside.get(step)
+    return inside[step] if isinstance(step, int) and step < len(inside) else None
+
+
+def _set_item(inside: Any, step: str | int, value: Any) -> None:
+    """Set a field or an item; a list grows by one item at most."""
+    if isinstance(inside, list) and step == len(inside):
+        inside.append(value)
+    elif isinstance(inside, list) == isinstance(step, int):
+        inside[step] = value
+    else:
+        raise TypeError(f"{step!r} has no place in {inside!r}")

@@ -1,0 +1,108 @@
+"""Pictures by address, and how closely to look, as an API wants to be told: pure.
+
+The encoders of `tape.formats` know pictures by their bytes. Here a block that says more becomes the
+part of the API's own before they see it, once for each message.
+
+What a provider's sessions sent last, kept so that each message is encoded once.
+
+Pictures and files, which messages only refer to, are fetched with the request's `load`; without it
+they are told of in words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec.structs import replace
+
+from tape.formats.encoder import ArrayEncoder
+from tape.formats.wire import drop_fields, pack_raw, unpack_raw
+from tape.model.entries import NO_JSON, Image, Opaque
+
+from ..picture_sources import DETAIL_KEY, URL_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from tape.context.view import Message
+    from tape.formats.encoder import ArrayPart, ArrayStyle, CallIds
+    from tape.model.entries import Block
+
+    from ..types import Request
+    from .json_values import WireObject
+
+    ByAddress = Callable[[str, str], WireObject]
+    """From an address and a media type to the part of a message."""
+
+
+def wrap_encoder(
+    encoder: ArrayEncoder, by_address: ByAddress, *, detail: bool = False
+) -> ArrayEncoder:
+    """Return an encoder that also knows pictures by address; `detail` where it may be sent."""
+    return ArrayEncoder(_PictureForm(encoder.form, by_address, detail=detail))
+
+
+class _PictureForm:
+    """A form of messages above another one."""
+
+    def __init__(self, form: ArrayStyle, by_address: ByAddress, *, detail: bool) -> None:
+        self.ids = form.ids
+        self.placed, self.ending = form.place_part, form.finish_element
+        self._form, self._by_address, self._detail = form, by_address, detail
+
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
+        if any(map(_has_notes, message.content)):
+            shown = tuple(self._encode_block(block) for block in message.content)
+            message = replace(message, content=shown)
+        return self._form.parts(message, ids)
+
+    def _encode_block(self, block: Block) -> Block:
+        if not isinstance(block, Image) or not _has_notes(block):
+            return block
+        notes = unpack_raw(block.wire)
+        detail = {"detail": notes[DETAIL_KEY]} if self._detail and DETAIL_KEY in notes else {}
+        if URL_KEY not in notes:
+            wire = {**drop_fields(notes, DETAIL_KEY), **detail}
+            return replace(block, wire=pack_raw(wire) if wire else NO_JSON)
+        part = self._by_address(notes[URL_KEY], block.mime)
+        inner = part.get("image_url")
+        if isinstance(inner, dict):
+            part = {**part, "image_url": {**inner, **detail}}
+        else:
+            part = {**part, **detail}
+        return Opaque(raw=pack_raw(part))
+
+
+def _has_notes(block: Block) -> bool:
+    if type(block) is not Image or block.wire is NO_JSON:
+        return False
+    return not unpack_raw(block.wire).keys().isdisjoint({URL_KEY, DETAIL_KEY})
+
+
+_KEPT = 8
+"""How many histories are remembered at once."""
+
+
+class HistoryEncoder(Protocol):
+    """Encodes one history again and again as it grows."""
+
+    def elements(self, messages: Sequence[Message]) -> list[bytes]:
+        """Return each element of the array as JSON."""
+        ...
+
+
+class EncoderCache:
+    """Remembers the newest ones; `encoder` makes what encodes one, from options and `load`."""
+
+    def __init__(self, encoder: Callable[[Any, Any], HistoryEncoder]) -> None:
+        self._encoder = encoder
+        self._kept: dict[Hashable, HistoryEncoder] = {}
+
+    def encode_messages(self, request: Request, options: Hashable) -> list[bytes]:
+        """Return each element of the array for the request's messages as JSON."""
+        key = (request.session, options, request.load)
+        found = self._kept.pop(key, None) or self._encoder(options, request.load)
+        self._kept[key] = found  # the newest stands last
+        if len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found.elements(request.messages)

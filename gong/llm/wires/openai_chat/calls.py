@@ -1,0 +1,162 @@
+"""Pieces of `reasoning_details`, put together as they must go back: pure.
+
+Pieces of words that follow each other with the same type and index are one detail; encrypted ones
+always come whole.
+
+Tool calls of a Chat Completions answer, put together from their pieces: pure.
+
+Which call a piece belongs to is told by its index, else by its id; hosts leave out either, resend
+both, or give every call the same index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tape.formats.wire import encode_json, pack_raw
+from tape.model.entries import NO_JSON
+
+from ...accumulate import TextBuffer
+from ...partial_json import parse_partial_json
+from ..json_values import read_text
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+    from ..json_values import WireObject
+
+
+_GROWING = ("text", "summary")
+
+
+def add_detail(details: list[Any], piece: Any) -> Any:
+    """Append a piece, or let the detail before it grow; return what of the piece is new."""
+    last = details[-1] if details else None
+    if not isinstance(last, dict) or not _is_continuation(last, piece):
+        details.append(piece)
+        return piece
+    new = [value for name, value in piece.items() if name in _GROWING or value != last.get(name)]
+    for name, value in piece.items():
+        if name in _GROWING and isinstance(value, str):
+            last[name] = (last.get(name) or "") + value
+        elif value is not None:
+            last[name] = value
+    return new
+
+
+def get_call_id(detail: Any) -> str | None:
+    """Return the id of the call a detail belongs to, if it has one."""
+    found = detail.get("id") if isinstance(detail, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def join_text(details: list[Any]) -> str:
+    """Return what can be read in details, for hosts that say it nowhere else."""
+    fields = [detail for detail in details if isinstance(detail, dict)]
+    texts = [one.get(name) for one in fields for name in _GROWING]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _is_continuation(last: dict[str, Any], piece: Any) -> bool:
+    if not isinstance(piece, dict):
+        return False
+    same = all(last.get(name) == piece.get(name) for name in ("type", "index"))
+    return same and any(name in piece for name in _GROWING)
+
+
+_MOST_LOOKS = 100
+"""Reading a call's arguments again with every piece would take the square of their length."""
+_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+
+
+@dataclass(slots=True)
+class OpenAICall:
+    """A tool call on its way; `index` is None until its name is known."""
+
+    id: str
+    kind: str = "function"
+    index: int | None = None
+    extra: WireObject = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    """Arguments that nobody was told of: they came before the name."""
+    sent: TextBuffer = field(default_factory=TextBuffer)
+    """Arguments before those."""
+    looks: int = 0
+    """How often it was asked whether those are whole."""
+
+    def add_piece(self, piece: WireObject, text: str) -> WireObject:
+        """Take what a piece holds beside the name; return what of it nobody is told of yet."""
+        if "custom" in piece:
+            self.kind = "custom"
+        beside = piece.keys() - _FIELDS
+        extra = {name: piece[name] for name in beside if piece[name] is not None}
+        new = {name: value for name, value in extra.items() if value != self.extra.get(name)}
+        self.extra |= extra
+        self.waiting.append(text)
+        return new if self.index is not None else {**new, "arguments": text}
+
+    def take_waiting(self) -> list[str]:
+        """Return the arguments nobody was told of, which are told now."""
+        new, self.waiting = [*filter(None, self.waiting)], []
+        for text in new:
+            self.sent.append(text)
+        return new
+
+    def pack_wire(self, details: list[Any]) -> Raw:
+        """Return what goes back with it: its id, its host's fields, and thinking of its own."""
+        kept: WireObject = {"id": self.id} if self.id else {}
+        if self.kind == "custom":
+            kept["type"] = "custom"
+        kept |= self.extra
+        if own := [one for one in details if get_call_id(one) == self.id]:
+            kept["details"] = own
+        return pack_raw(kept) if kept else NO_JSON
+
+
+class OpenAICalls:
+    """The calls of one answer, in the order they began."""
+
+    def __init__(self) -> None:
+        self.all: list[OpenAICall] = []
+        self._by_index: dict[int, OpenAICall] = {}
+
+    def find_call(self, piece: WireObject, name: str, text: str) -> OpenAICall:
+        """Return the call that a piece with this name and these arguments belongs to."""
+        place, call_id = piece.get("index"), read_text(piece.get("id"))
+        found = self._by_index.get(place) if isinstance(place, int) else None
+        if place is None:
+            same = (call for call in self.all if call.id == call_id)
+            newest = self.all[-1] if self.all and not name else None
+            found = next(same, None) if call_id else newest
+        if found is None or (name and _is_another(found, call_id, text)):
+            found = OpenAICall(call_id)
+            self.all.append(found)
+        found.id = found.id or call_id
+        if isinstance(place, int):
+            self._by_index[place] = found
+        return found
+
+
+def read_call_piece(piece: WireObject) -> tuple[str, str]:
+    """Return the name and the piece of arguments that are in a piece of a call."""
+    given = piece.get("function") or piece.get("custom") or {}
+    text = given.get("arguments", given.get("input"))
+    return read_text(given.get("name")), (
+        encode_json(text).decode() if isinstance(text, dict) else read_text(text)
+    )
+
+
+def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
+    """Return whether a piece with a name begins a call beside the one that has its index."""
+    if call_id:
+        return bool(found.id) and found.id != call_id
+    if not text or not found.sent.length or found.looks > _MOST_LOOKS:
+        return False
+    found.looks += 1
+    return _is_object(found.sent.text())
+
+
+def _is_object(text: str) -> bool:
+    state, value = parse_partial_json(text)
+    return bool(text.strip()) and state == "ok" and isinstance(value, dict)

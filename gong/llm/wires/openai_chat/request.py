@@ -1,0 +1,238 @@
+"""What a Chat Completions call sends, from a request: pure but for its cache of encoded messages.
+
+The host's quirks decide which fields it is sent; what the preset and the request say in JSON has
+the last word. The array of messages goes in as bytes, each message encoded once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from tape.context.view import Message
+from tape.formats.encoder import (
+    ANTHROPIC_IDS,
+    GEMINI_IDS,
+    MISTRAL_IDS,
+    OPENAI_CHAT_IDS,
+    OPENAI_RESPONSES_IDS,
+)
+from tape.formats.openai_chat import emit
+from tape.formats.wire import encode_json
+from tape.model.entries import Text, select_tool_calls
+
+from ..connection import EncodedRequest
+from ..json_values import encode_with_array, list_unsent_fields, parse_options
+from ..message_encoding import EncoderCache, wrap_encoder
+
+if TYPE_CHECKING:
+    from ...models import Preset, Quirks
+    from ...types import Request, ToolChoice, ToolSpec
+    from ..json_values import WireObject
+
+_IDS = {
+    "anthropic": ANTHROPIC_IDS,
+    "openai": OPENAI_CHAT_IDS,
+    "responses": OPENAI_RESPONSES_IDS,
+    "mistral": MISTRAL_IDS,
+    "google": GEMINI_IDS,
+    "any": OPENAI_CHAT_IDS,
+}
+_MARK = {"cache_control": {"type": "ephemeral"}}
+_KNOWS_MARKS = re.compile(r"claude|anthropic/", re.IGNORECASE)
+_MARKED_MESSAGES = 2
+_TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
+"""Names of models that know tools of free text: GPT-5 and newer."""
+
+
+class OpenAIChatRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._cache = EncoderCache(
+            lambda form, load: wrap_encoder(
+                emit.build_encoder(form, load), _encode_address, detail=True
+            )
+        )
+
+    def encode_request(self, request: Request) -> EncodedRequest:
+        """Return the call to send; raises MsgspecError for options that are not a JSON object."""
+        quirks = self.preset.quirks
+        stream: WireObject = {"stream_options": {"include_usage": True}}
+        fields = {
+            "model": request.model,
+            "stream": True,
+            **(stream if quirks.usage_in_stream else {}),
+            **_encode_storage(request, quirks),
+            **_encode_tools(request, quirks),
+            **_encode_thinking(request, quirks),
+            **_encode_sampling(request, quirks),
+            **_encode_format(request),
+            **self.preset.body,
+            **parse_options(request),
+        }
+        is_kept = fields.get("store") is True
+        if request.metadata and is_kept:
+            fields = {"metadata": request.metadata, **fields}
+        warnings = list_unsent_fields(
+            self.preset,
+            request,
+            metadata=(is_kept, 'it goes with the option "store": true only'),
+            reasoning_effort=(
+                bool(_encode_thinking(request, quirks)),
+                "its models are not asked to think",
+            ),
+        )
+        body = encode_with_array(
+            fields, b"messages", _encode_messages(request, quirks, self._cache)
+        )
+        return EncodedRequest("/chat/completions", body, {}, warnings)
+
+
+def _encode_address(url: str, _mime: str) -> WireObject:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def choose_effort(request: Request, quirks: Quirks) -> str | None:
+    """Return the host's word for the effort that is wanted; None for a model that refuses one."""
+    wanted, takers = request.reasoning_effort, quirks.effort_models
+    if takers and not any(name in request.model for name in takers):
+        return None
+    return None if wanted is None else quirks.effort_names.get(wanted, wanted)
+
+
+def list_freeform_tools(request: Request, quirks: Quirks) -> frozenset[str]:
+    """Return the names of the tools that take free text, where host and model have such tools."""
+    if not quirks.freeform or not _TAKES_TEXT.match(request.model):
+        return frozenset()
+    return frozenset(tool.name for tool in request.tools if tool.freeform is not None)
+
+
+def _encode_messages(request: Request, quirks: Quirks, cache: EncoderCache) -> list[bytes]:
+    prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
+    told = replace(request, messages=(*prompt, *request.messages))
+    elements = cache.encode_messages(told, _choose_form(request, quirks))
+    if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
+        elements = _mark_elements(elements)
+    return elements
+
+
+def _choose_form(request: Request, quirks: Quirks) -> emit.OpenAIChatOptions:
+    """Return how a host with these quirks takes messages."""
+    return emit.OpenAIChatOptions(
+        ids=_IDS[quirks.call_ids],
+        system_role=quirks.system_role,
+        thinking_as_text=quirks.thinking_as_text,
+        replay_reasoning=quirks.replay_reasoning,
+        tool_result_name=quirks.tool_result_name,
+        filler_after_tools=quirks.filler_after_tools,
+        freeform=list_freeform_tools(request, quirks),
+    )
+
+
+def _mark_elements(elements: list[bytes]) -> list[bytes]:
+    """Return the elements, marked for the cache: the prompt and the newest of what was said."""
+    found = [*elements]
+    marks = 0
+    for place in (0, *range(len(found) - 1, 0, -1)):
+        marked = _add_mark(found[place]) if place < len(found) else None
+        if marked is not None:
+            found[place], marks = marked, marks + 1
+        if marks > _MARKED_MESSAGES:
+            break
+    return found
+
+
+def _add_mark(element: bytes) -> bytes | None:
+    """Return an element whose last text carries the mark; None when it has no text."""
+    message = msgspec.json.decode(element)
+    content = message.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    if not parts or parts[-1].get("type") != "text" or message["role"] == "tool":
+        return None
+    return encode_json({**message, "content": [*parts[:-1], {**parts[-1], **_MARK}]})
+
+
+def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
+    """Return what is said about keeping to the hosts that know of it, which are OpenAI's own."""
+    if not quirks.store:
+        return {}
+    key = {"prompt_cache_key": request.session} if request.session else {}
+    return {"store": False, **key}
+
+
+def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
+    if not request.tools:
+        had_calls = quirks.empty_tools and any(
+            select_tool_calls(message.content) for message in request.messages
+        )
+        return {"tools": []} if had_calls else {}
+    texts = list_freeform_tools(request, quirks)
+    tools = [_encode_tool(tool, quirks, texts) for tool in request.tools]
+    return {"tools": tools, **_encode_choice(request.tool_choice, texts)}
+
+
+def _encode_tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
+    if tool.name in texts and tool.freeform is not None:
+        shape = {"type": "grammar", "grammar": tool.freeform}
+        custom = {"name": tool.name, "description": tool.description, "format": shape}
+        return {"type": "custom", "custom": custom}
+    strict = {"strict": False} if quirks.strict_tools else {}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        **strict,
+    }
+    return {"type": "function", "function": function}
+
+
+def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
+    match choice.mode:
+        case "auto":
+            return {}
+        case "none" | "required":
+            return {"tool_choice": choice.mode}
+        case "named":
+            kind = "custom" if choice.name in texts else "function"
+            return {"tool_choice": {"type": kind, kind: {"name": choice.name}}}
+    assert_never(choice.mode)
+
+
+def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
+    """Return what asks the host's models to think; nothing where it is left to them."""
+    wanted = choose_effort(request, quirks)
+    ways: dict[str, WireObject] = {
+        "effort": {"reasoning_effort": wanted} if quirks.reasoning_effort else {},
+        "openrouter": {"reasoning": {"effort": wanted}},
+        "zai": {"thinking": {"type": "enabled"}},
+        "qwen": {"enable_thinking": True},
+        "template": {"chat_template_kwargs": {"enable_thinking": True}},
+        "none": {},
+    }
+    return {} if wanted is None else ways[quirks.thinking]
+
+
+def _encode_sampling(request: Request, quirks: Quirks) -> WireObject:
+    sampling: WireObject = {}
+    if request.max_tokens is not None:
+        sampling[quirks.max_tokens_field] = request.max_tokens
+    if request.temperature is not None:
+        sampling["temperature"] = request.temperature
+    if request.top_p is not None:
+        sampling["top_p"] = request.top_p
+    if request.stop_sequences:
+        sampling["stop"] = request.stop_sequences
+    return sampling
+
+
+def _encode_format(request: Request) -> WireObject:
+    wanted = request.response_format
+    if wanted is None:
+        return {}
+    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}

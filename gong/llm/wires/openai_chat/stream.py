@@ -1,0 +1,374 @@
+"""Thinking that hosts send as text between `<think>` tags at the beginning of an answer: pure.
+
+However the text is cut, the same comes out. Tags further on are words like any other.
+
+Chunks of the Chat Completions stream to our events: pure, one decoder for each answer.
+
+Written for what compatible hosts really send: choices left out or null, usage last or inside a
+choice, calls without index or id, ids sent again, thinking under three names, text in parts.
+Calls end with the answer, because their pieces may come in any order. Unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from tape.formats.openai_chat.parse import REASONING_FIELDS
+from tape.formats.wire import decode_json, pack_raw
+from tape.model.entries import NO_JSON
+
+from ....errors import ServerError
+from ...models import DEFAULT_SIZE_LIMITS
+from ...types import (
+    Finish,
+    OpaqueBlock,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StopReason,
+    StreamEvent,
+    StreamFailure,
+    StreamStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from ..json_values import read_object, read_objects, read_text
+from ..meter import AnswerMeter
+from ..openai_common import parse_chat_usage
+from .calls import OpenAICalls, add_detail, get_call_id, join_text, read_call_piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tape.model.entries import Usage
+
+    from ....errors import ModelError
+    from ...models import SizeLimits
+    from ..failures import ProviderFailures
+    from ..json_values import WireObject
+
+    TaggedText = tuple[Literal["text", "thinking"], str]
+
+
+_MOST_BLANKS = 4_096
+"""Characters before a tag: a host that sends more means them as words."""
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class ThinkTags:
+    """Tells the thoughts of one answer from its words."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        """What may be part of a tag, or blanks before the words."""
+        self._place: Literal["before", "inside", "behind", "words"] = "before"
+
+    def feed(self, text: str) -> Iterator[TaggedText]:
+        """Yield what is certain by now; to be consumed whole."""
+        self._held += text
+        if self._place == "before":
+            self._enter_tag()
+        if self._place == "inside":
+            yield from self._take_thoughts()
+        if self._place == "behind":
+            self._held = self._held.lstrip()
+            self._place = "words" if self._held else "behind"
+        if self._place == "words" and self._held:
+            yield "text", self._held
+            self._held = ""
+
+    def flush_rest(self) -> Iterator[TaggedText]:
+        """Yield what was held back, at the end of the answer."""
+        held, self._held = self._held, ""
+        if held and self._place != "behind":
+            yield ("thinking" if self._place == "inside" else "text"), held
+
+    def _enter_tag(self) -> None:
+        said = self._held.lstrip()
+        if said.startswith(_OPEN):
+            self._held, self._place = said.removeprefix(_OPEN), "inside"
+        elif not _OPEN.startswith(said) or len(self._held) > _MOST_BLANKS:
+            self._place = "words"
+
+    def _take_thoughts(self) -> Iterator[TaggedText]:
+        thought, closed, behind = self._held.partition(_CLOSE)
+        if closed:
+            self._held, self._place = behind, "behind"
+        else:
+            kept = _count_close_start(thought)
+            thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
+        if thought:
+            yield "thinking", thought
+
+
+def _count_close_start(text: str) -> int:
+    """Return how many characters at the end may begin the closing tag."""
+    sizes = range(min(len(text), len(_CLOSE) - 1), 0, -1)
+    return next((size for size in sizes if text.endswith(_CLOSE[:size])), 0)
+
+
+DONE = b"[DONE]"
+_STOPS: dict[str, StopReason] = {
+    "stop": "stop",
+    "end": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+_FAILURES = frozenset({"error", "insufficient_system_resource"})
+_THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
+_MEDIA = frozenset({"audio", "images"})
+
+
+@dataclass(slots=True)
+class _Prose:
+    """An open block of text or thinking, continued until another piece arrives."""
+
+    index: int
+    kind: Literal["text", "refusal", "thinking"]
+    field: str = ""
+    """Name its host gives to thinking."""
+    is_empty: bool = True
+
+
+class OpenAIChatStreamDecoder:
+    """Turns the data of the stream's events into ours, keeping usage and stop reason."""
+
+    def __init__(
+        self,
+        failures: ProviderFailures,
+        sizes: SizeLimits = DEFAULT_SIZE_LIMITS,
+        *,
+        think_tags: bool = False,
+    ) -> None:
+        self.meter = AnswerMeter(sizes, failures)
+        self.finished = False
+        self._tags = ThinkTags() if think_tags else None
+        self._failures = failures
+        self._started = False
+        self._stop: str | None = None
+        self._counts: WireObject = {}
+        self._blocks = 0
+        self._prose: _Prose | None = None
+        self._thought_fields: set[str] = set()
+        self._details: list[Any] = []
+        self._calls = OpenAICalls()
+        self._late: tuple[str, ...] = ()
+        """What was complained of once the answer had said why it stopped."""
+
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
+        """Yield what one event says.
+
+        Raises the error an event tells of, StreamError for an event that makes no sense.
+        """
+        if data.strip() == DONE:
+            self.finished = self._started
+            return
+        try:
+            chunk = decode_json(data) if data.strip() else {}
+            if isinstance(chunk, dict):
+                yield from self._handle_chunk(chunk)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise self._failures.build_stream_error(f"sent a malformed event: {error!r}") from error
+
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
+        """Yield the last events of a stream that stopped with `error` before it was finished.
+
+        An answer that had said why it stopped is whole all the same.
+        """
+        if self._stop is None or self._stop in _FAILURES:
+            yield StreamFailure(error, self.usage())
+        else:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the ends of what is open, and of the answer."""
+        if self._stop in _FAILURES:
+            why = f"{self._failures.provider} stopped its answer: {self._stop}"
+            yield StreamFailure(ServerError(why, provider=self._failures.provider), self.usage())
+            return
+        of_calls = {call.id for call in self._calls.all if call.id}
+        late = [one for one in self._details if get_call_id(one) in of_calls]
+        self._details = [one for one in self._details if one not in late]
+        for kind, text in self._tags.flush_rest() if self._tags else ():
+            yield from self._write_text(kind, text)
+        yield from self._close_prose()
+        if self._details:
+            yield from self._write_thought("", "")
+            yield from self._close_prose()
+        for call in self._calls.all:
+            if call.index is not None:
+                yield ToolCallEnd(call.index, call.pack_wire(late))
+        yield Finish(self._find_stop_reason(), self.usage(), self._stop, warnings=self._late)
+
+    def usage(self) -> Usage:
+        """Return the tokens counted so far."""
+        return parse_chat_usage(self._counts)
+
+    def _find_stop_reason(self) -> StopReason:
+        reason = _STOPS.get(self._stop or "", "stop")
+        called = any(call.index is not None for call in self._calls.all)
+        return "tool_calls" if called and reason == "stop" else reason
+
+    def _handle_chunk(self, chunk: WireObject) -> Iterator[StreamEvent]:
+        choices = chunk.get("choices") or []
+        self._update_counts(chunk.get("usage") or read_object(chunk.get("x_groq")).get("usage"))
+        if not self._started and (choices or chunk.get("model") or chunk.get("id")):
+            self._started = True
+            yield StreamStart(read_text(chunk.get("model")), read_text(chunk.get("id")) or None)
+        for choice in choices:
+            if choice is not None and not choice.get("index"):
+                self._update_counts(choice.get("usage"))
+                whole = None if self._blocks else choice.get("message")
+                yield from self._handle_delta(choice.get("delta") or whole or {})
+                self._stop = read_text(choice.get("finish_reason")) or self._stop
+        if error := _find_error(chunk):
+            told = self._failures.parse_error(error)
+            self._late = (str(told),)
+            raise told
+
+    def _update_counts(self, usage: Any) -> None:
+        if isinstance(usage, dict):
+            self._counts = usage
+
+    def _handle_delta(self, delta: WireObject) -> Iterator[StreamEvent]:
+        if not _THINKING.isdisjoint(delta):
+            yield from self._add_thinking(delta)
+        yield from self._add_words(delta)
+        pieces = delta.get("tool_calls") or ()
+        for piece in [pieces] if isinstance(pieces, dict) else pieces:
+            if piece is not None:
+                yield from self._add_call_piece(piece)
+        if function := delta.get("function_call"):
+            yield from self._add_call_piece({"index": 0, "function": function})
+
+    def _add_media(self, delta: WireObject) -> Iterator[StreamEvent]:
+        if spoken := read_object(delta.get("audio")).get("transcript"):
+            yield from self._write_text("text", read_text(spoken))
+        for picture in read_objects(delta.get("images"), "image_url"):
+            yield from self._close_prose()
+            yield OpaqueBlock(self._take_index(), pack_raw(picture))
+
+    def _add_words(self, delta: WireObject) -> Iterator[StreamEvent]:
+        """Yield the words of a piece, and what it shows beside them."""
+        content = delta.get("content")
+        if isinstance(content, list):
+            for part in content:
+                yield from self._add_part(part)
+        elif content and self._tags:
+            for kind, piece in self._tags.feed(read_text(content)):
+                yield from self._write_text(kind, piece)
+        elif content:
+            yield from self._write_text("text", read_text(content))
+        if not _MEDIA.isdisjoint(delta):
+            yield from self._add_media(delta)
+        if refusal := delta.get("refusal"):
+            yield from self._write_text("refusal", read_text(refusal))
+
+    def _add_part(self, part: Any) -> Iterator[StreamEvent]:
+        match part:
+            case str():
+                yield from self._write_text("text", part)
+            case {"type": "text", "text": text}:
+                yield from self._write_text("text", read_text(text))
+            case {"type": "thinking", "thinking": pieces}:
+                texts = [pieces] if isinstance(pieces, str) else [one["text"] for one in pieces]
+                yield from self._write_text("thinking", "".join(texts))
+            case {"type": str()}:
+                yield from self._close_prose()
+                yield OpaqueBlock(self._take_index(), pack_raw(part))
+
+    def _add_thinking(self, delta: WireObject) -> Iterator[StreamEvent]:
+        """Yield thinking under the first name that says something; an empty one is kept too."""
+        named = [name for name in REASONING_FIELDS if isinstance(delta.get(name), str)]
+        name = next((name for name in named if delta[name]), named[0] if named else "")
+        if name and (delta[name] or name not in self._thought_fields):
+            yield from self._write_thought(delta[name], name)
+        details = delta.get("reasoning_details")
+        details = details if isinstance(details, list) else []
+        if join_text(details) and (self._prose is None or self._prose.kind != "thinking"):
+            yield from self._open_prose("thinking", "")
+        for detail in details:
+            self.meter.keep_value(add_detail(self._details, detail))
+
+    def _write_thought(self, text: str, name: str) -> Iterator[StreamEvent]:
+        self._thought_fields.add(name)
+        if text or self._prose is None or self._prose.kind != "thinking":
+            yield from self._open_prose("thinking", name)
+            yield from self._write_text("thinking", text, name)
+
+    def _write_text(
+        self, kind: Literal["text", "refusal", "thinking"], text: str, name: str = ""
+    ) -> Iterator[StreamEvent]:
+        if not text:
+            return
+        yield from self._open_prose(kind, name)
+        assert self._prose is not None, "it was just opened"
+        self._prose.is_empty = False
+        made = ReasoningDelta if kind == "thinking" else TextDelta
+        yield made(self._prose.index, text)
+
+    def _open_prose(
+        self, kind: Literal["text", "refusal", "thinking"], name: str
+    ) -> Iterator[StreamEvent]:
+        now = self._prose
+        if now is not None and now.kind == kind == "thinking" and now.is_empty and not now.field:
+            now.field = name  # begun by its details
+            return
+        if now is not None and (now.kind, now.field) == (kind, name):
+            return
+        yield from self._close_prose()
+        self._prose = _Prose(self._take_index(), kind, name)
+        started = ReasoningStart if kind == "thinking" else TextStart
+        yield started(self._prose.index)
+
+    def _close_prose(self) -> Iterator[StreamEvent]:
+        prose, self._prose = self._prose, None
+        if prose is None:
+            return
+        if prose.kind != "thinking":
+            wire = pack_raw({"refusal": True}) if prose.kind == "refusal" else NO_JSON
+            yield TextEnd(prose.index, wire)
+            return
+        kept: WireObject = {"field": prose.field} if prose.field else {}
+        if self._details:
+            kept["details"], self._details = self._details, []
+        details = kept.get("details", [])
+        if prose.is_empty and (thought := join_text(details)):
+            prose.is_empty = False
+            yield ReasoningDelta(prose.index, thought)
+        redacted = prose.is_empty and bool(details)
+        yield ReasoningEnd(prose.index, pack_raw(kept) if kept else NO_JSON, redacted)
+
+    def _add_call_piece(self, piece: WireObject) -> Iterator[StreamEvent]:
+        name, text = read_call_piece(piece)
+        call = self._calls.find_call(piece, name, text)
+        if silent := call.add_piece(piece, text):
+            self.meter.keep_value(silent)
+        if call.index is None and name:
+            yield from self._close_prose()
+            call.index = self._take_index()
+            yield ToolCallStart(call.index, name, call.id)
+        if call.index is not None:
+            for delta in call.take_waiting():
+                yield ToolCallDelta(call.index, delta)
+
+    def _take_index(self) -> int:
+        self._blocks += 1
+        return self._blocks - 1
+
+
+def _find_error(chunk: WireObject) -> Any:
+    """Return what a chunk says of an error, in the ways hosts have for it; nothing for none."""
+    if chunk.get("object") == "error":
+        return chunk
+    fault = read_object(chunk.get("base_resp"))
+    return chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})

@@ -1,0 +1,117 @@
+"""What the two OpenAI wires count, as our usage: pure. Input is always without cached tokens.
+
+How the official OpenAI SDK is used, for both of its wires.
+
+Its own way for requests it has no types for: the typed one walks the whole history every time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from tape.model.entries import Usage
+
+from .json_values import parse_count, read_object
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+    from openai import AsyncOpenAI
+
+    from .connection import ClientLimits, EncodedRequest, Modules, Route
+    from .json_values import WireObject
+
+
+def parse_chat_usage(counts: WireObject) -> Usage:
+    """Return the usage of a Chat Completions answer.
+
+    The completion holds the reasoning, except where a host's total shows that it stands beside it.
+    """
+    prompt = read_object(counts.get("prompt_tokens_details"))
+    completion = read_object(counts.get("completion_tokens_details"))
+    whole, output = (
+        _get_count_or_zero(counts, "prompt_tokens"),
+        _get_count_or_zero(counts, "completion_tokens"),
+    )
+    read = _get_count(prompt, "cached_tokens")
+    for name in ("prompt_cache_hit_tokens", "cached_tokens"):
+        read = _get_count(counts, name) if read is None else read
+    reasoning = _get_count(completion, "reasoning_tokens")
+    total = _get_count_or_zero(counts, "total_tokens") or whole + output
+    if reasoning and total == whole + output + reasoning:
+        output += reasoning
+    write = _get_count(prompt, "cache_write_tokens")
+    return Usage(_count_uncached(whole, read, write), output, reasoning, read, write, total)
+
+
+def parse_responses_usage(counts: WireObject) -> Usage:
+    """Return the usage of a Responses answer."""
+    read_in = read_object(counts.get("input_tokens_details"))
+    written = read_object(counts.get("output_tokens_details"))
+    whole, output = (
+        _get_count_or_zero(counts, "input_tokens"),
+        _get_count_or_zero(counts, "output_tokens"),
+    )
+    read, write = _get_count(read_in, "cached_tokens"), _get_count(read_in, "cache_write_tokens")
+    reasoning = _get_count(written, "reasoning_tokens")
+    total = _get_count_or_zero(counts, "total_tokens") or whole + output
+    return Usage(_count_uncached(whole, read, write), output, reasoning, read, write, total)
+
+
+def _count_uncached(whole: int, read: int | None, write: int | None) -> int:
+    return max(0, whole - (read or 0) - (write or 0))
+
+
+def _get_count_or_zero(counts: WireObject, name: str) -> int:
+    return _get_count(counts, name) or 0
+
+
+def _get_count(counts: WireObject, name: str) -> int | None:
+    return parse_count(counts.get(name))
+
+
+class OpenAISdk:
+    """Makes clients and sends with them."""
+
+    package, error = "openai", "OpenAIError"
+
+    def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncOpenAI:
+        """Return a client that tries nothing twice and takes nothing from the environment."""
+        client: AsyncOpenAI = modules.sdk.AsyncOpenAI(
+            api_key=route.key,
+            base_url=route.endpoint,
+            max_retries=0,
+            timeout=limits.timeout,
+            http_client=limits.open_client(modules.http),
+        )
+        # What the SDK took from the environment may be another provider's.
+        client.organization = client.project = None
+        client._custom_headers = route.preset.headers  # noqa: SLF001 (it has no other way)
+        return client
+
+    async def post_call(
+        self, client: Any, modules: Modules, route: Route, call: EncodedRequest
+    ) -> Response:
+        """Return the response whatever its status."""
+        try:
+            response = await client.post(
+                call.path,
+                cast_to=modules.http.Response,
+                content=call.body,
+                options={"headers": {**_build_openai_credentials(modules, route), **call.headers}},
+                stream=True,
+                stream_cls=modules.sdk.AsyncStream[object],
+            )
+        except modules.sdk.APIStatusError as error:
+            response = error.response
+        return cast("Response", response)
+
+    async def close(self, client: AsyncOpenAI) -> None:
+        """Let go of its connections."""
+        await client.close()
+
+
+def _build_openai_credentials(modules: Modules, route: Route) -> dict[str, Any]:
+    """Return the header that holds the key; given with each call, no variable changes it."""
+    if route.preset.auth == "bearer":
+        return {"Authorization": f"Bearer {route.key}"}
+    return {route.preset.auth: route.key, "Authorization": modules.sdk.Omit()}

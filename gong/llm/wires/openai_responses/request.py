@@ -1,0 +1,151 @@
+"""What a Responses call sends, from a request: pure but for its cache of encoded messages.
+
+The provider is asked to keep nothing, so models that reason give their reasoning encrypted and get
+it back. What the preset and the request say in JSON has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+
+from tape.formats.openai_responses import emit
+
+from ....errors import InvalidRequest
+from ..connection import EncodedRequest
+from ..json_values import encode_with_array, list_unsent_fields, parse_options
+from ..message_encoding import EncoderCache, wrap_encoder
+from ..openai_chat.request import choose_effort, list_freeform_tools
+
+if TYPE_CHECKING:
+    from ...models import Preset, Quirks
+    from ...types import Request, ToolChoice, ToolSpec
+    from ..json_values import WireObject
+
+_DOES_NOT_REASON = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-|gpt-[\d.]+-chat)")
+"""Names of models that refuse to be asked for encrypted reasoning."""
+
+
+class OpenAIResponsesRequestEncoder:
+    """Encodes the requests of a growing history, each message once."""
+
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._cache = EncoderCache(
+            lambda form, load: wrap_encoder(
+                emit.build_encoder(form, load), _encode_address, detail=True
+            )
+        )
+
+    def encode_request(self, request: Request) -> EncodedRequest:
+        """Return the call to send; raises MsgspecError for options that are not a JSON object."""
+        quirks = self.preset.quirks
+        fields = {
+            "model": request.model,
+            "stream": True,
+            **_encode_storage(request, quirks),
+            **({"instructions": request.system} if request.system.strip() else {}),
+            **_encode_tools(request, quirks),
+            **_encode_thinking(request, quirks),
+            **_encode_sampling(request, self.preset),
+            **_encode_format(request),
+            **self.preset.body,
+            **parse_options(request),
+        }
+        form = emit.OpenAIResponsesOptions(
+            system_role=quirks.system_role,
+            thinking_as_text=quirks.thinking_as_text,
+            freeform=list_freeform_tools(request, quirks),
+        )
+        body = encode_with_array(fields, b"input", self._cache.encode_messages(request, form))
+        asked = bool(_encode_thinking(request, quirks))
+        why = "its models are not asked to think"
+        warnings = list_unsent_fields(self.preset, request, reasoning_effort=(asked, why))
+        return EncodedRequest("/responses", body, {}, warnings)
+
+
+def _encode_address(url: str, _mime: str) -> WireObject:
+    return {"type": "input_image", "detail": "auto", "image_url": url}
+
+
+def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
+    """Return what is said about keeping to hosts that know of it, which are OpenAI's own."""
+    if not quirks.store:
+        return {}
+    kept: WireObject = {"store": False}
+    if not _DOES_NOT_REASON.match(request.model):
+        kept["include"] = ["reasoning.encrypted_content"]
+    if request.session:
+        kept["prompt_cache_key"] = request.session
+    return kept
+
+
+def _encode_tools(request: Request, quirks: Quirks) -> WireObject:
+    if not request.tools:
+        return {}
+    texts = list_freeform_tools(request, quirks)
+    tools = [_encode_tool(tool, quirks, texts) for tool in request.tools]
+    return {"tools": tools, **_encode_choice(request.tool_choice, texts)}
+
+
+def _encode_tool(tool: ToolSpec, quirks: Quirks, texts: frozenset[str]) -> WireObject:
+    """Return a tool; where strictness is known, it is the default and must be declined."""
+    if tool.name in texts and tool.freeform is not None:
+        shape = {"type": "grammar", **msgspec.structs.asdict(tool.freeform)}
+        told = {"name": tool.name, "description": tool.description, "format": shape}
+        return {"type": "custom", **told}
+    strict = {"strict": False} if quirks.strict_tools else {}
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        **strict,
+    }
+
+
+def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
+    match choice.mode:
+        case "auto":
+            return {}
+        case "none" | "required":
+            return {"tool_choice": choice.mode}
+        case "named":
+            kind = "custom" if choice.name in texts else "function"
+            return {"tool_choice": {"type": kind, "name": choice.name}}
+    assert_never(choice.mode)
+
+
+def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
+    wanted = choose_effort(request, quirks)
+    if wanted is None or not quirks.reasoning_effort:
+        return {}
+    return {"reasoning": {"effort": wanted, "summary": "auto"}}
+
+
+def _encode_sampling(request: Request, preset: Preset) -> WireObject:
+    if request.stop_sequences:
+        raise InvalidRequest(
+            "the Responses API has no stop sequences: leave them out, or use openai-chat/MODEL",
+            provider=preset.name,
+        )
+    sampling: WireObject = {}
+    if request.max_tokens is not None:
+        sampling["max_output_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        sampling["temperature"] = request.temperature
+    if request.top_p is not None:
+        sampling["top_p"] = request.top_p
+    if request.metadata:
+        sampling["metadata"] = request.metadata
+    return sampling
+
+
+def _encode_format(request: Request) -> WireObject:
+    wanted = request.response_format
+    if wanted is None:
+        return {}
+    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
+    return {"text": {"format": {"type": "json_schema", **schema}}}

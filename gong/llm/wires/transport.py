@@ -1,0 +1,335 @@
+"""Server-sent events: the bytes of an answer cut into the data of its events; pure.
+
+Lines end with LF, CR or CRLF, wherever the bytes are cut. Comments, names and ids of events are
+passed over: what an event is stands in its data. An event that nothing ends is none.
+
+Limits in time as providers tell of them in the headers of an answer: pure but for the clock.
+
+Two families of names: `anthropic-ratelimit-KIND-WHAT` with dates, and `x-ratelimit-WHAT-KIND` with
+durations such as 6m0s. What cannot be read is as good as not there.
+
+One answer from its call to its last event, alike on every wire.
+
+It ends with exactly one Finish or Failed, begins within `first_byte`, and no silence in it is
+longer than `idle`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from contextlib import aclosing
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ...errors import InvalidRequest, ModelError
+from ..types import Allowance, Finish, RateLimit
+from .connection import Connection, Route
+from .failures import ProviderFailures
+from .json_values import format_size_limit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+
+    from ..models import Preset, Timeouts
+    from ..types import StreamEvent
+    from .connection import EncodedRequest, HttpReply, Sdk
+    from .meter import AnswerMeter
+
+
+_OF_A_LINE = 16
+"""Bytes that a line takes beside what is in it."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class EventTooLong(ValueError):
+    """A line, or an event, is longer than it may be; the text says which."""
+
+
+class EventParser:
+    """Cuts one stream, whose lines and events have at most so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._rest: list[bytes] = []
+        self._size = 0
+        """Bytes of the incomplete line."""
+        self._data: list[bytes] = []
+        self._data_size = 0
+        self._is_first = True
+        self._after_return = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the data of each event that ends in `chunk`; to be consumed whole.
+
+        Raises TooLong.
+        """
+        for line in self._split_lines(chunk):
+            if line.startswith(b"data:"):
+                self._add_data(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif line == b"data":
+                self._add_data(b"")
+            elif not line and self._data:
+                data, self._data, self._data_size = self._data, [], 0
+                yield b"\n".join(data)
+
+    def _add_data(self, data: bytes) -> None:
+        self._data.append(data)
+        self._data_size += len(data) + _OF_A_LINE
+        if self._data_size > self._most + _OF_A_LINE:
+            raise EventTooLong("an event")
+
+    def _split_lines(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that end in `chunk`, without their ends."""
+        if self._after_return and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_return = False
+        if b"\r" in chunk:
+            self._after_return = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, *lines = chunk.split(b"\n")
+        self._rest.append(first)
+        self._size += len(first)
+        if self._size > self._most:
+            raise EventTooLong("a line")
+        if not lines:
+            return []
+        first = b"".join(self._rest)
+        if self._is_first:
+            first = first.removeprefix(_BYTE_ORDER_MARK)
+            self._is_first = False
+        self._rest = [lines.pop()]
+        self._size = len(self._rest[0])
+        return [first, *lines]
+
+
+_NAMES = ("anthropic-ratelimit-{kind}-{what}", "x-ratelimit-{what}-{kind}")
+_ONLY_REQUESTS = "x-ratelimit-{what}"
+_UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_STEP = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_DURATION = re.compile(rf"(?:{_STEP.pattern})+")
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d+)?")
+_A_DATE = 1e9
+"""Numbers from here on are seconds since 1970, or milliseconds."""
+_IN_MILLISECONDS = 1e11
+
+
+def parse_rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
+    """Return what response headers, names in small letters, say of limits; None for nothing."""
+    told = {name: value for name, value in headers.items() if "ratelimit" in name}
+    if not told:
+        return None
+    requests = _parse_allowance(told, "requests") or _parse_headers(told, _ONLY_REQUESTS, "")
+    tokens = _parse_allowance(told, "tokens")
+    return RateLimit(requests, tokens) if requests or tokens else None
+
+
+def _parse_allowance(told: Mapping[str, str], kind: str) -> Allowance | None:
+    return next(filter(None, (_parse_headers(told, name, kind) for name in _NAMES)), None)
+
+
+def _parse_headers(told: Mapping[str, str], name: str, kind: str) -> Allowance | None:
+    limit, remaining, reset = (
+        told.get(name.format(kind=kind, what=what)) for what in ("limit", "remaining", "reset")
+    )
+    found = Allowance(
+        _parse_limit_count(limit), _parse_limit_count(remaining), _parse_seconds(reset)
+    )
+    return None if found == Allowance() else found
+
+
+def _parse_limit_count(text: str | None) -> int | None:
+    return int(float(text)) if text and _NUMBER.fullmatch(text) else None
+
+
+def _parse_seconds(text: str | None) -> float | None:
+    """Return the seconds until a moment, told as a duration, a number or a date."""
+    if not text:
+        return None
+    if _DURATION.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _STEP.findall(text))
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        if number < _A_DATE:
+            return number
+        return _compute_wait_until_reset(number / 1000 if number >= _IN_MILLISECONDS else number)
+    try:
+        return _compute_wait_until_reset(datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return None
+
+
+def _compute_wait_until_reset(moment: float) -> float:
+    return max(0.0, moment - time.time())
+
+
+_SHOWN = 65_536
+"""Bytes that are kept of an answer in which there is no event yet."""
+_BEGIN, _GO_ON = "begin its answer", "continue its answer"
+_SAY_SOMETHING, _END = "say anything of its answer", "end its answer"
+"""What a host does not do in time."""
+_ALIVE = 1_024
+"""Bytes of an incomplete line that show that its host is still sending."""
+
+
+class Decoder(Protocol):
+    """Turns the data of one answer's server-sent events into ours."""
+
+    finished: bool
+    """The answer is whole: nothing more is read."""
+    meter: AnswerMeter
+    """Counts what is kept of the answer."""
+
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
+        """Yield what one event says; raises ModelError."""
+        ...
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the last events of a finished answer."""
+        ...
+
+    def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
+        """Yield the last events of one that stopped with `error` before it was finished."""
+        ...
+
+
+class _AnswerNotes:
+    """What is known of an answer beside its events, for the last of them."""
+
+    def __init__(self, meter: AnswerMeter) -> None:
+        self._meter = meter
+        self.warnings: tuple[str, ...] = ()
+        self.headers: Mapping[str, str] = {}
+        self._raw: list[Raw] = []
+
+    def keep_data(self, data: bytes) -> None:
+        """Keep the data of an event, which is JSON but for the mark of the end."""
+        if data.startswith((b"{", b"[{")):
+            self._meter.keep_bytes(len(data))
+            self._raw.append(Raw(data))
+
+    def complete_event(self, event: StreamEvent) -> StreamEvent:
+        """Return the event, a Finish with what stands here."""
+        if not isinstance(event, Finish):
+            return event
+        raw, limits = tuple(self._raw), parse_rate_limit(self.headers)
+        warnings = (*self.warnings, *event.warnings)
+        return replace(event, warnings=warnings, rate_limit=limits, raw=raw)
+
+
+class _Deadline:
+    """How long the next bytes of one answer are waited for.
+
+    A whole line, or enough of a long one, is a sign of life and gives its host `idle` more seconds;
+    only events of an answer give it `quiet` more; `whole` is for all of it.
+    """
+
+    def __init__(self, limits: Timeouts, meter: AnswerMeter, failures: ProviderFailures) -> None:
+        self._limits, self._meter, self._failures = limits, meter, failures
+        self._clock = asyncio.get_running_loop().time
+        self.begun = False
+        """There was an event."""
+        self._started = self._alive = self._told = self._clock()
+        self._taken = meter.taken
+        self._unfinished = 0
+
+    async def read_chunk(self, reply: HttpReply) -> bytes | None:
+        """Return the next bytes, None at the end; raises RequestTimeout."""
+        now, limits = self._clock(), self._limits
+        if self._taken != self._meter.taken:
+            self._taken, self._told = self._meter.taken, now
+        idle = limits.idle if self.begun else limits.first_byte
+        left, limit, what = min(
+            (self._alive + idle - now, idle, _GO_ON if self.begun else _BEGIN),
+            (self._told + limits.quiet - now, limits.quiet, _SAY_SOMETHING),
+            (self._started + limits.whole - now, limits.whole, _END),
+        )
+        try:
+            chunk = await reply.read_chunk(max(left, 0))
+        except TimeoutError:
+            raise self._failures.build_timeout(what, limit) from None
+        if chunk is not None:
+            self._unfinished += len(chunk)
+            if self._unfinished >= _ALIVE or b"\n" in chunk or b"\r" in chunk:
+                self._alive, self._unfinished = self._clock(), 0
+        return chunk
+
+
+class Transport:
+    """The way to one provider."""
+
+    def __init__(self, sdk: Sdk, preset: Preset, key: str, endpoint: str) -> None:
+        self.failures = ProviderFailures(preset.name, key, endpoint)
+        self._limits = preset.timeouts
+        self._connection = Connection(sdk, Route(preset, key, endpoint), self.failures)
+
+    async def stream_answer(
+        self, write: Callable[[], EncodedRequest], decoder: Decoder, *, keep: bool = False
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the events of the answer to a call; closing it closes the connection.
+
+        With `keep` the last event holds what the provider sent.
+        """
+        meter = decoder.meter
+        beside = _AnswerNotes(meter)
+        try:
+            call = self._encode_call(write)
+            beside.warnings = call.warnings
+            async with self._connection.open_reply(call) as reply:
+                beside.headers = reply.headers
+                async with aclosing(self._read_events(reply, meter)) as found:
+                    async for data in found:
+                        meter.take_data(data)
+                        if keep:
+                            beside.keep_data(data)
+                        for event in decoder.feed(data):
+                            meter.take_event(event)
+                            yield event
+                        if decoder.finished:
+                            break
+                for event in decoder.finish():
+                    yield beside.complete_event(event)
+                await reply.drain_rest()
+        except ModelError as error:
+            for event in decoder.finish_with_error(error):
+                yield beside.complete_event(event)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._connection.close()
+
+    async def _read_events(
+        self, reply: HttpReply, meter: AnswerMeter
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the data of each event; raises ModelError at the end, where no answer may end."""
+        events, seen = EventParser(meter.sizes.event), b""
+        deadline = _Deadline(self._limits, meter, self.failures)
+        while (chunk := await deadline.read_chunk(reply)) is not None:
+            meter.take_bytes(reply.unpacked, reply.received)
+            meter.take_quiet(len(chunk))
+            try:
+                for data in filter(None, events.feed(chunk)):
+                    deadline.begun = True
+                    yield data
+            except EventTooLong as error:
+                most = format_size_limit(meter.sizes.event)
+                meter.refuse_answer(f"sent {error} of more than {most}")
+            if not deadline.begun:
+                seen = (seen + chunk)[:_SHOWN]
+        raise (
+            self.failures.build_stopped_error()
+            if deadline.begun
+            else self.failures.build_no_answer_error(seen)
+        )
+
+    def _encode_call(self, write: Callable[[], EncodedRequest]) -> EncodedRequest:
+        try:
+            return write()
+        except msgspec.MsgspecError as error:
+            why = f"the request is not valid JSON: {error}"
+            raise InvalidRequest(why, provider=self.failures.provider) from error

@@ -1,0 +1,290 @@
+"""Dangers beyond the tables: the input of programs, and commands inside other code.
+
+Every function takes one use of a program and returns why it is dangerous, or None; pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from .hidden import EXECUTES
+from .matching import find_option_value, has_any_option, is_in_place, is_rule_met, list_operands
+from .removal import check_container_removal, check_listed_removal, check_unknown_removal
+from .tables import load_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..shell.expansion import Argument, Arguments
+    from .invocation import Invocation, PathContext
+    from .tables import DangerRule
+
+_RECURSIVE = ["-r", "-R", "--recursive"]
+_SOURCES = {".", "source", "eval"}
+_SEARCHED = 64_000  # characters at each end of a program's text in which dangers are looked for
+_MOST_BEHIND = 4  # so many times a name among the arguments is taken for a program
+_KEY_OPTIONS = {"-i", "--key", "--cert", "-E", "--cacert", "--netrc-file"}
+_RUN = re.compile(
+    r"(?:system|popen\w*|exec\w*|spawn\w*|run|call|check_\w+|getoutput|qx|%x|script|shell_exec|passthru)"
+    r"\s*[(\s{]\s*[frb]{0,2}(\"\"\"|'''|[\"'`/{])(.{1,2000}?)(?:\1|\})|`([^`]{1,2000})`",
+    re.DOTALL,
+)
+_LIST = re.compile(r"(?:run|call|Popen|check_\w+|spawn\w*|exec\w*)\s*\(\s*\[([^\]]{1,2000})\]")
+_CALLED = re.compile(r"\b(?:exec\w*|spawn\w*|system)\s*\(([^()]{1,500})\)")
+_PIPED = re.compile(r"\"([^\"\n]{1,2000})\"\s*\|")
+_BRACKETED = re.compile(r"(?:\bqx|%x)\s*[({\[]([^)}\]]{1,2000})[)}\]]")
+_LITERAL = re.compile(r"[\"']([^\"']*)[\"']")
+
+_QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_MOST_LITERALS = 40
+
+
+def find_dangers(use: Invocation) -> Iterator[str]:
+    """Yield every reason for which a use is dangerous."""
+    for rule in _find_rules(use.name):
+        if is_rule_met(rule, use.arguments, use.places, load_tables().valued.get(use.name, ())):
+            yield rule.reason
+    for check in _CHECKS:
+        reason = check(use)
+        if reason:
+            yield reason
+
+
+@lru_cache(maxsize=1024)
+def _find_rules(name: str) -> tuple[DangerRule, ...]:
+    rules = load_tables().rules
+    return tuple(one for one in rules if any(fnmatchcase(name, each) for each in one.commands))
+
+
+def _check_unknown_program(use: Invocation) -> str | None:
+    """Take a program that an expansion decides for `rm`, when its arguments fit."""
+    fits = not use.name and has_any_option(use.arguments, _RECURSIVE)
+    if fits and any(use.places.is_vital(one) for one in list_operands(use.arguments)):
+        return "may remove a system, home or workspace folder"
+    return None
+
+
+def _check_program_behind(use: Invocation) -> str | None:
+    """Look at the arguments of a program that is not known as if it ran them."""
+    words = load_tables().words
+    if not use.name or use.name in words.containers or load_tables().find_reader(use.name):
+        return None
+    seen: Counter[str] = Counter()
+    for index, one in enumerate(use.arguments):
+        name = _read_base_name(one) if one.known else ""
+        seen[name] += 1
+        if not name or seen[name] > _MOST_BEHIND:  # a later one has no more arguments than it
+            continue
+        for rule in _find_rules(name):
+            if rule.place and is_rule_met(rule, use.arguments[index + 1 :], use.places, ()):
+                return rule.reason
+    return None
+
+
+def _read_base_name(argument: Argument) -> str:
+    return argument.text.rsplit("/", 1)[-1].lower()
+
+
+def _check_fed_shell(use: Invocation) -> str | None:
+    """Look at a shell or interpreter that runs what was downloaded or decoded."""
+    words = load_tables().words
+    runs = use.name in words.shells or use.name in _SOURCES
+    reads = _is_reading_script(use)
+    if _is_interpreter(use.name):
+        runs = not any(one.known and not one.inside for one in list_operands(use.arguments))
+    inside = use.inside if runs or not use.name else ()
+    sources = (*(use.before if reads else ()), *inside)
+    for one in sources:
+        if one.name in words.downloaders:
+            return "runs what comes from the network, unseen"
+        if one.name in words.decoders:
+            return "runs a text that was made unreadable"
+    return None
+
+
+def _is_reading_script(use: Invocation) -> bool:
+    """Whether standard input is the program's own script."""
+    words = load_tables().words
+    if use.name in words.shells:
+        given = [one for one in list_operands(use.arguments) if one.text != "-"]
+        return has_any_option(use.arguments, ["-s"]) or not (
+            given or has_any_option(use.arguments, ["-c"])
+        )
+    if use.name in {".", "source"}:
+        return any(one.text.startswith(("/dev/stdin", "/dev/fd/")) for one in use.arguments)
+    if not _is_interpreter(use.name):
+        return False
+    asked = has_any_option(use.arguments, ["-c", "-m", "-e", "-E", "-p", "-n", "-r", "--eval"])
+    return not asked and all(one.text == "-" for one in list_operands(use.arguments))
+
+
+def _is_interpreter(name: str) -> bool:
+    return any(fnmatchcase(name, one) for one in load_tables().words.interpreters)
+
+
+def _check_code(use: Invocation) -> str | None:
+    if not _is_interpreter(use.name):
+        return None
+    texts = [*(one.text for one in use.arguments), *use.given]
+    return _find_pattern_reason(texts, load_tables().calls)
+
+
+def find_embedded_commands(use: Invocation) -> Iterator[str]:
+    """Yield the shell commands that stand in code for an interpreter."""
+    if _is_interpreter(use.name):
+        for text in map(_cut_to_ends, (*(one.text for one in use.arguments), *use.given)):
+            yield from (found[2] or found[3] for found in _RUN.finditer(text))
+            yield from (found[1] for found in _BRACKETED.finditer(text))
+            for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
+                yield " ".join(_LITERAL.findall(listed[1]))
+            literals = [one or other for one, other in _QUOTED.findall(text)][:_MOST_LITERALS]
+            if EXECUTES.search(text) and literals:
+                yield from (" ".join(literals), "".join(literals))
+            if use.name.endswith("awk"):
+                yield from (found[1] for found in _PIPED.finditer(text))
+
+
+def _check_database(use: Invocation) -> str | None:
+    if use.name not in load_tables().words.databases:
+        return None
+    return _find_pattern_reason(
+        [*(one.text for one in use.arguments), *use.given], load_tables().statements
+    )
+
+
+def _find_pattern_reason(texts: list[str], patterns: tuple[tuple[str, str], ...]) -> str | None:
+    shown = [*map(_cut_to_ends, texts)]
+    found = (why for pattern, why in patterns for text in shown if re.search(pattern, text))
+    return next(found, None)
+
+
+def _cut_to_ends(text: str) -> str:
+    """Return the beginning and the end of code that is longer than what is searched."""
+    return text if len(text) <= 2 * _SEARCHED else f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
+
+
+def _check_secret_read(use: Invocation) -> str | None:
+    words = load_tables().words
+    opens = use.name in words.read or use.name in words.fetchers
+    reader = load_tables().readers.get(use.name)
+    opens = opens or (reader is not None and reader.opens and use.name != "find")
+    if opens and any(
+        is_in_place(part, "secret", use.places) for part in _split_arguments(use.arguments)
+    ):
+        return "reads a private key or password"
+    return None
+
+
+def _split_arguments(arguments: Arguments) -> Iterator[Argument]:
+    """Yield the arguments and what stands in them behind `=` or `@`, but keys to log in with."""
+    for left, one in zip((None, *arguments), arguments, strict=False):
+        if left is None or left.text not in _KEY_OPTIONS:
+            yield one
+            for text in re.split("[@=:]", one.text)[1:]:
+                yield one._replace(text=text)
+
+
+def _check_sent_data(use: Invocation) -> str | None:
+    """Look at what a program that talks to other machines is given to send."""
+    if use.name not in load_tables().words.senders:
+        return None
+    own = [*_split_arguments(use.arguments), *use.read]
+    if any(_is_private_file(one, use.places) for one in own):
+        return "sends credentials to another machine"
+    if any(_is_telling_secrets(one) for one in (*use.before, *use.inside)):
+        return "sends credentials to another machine"
+    shells = load_tables().words.shells
+    if use.name not in {"curl", "wget"} and any(one.name in shells for one in use.before):
+        return "hands a shell to another machine"
+    return None
+
+
+def _is_telling_secrets(use: Invocation) -> bool:
+    if use.name in load_tables().words.tellers and not list_operands(use.arguments):
+        return True
+    return any(
+        _is_private_file(one, use.places) for one in (*_split_arguments(use.arguments), *use.read)
+    )
+
+
+def _is_private_file(argument: Argument, places: PathContext) -> bool:
+    text = argument.text
+    return (
+        bool(text)
+        and "://" not in text
+        and (places.is_secret(argument) or places.is_sensitive(argument))
+    )
+
+
+def _check_written_files(use: Invocation) -> str | None:
+    """Look at the files a program writes."""
+    if any(use.places.is_protected(one) for one in _list_written_files(use)):
+        return "writes to the system, a device, or what decides who may log in"
+    return None
+
+
+def _list_written_files(use: Invocation) -> Iterator[Argument]:
+    words, given = load_tables().words, list_operands(use.arguments)
+    if use.name in words.writers:
+        yield from given
+    elif use.name in words.copiers:
+        yield from given[-1:]
+        yield from _list_option_values(use.arguments, ["-t", "--target-directory"])
+    elif use.name == "dd":
+        yield from (one._replace(text=one.text[3:]) for one in given if one.text.startswith("of="))
+    elif use.name in {"sed", "perl"} and has_any_option(use.arguments, ["-i", "--in-place"]):
+        yield from given[1:]
+    elif use.name in {"curl", "wget", "sort", "gcc", "openssl", "tar", "unzip"}:
+        outputs = ["-o", "-O", "--output", "--output-document", "-out", "-d", "-C", "--directory"]
+        yield from _list_option_values(use.arguments, outputs)
+
+
+def _list_option_values(arguments: Arguments, wanted: list[str]) -> Iterator[Argument]:
+    found = (find_option_value(arguments, one) for one in wanted)
+    yield from (one for one in found if one is not None)
+
+
+def _check_kill_all(use: Invocation) -> str | None:
+    """Look for `kill -9 -1`: the first number may be a signal, no later one is."""
+    if use.name != "kill" or not use.arguments:
+        return None
+    first, *rest = use.arguments
+    if first.text in {"-s", "-n", "--signal"}:
+        rest = rest[1:]
+    elif first.text == "--":
+        pass
+    elif not first.text.startswith("-"):
+        rest = list(use.arguments)
+    return "ends every process" if any(one.text == "-1" for one in rest) else None
+
+
+def _check_history_wipe(use: Invocation) -> str | None:
+    """Look at a wiped history of commands."""
+    names = {"bash_history", "zsh_history"}
+    if use.name in {"ln", "cp", "truncate"} and any(
+        one.text.rsplit("/.", 1)[-1] in names for one in use.arguments[-1:]
+    ):
+        return "wipes the history of commands"
+    return None
+
+
+_CHECKS: tuple[Callable[[Invocation], str | None], ...] = (
+    *(
+        _check_unknown_program,
+        _check_program_behind,
+        check_listed_removal,
+        check_unknown_removal,
+        check_container_removal,
+        _check_fed_shell,
+        _check_code,
+        _check_database,
+        _check_secret_read,
+        _check_sent_data,
+        _check_written_files,
+    ),
+    *(_check_kill_all, _check_history_wipe),
+)

@@ -1,0 +1,240 @@
+"""The judgement of a command: how dangerous it is, why, and which part is the reason.
+
+Which paths matter: judged by their letters alone, against folders given as values; pure.
+
+One program with its arguments and what is around it: what every check looks at.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from fnmatch import fnmatchcase, translate
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from .tables import PlaceTable, load_tables
+
+if TYPE_CHECKING:
+    from ..shell.expansion import Argument, Arguments
+
+
+_SHOWN = 120  # characters of a part
+
+
+class DangerLevel(IntEnum):
+    """How dangerous, from low to high."""
+
+    SAFE = 0
+    """It only reads, and only what may be read."""
+    ASK = 1
+    """It may change something, or its effect is unknown."""
+    DANGEROUS = 2
+    """Its damage is irreversible."""
+
+
+class Judgement(NamedTuple):
+    """What was found about a command."""
+
+    level: DangerLevel
+    reason: str = ""
+    """Why it is not safe."""
+    part: str = ""
+    """The piece of the command that is the reason, cut to 120 characters."""
+
+
+def build_judgement(level: DangerLevel, reason: str, part: str) -> Judgement:
+    """Return a judgement whose part is one short line."""
+    part = " ".join(part.split())
+    return Judgement(level, reason, part if len(part) <= _SHOWN else f"{part[: _SHOWN - 1]}…")
+
+
+_WILD = re.compile(r"[*?\[]")
+_ONLY_WILD = re.compile(r"(?=[^*?]*[*?])(?:[*?.\]]|\[[^\]]*\])*")
+_MOST_STARS = 16
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
+
+_STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
+"""What a command reads that was opened for it, or nothing."""
+_HOMES = {"/home", "/Users"}
+
+
+@dataclass(frozen=True, slots=True)
+class PathContext:
+    """The folders a command is judged against; all absolute."""
+
+    start: str
+    """Where the session works."""
+    home: str
+    roots: tuple[str, ...]
+    """Folders whose files may be read unasked."""
+    folders: tuple[str | None, ...]
+    """Where the command may run; None for a folder that is unknown."""
+
+    def paths(self, argument: Argument) -> tuple[str, ...]:
+        """Return the absolute paths an argument may mean; none when it cannot be told."""
+        text = argument.text
+        if text.startswith("/"):
+            return (_normalize_path(text),)
+        return tuple(
+            _normalize_path(f"{folder}/{text}") for folder in self.folders if folder is not None
+        )
+
+    def is_vital(self, argument: Argument) -> bool:
+        """Whether losing what it names loses a system, a home or the whole workspace."""
+        if not argument.text:
+            return False
+        if _DRIVE.fullmatch(argument.text):
+            return True
+        return any(self._is_vital_path(path, argument) for path in self.paths(argument))
+
+    def _is_vital_path(self, path: str, argument: Argument) -> bool:
+        parts = path.split("/")
+        wild = next((i for i, one in enumerate(parts) if argument.glob and _WILD.search(one)), None)
+        if wild is None:
+            return self._is_precious_path(path, known=argument.known)
+        if any(_can_match_folder(path, own) for own in (self.start, self.home)):
+            return True
+        folder = "/".join(parts[:wild]) or "/"
+        if self._is_system_path(folder) or folder == "/" or folder == self.home.rpartition("/")[0]:
+            return True
+        every = all(_ONLY_WILD.fullmatch(one) for one in parts[wild:])
+        return every and self._is_precious_path(folder, known=argument.known)
+
+    def _is_precious_path(self, path: str, *, known: bool) -> bool:
+        if any(_is_inside(own, path) for own in (self.start, self.home)):
+            return True
+        if any(fnmatchcase(path, f"{self.home}/{one}") for one in _load_place_table().home):
+            return True
+        if _is_inside(path, self.start) and self._is_owned_folder(self.start):
+            return False
+        if path.rpartition("/")[0] in _HOMES:
+            return True
+        return self._is_system_path(path) or (known and path.count("/") == 1)
+
+    def _is_system_path(self, path: str) -> bool:
+        """Whether a path belongs to the system, and is not of the session or a home."""
+        if any(
+            _is_inside(path, own) and self._is_owned_folder(own) for own in (self.start, self.home)
+        ):
+            return False
+        names = _load_place_table()
+        return path in names.tops or any(_is_inside(path, one) for one in names.system)
+
+    def _is_owned_folder(self, folder: str) -> bool:
+        """Whether what stands in a folder is the user's, even where the folder is the system's."""
+        return folder != "/" and (folder == self.home or folder not in _load_place_table().tops)
+
+    def is_foreign(self, argument: Argument) -> bool:
+        """Whether it names a whole system: the root folder or one of its parts."""
+        return any(self._is_system_path(path) or path == "/" for path in self.paths(argument))
+
+    def is_protected(self, argument: Argument) -> bool:
+        """Whether writing there changes the system, a device or who may log in."""
+        return any(self._is_protected_path(path) for path in self.paths(argument))
+
+    def _is_protected_path(self, path: str) -> bool:
+        names = _load_place_table()
+        if any(fnmatchcase(path, one) for one in names.harmless_devices):
+            return False
+        if any(_is_inside(path, f"{self.home}/{one}") for one in names.keys):
+            return True
+        return self._is_system_path(path) and path not in names.shared
+
+    def is_device(self, argument: Argument) -> bool:
+        """Whether it names a disk or another device of the machine."""
+        return any(
+            _is_inside(path, "/dev") and path != "/dev" and self._is_protected_path(path)
+            for path in self.paths(argument)
+        ) or bool(_DRIVE.fullmatch(argument.text))
+
+    def is_secret(self, argument: Argument) -> bool:
+        """Whether it names a private key or a store of passwords."""
+        return self._is_named_by(argument, _load_place_table().secrets)
+
+    def is_sensitive(self, argument: Argument) -> bool:
+        """Whether it names a file that often holds credentials."""
+        sample = argument.text.endswith(_load_place_table().samples)
+        return not sample and self._is_named_by(argument, _load_place_table().sensitive)
+
+    def _is_named_by(self, argument: Argument, patterns: tuple[str, ...]) -> bool:
+        paths = self.paths(argument)
+        if any(map(_compile_patterns(patterns).match, paths)):
+            return True
+        return argument.glob and any(
+            _can_match_hidden(path, one) for path in paths for one in patterns
+        )
+
+    def is_readable(self, argument: Argument) -> bool:
+        """Whether it is known and names nothing outside the folders that may be read."""
+        paths = self.paths(argument)
+        if argument.known and any(fnmatchcase(argument.text, one) for one in _STREAMS):
+            return True
+        if not argument.known or len(paths) != (
+            1 if argument.text[:1] == "/" else len(self.folders)
+        ):
+            return False
+        return all(any(_is_inside(path, root) for root in self.roots) for path in paths)
+
+
+def resolve_cd_target(text: str, folder: str | None, home: str) -> str | None:
+    """Return where `cd text` leads; None when the text does not tell."""
+    if not text:
+        return home
+    if text.startswith("/"):
+        return _normalize_path(text)
+    return None if folder is None or text == "-" else _normalize_path(f"{folder}/{text}")
+
+
+def _normalize_path(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+@cache
+def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what fits a path that fits one of the patterns."""
+    return re.compile("|".join(map(translate, patterns)))
+
+
+def _can_match_hidden(path: str, pattern: str) -> bool:
+    """Whether wildcards of a path may stand for a hidden file that a pattern names."""
+    name, hidden = path.rpartition("/")[2], pattern.rpartition("/")[2]
+    if name[:1] != "." or hidden[:1] != ".":
+        return False
+    return name.count("*") > _MOST_STARS or fnmatchcase(hidden, name)
+
+
+def _can_match_folder(pattern: str, folder: str) -> bool:
+    """Whether wildcards of a path may stand for a folder or for one it is in."""
+    wanted, parts = pattern.split("/"), folder.split("/")
+    fits = all(fnmatchcase(part, one) for part, one in zip(parts, wanted, strict=False))
+    return len(wanted) <= len(parts) and pattern.count("*") <= _MOST_STARS and fits
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@cache
+def _load_place_table() -> PlaceTable:
+    return load_tables().places
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One program with its arguments, and what is around it."""
+
+    name: str
+    """In lower case, without its folder; empty when an expansion decides it."""
+    arguments: Arguments
+    places: PathContext
+    before: tuple[Invocation, ...] = ()
+    """What its pipeline runs before it."""
+    inside: tuple[Invocation, ...] = ()
+    """What the substitutions among its arguments run."""
+    given: tuple[str, ...] = ()
+    """Texts it may read from standard input, as far as they are known."""
+    read: Arguments = ()
+    """Files that are redirected into it."""

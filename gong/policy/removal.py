@@ -1,0 +1,235 @@
+"""Folders of this machine that a container is given, and what is removed there; pure.
+
+What is removed by the names that another command lists: find itself, or ls and xargs; pure.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING
+
+from ..shell.expansion import Argument
+from .matching import find_option_value, has_any_option, list_operands
+from .tables import load_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..shell.expansion import Arguments
+    from .invocation import Invocation
+
+
+_MOUNT = re.compile(r"(?:-v|--volume=?)?([^:]+):(/[^:]*)(?::(.*))?", re.DOTALL)
+_SOURCE = re.compile(r"(?:^|,)(?:source|src)=([^,]+)")
+_TARGET = re.compile(r"(?:^|,)(?:target|destination|dst)=([^,]+)")
+_CONTAINER_WORDS = re.compile(r"[\s'\";|&()]+")
+_CONTAINER_PROGRAMS = {"docker", "podman", "nerdctl"}
+
+
+def check_container_removal(use: Invocation) -> str | None:
+    """Return why it is dangerous what a container removes, None where it is not."""
+    if use.name not in _CONTAINER_PROGRAMS:
+        return None
+    every = [word for one in use.arguments for word in _CONTAINER_WORDS.split(one.text)]
+    removers = {*load_tables().words.removers, "find", "chmod", "chown"} - {"mv"}
+    first = next((i for i, one in enumerate(every) if one in removers), len(every))
+    words = every[first + 1 :]
+    folder = find_option_value(use.arguments, "-w") or find_option_value(use.arguments, "--workdir")
+    for source, target in _find_mounts(use):
+        here = folder is not None and posixpath.normpath(folder.text) == target
+        lost = {target, *_list_parents(target), *((".", "*", "./*") if here else ())}
+        if use.places.is_vital(source) and any(_strip_wildcard(one) in lost for one in words):
+            return "removes what a system, home or workspace folder holds, from a container"
+    return None
+
+
+def _strip_wildcard(word: str) -> str:
+    """Return the folder that a word with a wildcard for all of its parts stands for."""
+    if word[:1] != "/":
+        return word
+    return posixpath.normpath(word.removesuffix("*"))
+
+
+def _list_parents(folder: str) -> Iterator[str]:
+    while folder != "/":
+        folder = posixpath.dirname(folder)
+        yield folder
+
+
+def _find_mounts(use: Invocation) -> Iterator[tuple[Argument, str]]:
+    """Yield each folder that may be written to, and where it stands in the container."""
+    for one in use.arguments:
+        found = _MOUNT.fullmatch(one.text)
+        if found and "ro" not in (found[3] or "").split(","):
+            source = use.places.home if found[1] == "~" else found[1]
+            yield one._replace(text=source), posixpath.normpath(found[2])
+        given, target = _SOURCE.search(one.text), _TARGET.search(one.text)
+        if given and target and "readonly" not in one.text:
+            yield one._replace(text=given[1]), posixpath.normpath(target[1])
+
+
+_RECURSIVE = {
+    **dict.fromkeys(("rm", "srm", ""), ("-r", "-R", "--recursive")),
+    **dict.fromkeys(("chmod", "chown", "chgrp"), ("-R", "--recursive")),
+    "rsync": ("--delete*", "--del"),
+}
+"""By program: options with which it goes through all that a folder holds."""
+_CHOOSERS = {"grep", "egrep", "fgrep", "rg", "head", "tail"}
+_ACTIONS = {"-delete", "-exec", "-execdir", "-ok", "-okdir"}
+_ANY = re.compile(r"[*?./]*\*[*?./]*")
+_WORDS = re.compile(r"[\s'\";|&()`]+")
+_FD_FOLDERS = ("--search-path", "--base-directory", "-C")
+_FD_CHOOSES = ("-e", "--extension", "-S", "--size", "--changed-within", "--changed-before")
+_FD_VALUED = (*_FD_FOLDERS, *_FD_CHOOSES, "-t", "--type", "-d", "--max-depth", "-E", "--exclude")
+_WIDE = "removes or changes what a whole system, home or workspace folder holds"
+
+
+def check_unknown_removal(use: Invocation) -> str | None:
+    """Return why it is dangerous to remove below what a command prints, None where it is not."""
+    given = list_operands(use.arguments)
+    recursive = use.name == "rimraf" or has_any_option(use.arguments, _RECURSIVE.get(use.name, ()))
+    if use.name == "find":
+        given = _list_start_folders(use.arguments)
+        recursive = any(
+            one.text == "-delete" or _read_program_name(one) in load_tables().words.removers
+            for one in use.arguments
+        )
+    if recursive and any(one.free and not one.text.strip("/.*") for one in given):
+        return "removes or changes everything below a folder that cannot be told"
+    return None
+
+
+def check_listed_removal(use: Invocation) -> str | None:
+    """Return why it is dangerous to remove what find or ls lists, None where it is not."""
+    changes = {*load_tables().words.removers, "chmod", "chown", "chgrp"}
+    if use.name == "find":
+        ran = [*_list_find_commands(use.arguments)]
+        if any(map(_is_overwriting, ran)) and any(
+            map(use.places.is_foreign, _list_start_folders(use.arguments))
+        ):
+            return _WIDE
+        removes = any(one.text == "-delete" for one in use.arguments) or any(
+            word in changes for each in ran for word in _list_program_names(each)
+        )
+        return _check_find_removal(use) if removes else None
+    if use.name in {"fd", "fdfind"}:
+        return _check_fd_removal(use, changes)
+    if use.name in changes:
+        found = (
+            _check_find_removal(one, use.before) for one in use.before if one.name in {"find", "fd"}
+        )
+        return next((one for one in found if one), None) or _check_ls_removal(use)
+    return None
+
+
+def _list_find_commands(arguments: Arguments) -> Iterator[Arguments]:
+    """Yield the commands that a find runs."""
+    for index, one in enumerate(arguments):
+        if one.text in {"-exec", "-execdir", "-ok", "-okdir"}:
+            rest = arguments[index + 1 :]
+            yield tuple(takewhile(lambda each: each.text not in {";", "+"}, rest))
+
+
+def _list_program_names(command: Arguments) -> Iterator[str]:
+    """Yield the names that may be programs in a command, texts for a shell included."""
+    if command and load_tables().find_reader(_read_program_name(command[0])) is not None:
+        return
+    for one in command:
+        yield from (word.rsplit("/", 1)[-1].lower() for word in _WORDS.split(one.text))
+
+
+def _is_overwriting(command: Arguments) -> bool:
+    """Whether a command overwrites the files whose names it is given as `{}`."""
+    names = {*_list_program_names(command)}
+    if names & {"tee", "dd", "sponge"}:
+        return any("{}" in one.text for one in command)
+    if names & {"sed", "perl"}:
+        return has_any_option(command, ["-i", "--in-place"])
+    return bool(names & {"cp", "install", "ln"}) and command[-1].text == "{}"
+
+
+def _check_fd_removal(use: Invocation, changes: set[str]) -> str | None:
+    marks = {"-x", "-X", "--exec", "--exec-batch"}
+    start = next((i for i, one in enumerate(use.arguments) if one.text in marks), None)
+    if start is None or not {*_list_program_names(use.arguments[start + 1 :])} & changes:
+        return None
+    own = use.arguments[:start]
+    pattern, *folders = list_operands(own, _FD_VALUED) or (Argument(""),)
+    chosen = has_any_option(own, _FD_CHOOSES) or pattern.text.strip(".*^$") != ""
+    folders += [one for name in _FD_FOLDERS if (one := find_option_value(own, name)) is not None]
+    for one in folders or [Argument("." if pattern.text else "")]:
+        if use.places.is_foreign(one) or (not chosen and use.places.is_vital(one)):
+            return _WIDE
+    return None
+
+
+def _read_program_name(argument: Argument) -> str:
+    return argument.text.rsplit("/", 1)[-1].lower()
+
+
+def _check_ls_removal(use: Invocation) -> str | None:
+    """Look at what is removed by the names that ls prints."""
+    if use.name == "mv" or use.name not in load_tables().words.removers:
+        return None
+    for one in use.before:
+        folders = list_operands(one.arguments) or (Argument("."),)
+        wide = use.places.is_foreign if _has_line_filter(use.before) else use.places.is_vital
+        if one.name == "ls" and any(map(wide, folders)):
+            return _WIDE
+    return None
+
+
+def _has_line_filter(uses: tuple[Invocation, ...]) -> bool:
+    """Whether some of the lines on the way are chosen."""
+    return any(
+        one.name in _CHOOSERS and not has_any_option(one.arguments, ["-v", "--invert-match"])
+        for one in uses
+    )
+
+
+def _check_find_removal(use: Invocation, on_the_way: tuple[Invocation, ...] = ()) -> str | None:
+    narrowed = _is_narrowed_find(use.arguments) or _has_line_filter(on_the_way)
+    for one in _list_start_folders(use.arguments):
+        if use.places.is_foreign(one) or (not narrowed and use.places.is_vital(one)):
+            return _WIDE
+    return None
+
+
+def _is_narrowed_find(arguments: Arguments) -> bool:
+    """Whether a find chooses among files before it removes them, in the alternative that does."""
+    tests, depth, narrow, acted = load_tables().words.narrowing, 0, False, False
+    before = ""
+    for one, value in pairwise((*arguments, Argument(""))):
+        text = one.text
+        depth += (text == "(") - (text == ")")
+        if text in {"-o", "-or", ","} and not depth:
+            if acted:
+                return narrow
+            narrow = False
+        elif text in _ACTIONS and not narrow and _is_removing_action(text, value):
+            return False
+        elif text in tests and before not in {"!", "-not"} and not _is_idle_test(text, value.text):
+            narrow = True
+        acted |= text in _ACTIONS
+        before = text
+    return narrow
+
+
+def _is_removing_action(action: str, command: Argument) -> bool:
+    return action == "-delete" or _read_program_name(command) in load_tables().words.removers
+
+
+def _is_idle_test(test: str, value: str) -> bool:
+    """Whether a test of find chooses nothing: every name, or no depth."""
+    return bool(_ANY.fullmatch(value)) or (test == "-maxdepth" and value == "0")
+
+
+def _list_start_folders(arguments: Arguments) -> Arguments:
+    """Return the folders a find begins in."""
+    ends = (i for i, one in enumerate(arguments) if one.text[:1] in {"-", "(", "!"} and one.text)
+    first = arguments[: next(ends, len(arguments))]
+    return first or (
+        (arguments[0]._replace(text=".", known=True, glob=False),) if arguments else ()
+    )

@@ -1,0 +1,317 @@
+"""What builtins, assignments and redirections do to the commands after them; pure but `remember`.
+
+Only `remember` changes a value: the state it is given.
+
+What stands around a command: where it runs, what it may read, what its substitutions print.
+
+Pure but for the variables that `resolved` gives to the state, for outputs it knows.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from ..shell.expansion import ANY_PATH, Argument, Piece, expand_words
+from ..shell.quoting import decode_ansi_c, expand_operator
+from .invocation import DangerLevel, Invocation, PathContext, resolve_cd_target
+from .matching import find_option_value, has_any_option, list_operands
+from .tables import load_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..shell.expansion import Arguments, ShellState, SimpleCommand, Word
+
+    Uses = Mapping[SimpleCommand, Sequence[Invocation]]
+    """What each command runs, as far as it was judged."""
+
+
+DECLARING_BUILTINS = {"declare", "export", "local", "readonly", "typeset"}
+"""Builtins whose assignments stay."""
+SETTING_BUILTINS = {"set", "unset", "read", "mapfile", "readarray", *DECLARING_BUILTINS}
+"""Builtins that may do no more than to set variables or options of the shell."""
+
+_OPTION = re.compile(r"[-+][A-Za-z]+|--?|[A-Za-z_]\w*")
+_SET = re.compile(
+    r"[-+][euxfvEoC]+|errexit|nounset|pipefail|xtrace|verbose|noglob|noclobber|errtrace"
+)
+"""What `set` may be told: options that only stop a script earlier, or show what it does."""
+_MOST_READ = 4  # so many of the lines and words a name may read are looked at
+_WIDE = re.compile(r"(?:^|\s)[/~.*-]")
+"""What is read matters where it names a place or is an option."""
+_HISTORY = {"HISTFILE": {"", "/dev/null"}, "HISTSIZE": {"0"}, "HISTFILESIZE": {"0"}}
+
+
+def judge_assignment(name: str, values: Iterable[str | None]) -> tuple[DangerLevel, str]:
+    """Return how dangerous it is to give a variable these values, and why."""
+    if any(value in _HISTORY.get(name, ()) for value in values):
+        return DangerLevel.DANGEROUS, "switches the history of commands off"
+    if is_harmless_variable(name):
+        return DangerLevel.SAFE, ""
+    return DangerLevel.ASK, f"sets {name}, which other programs may obey"
+
+
+def judge_redirection(
+    operator: str, target: Argument, places: PathContext
+) -> tuple[DangerLevel, str]:
+    """Return how dangerous a redirection is, and why."""
+    text = target.text
+    if text.startswith(("/dev/tcp/", "/dev/udp/")):
+        return DangerLevel.DANGEROUS, "opens a connection to another machine"
+    if ">" not in operator:
+        if places.is_secret(target):
+            return DangerLevel.DANGEROUS, "reads a private key or password"
+        readable = places.is_readable(target) and not places.is_sensitive(target)
+        harmless = target.known and text.startswith("/dev/") and not places.is_protected(target)
+        return (
+            DangerLevel.SAFE if readable or harmless else DangerLevel.ASK
+        ), "reads a file elsewhere"
+    if places.is_protected(target):
+        return (
+            DangerLevel.DANGEROUS,
+            "writes to the system, a device, or what decides who may log in",
+        )
+    descriptor = "&" in operator and re.fullmatch(r"\d+|-", text)
+    harmless = text.startswith("/dev/") and text != "/dev/tty"
+    if target.known and (descriptor or harmless):
+        return DangerLevel.SAFE, ""
+    return DangerLevel.ASK, "writes to a file"
+
+
+def is_harmless_variable(name: str) -> bool:
+    """Whether a variable changes nothing about how programs are found and run."""
+    return any(fnmatchcase(name, one) for one in load_tables().words.harmless_variables)
+
+
+def is_only_setting(name: str, arguments: Arguments) -> bool:
+    """Whether a builtin does no more than to set variables or options of the shell."""
+    allowed = _SET if name == "set" else _OPTION
+    if not all(one.known and allowed.fullmatch(one.text) for one in arguments):
+        return False
+    if name == "set":  # alone, or with a bare -o, it prints every variable or option
+        return arguments[-1:] != () and arguments[-1].text[-1:] != "o"
+    names = list_operands(arguments)
+    return all(is_harmless_variable(one.text) for one in names) and bool(names)
+
+
+def list_printed_texts(use: Invocation) -> Iterator[str]:
+    """Yield what a command is known to print."""
+    if use.name in {"echo", "printf"}:
+        given = [one.text for one in list_operands(use.arguments)]
+        texts = [" ".join(given)]
+        if use.name == "printf" and len(given) > 1:
+            texts.append(" ".join(given[1:]))
+        yield from texts
+        yield from (decode_ansi_c(one) for one in texts if "\\" in one)
+    elif use.name == "cat" and not list_operands(use.arguments):
+        yield from use.given
+
+
+def find_printed_line(use: Invocation) -> str | None:
+    """Return what `echo` or `printf` prints, None where it is not known."""
+    given = list_operands(use.arguments)
+    formats = use.name == "printf" and any("%" in one.text for one in given[:1])
+    if any(not one.known or one.glob for one in use.arguments):
+        return None
+    whole = " ".join(one.text for one in given[1 if formats else 0 :])
+    escapes = use.name == "printf" or has_any_option(use.arguments, ["-e"])
+    return decode_ansi_c(whole) if escapes else whole
+
+
+def list_xargs_arguments(use: Invocation) -> Arguments:
+    """Return what xargs adds to its command."""
+    printed_texts = [text for one in (*use.before, *use.inside) for text in list_printed_texts(one)]
+    known_texts = (*printed_texts, *use.given)
+    known = tuple(Argument(word) for text in known_texts for word in text.split())
+    return (*known, Argument("", known=False))
+
+
+def apply_builtin(
+    arguments: Arguments, state: ShellState, fed: tuple[str, ...] = (), *, certain: bool
+) -> None:
+    """Keep in the state what a builtin changes about the commands after it.
+
+    `fed` are the texts it may read from standard input, as far as they are known.
+    """
+    name = arguments[0].text
+    given = list_operands(arguments[1:])
+    if name in {"cd", "pushd"} and arguments[0].known:
+        where = given[0] if given else Argument("")
+        if where.known and where.text != "-":
+            new = tuple(
+                resolve_cd_target(where.text, folder, state.home) for folder in state.folders
+            )
+        else:
+            new = (None, state.home)
+        if not certain and ".." in where.text:
+            new = (*new, None)  # a loop may climb any number of times
+        sure = certain and where.known
+        state.folders = tuple(dict.fromkeys(new if sure else (*new, *state.folders)))
+    elif name == "popd":
+        state.folders = (None, *state.folders)
+    elif name == "printf" and (variable := find_option_value(arguments[1:], "-v")) is not None:
+        text = " ".join(one.text for one in given if one != variable)
+        state.variables[variable.text] = (text, None)
+    elif name in {"read", "mapfile", "readarray", "getopts", "unset"}:
+        known = (one for text in fed for one in (*text.split("\n"), *text.split()))
+        wide = tuple(one for one in dict.fromkeys(known) if _WIDE.search(one))
+        state.variables |= {one.text: (*wide[:_MOST_READ], None) for one in given}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a command stands."""
+
+    command: SimpleCommand
+    state: ShellState
+    places: PathContext
+    feeders: tuple[SimpleCommand, ...]
+
+
+def build_invocation(arguments: Arguments, at: Scope, uses: Uses) -> Invocation:
+    """Return a program with its arguments and what is around it."""
+    first = arguments[0]
+    name = first.text.rsplit("/", 1)[-1].lower().removesuffix(".exe") if first.known else ""
+    inside = (one for arg in arguments for one in arg.inside)
+    return Invocation(
+        name,
+        arguments[1:],
+        at.places,
+        before=_collect_invocations((*at.feeders, *_list_piped_commands(at.command)), uses),
+        inside=_collect_invocations(inside, uses),
+        given=tuple(list_given_texts(at, uses)),
+        read=tuple(_list_read_files(at)),
+    )
+
+
+def _collect_invocations(
+    commands: Iterator[SimpleCommand] | Sequence[SimpleCommand], uses: Uses
+) -> tuple[Invocation, ...]:
+    return tuple(use for one in commands for use in uses.get(one, ()))
+
+
+def _list_piped_commands(command: SimpleCommand) -> tuple[SimpleCommand, ...]:
+    """Return what `< <(…)` runs."""
+    targets = (one.target for one in command.redirects if one.operator == "<")
+    return tuple(inner for target in targets for piece in target for inner in piece.inside)
+
+
+def list_given_texts(at: Scope, uses: Uses) -> Iterator[str]:
+    """Yield the texts on standard input, as far as the command line holds them."""
+    for one in (at.command, *at.feeders):
+        for redirect in one.redirects:
+            if redirect.operator == "<<":
+                yield "".join(piece.text for piece in redirect.target)
+    for use in _collect_invocations((*at.feeders, *_list_piped_commands(at.command)), uses):
+        yield from list_printed_texts(use)
+
+
+def _list_read_files(at: Scope) -> Iterator[Argument]:
+    """Yield the files that are redirected into a command."""
+    for redirect in (each for one in (at.command, *at.feeders) for each in one.redirects):
+        if redirect.operator == "<":
+            for arguments in expand_words((redirect.target,), at.state):
+                yield from arguments
+
+
+def resolve_substitutions(word: Word, state: ShellState, uses: Uses) -> Word:
+    """Return the word with `$(echo …)` and `$(pwd)` as variables that hold what they print.
+
+    `<(…)` is the name of a pipe.
+    """
+    first = word[0] if word and word[0].kind == "text" else None
+    found = _WHERE.match(first.text) if first else None
+    if first and found and (found.end() < len(first.text) or len(word) == 1):
+        name = "PWD" if found[0] == "~+" else "OLDPWD"
+        state.variables[found[0]] = (*state.values(name), None)
+        rest = (first._replace(text=first.text[found.end() :]), *word[1:])
+        word = (Piece("variable", found[0], in_quotes=True), *rest)
+    return tuple(_resolve_output(piece, state, uses) for piece in word)
+
+
+def _resolve_output(piece: Piece, state: ShellState, uses: Uses) -> Piece:
+    if piece.kind == "unknown" and piece.text[:2] == "<(":
+        return piece._replace(kind="quoted", text="/dev/fd/63")
+    if piece.kind != "unknown" or piece.text[:1] not in "$`":
+        return piece
+    ran = _collect_invocations(piece.inside, uses)
+    values = expand_operator(piece.text, state) or _find_printed_values(
+        ran, len(piece.inside), state
+    )
+    reads = any(one.redirects and not one.words for one in piece.inside)  # `$(< file)`
+    if not values and piece.text[:2] != "$((" and (reads or not _is_naming_parts(ran)):
+        values = (ANY_PATH,)
+    if not values:
+        return piece
+    state.variables[piece.text] = values
+    return piece._replace(kind="variable")
+
+
+def _is_naming_parts(ran: tuple[Invocation, ...]) -> bool:
+    """Whether what is printed are names of files below a folder, or no paths at all."""
+    others = [one for one in ran if one.name not in _MOVES]
+    if not others:
+        return True
+    first, *rest = others
+    if first.name in {"echo", "printf"}:
+        return not rest
+    return first.name in _LIST_PARTS and all(one.name in {*_PASSING, *_CHOOSE} for one in rest)
+
+
+def _find_printed_values(
+    ran: tuple[Invocation, ...], commands: int, state: ShellState
+) -> tuple[str | None, ...]:
+    """Return what the commands of a substitution may print; nothing where it cannot be told."""
+    if not ran:
+        return ()
+    if ran[-1].name == "pwd" and all(one.name in {"pwd", *_MOVES} for one in ran):
+        ends = (folder for one in ran if one.name == "pwd" for folder in one.places.folders)
+        return tuple(dict.fromkeys(ends))
+    if commands > 1:
+        passed = all(one.name in _PASSING for one in ran[1:]) and ran[0].name in {"echo", "printf"}
+        if passed:
+            return (
+                find_printed_line(ran[0]),
+                ANY_PATH if any(one.name == "tr" for one in ran) else None,
+            )
+        if not all(one.name in _MOVES for one in ran):
+            return ()
+    if all(one.name in {"echo", "printf"} for one in ran):
+        return tuple(find_printed_line(one) for one in ran)
+    found = tuple(text for one in ran for text in _find_named_places(one, state))
+    return (*found, None) if found else ()
+
+
+def _find_named_places(use: Invocation, state: ShellState) -> Iterator[str]:
+    """Yield places that a command is known to name, among others."""
+    given = [one for one in list_operands(use.arguments) if one.known]
+    words = [one.text for one in use.arguments]
+    if use.name == "cat" and not use.arguments:
+        yield from use.given
+    elif use.name in {"realpath", "readlink"}:
+        yield from (one.text for one in given)
+    elif use.name == "dirname":
+        yield from (posixpath.dirname(path) for one in given for path in use.places.paths(one))
+    elif words == ["rev-parse", "--show-toplevel"] and use.name == "git":
+        yield use.places.start
+    elif (use.name == "ls" and not given) or (use.name == "git" and words == ["ls-files"]):
+        yield from (f"{one}/*" for one in state.folders if one is not None)
+    elif use.name == "find" and not (len(given) > 1 or {*words} & {*load_tables().words.narrowing}):
+        yield from (one.text for one in given or (Argument("."),))
+    elif use.name == "find":  # of a whole system any part is too much
+        yield from (one.text for one in given[:1] if use.places.is_foreign(one))
+    elif use.name == "ls" and has_any_option(use.arguments, ["-d"]):
+        yield from (one.text for one in given)
+
+
+_WHERE = re.compile(r"~[-+](?=/|$)")
+_MOVES = {"cd", "pushd", "popd", "dirname", "readlink", "realpath", "basename"}
+_LIST_PARTS = {"find", "fd", "ls", "git", "mktemp", "date", "uname", "whoami", "hostname", "id"}
+_LIST_PARTS |= {"which", "command", "type", "wc", "seq", "nproc", "expr", "echo", "printf", "pwd"}
+_CHOOSE = {"grep", "egrep", "fgrep", "rg", "xargs"}
+_PASSING = {"cat", "tee", "sort", "head", "tail", "uniq", "tr"}
+"""Programs that print what they read, all or in part."""

@@ -1,0 +1,362 @@
+"""Limits of an answer on its way: its time as a whole, each step's, and the caller's own stop.
+
+They hold while something of the answer is waited for, never while its reader works.
+
+Answers in one call for scripts: text, streams, typed objects, with tools run between calls.
+
+Built on the client; the agent does not use it. Each model call is retried separately; a stream is
+never retried after its first event, nor an object that does not match its schema.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from random import random
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
+
+from tape.context.view import Message
+from tape.model.entries import Text, ToolCall
+
+from ..errors import Aborted, ConfigurationError, ModelError, RequestTimeout
+from ..llm.accumulate import StreamAccumulator
+from ..llm.client import Client
+from ..llm.partial_json import parse_partial_arguments
+from ..llm.picture_sources import Pictures
+from ..llm.retry import RetryPolicy, stream_with_retries
+from ..llm.types import Request, Response, StreamFailure, TextDelta, ToolCallDelta, ToolChoice
+from .functions import Tool, repair_calls, run_calls
+from .objects import build_response_format, parse_object
+from .results import GenerateResult, StepFinish, StepResult, StreamResult
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from tape.model.entries import Content
+
+    from ..llm.types import Provider, StreamEvent
+    from .functions import FunctionResult, Repair
+
+
+_T = TypeVar("_T")
+
+
+class AnswerDeadline:
+    """For one answer and its steps; times are in seconds, None for as long as it takes."""
+
+    def __init__(
+        self,
+        model: str,
+        whole: float | None = None,
+        step: float | None = None,
+        abort: asyncio.Event | None = None,
+    ) -> None:
+        self.abort = abort
+        self._model, self._whole, self._step = model, whole, step
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._watch: asyncio.Task[bool] | None = None
+        self._waiting: asyncio.Task[object] | None = None
+        self._over: ModelError | None = None
+
+    def begin_answer(self) -> None:
+        """Begin to count, and to listen."""
+        self._set_timer("whole", self._whole, "was not done")
+        if self.abort is not None:
+            self._watch = asyncio.ensure_future(self.abort.wait())
+            self._watch.add_done_callback(self._on_abort)
+
+    def begin_step(self) -> None:
+        """Count the time of the next step from now on."""
+        self._set_timer("step", self._step, "was not done with a step")
+
+    async def wait(self, what: Callable[[], Awaitable[_T]]) -> _T:
+        """Return what `what()` gives; when it is cancelled for its time, raises RequestTimeout.
+
+        Raises Aborted when the caller stopped.
+        """
+        if self.abort is not None and self.abort.is_set():
+            self._over = self._over or self._build_abort_error()
+        if self._over is not None:
+            raise self._over
+        task = asyncio.current_task()
+        assert task is not None, "coroutines run in tasks"
+        asked_before = task.cancelling()
+        self._waiting = task
+        try:
+            return await what()
+        except asyncio.CancelledError:
+            if self._over is not None and task.uncancel() <= asked_before:
+                raise self._over from None
+            raise
+        finally:
+            self._waiting = None
+
+    def close(self) -> None:
+        """Count and listen no longer."""
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _set_timer(self, name: str, seconds: float | None, what: str) -> None:
+        if name in self._timers:
+            self._timers.pop(name).cancel()
+        if seconds is not None:
+            error = RequestTimeout(f"{self._model} {what} within {seconds:g} s")
+            loop = asyncio.get_running_loop()
+            self._timers[name] = loop.call_later(seconds, self._stop_waiting, error)
+
+    def _on_abort(self, watch: asyncio.Task[bool]) -> None:
+        if not watch.cancelled():
+            self._stop_waiting(self._build_abort_error())
+
+    def _build_abort_error(self) -> Aborted:
+        return Aborted(f"the answer of {self._model} was stopped")
+
+    def _stop_waiting(self, error: ModelError) -> None:
+        if self._over is None:
+            self._over = error
+            if self._waiting is not None:
+                self._waiting.cancel()
+
+
+_default_clients: list[Client] = []
+"""The default client: at most one, created on first use."""
+
+
+def set_default_client(client: Client | None) -> None:
+    """Set the default client; None resets it to one made from the environment."""
+    _default_clients[:] = [] if client is None else [client]
+
+
+def get_default_client() -> Client:
+    """Return the default client."""
+    if not _default_clients:
+        _default_clients.append(Client.from_env())
+    return _default_clients[0]
+
+
+def stream_text(
+    model: str,
+    *,
+    prompt: str | None = None,
+    pictures: Sequence[str | Path | bytes] = (),
+    messages: Sequence[Message] | None = None,
+    tools: Sequence[Tool] = (),
+    max_tool_rounds: int = 1,
+    stop_when: Callable[[Sequence[StepResult]], bool] | None = None,
+    repair_tool_call: Repair | None = None,
+    max_retries: int = 2,
+    timeout: float | None = None,
+    step_timeout: float | None = None,
+    abort_signal: asyncio.Event | None = None,
+    client: Client | None = None,
+    **request: Any,
+) -> StreamResult:
+    """Start an answer of `provider/model` to a prompt or to messages, one of the two.
+
+    `pictures` go with the prompt, each as `Pictures.image` takes it. Calls of tools with `execute`
+    are run and sent back, at most `max_tool_rounds` times; 0 leaves them to the caller, as one call
+    of a tool without `execute` does. `repair_tool_call` is given a call that cannot run, and why,
+    and returns a better one or None. `request` takes the other fields of Request: system,
+    tool_choice, max_tokens, temperature, top_p, reasoning_effort, metadata, options, …
+
+    Seconds are limited by `timeout`, tools and all, and by `step_timeout` for each model call with
+    its tools; `abort_signal` stops when it is set. Iterating raises ModelError: RequestTimeout,
+    Aborted and the rest. Whatever stops it, cancelling and closing too, closes the connection.
+    """
+    client = client or get_default_client()
+    provider, name = client.resolve(model)
+    if pictures:
+        shown = Pictures()
+        messages = _build_picture_messages(prompt, messages, tuple(map(shown.image, pictures)))
+        prompt, request = None, {"load": shown.load, **request}
+    wanted = Request(
+        model=name,
+        messages=_build_messages(prompt, messages),
+        tools=tuple(tool.to_spec() for tool in tools),
+        **request,
+    )
+    rounds = _ToolRounds(
+        call=partial(_stream_with_policy, client, provider, RetryPolicy(max_retries=max_retries)),
+        tools=tools,
+        most=max_tool_rounds,
+        stop_when=stop_when,
+        repair=repair_tool_call,
+        bounds=AnswerDeadline(model, timeout, step_timeout, abort_signal),
+    )
+    return StreamResult(rounds.stream_events(wanted), rounds.answers)
+
+
+async def generate(model: str, **how: Any) -> GenerateResult:
+    """Return the whole answer; `how` is what `stream_text` takes.
+
+    Raises ModelError, as iterating a stream does.
+    """
+    stream = stream_text(model, **how)
+    try:
+        return await stream.result()
+    finally:
+        await stream.close()
+
+
+async def generate_object(model: str, kind: type, **how: Any) -> GenerateResult:
+    """Return an answer whose `output` is a value of `kind`: a Struct, dataclass or TypedDict.
+
+    Providers that can are held to its schema, others to a tool call. Raises NoObject, which is
+    never tried again, and what `generate` raises.
+    """
+    client = how.pop("client", None) or get_default_client()
+    provider, _ = client.resolve(model)
+    asked = _choose_object_request(provider, kind)
+    result = await generate(model, client=client, max_tool_rounds=0, **asked, **how)
+    text = _get_object_text(result.response)
+    return GenerateResult(result.steps, parse_object(text, kind))
+
+
+async def stream_object(model: str, kind: type, **how: Any) -> AsyncGenerator[Any, None]:
+    """Yield the object as a growing dict, and at the end the value of `kind`."""
+    client = how.pop("client", None) or get_default_client()
+    provider, _ = client.resolve(model)
+    stream = stream_text(
+        model, client=client, max_tool_rounds=0, **_choose_object_request(provider, kind), **how
+    )
+    text = ""
+    try:
+        async for event in stream:
+            if isinstance(event, TextDelta | ToolCallDelta):
+                text += event.delta
+                yield parse_partial_arguments(text)
+        yield parse_object(_get_object_text((await stream.result()).response), kind)
+    finally:
+        await stream.close()
+
+
+def _build_messages(prompt: str | None, messages: Sequence[Message] | None) -> tuple[Message, ...]:
+    if (prompt is None) == (messages is None):
+        raise ConfigurationError("give either a prompt or messages")
+    return tuple(messages) if messages is not None else (Message("user", (Text(prompt or ""),)),)
+
+
+def _build_picture_messages(
+    prompt: str | None, messages: Sequence[Message] | None, images: Content
+) -> tuple[Message, ...]:
+    """Return the messages with pictures behind the words of the prompt."""
+    if prompt is None or messages is not None:
+        raise ConfigurationError("pictures go with a prompt; in messages they are blocks")
+    return (Message("user", (Text(prompt), *images)),)
+
+
+def _choose_object_request(provider: Provider, kind: type) -> dict[str, Any]:
+    """Return the part of a request that asks for an object in the provider's own way."""
+    shape = build_response_format(kind)
+    if getattr(provider, "native_objects", False):
+        return {"response_format": shape}
+    tool = Tool("answer", "Give the answer in this form.", kind)
+    supports = getattr(provider, "supports_tool_choice", None)
+    if supports is not None and not supports("named"):
+        return {"tools": (tool,)}
+    return {"tools": (tool,), "tool_choice": ToolChoice("named", "answer")}
+
+
+def _get_object_text(response: Response) -> str:
+    for call in response.tool_calls:
+        return call.args_text or bytes(call.args).decode()
+    return response.text
+
+
+@dataclass(slots=True)
+class _ToolRounds:
+    """Model calls and the tools between them, until one answer asks for none."""
+
+    call: Callable[[Request], AsyncGenerator[StreamEvent, None]]
+    tools: Sequence[Tool]
+    most: int
+    stop_when: Callable[[Sequence[StepResult]], bool] | None
+    repair: Repair | None
+    bounds: AnswerDeadline
+    answers: list[StreamAccumulator] = field(default_factory=list)
+    """Of each step, the newest last."""
+
+    async def stream_events(
+        self, request: Request
+    ) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+        """Yield the events of all steps; raises ModelError."""
+        self.bounds.begin_answer()
+        try:
+            async with aclosing(self._stream_steps(request)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.bounds.close()
+
+    async def _stream_steps(
+        self, request: Request
+    ) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+        steps: list[StepResult] = []
+        while True:
+            self.bounds.begin_step()
+            async with aclosing(self._stream_answer(request)) as events:
+                async for event in events:
+                    yield event
+            response = self.answers[-1].response()
+            runs = len(steps) < self.most and _can_run_all(self.tools, response.tool_calls)
+            said: Content = response.content
+            results: tuple[FunctionResult, ...] = ()
+            if runs:
+                run = partial(self._run_tools, response, request.messages)
+                said, results = await self.bounds.wait(run)
+            goes_on = runs or (response.is_paused and not response.tool_calls)
+            steps.append(StepResult(response, results))
+            yield StepFinish(steps[-1])
+            if not goes_on or (self.stop_when is not None and self.stop_when(steps)):
+                return
+            told = (Message("assistant", said), *(result.to_message() for result in results))
+            request = replace(request, messages=(*request.messages, *told))
+
+    async def _stream_answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        answer = StreamAccumulator(f"c_{token_hex(4)}")
+        self.answers.append(answer)
+        async with aclosing(self.call(request)) as events:
+            following = partial(anext, events, None)
+            while (event := await self.bounds.wait(following)) is not None:
+                if isinstance(event, StreamFailure):
+                    raise event.error
+                answer.process(event)
+                yield event
+
+    async def _run_tools(
+        self, response: Response, messages: Sequence[Message]
+    ) -> tuple[Content, tuple[FunctionResult, ...]]:
+        """Return what was said, its calls repaired, and what came of them."""
+        calls = await repair_calls(self.tools, response.tool_calls, self.repair)
+        following = iter(calls)
+        said = tuple(
+            next(following) if isinstance(block, ToolCall) else block for block in response.content
+        )
+        return said, await run_calls(self.tools, calls, messages, self.bounds.abort)
+
+
+def _can_run_all(tools: Sequence[Tool], calls: Sequence[ToolCall]) -> bool:
+    """Return whether there are calls, and none of them is the caller's to run."""
+    passive = {tool.name for tool in tools if tool.execute is None}
+    return bool(calls) and not any(call.name in passive for call in calls)
+
+
+def _stream_with_policy(
+    client: Client, provider: Provider, policy: RetryPolicy, request: Request
+) -> AsyncGenerator[StreamEvent, None]:
+    return stream_with_retries(
+        lambda asked: client.stream(asked, provider),
+        request,
+        policy,
+        sleep=asyncio.sleep,
+        random=random,
+        on_retry=lambda *_: None,
+    )

@@ -1,0 +1,383 @@
+"""The parsed view of a command line: words, redirections and simple commands, as values.
+
+The words of a command as the arguments its program would get, as far as the text decides.
+
+What the text does not decide is marked, never guessed: an unknown part stands as nothing, since
+an unset variable is nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+class CommandTooLong(Exception):
+    """A command line holds more than is looked at."""
+
+
+class Piece(NamedTuple):
+    """A run of a word that is decided in one way."""
+
+    kind: Literal["text", "quoted", "variable", "unknown"]
+    text: str
+    """The characters; the name of a variable; the source of what is unknown."""
+    in_quotes: bool = False
+    """Whether a variable or an unknown part stands in double quotes: no blank splits it."""
+    default: str | None = None
+    """What stands for a variable that is empty: `${name:-default}`; other names follow a dollar."""
+    filled: bool = False
+    """Whether the shell stops where the variable is empty: `${name:?}`."""
+    inside: tuple[SimpleCommand, ...] = ()
+    """The commands a substitution runs."""
+
+
+Word = tuple[Piece, ...]
+
+
+class Redirect(NamedTuple):
+    """One redirection."""
+
+    operator: str
+    """`>`, `>>`, `<`, `>&` and so on; `<<` for text that stands in the command."""
+    target: Word
+    """The file or descriptor; the text itself after `<<`."""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimpleCommand:
+    """One simple command; without words, what a compound statement assigns or redirects."""
+
+    source: str
+    words: tuple[Word, ...] = ()
+    assignments: tuple[tuple[str, Word], ...] = ()
+    """Names and values; a name ends in `+` where the value is added to the one before.
+
+    Of a name that comes several times, each value is possible.
+    """
+    redirects: tuple[Redirect, ...] = ()
+    feeders: tuple[SimpleCommand, ...] = ()
+    """What stands before it in its pipelines."""
+    scope: tuple[int, ...] = ()
+    """The subshells around it, outermost first: what they assign ends with them."""
+    certain: bool = True
+    """False inside a branch or loop: it may run or not."""
+    chain: int = 0
+    """Which commands run only after one another's success: those joined by `&&`; 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCommandLine:
+    """A command line, taken apart."""
+
+    commands: tuple[SimpleCommand, ...]
+    """In the order of the source, what a substitution runs before the command it stands in."""
+    functions: frozenset[str]
+    """The functions it defines; their bodies are among the commands."""
+    bombs: tuple[str, ...]
+    """Source of the functions that start themselves twice or in the background."""
+    whole: bool
+    """Whether every part of the text is in view."""
+
+
+FILLED_TEXT = "\ufffd"
+"""Stands for a text that is unknown and cannot be empty."""
+ANY_PATH = "\ufffe"
+"""Stands for a text that a command prints, which may be any path."""
+MOST_READINGS = 96
+"""So many readings of one command are looked at, and so many words of one brace."""
+_FEW = 8
+"""Of more values than this, those that name places or are options are looked at first."""
+_WIDE = re.compile(r"^[-.]|[/~*\s]")
+_GLOB = re.compile(r"[*?\[]")
+_BLANKS = re.compile(r"[ \t\n]+")
+_NOTHING = re.compile(r"(?!)")
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+_TILDE = re.compile(r"~([a-z_][\w-]*)?(?=/|$)")
+_BRACES = re.compile(r"\{([^{}\s]*)\}")
+_SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.-?\d+)?")
+
+
+class Argument(NamedTuple):
+    """One argument."""
+
+    text: str
+    """Its characters; nothing where they are unknown."""
+    known: bool = True
+    """Whether the text decides all of it."""
+    glob: bool = False
+    """Whether a wildcard of it is left to the shell."""
+    inside: tuple[SimpleCommand, ...] = ()
+    """The commands whose output is part of it."""
+    free: bool = False
+    """Whether what is unknown of it may be any path."""
+
+
+Arguments = tuple[Argument, ...]
+VariableValues = dict[str, tuple[str | None, ...]]
+"""The values a name may have here; None for one that the text does not tell."""
+
+
+_XDG = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share"}
+
+
+class FreshFolder(NamedTuple):
+    """A folder that is new, for as long as what made it is known to have worked."""
+
+    chain: int
+    name: str
+    """The variable that holds its path."""
+    folders: tuple[str | None, ...]
+    """Where the commands run that cannot build on it."""
+
+
+@dataclass(slots=True)
+class ShellState:
+    """What stands when a command begins."""
+
+    home: str
+    folders: tuple[str | None, ...]
+    """The folders it may run in; None for one that is unknown."""
+    variables: VariableValues = field(default_factory=dict)
+    fresh: FreshFolder | None = None
+
+    def copy(self) -> ShellState:
+        """Return one that changes on its own."""
+        return ShellState(self.home, self.folders, dict(self.variables), self.fresh)
+
+    def leave_chain(self, chain: int) -> None:
+        """Begin a command of a chain: behind another one a new folder may not have been made."""
+        if self.fresh is not None and self.fresh.chain != chain:
+            self.folders = tuple(dict.fromkeys((*self.folders, *self.fresh.folders)))
+            self.variables[self.fresh.name] = (*self.values(self.fresh.name), None)
+            self.fresh = None
+
+    def values(self, name: str) -> tuple[str | None, ...]:
+        """Return the values a name may have."""
+        if name in self.variables:
+            return self.variables[name]
+        known: VariableValues = {"HOME": (self.home,), "PWD": self.folders, "IFS": (" ",)}
+        if name == "OLDPWD":
+            return (*self.folders, self.home, None)
+        if name in _XDG:
+            return (f"{self.home}/{_XDG[name]}", None)
+        return known.get(name, (None,))
+
+
+def expand_words(words: tuple[Word, ...], state: ShellState) -> Iterator[Arguments]:
+    """Yield the arguments once for each choice of values its variables may have."""
+    pieces = [piece for word in words for piece in word if piece.kind == "variable"]
+    names = dict.fromkeys(piece.text for piece in pieces)
+    defaults = {piece.text: piece.default for piece in pieces if piece.default}
+    choices = [_list_choices(name, defaults.get(name), state) for name in names]
+    for blanks in dict.fromkeys(map(_compile_blanks, state.values("IFS"))):
+        for values in islice(product(*choices), MOST_READINGS):
+            known = dict(zip(names, values, strict=True))
+            yield _build_arguments(words, known, state.home, blanks)
+
+
+def is_fully_expanded(words: tuple[Word, ...], state: ShellState) -> bool:
+    """Whether `readings` yields every reading there is."""
+    count = 1
+    for name in {piece.text for word in words for piece in word if piece.kind == "variable"}:
+        count *= len(state.values(name)) + 1
+    return count <= MOST_READINGS
+
+
+def limit_values(values: Iterable[str | None]) -> tuple[str | None, ...]:
+    """Return the values once each; of very many those that matter most, and None for the rest."""
+    found = tuple(dict.fromkeys(values))
+    if len(found) <= MOST_READINGS:
+        return found
+    return (*tuple(sorted(found, key=_is_minor_value))[:MOST_READINGS], None)
+
+
+def _is_minor_value(value: str | None) -> bool:
+    return value is not None and not _WIDE.search(value)
+
+
+def expand_word(word: Word, state: ShellState) -> tuple[str | None, ...]:
+    """Return the texts one word may stand for as a value; None for an unknown one."""
+    quoted = tuple(one._replace(in_quotes=True) for one in word)
+    found = [_join_arguments(one) for one in expand_words((quoted,), state)]
+    return tuple(dict.fromkeys(found)) or ("",)
+
+
+def _join_arguments(arguments: Arguments) -> str | None:
+    if not all(one.known for one in arguments):
+        return (
+            ANY_PATH
+            if len(arguments) == 1 and arguments[0].free and not arguments[0].text
+            else None
+        )
+    whole = " ".join(one.text for one in arguments)
+    return whole if len(whole) <= LONGEST_VALUE else None
+
+
+def _list_choices(name: str, default: str | None, state: ShellState) -> tuple[str | None, ...]:
+    values = state.values(name)
+    values = (*values, *_expand_default(default, state)) if default else values
+    if len(values) <= _FEW:
+        return values
+    return tuple(sorted(values, key=_is_minor_value))
+
+
+def _expand_default(default: str, state: ShellState) -> tuple[str | None, ...]:
+    """Return what a default may be; of several variables in it only the first is looked up."""
+    found = _VARIABLE.search(default)
+    if found is None:
+        return (default,)
+    start, end = default[: found.start()], default[found.end() :]
+    return tuple(None if one is None else f"{start}{one}{end}" for one in state.values(found[1]))
+
+
+def _compile_blanks(characters: str | None) -> re.Pattern[str]:
+    """Return what parts the words of an unquoted value, for a value of IFS."""
+    if characters in {None, " "}:
+        return _BLANKS
+    return re.compile(f"[{re.escape(characters or '')}]+") if characters else _NOTHING
+
+
+def _build_arguments(
+    words: tuple[Word, ...],
+    values: Mapping[str, str | None],
+    home: str,
+    blanks: re.Pattern[str],
+) -> Arguments:
+    return tuple(
+        argument
+        for word in words
+        for spread in _expand_braces(word)
+        for argument in _split_fields(_expand_tilde(spread, home), values, blanks)
+    )
+
+
+def _expand_tilde(word: Word, home: str) -> Word:
+    """Return the word with a leading tilde replaced by the folder it names."""
+    found = _TILDE.match(word[0].text) if word and word[0].kind == "text" else None
+    if found is None or (found.end() == len(word[0].text) and len(word) > 1):
+        return word
+    user = found[1]
+    folder = home if user is None else "/root" if user == "root" else f"/home/{user}"
+    return (Piece("quoted", folder), Piece("text", word[0].text[found.end() :]), *word[1:])
+
+
+def _expand_braces(word: Word) -> list[Word]:
+    """Return the words `{a,b}` stands for; what is quoted spreads nothing."""
+    text = "".join(piece.text for piece in word if piece.kind == "text")
+    if "{" not in text or "}" not in text:
+        return [word]
+    if len(word) > _MOST_PIECES or _MARKS.search(text):
+        return [(*word, Piece("unknown", text))]
+    marks = [
+        piece.text if piece.kind == "text" else _encode_mark(i) for i, piece in enumerate(word)
+    ]
+    spread = _spread_braces("".join(marks))
+    left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST_READINGS)
+    return [(*_decode_marks(one, word), *left) for one in spread]
+
+
+def _spread_braces(text: str) -> list[str]:
+    done: list[str] = []
+    waiting = [text]
+    while waiting and len(done) + len(waiting) < MOST_READINGS:
+        one = waiting.pop(0)
+        for found in _BRACES.finditer(one):
+            parts = _split_brace(found[1])
+            if parts:
+                waiting += [one[: found.start()] + part + one[found.end() :] for part in parts]
+                break
+        else:
+            done.append(one)
+    found_words = done + waiting
+    return [*found_words[:_MOST_SPREAD], *found_words[_MOST_SPREAD:][-_MOST_SPREAD:]]
+
+
+def _split_brace(inner: str) -> list[str]:
+    """Return what a brace stands for, `a,b` or `1..3`; nothing where it is text."""
+    if "," in inner:
+        return inner.split(",")
+    found = _SEQUENCE.fullmatch(inner)
+    if found is None:
+        return []
+    first, last = (int(found[1]), int(found[2])) if found[1] else (ord(found[3]), ord(found[4]))
+    low, high = min(first, last), min(max(first, last), min(first, last) + _MOST_SPREAD)
+    return [chr(one) if found[3] else str(one) for one in range(low, high + 1)]
+
+
+LONGEST_VALUE = 100_000
+"""So many characters of a variable's value are looked at: what is longer is unknown."""
+_FIRST_MARK = 0xF0000
+_MOST_PIECES = 1000
+_MOST_SPREAD = 256
+"""So many of the words of one brace are looked at, at each end."""
+_MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_PIECES)}]")
+
+
+def _encode_mark(index: int) -> str:
+    return chr(_FIRST_MARK + index)
+
+
+def _decode_marks(text: str, word: Word) -> Word:
+    """Return the word a text stands for in which marks stand for pieces."""
+    return tuple(
+        word[ord(part) - _FIRST_MARK] if index % 2 else Piece("text", part)
+        for index, part in enumerate(re.split(f"({_MARKS.pattern})", text))
+        if part
+    )
+
+
+class _GrowingField:
+    """An argument as it grows."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.known, self.glob, self.there = True, False, False
+        self.free = False
+        self.inside: list[SimpleCommand] = []
+
+    def add(self, text: str, *, quoted: bool = False) -> None:
+        self.texts.append(text)
+        self.there |= quoted or bool(text)
+        self.glob |= not quoted and bool(_GLOB.search(text))
+
+    def done(self) -> Argument:
+        return Argument("".join(self.texts), self.known, self.glob, tuple(self.inside), self.free)
+
+
+def _split_fields(
+    word: Word, values: Mapping[str, str | None], blanks: re.Pattern[str]
+) -> Arguments:
+    fields = [_GrowingField()]
+    for piece in word:
+        value = values.get(piece.text) if piece.kind == "variable" else None
+        fields[-1].inside += piece.inside
+        if piece.kind in {"text", "quoted"}:
+            fields[-1].add(piece.text, quoted=piece.kind == "quoted")
+        elif value is None:
+            fields[-1].known, fields[-1].there = False, True
+            fields[-1].add(FILLED_TEXT if piece.filled else "", quoted=True)
+        elif ANY_PATH in value:
+            fields[-1].known, fields[-1].free = False, True
+            fields[-1].add(value.replace(ANY_PATH, ""), quoted=True)
+        elif piece.in_quotes:
+            fields[-1].add(value, quoted=True)
+            fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched
+        else:
+            _add_split_value(fields, blanks.split(value))
+    return tuple(one.done() for one in fields if one.there)
+
+
+def _add_split_value(fields: list[_GrowingField], parts: list[str]) -> None:
+    """Add an unquoted value, whose later parts begin new arguments."""
+    first, *others = parts
+    fields[-1].add(first)
+    for other in others:
+        fields.append(_GrowingField())
+        fields[-1].add(other)

@@ -1,0 +1,341 @@
+"""Pipelines joined by `&&` and `||`, as the shell groups them; pure.
+
+The grammar puts a list inside of the pipeline before it, and a redirection around all of them: in
+`a | b && c < f` the shell feeds `f` to `c` alone, and `a` to `b` alone.
+
+A shell command as values: every simple command in it, wherever it stands.
+
+The grammar is tree-sitter's (`grammar`); this module reads the statements of its tree, `words` what
+they are made of. Nothing is left out in silence: where the text does not parse, or runs something
+the view cannot show, `whole` is False.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from .expansion import CommandTooLong, ParsedCommandLine, Piece, Redirect, SimpleCommand, Word
+from .words import (
+    NodeContext,
+    WordReader,
+    decode_node,
+    has_expansion,
+    has_odd_characters,
+    parse_tree,
+    split_command_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+
+_MOST_WAITING = 10_000  # nodes of a list that wait for what stands before them
+CHAIN_NODES = {"list", "pipeline", "redirected_statement"}
+REDIRECT_NODES = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
+
+
+@dataclass(slots=True)
+class Stage:
+    """One command of a pipeline, simple or compound."""
+
+    body: Node | None = None
+    """None where there is nothing but redirections."""
+    redirects: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Commands of which each feeds the next."""
+
+    operator: str = ""
+    """What joins it to the pipeline before: `&&` or `||`."""
+    stages: list[Stage] = field(default_factory=list)
+
+
+def list_pipelines(node: Node) -> list[Pipeline]:
+    """Return the pipelines of a node of `CHAINS`, in the order of the source.
+
+    Nothing here calls itself: a list may be thousands of commands long. Raises TooLong.
+    """
+    joined = [Pipeline()]
+    waiting: list[Node | list[Node]] = [node]
+    while waiting:
+        one = waiting.pop()
+        if len(waiting) > _MOST_WAITING:
+            raise CommandTooLong
+        if isinstance(one, list):  # redirections of the stage before them
+            joined[-1].stages[-1].redirects += one
+        elif one.type == "redirected_statement":
+            body = one.child_by_field_name("body")
+            redirects = [each for each in one.children if each.type in REDIRECT_NODES]
+            if body is None:
+                joined[-1].stages.append(Stage(None, redirects))
+            else:
+                waiting += [redirects, body]
+        elif one.type in CHAIN_NODES:
+            waiting += reversed(one.children)
+        elif one.type in {"&&", "||"}:
+            joined.append(Pipeline(one.type))
+        elif one.is_named:
+            joined[-1].stages.append(Stage(one))
+    return joined
+
+
+_CONDITIONAL = {"if_statement", "while_statement", "case_statement", "c_style_for_statement"}
+_NAMED_COMMANDS = {"command", "declaration_command", "unset_command"}
+_ARITHMETIC = {"arithmetic_expansion", "c_style_for_statement", "subscript"}
+_MOST_COMMANDS = 4000
+"""So many commands of one text are looked at."""
+_MOST_FEEDERS = 128
+_COMPARED = re.compile(rb"\s-(?:eq|ne|lt|le|gt|ge|v)\s")
+_STARTS = ((Piece("variable", "0"),), (Piece("variable", "0", in_quotes=True),))
+"""The first word of a command that is the script itself."""
+_EVERY = (Piece("variable", "@", in_quotes=True),)
+"""What `for name; do` goes through."""
+_QUOTED = re.compile(r"[\\'\"]")
+
+
+def parse_command_line(text: str) -> ParsedCommandLine:
+    """Return the view of a command line.
+
+    Raises ParserMissing when there is no grammar for it, TooLong when it holds too much.
+    """
+    source = text.encode("utf-8", "replace")
+    root = parse_tree(source)
+    reader = _TreeReader(source)
+    try:
+        reader.walk(root, NodeContext())
+    except RecursionError:
+        reader.whole = False
+    itself = [one for one in reader.commands if one.words[:1] and one.words[0][:1] in _STARTS]
+    if len(itself) > 1:
+        reader.bombs.append(text)
+    whole = reader.whole and not root.has_error and not has_odd_characters(text)
+    return ParsedCommandLine(
+        tuple(reader.commands), frozenset(reader.functions), tuple(reader.bombs), whole
+    )
+
+
+class _TreeReader:
+    """Reads one tree; what it finds gathers in its lists."""
+
+    def __init__(self, source: bytes) -> None:
+        self.commands: list[SimpleCommand] = []
+        self.functions: set[str] = set()
+        self.bombs: list[str] = []
+        self.whole = True
+        self._source = source
+        self._scopes = 0
+        self._chains = 0
+        self._words = WordReader(source, self)
+
+    def walk(self, node: Node, place: NodeContext) -> None:
+        """Gather the commands at and below a node."""
+        if node.type in _NAMED_COMMANDS:
+            self._read_command(node, place, ())
+        elif node.type in CHAIN_NODES:
+            self._walk_chain(node, place)
+        elif node.type in {"variable_assignment", "test_command"}:
+            self._add_command(node, place, (self._read_assignment(node, place),))
+        elif node.type == "for_statement":
+            self._walk_loop(node, place)
+        elif node.type == "function_definition":
+            self._walk_function(node, place)
+        elif node.type in {"subshell", "command_substitution", "process_substitution"}:
+            self.children(node, self.inner(place))
+        elif node.type == "expansion":
+            self._words.expansion(node, place, in_quotes=False)
+        else:
+            self._walk_other(node, place)
+
+    def _walk_other(self, node: Node, place: NodeContext) -> None:
+        if node.type in _ARITHMETIC or (node.type == "compound_statement" and _is_arithmetic(node)):
+            self._words.arithmetic(node)
+        if node.type in _CONDITIONAL:
+            place = replace(place, certain=False)
+        self.children(node, place)
+
+    def children(self, node: Node, place: NodeContext) -> None:
+        """Gather the commands below a node."""
+        for child in node.children:
+            if child.type in REDIRECT_NODES:
+                self._add_command(child, place, (), redirects=self._read_redirects([child], place))
+            elif child.is_named:
+                self.walk(child, place)
+
+    def inner(self, place: NodeContext) -> NodeContext:
+        """Return a place in a subshell of its own."""
+        self._scopes += 1
+        return replace(place, scope=(*place.scope, self._scopes))
+
+    def _add_command(
+        self,
+        node: Node,
+        place: NodeContext,
+        assignments: tuple[tuple[str, Word], ...],
+        words: tuple[Word, ...] = (),
+        redirects: tuple[Redirect, ...] = (),
+    ) -> None:
+        if len(self.commands) == _MOST_COMMANDS:
+            raise CommandTooLong
+        self.commands.append(
+            SimpleCommand(
+                self._decode_text(node),
+                words,
+                tuple(one for one in assignments if one[0]),
+                redirects,
+                place.feeders,
+                place.scope,
+                place.certain,
+                place.chain,
+            )
+        )
+
+    def _decode_text(self, node: Node) -> str:
+        return decode_node(self._source, node)
+
+    def _read_command(
+        self, node: Node, place: NodeContext, redirects: tuple[Redirect, ...]
+    ) -> None:
+        parts = [
+            one
+            for one in node.children
+            if one.is_named or node.type != "command" or one.type == "$"
+        ]
+        assignments = [one for one in parts if one.type == "variable_assignment"]
+        own = [one for one in parts if one.type in REDIRECT_NODES]
+        others = [one for one in parts if one not in assignments and one not in own]
+        given = tuple(self._read_assignment(one, place) for one in assignments)
+        *before, last = split_command_lines(self._source, others)
+        self.whole &= not before
+        for line in before:
+            self._add_command(node, place, (), self._words.words(line, place))
+        words = self._words.words(last, place)
+        self._add_command(
+            node, place, given, words, (*self._read_redirects(own, place), *redirects)
+        )
+
+    def _read_assignment(self, node: Node, place: NodeContext) -> tuple[str, Word]:
+        """Return name and value of an assignment; a test has no name, only what it expands."""
+        if node.type == "test_command":
+            if _COMPARED.search(self._source[node.start_byte : node.end_byte]):
+                self._words.arithmetic(node)
+            self.children(node, place)
+            return "", ()
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and name.type == "subscript":
+            self.walk(name, place)
+        pieces = () if value is None else tuple(self._words.pieces(value, place))
+        added = "+" if any(one.type == "+=" for one in node.children) else ""
+        return "" if name is None else self._decode_text(name) + added, pieces
+
+    def _walk_chain(self, node: Node, place: NodeContext) -> None:
+        """Walk pipelines joined to one another: each stage is fed by those before it."""
+        joined = list_pipelines(node)
+        if any(one.operator == "||" for one in joined):
+            place = replace(place, certain=False)
+        for pipeline in joined:
+            if pipeline.operator != "&&" and len(joined) > 1:
+                self._chains += 1
+                place = replace(place, chain=self._chains)
+            feeders = place.feeders
+            for stage in pipeline.stages:
+                before = len(self.commands)
+                here = replace(place, feeders=feeders)
+                self._walk_stage(stage, here if len(pipeline.stages) == 1 else self.inner(here))
+                feeders = _limit_feeders(feeders + tuple(self.commands[before:]))
+
+    def _walk_stage(self, stage: Stage, place: NodeContext) -> None:
+        body, redirects = stage.body, self._read_redirects(stage.redirects, place)
+        if body is not None and body.type in _NAMED_COMMANDS:
+            self._read_command(body, place, redirects)
+        else:
+            if stage.redirects:
+                self._add_command(stage.redirects[0], place, (), redirects=redirects)
+                place = replace(place, feeders=(*place.feeders, self.commands[-1]))
+            if body is not None:
+                self.walk(body, place)
+        for part in stage.redirects:
+            fed = replace(place, feeders=(*place.feeders, self.commands[-1]))
+            self._walk_after_heredoc(part, fed)
+
+    def _walk_after_heredoc(self, node: Node, place: NodeContext) -> None:
+        """Walk what stands on the line of a here-document after its word."""
+        if node.type == "heredoc_redirect":
+            for child in node.children:
+                if child.type == "||":
+                    place = replace(place, certain=False)
+                heredoc = child.type.startswith("heredoc") or child.type in REDIRECT_NODES
+                if child.is_named and not heredoc and child.type != "file_descriptor":
+                    self.walk(child, place)
+
+    def _read_redirects(self, nodes: list[Node], place: NodeContext) -> tuple[Redirect, ...]:
+        return tuple(one for node in nodes for one in self._read_redirect(node, place))
+
+    def _read_redirect(self, node: Node, place: NodeContext) -> Iterator[Redirect]:
+        if node.type == "herestring_redirect":
+            yield Redirect("<<", tuple(self._words.pieces(node.children[-1], place)))
+        elif node.type == "heredoc_redirect":
+            yield from self._read_redirects(
+                [one for one in node.children if one.type in REDIRECT_NODES], place
+            )
+            yield Redirect("<<", self._read_heredoc(node, place))
+        else:
+            operators = [one.type for one in node.children if not one.is_named]
+            for target in node.children_by_field_name("destination"):
+                pieces = tuple(self._words.pieces(target, place))
+                yield Redirect("".join(operators), pieces, self._decode_text(node))
+
+    def _read_heredoc(self, node: Node, place: NodeContext) -> Word:
+        body = next((one for one in node.children if one.type == "heredoc_body"), None)
+        if body is None:
+            return ()
+        if not body.children:
+            start = next(one for one in node.children if one.type == "heredoc_start")
+            self.whole &= bool(_QUOTED.search(self._decode_text(start))) or not has_expansion(
+                self._decode_text(body)
+            )
+            return (Piece("quoted", self._decode_text(body)),)
+        return tuple(self._words.spread(body, place, body.start_byte, body.end_byte))
+
+    def _walk_loop(self, node: Node, place: NodeContext) -> None:
+        name = node.child_by_field_name("variable")
+        place = replace(place, certain=True)  # its body never sees another value
+        given = node.children_by_field_name("value")
+        values = self._words.words(given, place) if given else (_EVERY,)
+        variable = "" if name is None else self._decode_text(name)
+        self._add_command(node, place, tuple((variable, value) for value in values))
+        body = node.child_by_field_name("body")
+        if body is not None:
+            self.walk(body, replace(place, certain=False))
+
+    def _walk_function(self, node: Node, place: NodeContext) -> None:
+        name = node.child_by_field_name("name")
+        before = len(self.commands)
+        self.children(node, replace(place, certain=False))
+        called = "" if name is None else self._decode_text(name)
+        self.functions.add(called)
+        own = [one for one in self.commands[before:] if one.words[:1] == (_to_plain_word(called),)]
+        if len(own) > 1 or (own and b"&" in self._source[node.start_byte : node.end_byte]):
+            self.bombs.append(self._decode_text(node))
+
+
+def _limit_feeders(feeders: tuple[SimpleCommand, ...]) -> tuple[SimpleCommand, ...]:
+    """Return the first and the last of what feeds a command, where that is a great deal."""
+    return (
+        feeders
+        if len(feeders) <= 2 * _MOST_FEEDERS
+        else (*feeders[:_MOST_FEEDERS], *feeders[-_MOST_FEEDERS:])
+    )
+
+
+def _to_plain_word(text: str) -> Word:
+    return (Piece("text", text),)
+
+
+def _is_arithmetic(node: Node) -> bool:
+    return bool(node.children) and node.children[0].type == "(("

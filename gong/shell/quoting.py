@@ -1,0 +1,134 @@
+"""What quoted text of a shell stands for; pure.
+
+What `${name…}` with an operator may stand for: cut, replaced, or another value; pure.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase, translate
+from typing import TYPE_CHECKING
+
+from .expansion import ANY_PATH
+
+if TYPE_CHECKING:
+    from .expansion import ShellState
+
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_IN_DOUBLE_QUOTES = re.compile(r"\\([$`\"\\\n])")
+_ANSI_C = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|c(.)|(.))",
+    re.DOTALL,
+)
+_NAMED_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b"}
+_NAMED_ESCAPES |= {"f": "\f", "v": "\v"}
+_LAST_CODE_POINT = 0x10FFFF
+
+
+def split_bare_word(text: str) -> list[tuple[str, bool]]:
+    """Return runs of a bare word, each with whether a backslash quotes it."""
+    runs: list[tuple[str, bool]] = []
+    start = 0
+    for found in _ESCAPED.finditer(text):
+        runs.append((text[start : found.start()], False))
+        if found[1] != "\n":
+            runs.append((found[1], True))
+        start = found.end()
+    return [one for one in (*runs, (text[start:], False)) if one[0]]
+
+
+def unescape_double_quoted(text: str) -> str:
+    """Return what stands between double quotes, its backslashes taken away."""
+    return _IN_DOUBLE_QUOTES.sub(lambda found: found[1].strip("\n"), text)
+
+
+def decode_ansi_c(text: str) -> str:
+    r"""Return what stands between `$'` and `'`: `\x2f`, `\057`, `\n` and the like."""
+    return _ANSI_C.sub(_decode_escape, text).split("\0")[0]
+
+
+def _decode_escape(found: re.Match[str]) -> str:
+    short, wide, widest, octal, control, other = found.groups()
+    if octal:
+        return chr(int(octal, 8) & 0xFF)
+    if control:
+        return chr(ord(control[0].upper()) & 0x1F)
+    if other:
+        return _NAMED_ESCAPES.get(other, other if other in "\\'\"?" else f"\\{other}")
+    code = int(short or wide or widest, 16)
+    return chr(code) if code <= _LAST_CODE_POINT else "\ufffd"
+
+
+_CUT = re.compile(r"\$\{([A-Za-z_]\w*)(:?\+|%%?|##?|//?|:)(.{0,200})\}", re.DOTALL)
+_RANGE = re.compile(r"\s*(\d*)\s*(?::\s*(\d+)\s*)?")
+_NAME_EXPANSION = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_PARTS = re.compile(r"((?:\\.|[^/\\])+|/)(?:/(.*))?", re.DOTALL)
+"""Pattern and replacement."""
+_LONGEST_CUT_VALUE = 4096
+_KNOWN_VALUES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
+"""What stands in the environment, as far as the beginning matters."""
+
+
+def expand_operator(text: str, state: ShellState) -> tuple[str | None, ...]:
+    """Return the values an expansion may have, None for others; nothing where it is no such one."""
+    if text.startswith("${!"):
+        return (ANY_PATH,)
+    found = _CUT.fullmatch(text)
+    if found is None:
+        return ()
+    name, operator, what = found[1], found[2], _substitute_names(found[3], state)
+    if operator in {"+", ":+"}:
+        return (what, None)
+    if what is None:
+        return (None,)
+    before = (_KNOWN_VALUES[name],) if name in _KNOWN_VALUES else state.values(name)
+    values = (
+        _expand_unknown(operator, what) if one is None else _apply_operator(one, operator, what)
+        for one in before
+    )
+    return (*dict.fromkeys(values), None)
+
+
+def _substitute_names(text: str, state: ShellState) -> str | None:
+    """Return a text in which names stand, each with its first value; None for other expansions."""
+
+    def value(found: re.Match[str]) -> str:
+        return state.values(found[1] or found[2])[0] or ""
+
+    text = _NAME_EXPANSION.sub(value, text.strip("\"'"))
+    if text == "~" or text.startswith("~/"):
+        text = state.home + text[1:]
+    return None if "$(" in text or "`" in text else text
+
+
+def _expand_unknown(operator: str, what: str) -> str | None:
+    """Return what may be left of a value that is not known."""
+    if operator in {"/", "//"}:
+        return what.partition("/")[2] or None
+    return ANY_PATH if operator == ":" and re.fullmatch(r"\s*0?\s*:\s*1\s*", what) else None
+
+
+def _apply_operator(value: str, operator: str, what: str) -> str | None:
+    if len(value) > _LONGEST_CUT_VALUE or ANY_PATH in value:
+        return None
+    if operator == ":":
+        found = _RANGE.fullmatch(what)
+        if found is None:
+            return None
+        start = int(found[1] or 0)
+        return value[start : start + int(found[2])] if found[2] else value[start:]
+    if operator in {"/", "//"}:
+        parts = _PARTS.fullmatch(what)
+        pattern, new = (parts[1], parts[2] or "") if parts else (what, "")
+        pattern, new = pattern.replace("\\/", "/"), new.replace("\\", "")
+        fits = re.compile(translate(pattern).removesuffix(r"\Z").removesuffix(r"\z"))
+        return fits.sub(lambda _: new, value, count=operator == "/")
+    ends = range(len(value) + 1)
+    if operator[0] == "#":
+        left = [value[i:] for i in ends if fnmatchcase(value[:i], what)]
+    else:
+        left = [value[:i] for i in reversed(ends) if fnmatchcase(value[i:], what)]
+    if not left:
+        return value
+    return left[-1] if operator in {"##", "%%"} else left[0]

@@ -1,0 +1,166 @@
+"""A file that is to be read: found under the name a model writes for it, and told by its bytes.
+
+A Jupyter notebook as text: its cells with what they are, and what came of them in brief (pure).
+
+Of an output only its text is shown, without colours and not at length; a picture is named.
+
+The text of a PDF, page by page. pypdf reads it; it is an extra, and loaded when it is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from io import BytesIO
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from .limits import format_size
+from .paths import locate_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pypdf import PdfReader
+
+    from ..env.protocol import ExecutionEnvironment
+
+
+SNIFFED_BYTES = 4100
+"""Bytes at the start of a file that tell what it is."""
+_PDF = re.compile(rb"%PDF-[0-9]\.[0-9]")
+_BEFORE_PDF = 1024
+_PICTURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+)
+
+
+async def open_located_file(env: ExecutionEnvironment, path: str) -> tuple[bytes, str]:
+    """Return the bytes of a file and the absolute path it was found at; raises OSError."""
+    found = await locate_path(env, path)
+    return await env.read_file(found), found
+
+
+def detect_picture_type(data: bytes) -> str | None:
+    """Return the type of a picture such as image/png, whatever its name; None for other files."""
+    head = data[:SNIFFED_BYTES]
+    return next((kind for pattern, kind in _PICTURES if pattern.match(head)), None)
+
+
+def is_pdf(data: bytes) -> bool:
+    """Whether this is a PDF, whatever its name; a few bytes may stand before its mark."""
+    return _PDF.search(data, 0, _BEFORE_PDF) is not None
+
+
+OUTPUT_CHARS = 2000
+"""Characters of one output that are shown."""
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TEXTS = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
+"""Forms of one output that can be read as text, the plainest first."""
+
+
+def render_notebook(data: bytes) -> str | None:
+    """Return the cells of a notebook; None for anything else."""
+    try:
+        cells = _find_cells(json.loads(data))
+        return "\n".join(_render_cell(number, cell) for number, cell in enumerate(cells, 1))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # A file that only has the name of one: its text is shown.
+        return None
+
+
+def _find_cells(notebook: Mapping[str, Any]) -> list[Any]:
+    """Return the cells, of a notebook of the third version, too: there they stand in sheets."""
+    if "cells" not in notebook:
+        return [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
+    cells: list[Any] = notebook["cells"]
+    return cells
+
+
+def _render_cell(number: int, cell: Mapping[str, Any]) -> str:
+    source = cell["source"] if "source" in cell else cell["input"]
+    parts = [f"# [{number}] {cell['cell_type']}", _join_source(source)]
+    for output in cell.get("outputs", ()):
+        text = _shorten_output("\n".join(_render_output(output)))
+        if text:
+            parts += [f"# [{number}] output", text]
+    return "\n".join(parts) + "\n"
+
+
+def _render_output(output: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an output says: an error by its name, text, or what stands for a picture."""
+    if output.get("output_type") in {"error", "pyerr"}:
+        yield f"{output.get('ename', '')}: {output.get('evalue', '')}"
+        return
+    if "text" in output:
+        yield _join_source(output["text"])
+    forms = output.get("data", {})
+    text = next((forms[one] for one in _TEXTS if forms.get(one)), None)
+    if text is not None:
+        yield _join_source(text) if isinstance(text, str | list) else json.dumps(text)
+    yield from (f"[{one}]" for one in forms if one.startswith("image/"))
+
+
+def _shorten_output(text: str) -> str:
+    text = _COLOURS.sub("", text).removesuffix("\n")
+    if len(text) <= OUTPUT_CHARS:
+        return text
+    return f"{text[:OUTPUT_CHARS]}\n[... {len(text) - OUTPUT_CHARS} more characters]"
+
+
+def _join_source(lines: str | list[str]) -> str:
+    return lines if isinstance(lines, str) else "".join(lines)
+
+
+_ADVICE = "Or look into it with bash: pdftotext -layout FILE -"
+
+
+class UnreadablePdf(Exception):
+    """Why there is no text, in words for the model."""
+
+
+async def extract_pdf_text(path: str, data: bytes) -> str:
+    """Return the text of all pages, each after a line with its number. Raises Unreadable.
+
+    It is read in a thread, and cancelling stops it after the page it is at.
+    """
+    stop = Event()
+    try:
+        return await asyncio.to_thread(_extract_text, path, data, stop)
+    finally:
+        stop.set()
+
+
+def _extract_text(path: str, data: bytes, stop: Event) -> str:
+    what = f"Cannot read {path}: it is a PDF of {format_size(len(data))}"
+    try:
+        from pypdf import PdfReader  # noqa: PLC0415 (an extra, and slow to load)
+    except ImportError:
+        raise UnreadablePdf(
+            f"{what}, and pypdf is not installed: pip install 'gong[pdf]'. {_ADVICE}"
+        ) from None
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells every oddity of a file
+    try:
+        pages = list(_extract_pages(PdfReader(BytesIO(data)), stop))
+    except Exception as error:
+        said = str(error) or type(error).__name__
+        raise UnreadablePdf(f"{what} that is damaged or locked: {said}. {_ADVICE}") from error
+    if not any(text for _, text in pages):
+        raise UnreadablePdf(
+            f"{what} without text, {len(pages)} pages of pictures perhaps."
+            " Make pictures of its pages with bash: pdftoppm -png FILE page, and read those."
+        )
+    return "\n".join(f"--- page {n} of {len(pages)} ---\n\n{text}\n" for n, text in pages)
+
+
+def _extract_pages(reader: PdfReader, stop: Event) -> Iterator[tuple[int, str]]:
+    for number, page in enumerate(reader.pages, 1):
+        if stop.is_set():
+            return
+        text = page.extract_text().strip()
+        yield number, "\n".join(line.rstrip() for line in text.split("\n"))

@@ -1,0 +1,284 @@
+"""read_file and read_many_files: read with numbered lines, and of several files at once.
+
+write_file, edit_file and replace: tool variants of write and edit.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from msgspec import Meta, Struct
+
+from tape.model.entries import Image, Text, join_texts
+
+from .. import edit
+from ..edit import ReplaceRequest, replace_text
+from ..family_limits import choose_family_limits, limit_text
+from ..find import NO_FILES_TEXT, find_paths
+from ..limits import encode_text, format_size
+from ..paths import format_path, locate_path
+from ..read import (
+    FileContent,
+    ReadDetails,
+    build_offset_error,
+    keep_page,
+    read_content,
+    split_lines,
+)
+from ..tool import AgentTool, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from tape.model.entries import Block
+
+    from ..family_limits import OutputLimits
+    from ..limits import ToolSettings
+    from ..tool import ToolContext
+
+
+READ_FILE_LINES = 2000
+_NUMBERED = re.compile(r"^ *\d+ \| ", re.MULTILINE)
+READ_MANY_BYTES = 1 << 20
+"""Text of several files that is read at once; further ones are only counted."""
+
+
+class ReadFileArguments(Struct, frozen=True):
+    """What to read."""
+
+    file_path: Annotated[str, Meta(description="Path of the file, absolute or relative")]
+    offset: Annotated[int, Meta(ge=0, description="First line, counted from 1")] | None = None
+    limit: Annotated[int, Meta(ge=1, description="Lines to read at most")] = READ_FILE_LINES
+
+
+async def _run_read_file(
+    arguments: ReadFileArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolResult:
+    content = await read_content(arguments.file_path, context)
+    if isinstance(content, ToolResult):
+        return content
+    lines = split_lines(content.text)
+    start = max((arguments.offset or 1) - 1, 0)
+    if start and start >= len(lines):
+        return build_offset_error(start + 1, lines)
+    page = lines[start : start + arguments.limit]
+    text = _number_page(page, start, len(lines))
+    shown = limit_text(text, limits)
+    if len(page) == len(lines) and shown == text:
+        return ToolResult.from_text(text)
+    details = ReadDetails(
+        path=arguments.file_path,
+        line_count=len(lines),
+        truncated=shown != text,
+        encoding=content.encoding,
+        truncated_by=_name_cut_unit(text, limits) if shown != text else None,
+        total_lines=len(page),
+        output_lines=len(_NUMBERED.findall(shown)),
+    )
+    return ToolResult(
+        (Text(shown),),
+        details,
+        full=keep_page(text, arguments.file_path) if shown != text else None,
+    )
+
+
+def _name_cut_unit(text: str, limits: OutputLimits) -> str:
+    return "chars" if len(text) > limits.chars else "lines"
+
+
+def _number_page(page: Sequence[str], start: int, line_count: int) -> str:
+    width = max(3, len(str(start + len(page))))
+    text = "".join(f"{n:>{width}} | {line}" for n, line in enumerate(page, start + 1))
+    rest = line_count - start - len(page)
+    if not rest:
+        return text
+    going_on = f"Use offset={start + len(page) + 1} to continue."
+    return f"{text}\n[{rest} more lines in file. {going_on}]"
+
+
+class ReadManyArguments(Struct, frozen=True):
+    """What to read."""
+
+    paths: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="Paths, or patterns such as src/**/*.py")
+    ]
+
+
+class ReadManyDetails(Struct, frozen=True):
+    """What was read; names of files, in order."""
+
+    paths: tuple[str, ...]
+    failed: tuple[str, ...]
+    """Those that could not be read; the text says why."""
+    left_out: int
+    """Files not read because there was enough."""
+
+
+async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContext) -> ToolResult:
+    parts: list[str] = []
+    pictures: list[Block] = []
+    read: list[str] = []
+    failed: list[str] = []
+    size = left_out = 0
+    content: FileContent | ToolResult
+    async for named in _iter_named_files(arguments.paths, context):
+        if size > READ_MANY_BYTES:
+            left_out += 1
+            continue
+        if isinstance(named, _RefusedPattern):
+            path, content = named.pattern, named.error
+        else:
+            path, content = named, await read_content(named, context)
+        text = content.text if isinstance(content, FileContent) else join_texts(content.content)
+        if isinstance(content, ToolResult):
+            pictures += (block for block in content.content if isinstance(block, Image))
+        (failed if isinstance(content, ToolResult) and content.is_error else read).append(path)
+        parts.append(f"--- {format_path(path)} ---\n\n{text.removesuffix(chr(10))}\n")
+        size += len(encode_text(text))
+    if left_out:
+        enough = format_size(READ_MANY_BYTES)
+        parts.append(f"[{left_out} more files left out after {enough}. Name fewer at once.]\n")
+    said = "\n".join(parts) or NO_FILES_TEXT
+    details = ReadManyDetails(tuple(read), tuple(failed), left_out)
+    return ToolResult((Text(said), *pictures), details, is_error=bool(failed) and not read)
+
+
+class _RefusedPattern(NamedTuple):
+    """A pattern that cannot be searched for."""
+
+    pattern: str
+    error: ToolResult
+
+
+async def _iter_named_files(
+    paths: Sequence[str], context: ToolContext
+) -> AsyncIterator[str | _RefusedPattern]:
+    """Yield each file once: the paths, and for a pattern those it means or why it means none."""
+    seen: set[str] = set()
+    for wanted in paths:
+        meant = await _expand_pattern(wanted, context)
+        if isinstance(meant, ToolResult):
+            yield _RefusedPattern(wanted, meant)
+            continue
+        for path in meant:
+            if path not in seen:
+                seen.add(path)
+                yield path
+
+
+async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolResult:
+    if not set("*?[{") & set(wanted) or await context.env.file_exists(
+        await locate_path(context.env, wanted)
+    ):
+        return (wanted,)
+    found = await find_paths(context.env, ".", wanted)
+    if isinstance(found, ToolResult):
+        return found
+    return [one.path for one in found if not one.is_dir]
+
+
+def build_reading_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
+    """Return the tool variants that read files."""
+    return (
+        AgentTool(
+            "read_file",
+            f"Read a file, with line numbers; {READ_FILE_LINES} lines unless limit says otherwise. Notebooks,"
+            " the text of PDFs and pictures are read, too.",
+            ReadFileArguments,
+            partial(_run_read_file, limits=choose_family_limits("read_file", tuning)),
+            "safe",
+            limits=choose_family_limits("read_file", tuning),
+        ),
+        AgentTool(
+            "read_many_files",
+            "Read several files at once, named by paths or patterns.",
+            ReadManyArguments,
+            _run_read_many_files,
+            "safe",
+        ),
+    )
+
+
+_PATH = "Path of the file, absolute or relative"
+
+
+class WriteFileArguments(Struct, frozen=True):
+    """What to write, and where."""
+
+    file_path: Annotated[str, Meta(description=_PATH)]
+    content: Annotated[str, Meta(description="The whole new content of the file")]
+
+
+async def _run_write_file(arguments: WriteFileArguments, context: ToolContext) -> ToolResult:
+    return await edit.run_write(
+        edit.WriteArguments(arguments.file_path, arguments.content), context
+    )
+
+
+class EditFileArguments(Struct, frozen=True):
+    """What to replace by what, and where."""
+
+    file_path: Annotated[str, Meta(description=_PATH)]
+    old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file")]
+    new_string: Annotated[str, Meta(description="The new text")]
+    replace_all: Annotated[bool, Meta(description="Replace every place, not the only one")] = False
+
+
+async def _run_edit_file(arguments: EditFileArguments, context: ToolContext) -> ToolResult:
+    return await _replace_in_file(arguments, context, every=arguments.replace_all)
+
+
+class ReplaceArguments(Struct, frozen=True):
+    """What to replace by what, and where."""
+
+    file_path: Annotated[str, Meta(description=_PATH)]
+    old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file")]
+    new_string: Annotated[str, Meta(description="The new text")]
+    instruction: Annotated[str, Meta(description="What the change is for")] = ""
+    allow_multiple: Annotated[bool, Meta(description="Replace every place")] = False
+
+
+async def _run_replace(arguments: ReplaceArguments, context: ToolContext) -> ToolResult:
+    return await _replace_in_file(arguments, context, every=arguments.allow_multiple)
+
+
+async def _replace_in_file(
+    arguments: EditFileArguments | ReplaceArguments, context: ToolContext, *, every: bool
+) -> ToolResult:
+    path = arguments.file_path
+    wish = ReplaceRequest(path, arguments.old_string, arguments.new_string, every, "old_string")
+    made = await replace_text(context.env, wish)
+    if isinstance(made, ToolResult):
+        return made
+    times = "1 occurrence" if made.replacements == 1 else f"{made.replacements} occurrences"
+    loosely = "" if made.exact else " It matched but for blanks, quotes or dashes."
+    return ToolResult.from_text(f"Successfully replaced {times} in {path}.{loosely}", made)
+
+
+def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
+    """Return the tool variants that change files."""
+    return (
+        AgentTool(
+            "write_file",
+            "Write a file: creates it with the folders it needs, or replaces its content.",
+            WriteFileArguments,
+            _run_write_file,
+            limits=choose_family_limits("write_file", tuning),
+        ),
+        AgentTool(
+            "edit_file",
+            "Replace text in a file. old_string must occur once, unless replace_all.",
+            EditFileArguments,
+            _run_edit_file,
+            limits=choose_family_limits("edit_file", tuning),
+        ),
+        AgentTool(
+            "replace",
+            "Replace text in a file. old_string must occur once, unless allow_multiple.",
+            ReplaceArguments,
+            _run_replace,
+            limits=choose_family_limits("replace", tuning),
+        ),
+    )

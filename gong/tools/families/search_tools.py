@@ -1,0 +1,201 @@
+"""list_dir: the tool variant of ls, several levels deep.
+
+grep_search and glob: tool variants of grep and find.
+
+What comes first survives every cut: the first matches, the newest files.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from tape.model.entries import Text
+
+from ...env.protocol import Search
+from ..family_limits import choose_family_limits
+from ..find import find_paths, format_entry, show_paths
+from ..grep import (
+    GrepMatches,
+    MatchDisplay,
+    SearchDetails,
+    append_notices,
+    describe_cap_reached,
+    describe_limit_reached,
+    search_path,
+    show_matches,
+)
+from ..limits import OutputCaps, keep_full_text, truncate_head
+from ..paths import format_path, locate_path
+from ..text_files import describe_os_error
+from ..tool import AgentTool, ToolResult
+
+if TYPE_CHECKING:
+    from ..family_limits import OutputLimits
+    from ..limits import ToolSettings
+    from ..tool import ToolContext
+
+
+class ListDirArguments(Struct, frozen=True):
+    """What to list."""
+
+    path: Annotated[str, Meta(description="Path of the folder; here if absent")] = "."
+    depth: Annotated[int, Meta(ge=1, description="How many levels deep")] = 1
+
+
+class ListDirDetails(Struct, frozen=True):
+    """What the folder holds, as deep as was asked."""
+
+    path: str
+    entry_count: int
+    total_size: int
+    """Bytes of the files."""
+
+
+async def _run_list_dir(arguments: ListDirArguments, context: ToolContext) -> ToolResult:
+    try:
+        path = await locate_path(context.env, arguments.path)
+        entries = await context.env.list_directory(path, arguments.depth)
+    except FileNotFoundError:
+        return ToolResult.error(f"Path not found: {arguments.path}", kind="FileNotFound")
+    except PermissionError as error:
+        return ToolResult.error(describe_os_error(error, arguments.path), kind="PermissionDenied")
+    except OSError as error:
+        return ToolResult.error(describe_os_error(error, arguments.path))
+    details = ListDirDetails(
+        arguments.path, len(entries), sum(entry.size or 0 for entry in entries)
+    )
+    return ToolResult.from_text(
+        "\n".join(map(format_entry, entries)) or "(empty directory)", details
+    )
+
+
+def build_listing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:  # noqa: ARG001 (made like all faces)
+    """Return the list_dir tool; the truncation service cuts its results."""
+    return (
+        AgentTool(
+            "list_dir",
+            "List a folder, several levels deep.",
+            ListDirArguments,
+            _run_list_dir,
+            "safe",
+        ),
+    )
+
+
+GREP_SEARCH_LIMIT = 100
+COUNTED_MATCHES = 10_000
+"""Matching lines that are looked at where only files or their numbers of lines are asked for."""
+
+
+class GrepSearchArguments(Struct, frozen=True):
+    """What to look for, and where."""
+
+    pattern: Annotated[str, Meta(description="Regular expression")]
+    path: Annotated[str, Meta(description="Folder or file to search; here if absent")] = "."
+    glob_filter: Annotated[str, Meta(description="Only files that match, such as *.py")] | None = (
+        None
+    )
+    case_insensitive: Annotated[bool, Meta(description="Take a and A for the same")] = False
+    max_results: Annotated[int, Meta(ge=1, description="Matches, or files, to show at most")] = (
+        GREP_SEARCH_LIMIT
+    )
+    output_mode: Annotated[
+        Literal["content", "files_with_matches", "count"],
+        Meta(description="Lines, only the files, or how many lines in each"),
+    ] = "content"
+
+
+async def _run_grep_search(
+    arguments: GrepSearchArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolResult:
+    by_file = arguments.output_mode != "content"
+    search = Search(
+        pattern=arguments.pattern,
+        glob=arguments.glob_filter,
+        ignore_case=arguments.case_insensitive,
+        limit=max(COUNTED_MATCHES, arguments.max_results) if by_file else arguments.max_results,
+    )
+    found = await search_path(context.env, arguments.path, search)
+    if not isinstance(found, GrepMatches):
+        return found
+    if by_file and found.matches.found:
+        return _show_matching_files(arguments, found, limits)
+    manner = MatchDisplay(0, _to_caps(limits), "max_results", "read_file")
+    return await show_matches(context.env, found, search, manner)
+
+
+def _show_matching_files(
+    arguments: GrepSearchArguments, found: GrepMatches, limits: OutputLimits
+) -> ToolResult:
+    """Return the files that match, or how many lines of each do."""
+    counts: dict[str, int] = {}
+    for match in found.matches.found:
+        counts[match.path] = counts.get(match.path, 0) + 1
+    limit, counted = arguments.max_results, arguments.output_mode == "count"
+    every = [
+        f"{format_path(path)}:{n}" if counted else format_path(path) for path, n in counts.items()
+    ]
+    cut = truncate_head("\n".join(every[:limit]), *_to_caps(limits))
+    notices = []
+    if len(counts) > limit:
+        notices.append(describe_limit_reached(limit, "files", "max_results"))
+    if found.matches.limited:
+        seen = len(found.matches.found)
+        notices.append(f"Stopped after {seen} matches: there may be more. Refine pattern")
+    if cut.truncated:
+        notices.append(describe_cap_reached(cut))
+    details = SearchDetails(
+        arguments.pattern, len(counts), len(found.matches.found), truncated=bool(notices)
+    )
+    full = keep_full_text("\n".join(every)) if cut.output_lines < len(every) else None
+    return ToolResult((Text(append_notices(cut.content, notices)),), details, full=full)
+
+
+class GlobArguments(Struct, frozen=True):
+    """What to look for, and where."""
+
+    pattern: Annotated[str, Meta(description="Pattern of paths, such as **/*.ts")]
+    path: Annotated[str, Meta(description="Folder to look in; here if absent")] = "."
+
+
+async def _run_glob(
+    arguments: GlobArguments, context: ToolContext, *, limits: OutputLimits
+) -> ToolResult:
+    found = await find_paths(context.env, arguments.path, arguments.pattern)
+    if isinstance(found, ToolResult):
+        return found
+    files = [one for one in found if not one.is_dir]
+    newest_first = sorted(files, key=lambda one: (-one.changed_ns, one.path))
+    limit = limits.lines or len(files)
+    more = f"{limit} newest of {len(files)} files shown. Refine pattern or path to see others"
+    return show_paths(newest_first, arguments.pattern, _to_caps(limits), limit, more)
+
+
+def _to_caps(limits: OutputLimits) -> OutputCaps:
+    """Return the limits of a family as those of a head: what comes first is what counts here."""
+    return OutputCaps(limits.lines, limits.chars)
+
+
+def build_searching_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
+    """Return the tool variants that search."""
+    return (
+        AgentTool(
+            "grep_search",
+            f"Search the content of files for a pattern; at most {GREP_SEARCH_LIMIT} matches.",
+            GrepSearchArguments,
+            partial(_run_grep_search, limits=choose_family_limits("grep_search", tuning)),
+            "safe",
+            limits=choose_family_limits("grep_search", tuning),
+        ),
+        AgentTool(
+            "glob",
+            "Find files by a pattern of their paths, the last changed first.",
+            GlobArguments,
+            partial(_run_glob, limits=choose_family_limits("glob", tuning)),
+            "safe",
+            limits=choose_family_limits("glob", tuning),
+        ),
+    )

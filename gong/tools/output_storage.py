@@ -1,0 +1,209 @@
+"""Where the whole of a cut text is kept: a folder of files, or the blobs of a session's tape.
+
+Every storage hands out a path that a shell can read. On a tape, what is kept stays until
+`tape gc`; in a folder, until it is too old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import re
+import secrets
+import shutil
+import sys
+import time
+from pathlib import Path
+from stat import S_ISDIR
+from typing import TYPE_CHECKING, Protocol
+
+from tape.model.entries import BlobRef
+from tape.store.blobs import HEAD_CHARACTERS
+
+from .limits import RETENTION_DAYS, encode_text
+
+if TYPE_CHECKING:
+    from tape.store.blobs import Blobs
+
+_NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
+_DAY_SECONDS = 86_400
+_LONGEST_CHARACTER = 4
+"""Bytes of UTF-8 that one character has at most."""
+
+
+class OutputStorage(Protocol):
+    """A place for texts. What it cannot do is an OSError, or an error of the store."""
+
+    @property
+    def directory(self) -> str:
+        """The folder it keeps things in."""
+        ...
+
+    async def save(self, content: str, tool_name: str) -> str:
+        """Keep a text and return the path of it."""
+        ...
+
+    async def adopt(self, path: str) -> str:
+        """Keep a finished file and return the path it has from now on."""
+        ...
+
+    async def read(self, path: str) -> str:
+        """Return a kept text."""
+        ...
+
+    async def cleanup(self, retention_days: float) -> int:
+        """Delete what is older; return how many files went."""
+        ...
+
+
+class FolderStorage:
+    """Files in one folder that only its owner may open: `{tool}_{milliseconds}_{6 letters}.txt`.
+
+    With the first one that is kept, those older than `retention_days` go.
+    """
+
+    def __init__(self, directory: str, retention_days: float = RETENTION_DAYS) -> None:
+        self.directory = directory
+        self._retention_days = retention_days
+        self._is_tidy = False
+
+    async def save(self, content: str, tool_name: str) -> str:
+        """Write a new file; PermissionError when the folder is somebody else's."""
+        path = await asyncio.to_thread(self._save_file, encode_text(content), tool_name)
+        await self._tidy_up()
+        return path
+
+    async def adopt(self, path: str) -> str:
+        """Move a file into the folder, with the name it has; PermissionError as for `save`."""
+        moved = await asyncio.to_thread(self._adopt_file, path)
+        await self._tidy_up()
+        return moved
+
+    async def read(self, path: str) -> str:
+        """Return the text of a file."""
+        data = await asyncio.to_thread(Path(path).read_bytes)
+        return data.decode("utf-8", "surrogatepass")
+
+    async def cleanup(self, retention_days: float) -> int:
+        """Delete older files, by the time they were written; what cannot be deleted is left."""
+        return await asyncio.to_thread(
+            self._delete_old_files, time.time() - retention_days * _DAY_SECONDS
+        )
+
+    async def _tidy_up(self) -> None:
+        if not self._is_tidy:
+            self._is_tidy = True
+            await self.cleanup(self._retention_days)
+
+    def _make_folder(self) -> None:
+        Path(self.directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = os.lstat(self.directory)
+        if not S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+            raise PermissionError(f"{self.directory} is not a folder of your own")
+
+    def _adopt_file(self, path: str) -> str:
+        self._make_folder()
+        return str(shutil.move(path, Path(self.directory) / Path(path).name))
+
+    def _save_file(self, data: bytes, tool_name: str) -> str:
+        self._make_folder()
+        tool = _NOT_IN_NAMES.sub("_", tool_name)
+        name = f"{tool}_{time.time_ns() // 1_000_000}_{secrets.token_hex(3)}.txt"
+        path = Path(self.directory) / name
+        with open(path, "xb", opener=_open_private) as file:
+            file.write(data)
+        return str(path)
+
+    def _delete_old_files(self, before: float) -> int:
+        try:
+            found = [entry for entry in os.scandir(self.directory) if entry.is_file()]
+        except OSError:  # nothing was kept yet
+            return 0
+        return sum(_delete_if_old(entry, before) for entry in found)
+
+
+class TapeStorage:
+    """The blobs of a tape: the same text is kept once, and only `tape gc` deletes.
+
+    What a result points at stays as long as the entry names its blob: see `blob_at`.
+    """
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+
+    @property
+    def directory(self) -> str:
+        """The folder of the blobs, wherever the tape stands now."""
+        return f"{_find_folder_path(self._blobs.tape.fd)}/blobs"
+
+    async def save(self, content: str, tool_name: str) -> str:  # noqa: ARG002 (a storage's face)
+        """Put a text into a blob."""
+        return await asyncio.to_thread(self._put_blob, encode_text(content))
+
+    async def adopt(self, path: str) -> str:
+        """Put a file into a blob, through no more memory than its pages, and delete it."""
+        return await asyncio.to_thread(self._adopt_file, path)
+
+    async def read(self, path: str) -> str:
+        """Return the text of a blob; NotFound when it is missing."""
+        data = await asyncio.to_thread(self._blobs.read, Path(path).name)
+        return data.decode("utf-8", "replace")
+
+    async def reference(self, path: str) -> BlobRef:
+        """Return the name, size and beginning of what is kept at a path it handed out."""
+        return await asyncio.to_thread(_read_reference, path)
+
+    async def cleanup(self, retention_days: float) -> int:  # noqa: ARG002 (a storage's face)
+        """Leave everything: what stands on a tape is not forgotten by the calendar."""
+        return 0
+
+    def _adopt_file(self, path: str) -> str:
+        with Path(path).open("rb") as file:
+            if os.fstat(file.fileno()).st_size:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as pages:
+                    kept = self._put_blob(memoryview(pages))
+            else:
+                kept = self._put_blob(b"")
+        Path(path).unlink(missing_ok=True)
+        return kept
+
+    def _put_blob(self, data: bytes | memoryview) -> str:
+        digest = self._blobs.put(data).hash  # type: ignore[arg-type]  # any buffer will do
+        return f"{self.directory}/{digest[:2]}/{digest}"
+
+
+async def find_blob(storage: OutputStorage | None, path: str) -> BlobRef | None:
+    """Return the blob of a tape that stands at a path; None where a storage is no tape."""
+    return await storage.reference(path) if isinstance(storage, TapeStorage) else None
+
+
+def _read_reference(path: str) -> BlobRef:
+    with Path(path).open("rb") as file:
+        head = file.read(HEAD_CHARACTERS * _LONGEST_CHARACTER).decode("utf-8", "replace")[
+            :HEAD_CHARACTERS
+        ]
+        return BlobRef(Path(path).name, os.fstat(file.fileno()).st_size, head)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _delete_if_old(entry: os.DirEntry[str], before: float) -> bool:
+    try:
+        if entry.stat().st_mtime >= before:
+            return False
+        Path(entry.path).unlink()
+    except OSError:  # somebody else deletes, too
+        return False
+    return True
+
+
+def _find_folder_path(folder: int) -> str:
+    """Return where an open folder stands."""
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 (only here)
+
+        return os.fsdecode(fcntl.fcntl(folder, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return str(Path(f"/proc/self/fd/{folder}").readlink())

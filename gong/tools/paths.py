@@ -1,0 +1,138 @@
+"""Which file or folder a model means by a path: the name as it is written comes first.
+
+Then the path rule (no leading "@", plain blanks), then what macOS writes for the same name, then
+the only name in its folder that reads the same: as listings show it, so that whatever was listed
+can be handed back. Whether a path may be used is decided on what is found here.
+
+One change of a file at a time: a lock for each path, taken in one order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import re
+import unicodedata
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from ..env.protocol import UNICODE_SPACES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from ..env.protocol import ExecutionEnvironment
+
+
+_HALF_OF_DAY = re.compile(r" (AM|PM)\b", re.IGNORECASE)
+_AMBIGUOUS = re.compile(r" |'|\\n")
+_SINGLE_QUOTES = re.compile("[\u2018-\u201b]")
+
+
+async def locate_path(env: ExecutionEnvironment, path: str) -> str:
+    """Return the absolute path of what a model means by `path`; by the rule where none is there."""
+    exact, plain = env.resolve(path, exact=True), env.resolve(path)
+    for one in _list_spellings(exact, plain):
+        if await _has_path(env, one):
+            return one
+    for one in dict.fromkeys((exact, plain)):
+        found = await _find_by_look(env, one)
+        if found is not None:
+            return found
+    return plain
+
+
+async def locate_new_path(env: ExecutionEnvironment, path: str) -> str:
+    """Return the absolute path of a file that is written, whether or not it is there.
+
+    A folder is taken as it is written where it is there so, as is the file itself.
+    """
+    exact, plain = env.resolve(path, exact=True), env.resolve(path)
+    for one in (exact, plain):
+        if await _has_path(env, one):
+            return one
+    folder = posixpath.dirname(exact)
+    if folder != posixpath.dirname(plain) and await _has_path(env, folder):
+        return posixpath.join(folder, UNICODE_SPACES.sub(" ", posixpath.basename(exact)))
+    return plain
+
+
+def format_path(path: str) -> str:
+    """Return a path on one line, as UTF-8 whatever bytes its names hold."""
+    try:
+        data = os.fsencode(path)
+    except UnicodeEncodeError:
+        data = path.encode("utf-8", "surrogatepass")
+    return data.decode("utf-8", "replace").replace("\n", "\\n")
+
+
+def _list_spellings(exact: str, plain: str) -> Iterator[str]:
+    """Yield both, then what macOS writes: odd blanks, taken apart letters, curly quotes."""
+    apart = unicodedata.normalize("NFD", plain)
+    yield from dict.fromkeys(
+        (
+            exact,
+            plain,
+            _HALF_OF_DAY.sub("\u202f\\1", plain),
+            apart,
+            plain.replace("'", "\u2019"),
+            apart.replace("'", "\u2019"),
+        )
+    )
+
+
+async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
+    """Return the only path whose names read like these; None where there is none, or several."""
+    base = posixpath.normpath(env.working_directory)
+    start = base if path.startswith(base.rstrip("/") + "/") else "/"
+    at = start
+    for name in path[len(start) :].strip("/").split("/"):
+        wanted = posixpath.join(at, name)
+        if not await _has_path(env, wanted):
+            alike = await _find_names_like(env, at, name)
+            if len(alike) != 1:
+                return None
+            wanted = posixpath.join(at, alike[0])
+        at = wanted
+    return at
+
+
+async def _find_names_like(env: ExecutionEnvironment, folder: str, name: str) -> list[str]:
+    if name.isascii() and not _AMBIGUOUS.search(name):
+        # No other name reads like this one.
+        return []
+    look = _normalize_name(name)
+    try:
+        entries = await env.list_directory(folder)
+    except (OSError, ValueError):
+        return []
+    return [entry.name for entry in entries if _normalize_name(entry.name) == look]
+
+
+def _normalize_name(name: str) -> str:
+    """Return what a name looks like: the same for all names a reader takes for one another."""
+    text = UNICODE_SPACES.sub(" ", _SINGLE_QUOTES.sub("'", format_path(name)))
+    return unicodedata.normalize("NFC", text)
+
+
+async def _has_path(env: ExecutionEnvironment, path: str) -> bool:
+    try:
+        return await env.file_exists(path)
+    except (OSError, ValueError):
+        # What may not be looked at is refused where it is used.
+        return False
+
+
+_LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+"""The locks that somebody holds or waits for."""
+
+
+@asynccontextmanager
+async def hold_locks(paths: Iterable[str]) -> AsyncIterator[None]:
+    """Hold the locks of these paths; whoever holds one of them already is waited for."""
+    async with AsyncExitStack() as stack:
+        for path in sorted(set(paths)):
+            await stack.enter_async_context(_LOCKS.setdefault(path, asyncio.Lock()))
+        yield

@@ -1,0 +1,320 @@
+"""Which line of an old text each line of a new one is: pure, and never quadratic in their length.
+
+Lines that stand once on both sides hold the two together; between them the same is done again, and
+only where no such line is left, and little, every line is compared with every other.
+
+Where an edit stands in a text, before it was made and after; pure.
+
+A text here is whole lines: it is empty, or ends with a line feed, and has no other line ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from ..file_calls import PatchHunk, TextInsertion, TextReplacement
+from ..lookalikes import replace_lookalikes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+MAX_COMPARED_PAIRS = 40_000
+"""Pairs of lines that may be compared; beyond it what lies between counts as rewritten."""
+NO_ORIGIN = -1
+"""In the place of an old line's number: there was none."""
+
+
+class _LineSpan(NamedTuple):
+    """A stretch of both texts: first line, and the one after the last."""
+
+    old: int
+    old_end: int
+    new: int
+    new_end: int
+
+
+def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """Return for each line of `new` its number in `old`, from 0, or NEW."""
+    found = [NO_ORIGIN] * len(new)
+    spans = [_LineSpan(0, len(old), 0, len(new))]
+    while spans:
+        span = _trim_span(old, new, spans.pop(), found)
+        if not set(old[span.old : span.old_end]).isdisjoint(new[span.new : span.new_end]):
+            spans += _split_span(old, new, span, found)
+    return found
+
+
+def _trim_span(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+) -> _LineSpan:
+    """Note what is alike at both ends and return what lies between."""
+    a, b, c, d = span
+    while a < b and c < d and old[a] == new[c]:
+        found[c] = a
+        a, c = a + 1, c + 1
+    while a < b and c < d and old[b - 1] == new[d - 1]:
+        b, d = b - 1, d - 1
+        found[d] = b
+    return _LineSpan(a, b, c, d)
+
+
+def _split_span(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+) -> list[_LineSpan]:
+    """Note the lines that hold a stretch together and return what lies between them."""
+    anchors = _find_unique_pairs(old, new, span)
+    if not anchors:
+        _compare_span(old, new, span, found)
+        return []
+    spans, a, c = [], span.old, span.new
+    for i, j in [*anchors, (span.old_end, span.new_end)]:
+        if a < i and c < j:
+            spans.append(_LineSpan(a, i, c, j))
+        a, c = i + 1, j + 1
+    for i, j in anchors:
+        found[j] = i
+    return spans
+
+
+def _find_unique_pairs(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan
+) -> list[tuple[int, int]]:
+    """Return the longest run, in order, of lines that stand once on both sides."""
+    once_old, once_new = (
+        _index_unique_lines(old, span.old, span.old_end),
+        _index_unique_lines(new, span.new, span.new_end),
+    )
+    pairs = [(once_old[line], j) for line, j in once_new.items() if line in once_old]
+    return _select_rising_pairs(sorted(pairs, key=lambda pair: pair[1]))
+
+
+def _index_unique_lines(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
+    counts = Counter(lines[start:end])
+    return {lines[at]: at for at in range(start, end) if counts[lines[at]] == 1}
+
+
+def _select_rising_pairs(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest part of the pairs whose first numbers rise."""
+    ends: list[int] = []  # smallest first number that ends a run of each length
+    at: list[int] = []  # which pair that is
+    before: list[int] = []  # the pair before each in its run
+    for k, (i, _) in enumerate(pairs):
+        length = bisect_left(ends, i)
+        before.append(at[length - 1] if length else -1)
+        ends[length : length + 1] = [i]
+        at[length : length + 1] = [k]
+    run, k = [], at[-1] if at else -1
+    while k >= 0:
+        run.append(pairs[k])
+        k = before[k]
+    return run[::-1]
+
+
+def _compare_span(
+    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
+) -> None:
+    a, b, c, d = span
+    if (b - a) * (d - c) > MAX_COMPARED_PAIRS:
+        return
+    matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False)
+    for i, j, size in matcher.get_matching_blocks():
+        for k in range(size):
+            found[c + j + k] = a + i + k
+
+
+T = TypeVar("T")
+
+EditStep = TextReplacement | PatchHunk | TextInsertion
+
+
+class TextSpan(NamedTuple):
+    """A span of a text, by characters, and what is to stand there instead."""
+
+    start: int
+    end: int
+    text: str
+
+
+class MarkedText(NamedTuple, Generic[T]):
+    """A text, and a mark for each of its lines."""
+
+    text: str
+    marks: list[T]
+
+
+def normalize_text(text: str) -> str:
+    """Return a text with line feeds for its line ends, the last one too, and no byte order mark."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    return f"{text}\n" if text and not text.endswith("\n") else text
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of whole lines, without their ends."""
+    return text.split("\n")[:-1]
+
+
+def find_step_spans(text: str, step: EditStep, cursor: int = 0) -> list[TextSpan]:
+    """Return what a step would change in a text; nothing where it does not fit.
+
+    Hunks of a patch come in the order of the file: `cursor` is where the one before ended.
+    """
+    match step:
+        case TextReplacement():
+            places = list(
+                _find_text_spans(text, _normalize_newlines(step.old), _normalize_newlines(step.new))
+            )
+            return places if len(places) == 1 or step.every else []
+        case TextInsertion(line, added):
+            return _build_insertion_span(text, line, normalize_text(added))
+        case PatchHunk():
+            place = _find_hunk_span(text, step, cursor)
+            return [] if place is None else [place]
+
+
+def find_undo_spans(text: str, step: EditStep) -> list[TextSpan]:
+    """Return what would take a step back in a text that holds what it brought.
+
+    Nothing where that cannot be told: it brought nothing, or its text does not stand there, or
+    more than once.
+    """
+    match step:
+        case TextReplacement():
+            places = list(
+                _find_text_spans(text, _normalize_newlines(step.new), _normalize_newlines(step.old))
+            )
+        case TextInsertion(_, added):
+            places = list(_find_line_spans(text, split_lines(normalize_text(added)), []))
+        case PatchHunk():
+            places = list(
+                _find_line_spans(text, _strip_returns(step.new), _strip_returns(step.old))
+            )
+    return places if len(places) == 1 or (isinstance(step, TextReplacement) and step.every) else []
+
+
+def list_added_runs(step: EditStep) -> list[list[str]]:
+    """Return the runs of whole lines that a step brought in."""
+    match step:
+        case TextReplacement():
+            old, new = split_lines(normalize_text(step.old)), split_lines(normalize_text(step.new))
+        case TextInsertion(_, added):
+            old, new = [], split_lines(normalize_text(added))
+        case PatchHunk():
+            old, new = _strip_returns(step.old), _strip_returns(step.new)
+    runs: list[list[str]] = [[]]
+    for line, origin in zip(new, match_lines(old, new), strict=True):
+        if origin == NO_ORIGIN:
+            runs[-1].append(line)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def find_line_numbers(text: str, run: Sequence[str]) -> list[int]:
+    """Return the numbers, from 0, of the lines at which a run of whole lines begins."""
+    return [text.count("\n", 0, place.start) for place in _find_line_spans(text, run, [])]
+
+
+def splice_text(marked: MarkedText[T], place: TextSpan, mark: T) -> tuple[MarkedText[T], list[T]]:
+    """Return a text with a place of it changed, and the marks of the lines that went.
+
+    Lines that stay as they are keep their marks, new ones get `mark`.
+    """
+    text, marks = marked
+    start = text.rfind("\n", 0, place.start) + 1
+    region = text[start : place.start] + place.text
+    end = place.end
+    if not (_is_line_end(text[max(end - 1, 0) : end]) and _is_line_end(region[-1:])):
+        end = text.find("\n", end) + 1 or len(text)
+        region = normalize_text(region + text[place.end : end])
+    first = text.count("\n", 0, start)
+    old, new = split_lines(text[start:end]), split_lines(region)
+    kept = match_lines(old, new)
+    known = marks[first : first + len(old)]
+    gone = set(range(len(old))).difference(kept)
+    inside = [mark if origin == NO_ORIGIN else known[origin] for origin in kept]
+    whole = MarkedText(
+        text[:start] + region + text[end:], marks[:first] + inside + marks[first + len(old) :]
+    )
+    return whole, [known[at] for at in sorted(gone)]
+
+
+def _is_line_end(last: str) -> bool:
+    return last in {"", "\n"}
+
+
+def _normalize_line(line: str) -> str:
+    return replace_lookalikes(line).strip()
+
+
+def _normalize_newlines(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _strip_returns(lines: Sequence[str]) -> list[str]:
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _find_text_spans(text: str, old: str, new: str) -> Iterator[TextSpan]:
+    """Yield the places where a text stands."""
+    start = text.find(old) if old else -1
+    while start >= 0:
+        yield TextSpan(start, start + len(old), new)
+        start = text.find(old, start + len(old))
+
+
+def _find_line_spans(
+    text: str, old: Sequence[str], new: Sequence[str], start: int = 0
+) -> Iterator[TextSpan]:
+    """Yield the places from `start` on where whole lines stand."""
+    needle, instead = "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new)
+    at = text.find(needle, start) if needle else -1
+    while at >= 0:
+        if at == 0 or text[at - 1] == "\n":
+            yield TextSpan(at, at + len(needle), instead)
+        at = text.find(needle, at + 1)
+
+
+def _build_insertion_span(text: str, line: int | None, added: str) -> list[TextSpan]:
+    if line is None:
+        return [TextSpan(len(text), len(text), added)]
+    lines = split_lines(text)
+    if not 0 <= line <= len(lines):
+        return []
+    start = sum(len(one) + 1 for one in lines[:line])
+    return [TextSpan(start, start, added)]
+
+
+def _find_hunk_span(text: str, hunk: PatchHunk, cursor: int) -> TextSpan | None:
+    """Return the first place behind the contexts of a hunk where its old lines stand."""
+    for context in hunk.contexts:
+        found = _find_first_span(text, [context], [], cursor)
+        cursor = found.end if found else cursor
+    old, new = _strip_returns(hunk.old), _strip_returns(hunk.new)
+    if not old:
+        at = cursor if hunk.contexts else len(text)
+        return TextSpan(at, at, "".join(f"{line}\n" for line in new))
+    if hunk.at_end:
+        places = [*_find_line_spans(text, old, new)]
+        if places and places[-1].end == len(text):
+            return places[-1]
+    return _find_first_span(text, old, new, cursor)
+
+
+def _find_first_span(text: str, old: list[str], new: list[str], start: int) -> TextSpan | None:
+    """Return the first place where lines stand: exactly, or else as people see them."""
+    exact = next(_find_line_spans(text, old, new, start), None)
+    if exact is not None:
+        return exact
+    lines, wanted = split_lines(text[start:]), [_normalize_line(line) for line in old]
+    bare = "".join(f"{_normalize_line(line)}\n" for line in lines)
+    loose = next(_find_line_spans(bare, wanted, []), None)
+    if loose is None:
+        return None
+    first = bare.count("\n", 0, loose.start)
+    begin = start + sum(len(line) + 1 for line in lines[:first])
+    end = begin + sum(len(line) + 1 for line in lines[first : first + len(old)])
+    return TextSpan(begin, end, "".join(f"{line}\n" for line in new))

@@ -1,0 +1,232 @@
+"""What a repair has to know of a tape besides the findings of verify; reads only.
+
+Only the first and the last line of each phase are read.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..errors import InvalidName, TapeError
+from ..model.entries import Anchor, Branch, Place, Start
+from ..model.line import read_header, verify_line
+from ..model.payload import describe_missing_blob
+from ..store.disk import Folder
+from ..store.leftovers import find_store_leftovers, find_tape_leftovers
+from ..store.path import read_base
+from ..store.phase import ORIGIN, Tail
+from ..store.redaction import find_unredacted_entries
+from ..store.refs import JOURNAL_NAME, Refs, check_ref_name
+from ..store.tape import TapeInfo, read_tape_info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..store.phase import PhaseFile
+    from ..store.store import Store
+    from ..store.tape import Tape
+    from .finding import Finding
+
+_PHASE_FILE = re.compile(r"phases/([^/]+)/")
+
+
+class InspectedPhase(Struct, frozen=True, gc=False):
+    """A phase whose first entry verifies."""
+
+    name: str
+    begin: Start | Branch | Anchor
+    time: str
+    """When it began."""
+    several: bool
+    """Whether it has more than its first entry."""
+    tail: Tail
+    base: Place | None
+
+    @property
+    def branch(self) -> str:
+        """The branch it was written on."""
+        return self.begin.branch or ""
+
+    @property
+    def why(self) -> str:
+        """The `why` of its journal line: what started the phase."""
+        match self.begin:
+            case Start():
+                return "start"
+            case Branch(why=why):
+                return why or "go-on"
+            case Anchor(kind=kind):
+                return kind
+
+    @property
+    def last(self) -> str:
+        """Id of its last entry."""
+        return self.tail.header.id if self.tail.header else ""
+
+
+class DependentTape(Struct, frozen=True, gc=False):
+    """A tape forked from this one, or from a child of it."""
+
+    id: str
+    folder: str
+    base: Place
+    """The last entry of this tape on the child's path."""
+
+
+class Inspection(Struct, frozen=True, gc=False):
+    """What a repair knows of a tape."""
+
+    info: TapeInfo
+    refs: Refs
+    journal: bytes | None
+    """The bytes of refs.jsonl; None where there is none."""
+    phases: dict[str, InspectedPhase]
+    """The phases whose first entry verifies."""
+    children: tuple[DependentTape, ...]
+    leftovers: tuple[str, ...]
+    """Paths in the store of leftovers of interrupted writes."""
+    unfinished: tuple[str, ...]
+    """Ids of the entries that an interrupted redaction has still to overwrite."""
+    good: dict[str, str]
+    """Phase → id of the last entry before its first damage, where there is one."""
+
+    def is_on_path(self, place: Place, phase: str, offset: int) -> bool:
+        """Return whether the path that ends at an entry includes the line at `offset`."""
+        return offset < self._find_path_ends(place.phase, place.offset + 1).get(phase, 0)
+
+    def _find_path_ends(self, phase: str, end: float) -> dict[str, float]:
+        ends: dict[str, float] = {}
+        while phase not in ends:
+            ends[phase] = end
+            base = self.phases[phase].base if phase in self.phases else None
+            if base is None or base.tape not in (None, self.info.id):
+                break
+            phase, end = base.phase, base.offset + 1
+        return ends
+
+    def list_tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
+        """Return the ids of the tapes whose history includes a line, or any line of a phase."""
+        return tuple(
+            child.id for child in self.children if self.is_on_path(child.base, phase, offset or 0)
+        )
+
+
+def get_finding_phase(finding: Finding) -> str:
+    """Return the phase that a finding is about; "" if it is about something else."""
+    found = _PHASE_FILE.match(f"{finding.file}/")
+    return found[1] if found else ""
+
+
+def inspect_tape(store: Store, tape: Tape, findings: Iterable[Finding]) -> Inspection:
+    """Return the facts from the journal, the ends of each phase, forked tapes, and leftovers."""
+    names = tape.phases.names()
+    found = {name: phase for name in names if (phase := _inspect_phase(tape, name))}
+    return Inspection(
+        info=tape.info,
+        refs=_read_refs(tape),
+        journal=_read_journal(tape),
+        phases=found,
+        children=tuple(_find_dependents(store, tape.id)),
+        leftovers=tuple(sorted(_list_leftovers(store, tape))),
+        unfinished=_find_unfinished_entries(tape),
+        good=dict(_find_good_entries(tape, findings)),
+    )
+
+
+def _read_refs(tape: Tape) -> Refs:
+    try:
+        return tape.refs()
+    except (TapeError, OSError):  # verify reports it
+        return Refs({}, {})
+
+
+def _read_journal(tape: Tape) -> bytes | None:
+    try:
+        return tape.folder.read(JOURNAL_NAME)
+    except OSError:  # verify reports it
+        return None
+
+
+def _inspect_phase(tape: Tape, name: str) -> InspectedPhase | None:
+    with suppress(TapeError, OSError, ValueError), tape.phases.open(name) as file:
+        return _read_phase_ends(tape, file)
+    return None
+
+
+def _read_phase_ends(tape: Tape, file: PhaseFile) -> InspectedPhase | None:
+    first = tape.phases.first(file.name, describe_missing_blob)
+    header = verify_line(file.line_at(0))
+    if first is None or not isinstance(first.data, Start | Branch | Anchor):
+        return None
+    tail = file.tail()
+    if first.data.phase != file.name or not _is_branch_name(first.data.branch):
+        return None
+    return InspectedPhase(
+        file.name, first.data, header.time, tail.offset > 0, tail, read_base(first)
+    )
+
+
+def _is_branch_name(branch: str | None) -> bool:
+    try:
+        return bool(branch) and check_ref_name("branch", branch or "") == branch
+    except InvalidName:
+        return False
+
+
+def _find_dependents(store: Store, tape: str) -> Iterator[DependentTape]:
+    """Yield the tapes forked from this one, and those forked from them."""
+    origins = dict(_list_origins(store))
+    seen = {tape: None}
+    todo: list[tuple[str, Place | None]] = [(tape, None)]
+    while todo:
+        parent, base = todo.pop()
+        for folder, (child, place) in origins.items():
+            if place.tape == parent and child not in seen:
+                seen[child] = None
+                todo.append((child, base or place))
+                yield DependentTape(child, folder, base or place)
+
+
+def _list_origins(store: Store) -> Iterator[tuple[str, tuple[str, Place]]]:
+    for name in store.folders():
+        with suppress(TapeError, OSError), Folder.open(store.tapes / name) as folder:
+            info = read_tape_info(folder)
+            if info.origin is not None and not _has_origin_copy(folder):
+                yield name, (info.id, info.origin)
+
+
+def _has_origin_copy(folder: Folder) -> bool:
+    """Return whether a tape has its own copy of the history it was forked from."""
+    with folder.sub("phases") as phases:
+        return phases.has(ORIGIN)
+
+
+def _list_leftovers(store: Store, tape: Tape) -> Iterator[str]:
+    yield from (one.path for one in find_store_leftovers(store))
+    yield from (f"tapes/{tape.folder.name}/{one.path}" for one in find_tape_leftovers(tape))
+
+
+def _find_unfinished_entries(tape: Tape) -> tuple[str, ...]:
+    try:
+        found = find_unredacted_entries(tape.phases, tape.phases.redacted_ids())
+        return tuple(one.entry for one in found)
+    except (TapeError, OSError):  # verify reports it
+        return ()
+
+
+def _find_good_entries(tape: Tape, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
+    """Yield the last entry before the first damage of each phase."""
+    first: dict[str, int] = {}
+    for finding in findings:
+        if finding.level != "note" and finding.offset is not None and get_finding_phase(finding):
+            phase = get_finding_phase(finding)
+            first[phase] = min(first.get(phase, finding.offset), finding.offset)
+    for phase, offset in first.items():
+        with suppress(TapeError, OSError), tape.phases.open(phase) as file:
+            for _, line in file.lines_back(offset):
+                yield phase, read_header(line).id
+                break

@@ -1,0 +1,342 @@
+"""The repair actions, one frozen Struct each, and the sentence that describes each one.
+
+Rebuilding the journal from its good lines and from the phases that lost their line; pure.
+
+A lost pin, title or label cannot be rebuilt: the old line stays readable in quarantine.
+
+From findings to actions: what can be repaired without guessing; pure.
+
+Actions are in the order of execution: the journal first, because no writer opens a damaged one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from ..store.phase import ENTRIES
+from ..store.refs import JOURNAL_NAME, MAIN_BRANCH, encode_ref_line, replay_journal
+from .finding import FindingKind, parse_kept_phase
+from .inspection import get_finding_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..store.refs import Refs
+    from .finding import Finding
+    from .inspection import InspectedPhase, Inspection
+
+
+_ACTION_ID_DIGITS = 12
+
+
+class WriteInfo(Struct, frozen=True, tag="tape.json", gc=False):
+    """Write tape.json again from the start entry."""
+
+
+class WriteJournal(Struct, frozen=True, tag="journal", gc=False):
+    """Replace the journal by one with its good lines, and new lines for these phases."""
+
+    phases: tuple[str, ...]
+
+
+class CutJournal(Struct, frozen=True, tag="journal-tail", gc=False):
+    """Move the bytes after the journal's last good line to quarantine."""
+
+    end: int
+    size: int
+
+
+class NamePhase(Struct, frozen=True, tag="name-phase", gc=False):
+    """Write the journal line of a phase again, from its first entry."""
+
+    phase: str
+    branch: str
+
+
+class SetCurrent(Struct, frozen=True, tag="current", gc=False):
+    """Make an existing branch the current one."""
+
+    branch: str
+
+
+class CutTail(Struct, frozen=True, tag="tail", gc=False):
+    """Move the bytes after a phase's last good line to quarantine."""
+
+    phase: str
+    branch: str
+    end: int
+    size: int
+
+
+class RecordTail(Struct, frozen=True, tag="record", gc=False):
+    """Append the missing repair entry for a tail in quarantine."""
+
+    phase: str
+    branch: str
+    kept: str
+    """Name in quarantine."""
+
+
+class QuarantineBlob(Struct, frozen=True, tag="blob", gc=False):
+    """Move a blob whose bytes do not match its name to quarantine."""
+
+    file: str
+
+
+class CompleteRedaction(Struct, frozen=True, tag="redaction", gc=False):
+    """Complete an interrupted redaction; this cannot be undone."""
+
+    entries: tuple[str, ...]
+    """Ids of the entries it still has to overwrite."""
+
+
+class DiscardLeftover(Struct, frozen=True, tag="leftover", gc=False):
+    """Move a leftover of an interrupted write to the trash."""
+
+    path: str
+    """Path inside the store."""
+
+
+StructureAction = WriteInfo | WriteJournal | CutJournal | NamePhase | SetCurrent
+"""Actions on tape.json and on the journal."""
+RepairAction = (
+    StructureAction | CutTail | RecordTail | QuarantineBlob | CompleteRedaction | DiscardLeftover
+)
+
+
+def describe_action(action: RepairAction) -> str:
+    """Return a sentence that says what an action will do."""
+    match action:
+        case CutTail(phase, _, end, size):
+            return (
+                f"move the last {size - end} bytes of phases/{phase}/{ENTRIES} "
+                f"to quarantine/{phase}.{end}, and record this in a repair entry"
+            )
+        case RecordTail(_, branch, kept):
+            return f"append a repair entry to {branch} that describes quarantine/{kept}"
+        case QuarantineBlob(file):
+            return f"move {file} to quarantine; readers then show a placeholder"
+        case CompleteRedaction(entries):
+            ids = ", ".join(entry[:_ACTION_ID_DIGITS] for entry in entries)
+            of = f"overwrite the data of {ids}" if entries else "complete a redaction"
+            return f"{of}, as a redact entry says: this cannot be undone"
+        case DiscardLeftover(path):
+            return f"move {path} to the store's trash"
+        case _:
+            return _describe_structure_action(action)
+
+
+def _describe_structure_action(action: StructureAction) -> str:
+    match action:
+        case WriteInfo():
+            return "copy tape.json to quarantine and write it again from the start entry"
+        case WriteJournal(phases):
+            new = f", and one for each of {', '.join(phases)}" if phases else ""
+            return (
+                f"copy {JOURNAL_NAME} to quarantine and replace it by one with its good lines{new}"
+            )
+        case CutJournal(end, size):
+            return f"move the last {size - end} bytes of {JOURNAL_NAME} to quarantine/refs.{end}"
+        case NamePhase(phase, branch):
+            return f"write the line of {phase} into {JOURNAL_NAME} again, which makes it {branch}'s newest"
+        case SetCurrent(branch):
+            return f"make {branch} the current branch"
+        case _:
+            assert_never(action)
+
+
+class _JournalLineTime(Struct, gc=False):
+    time: str
+
+
+def find_lost_phases(facts: Inspection) -> list[InspectedPhase]:
+    """Return the phases that lost their journal line.
+
+    A phase with a single entry may never have been committed. It counts only as the start of the
+    tape, or where journal lines are damaged and naming it removes no later entry from its branch.
+    """
+    named = facts.refs.phases()
+    damaged = facts.journal is None or bool(facts.refs.damage)
+    return [
+        phase
+        for name, phase in facts.phases.items()
+        if name not in named
+        and (phase.several or phase.why == "start" or (damaged and _is_safe_to_name(facts, phase)))
+    ]
+
+
+def _is_safe_to_name(facts: Inspection, phase: InspectedPhase) -> bool:
+    moves = facts.refs.branches.get(phase.branch)
+    if not moves or phase.base is None:
+        return True
+    if moves[-1].pin is not None:
+        return moves[-1].pin.entry == phase.base.entry
+    stands = facts.phases.get(moves[-1].phase)
+    return stands is not None and stands.last == phase.base.entry
+
+
+def rebuild_journal(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
+    """Return a journal of the good lines in order, with new lines for the lost phases.
+
+    A new line replaces a damaged one: the first that has no older good line after it.
+    """
+    lines = journal.split(b"\n")[:-1]
+    places = [at for at, line in enumerate(lines) if not _is_good_line(line)] or [len(lines)]
+    new: dict[int, list[bytes]] = {}
+    for phase in lost:
+        place = next((at for at in places if _is_begun_before(phase, lines[at:])), places[-1])
+        new.setdefault(place, []).append(encode_journal_line(phase))
+    parts = []
+    for at, line in enumerate([*lines, b""]):
+        parts += new.get(at, [])
+        parts += [line + b"\n"] if _is_good_line(line) else []
+    return _add_current(b"".join(parts), lost)
+
+
+def _is_good_line(line: bytes) -> bool:
+    return replay_journal(line + b"\n").size > 0
+
+
+def _is_begun_before(phase: InspectedPhase, behind: Iterable[bytes]) -> bool:
+    """Return whether a phase began before the next good line was written."""
+    later = next((line for line in behind if _is_good_line(line)), None)
+    return later is not None and phase.time < msgspec.json.decode(later, type=_JournalLineTime).time
+
+
+def encode_journal_line(phase: InspectedPhase) -> bytes:
+    """Return the journal line of a phase, built from its first entry."""
+    fields = {"branch": phase.branch, "phase": phase.name, "pin": None}
+    return encode_ref_line({**fields, "why": phase.why, "time": phase.time})
+
+
+def _add_current(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
+    """Return the journal with a current branch that exists."""
+    refs = replay_journal(journal)
+    branch = choose_current(journal, refs)
+    if branch is None:
+        return journal
+    time = max((phase.time for phase in lost), default=refs.branches[branch][-1].time)
+    return journal + encode_ref_line({"current": branch, "why": "switch", "time": time})
+
+
+def choose_current(journal: bytes, refs: Refs) -> str | None:
+    """Return the branch to make current if the journal's one does not exist; else None."""
+    says = any(
+        b'","current":"' in line for line in journal.split(b"\n")[:-1] if _is_good_line(line)
+    )
+    if not refs.branches or (says and refs.current in refs.branches):
+        return None
+    return MAIN_BRANCH if MAIN_BRANCH in refs.branches else list(refs.branches)[-1]
+
+
+def plan_repairs(findings: Sequence[Finding], facts: Inspection) -> tuple[RepairAction, ...]:
+    """Return the actions of a repair, in order."""
+    bad = [finding for finding in findings if finding.level != "note"]
+    return (
+        *_plan_info(bad, facts),
+        *_plan_journal(bad, facts),
+        *_plan_tails(bad, facts),
+        *_plan_records(findings, facts),
+        *_plan_blobs(bad),
+        *_plan_redactions(findings, facts),
+        *(DiscardLeftover(path) for path in facts.leftovers),
+    )
+
+
+def _plan_info(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
+    starts = [phase.begin for phase in facts.phases.values() if phase.why == "start"]
+    told = [(getattr(start, "tape", ""), getattr(start, "origin", None)) for start in starts]
+    unreadable = any(finding.kind is FindingKind.INFO_UNREADABLE for finding in bad)
+    if unreadable or (len(told) == 1 and told[0] != (facts.info.id, facts.info.origin)):
+        yield WriteInfo()
+
+
+def _plan_journal(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
+    lost = find_lost_phases(facts)
+    if facts.journal is None or facts.refs.damage:
+        yield WriteJournal(tuple(phase.name for phase in lost))
+        return
+    if any(finding.file == JOURNAL_NAME and finding.kind is FindingKind.TORN for finding in bad):
+        yield CutJournal(facts.refs.size, len(facts.journal))
+    yield from (NamePhase(phase.name, phase.branch) for phase in lost)
+    named = facts.journal[: facts.refs.size] + b"".join(map(encode_journal_line, lost))
+    current = choose_current(named, replay_journal(named))
+    if current is not None:
+        yield SetCurrent(current)
+
+
+def _plan_tails(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
+    """Yield the cuts of unneeded tails; damage with good lines after it is not a tail."""
+    committed = facts.refs.phases() | {phase.name for phase in find_lost_phases(facts)}
+    ends: dict[str, int] = {}
+    for finding in bad:
+        name = get_finding_phase(finding)
+        if name and finding.offset is not None:
+            ends[name] = max(ends.get(name, 0), finding.offset)
+    for name in sorted(ends.keys() & facts.phases.keys() & committed):
+        if ends[name] >= facts.phases[name].tail.end:
+            yield from _plan_tail(bad, facts, facts.phases[name])
+
+
+def _plan_tail(
+    bad: Iterable[Finding], facts: Inspection, phase: InspectedPhase
+) -> Iterator[RepairAction]:
+    """Yield the cut of a tail, unless a branch or a tape continues from an entry in it."""
+    end, size = phase.tail.end, phase.tail.size
+    needed = {*facts.list_tapes_over(phase.name, end), *_list_phases_begun_in(facts, phase)}
+    for finding in bad:
+        if get_finding_phase(finding) == phase.name and (finding.offset or 0) >= end:
+            needed.update(finding.depends)
+    if _is_newest_phase(facts, phase):
+        needed.discard(phase.branch)
+    if size > end and not needed:
+        yield CutTail(phase.name, phase.branch, end, size)
+
+
+def _list_phases_begun_in(facts: Inspection, phase: InspectedPhase) -> Iterator[str]:
+    """Yield the phases whose base is in a phase's tail."""
+    for other in facts.phases.values():
+        base = other.base
+        if base is not None and base.phase == phase.name and base.offset >= phase.tail.end:
+            yield other.name
+
+
+def _plan_records(findings: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
+    """Yield the missing repair entries of torn tails, where the branch is still in that phase."""
+    for finding in findings:
+        action = plan_record(finding, facts)
+        if action is not None:
+            yield action
+
+
+def plan_record(finding: Finding, facts: Inspection) -> RecordTail | None:
+    """Return the missing repair entry of a tail; None where no writer can append it."""
+    kept = finding.file.rpartition("/")[2]
+    phase = facts.phases.get(parse_kept_phase(kept))
+    if (
+        finding.kind is not FindingKind.UNRECORDED
+        or phase is None
+        or not _is_newest_phase(facts, phase)
+    ):
+        return None
+    return RecordTail(phase.name, phase.branch, kept)
+
+
+def _is_newest_phase(facts: Inspection, phase: InspectedPhase) -> bool:
+    """Return whether the branch ends in this phase, so that opening it cuts the tail."""
+    moves = facts.refs.branches.get(phase.branch, ())
+    return not moves or (moves[-1].phase == phase.name and moves[-1].pin is None)
+
+
+def _plan_blobs(bad: Iterable[Finding]) -> Iterator[RepairAction]:
+    for finding in bad:
+        if finding.kind is FindingKind.BLOB:
+            yield QuarantineBlob(finding.file)
+
+
+def _plan_redactions(findings: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
+    if any(finding.kind is FindingKind.REDACTION for finding in findings):
+        yield CompleteRedaction(facts.unfinished)

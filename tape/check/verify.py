@@ -1,0 +1,430 @@
+"""Verify: recompute everything of one tape and report damage (tape.md §2, §4, §5).
+
+Reads only, in constant memory: lines are hashed, and parsed only where a phase begins, where a blob
+is named and where something was redacted.
+
+Phases: check the hashes of every line, its parent, and the base of the first one.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import Damaged, NewerFormat, NotFound, OlderFormat, TapeError
+from ..model import line as lines
+from ..model.entries import Anchor, Branch, Redact, Repair, Start
+from ..model.payload import Unread
+from ..store.leftovers import find_tape_leftovers
+from ..store.path import find_origin_end, read_base
+from ..store.phase import ENTRIES, ORIGIN
+from ..store.redaction import (
+    MARK_NAME,
+    find_quarantined_copies,
+    find_unredacted_entries,
+    has_stale_redaction_mark,
+)
+from ..store.refs import JOURNAL_NAME
+from ..store.tape import INFO_NAME
+from .finding import (
+    Counts,
+    Finding,
+    FindingKind,
+    Level,
+    build_damage,
+    build_note,
+    check_time,
+    describe_tail,
+    find_unrecorded_tails,
+    parse_kept_phase,
+)
+from .journal_and_blobs import BlobCheck, JournalCheck
+from .opening import UNKNOWN_TAPE_ID, OpenedTape, open_for_check, read_start_info
+from .scan import BLOB_KEY, FIRST_TYPES, OBJECT_START, count_processors, open_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..model.entries import Place
+    from ..model.line import Entry, Header
+    from ..store.disk import Folder
+    from ..store.phase import PhaseFile
+    from ..store.tape import Tape
+    from .finding import Fault
+    from .scan import ScanPart, ScanPhase
+
+    _LineCheck = Callable[["_Spot", Header, bytes, Header | None], Iterator[Fault]]
+
+
+__all__ = [
+    "UNKNOWN_TAPE_ID",
+    "Counts",
+    "Finding",
+    "FindingKind",
+    "Level",
+    "OpenedTape",
+    "build_damage",
+    "check_time",
+    "count_processors",
+    "open_for_check",
+    "parse_kept_phase",
+    "read_start_info",
+    "verify",
+]
+
+
+def verify(
+    tape: Tape,
+    counts: Counts,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Iterator[Finding]:
+    """Yield the findings of a tape, and count in `counts` what was checked.
+
+    With `jobs` above 1 the entries of a large tape are read by that many processes, forked from
+    this one: call it where no other thread runs. `progress` is called with the number of lines
+    read, and 0 because the total is unknown. Raises NewerFormat at the first line that a later
+    version wrote.
+    """
+    # List phases before reading the journal: one that is started meanwhile is then named in it.
+    names = tape.phases.names()
+    blobs, journal = BlobCheck(tape), JournalCheck(tape, names)
+    yield from _find_links(tape.folder, "")
+    yield from blobs.check_blobs()
+    yield from journal.check_lines()
+    all_names = [ORIGIN, *names] if tape.phases.has_origin else names
+    labels = set(journal.refs.labels.values())
+    with open_scan(tape.phases, all_names, frozenset(labels), jobs) as scan:
+        phases = PhaseCheck(tape, journal, blobs, labels, _count_progress(scan, progress))
+        for name in all_names:
+            yield from phases.check_phase(name)
+    yield from phases.check_info()
+    yield from phases.find_unaccounted()
+    yield from phases.find_unfinished_redactions()
+    yield from phases.find_unrecorded()
+    yield from journal.check_moves(phases.branches)
+    yield from journal.find_uncommitted(phases.sizes)
+    for one in find_tape_leftovers(tape):
+        yield build_note(
+            FindingKind.LEFTOVER, one.path, "left by an interrupted write: `tape gc` deletes it"
+        )
+    counts.entries += sum(phases.sizes.values())
+    counts.phases += len(names)
+    counts.blobs += blobs.count
+
+
+def _count_progress(scan: ScanPhase, progress: Callable[[int, int], None]) -> ScanPhase:
+    """Return a scan that reports its progress."""
+    lines = 0
+
+    def parts(name: str) -> Iterator[ScanPart]:
+        nonlocal lines
+        for part in scan(name):
+            lines += part.lines
+            progress(lines, 0)
+            yield part
+
+    return parts
+
+
+def _find_links(folder: Folder, prefix: str) -> Iterator[Finding]:
+    """Yield a finding for every symbolic link: none is allowed in a tape."""
+    with os.scandir(folder.fd) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = prefix + entry.name
+        if entry.is_symlink():
+            yield build_damage(
+                FindingKind.LINK, path, "a symbolic link: links inside a tape are not followed"
+            )
+        elif entry.is_dir(follow_symlinks=False):
+            with folder.sub(entry.name) as inner:
+                yield from _find_links(inner, f"{path}/")
+
+
+_CHANGED_FAULT = FindingKind.LINE, "its data does not match its hash"
+_OVERWRITTEN_FAULT = (
+    FindingKind.OVERWRITTEN,
+    "its data was overwritten, but no redact entry names it",
+)
+_REPAIR_HINT = "`tape fsck --repair` completes it"
+
+
+class _LinePlace(NamedTuple):
+    phase: str
+    line: int
+    offset: int
+
+
+class PhaseCheck:
+    """Checks the phases of one tape."""
+
+    def __init__(
+        self, tape: Tape, journal: JournalCheck, blobs: BlobCheck, labels: set[str], scan: ScanPhase
+    ) -> None:
+        self._tape, self._journal, self._blobs, self._scan = tape, journal, blobs, scan
+        self.sizes: dict[str, int] = {}
+        """The number of whole lines in each phase."""
+        self.branches: dict[str, str] = {}
+        """The branch each phase was written on."""
+        self._starts: list[Start] = []
+        self._redacted: list[tuple[str, _LinePlace, Fault]] = []
+        """Entries with overwritten data, and the fault to report if no redact entry names them."""
+        self._named = cache(tape.phases.redacted_ids)
+        self._redactions: set[str] = set()
+        self._blobless: list[tuple[str, _LinePlace, Fault]] = []
+        self._labels = labels
+        self._recorded: set[str | None] = set()
+
+    def check_phase(self, name: str) -> Iterator[Finding]:
+        """Check every line of one phase."""
+        self.sizes[name] = 0
+        try:
+            with self._tape.phases.open(name) as file:
+                yield from self._check_lines(file)
+        except NotFound:
+            pass  # a missing phase matters only if a ref names it, and is reported there
+        except OSError as error:
+            on = self._journal.find_branches_over(name)
+            message = f"cannot be read: {error.strerror}"
+            yield build_damage(FindingKind.UNREADABLE, _build_entries_path(name), message, on=on)
+
+    def _check_lines(self, file: PhaseFile) -> Iterator[Finding]:
+        count = end = 0
+        for part in self._scan(file.name):
+            for number, offset, before in part.odd:
+                spot = _LinePlace(file.name, count + number, offset)
+                for one in self._check_line(spot, file.line_at(offset), before):
+                    yield self._build_line_damage(spot, one)
+            self._labels -= part.seen
+            count, end = count + part.lines, max(end, part.end)
+        self.sizes[file.name] = count
+        yield from self._check_tail(file, count, end)
+
+    def _check_line(self, spot: _LinePlace, line: bytes, before: Header | None) -> list[Fault]:
+        """Return the faults of a line."""
+        try:
+            header = lines.read_header(line)
+        except (NewerFormat, OlderFormat) as error:
+            raise type(error)(f"{spot.phase}, line {spot.line}: {error}") from error
+        except Damaged as error:
+            return [(FindingKind.LINE, str(error))]
+        self._labels.discard(header.id)
+        if not lines.has_valid_data(line, header) and not lines.is_data_redacted(line, header):
+            return [] if header.id in self._named() else [_CHANGED_FAULT]
+        try:
+            place: _LineCheck = self._check_first if spot.line == 1 else _check_later_entry
+            if spot.phase == ORIGIN:
+                place = _check_copied_entry
+            return [
+                *check_time(header.time),
+                *place(spot, header, line, before),
+                *self._check_data(spot, header, line),
+            ]
+        except (Damaged, ValueError, RecursionError) as error:
+            return [(FindingKind.DATA, f"its data cannot be read: {error}")]
+
+    def _check_data(self, spot: _LinePlace, header: Header, line: bytes) -> list[Fault]:
+        """Return the faults of a line's data: not an object, a redaction, or wrong blobs."""
+        if lines.is_data_redacted(line, header):
+            self._redacted.append((header.id, spot, _OVERWRITTEN_FAULT))
+        elif line[header.data] != OBJECT_START:
+            return [(FindingKind.DATA, "its data is not an object")]
+        elif header.type == Redact.entry_type:
+            data = lines.decode_line(line).data
+            self._redactions.update(data.targets if isinstance(data, Redact) else ())
+        elif header.type == Repair.entry_type:
+            self._recorded.add(getattr(lines.decode_line(line).data, "quarantine", None))
+        elif line.find(BLOB_KEY, header.data) >= 0:
+            wrong = self._blobs.find_wrong_blobs(line[header.data : -1])
+            self._blobless += [(header.id, spot, one) for one in wrong]
+        return []
+
+    def _check_first(
+        self, spot: _LinePlace, header: Header, line: bytes, _: Header | None
+    ) -> Iterator[Fault]:
+        """Yield the faults of the first entry of a phase."""
+        entry = lines.decode_line(line)
+        data = entry.data
+        if not isinstance(data, Start | Branch | Anchor):
+            yield FindingKind.PLACE, f"a phase cannot begin with {_describe_entry(entry)}"
+            return
+        if isinstance(data, Start):
+            self._starts.append(data)
+        self.branches[spot.phase] = data.branch
+        yield from _check_phase_name(spot.phase, data)
+        yield from self._check_base(header, read_base(entry))
+
+    def _check_base(self, header: Header, base: Place | None) -> Iterator[Fault]:
+        if base is None:
+            if header.parent_id is not None or header.n != 0:
+                yield FindingKind.PLACE, "the first entry of a tape has a parent but no origin"
+            return
+        try:
+            before = self._read_header_at(base)
+        except (TapeError, OSError) as error:
+            yield FindingKind.BASE, f"its base does not exist: {error}"
+            return
+        if before.id != base.entry:
+            message = f"{base.phase} holds another entry at byte {base.offset} than its base"
+            yield FindingKind.BASE, message
+        yield from _check_chain(header, before)
+
+    def _read_header_at(self, base: Place) -> Header:
+        """Return the header of the line a base names, in this tape or in an origin."""
+        if base.tape not in (None, self._tape.id) and self._tape.phases.has_origin:
+            source = self._tape.source
+            with source.phases.open(ORIGIN) as file:
+                return lines.read_header(next(file.lines_back(find_origin_end(source, base)))[1])
+        tape: Tape | None = self._tape
+        while tape is not None and base.tape not in (None, tape.id):
+            tape = tape.origin()
+        if tape is None:
+            raise NotFound(f"tape {base.tape} is not an origin of this one")
+        with tape.phases.open(base.phase) as file:
+            return lines.read_header(file.line_at(base.offset))
+
+    def _check_tail(self, file: PhaseFile, count: int, end: int) -> Iterator[Finding]:
+        size = file.size()
+        rest = file.read(end, size)
+        if count == 0 and file.name not in self._journal.list_named_phases():
+            return  # an interrupted start of a phase: it has a note of its own
+        if count == 0:
+            on = self._journal.find_branches_over(file.name)
+            message = "it has no first entry"
+            yield build_damage(
+                FindingKind.EMPTY, _build_entries_path(file.name), message, line=1, offset=0, on=on
+            )
+        if not rest or b"\n" in rest:  # lines that were appended meanwhile are not checked
+            return
+        lock = self.branches.get(file.name, "")
+        on = self._journal.find_branches_over(file.name, end)
+        found = describe_tail(
+            self._tape.folder, _build_entries_path(file.name), lock, end, size, count + 1, on
+        )
+        if (
+            file.size() == size
+        ):  # else its writer appended and released the lock before it was checked
+            yield found
+
+    def check_info(self) -> Iterator[Finding]:
+        """Yield findings where tape.json contradicts the start entry."""
+        for kind, message in check_time(self._tape.info.created):
+            yield build_damage(kind, INFO_NAME, message)
+        if len(self._starts) != 1:
+            message = f"the tape begins {len(self._starts)} times, not once"
+            yield build_damage(FindingKind.INFO, INFO_NAME, message)
+        for start in self._starts:
+            if (start.tape, start.origin) != (self._tape.info.id, self._tape.info.origin):
+                yield build_damage(
+                    FindingKind.INFO,
+                    INFO_NAME,
+                    "its id and origin are not those of the start entry",
+                )
+
+    def find_unaccounted(self) -> Iterator[Finding]:
+        """Yield findings about overwritten data, blobs and labels."""
+        for entry, spot, wrong in (*self._redacted, *self._blobless):
+            if entry not in self._redactions:
+                yield self._build_line_damage(spot, wrong)
+        for entry in sorted(self._labels):
+            if not self._is_in_origin(entry):
+                message = f"a label names the entry {entry[:12]}, which does not exist"
+                yield build_damage(FindingKind.LABEL, JOURNAL_NAME, message)
+
+    def _is_in_origin(self, entry: str) -> bool:
+        try:
+            origin = self._tape.origin()
+            if origin is None:
+                return (
+                    self._tape.info.origin is not None
+                )  # it may be the rest of an interrupted detach
+            return bool(origin.find_entry(entry))
+        except (TapeError, OSError):
+            return True  # a broken origin is reported with the start entry
+
+    def find_unrecorded(self) -> Iterator[Finding]:
+        """Yield findings for torn tails in quarantine that no repair entry names."""
+        yield from find_unrecorded_tails(self._tape.folder, self.branches, self._recorded)
+
+    def find_unfinished_redactions(self) -> Iterator[Finding]:
+        """Yield findings for redactions that were interrupted before all was overwritten."""
+        pending = self._redactions - {entry for entry, _, _ in self._redacted}
+        is_stale = has_stale_redaction_mark(self._tape.folder)
+        by_whom = f"the next append, or {_REPAIR_HINT}" if is_stale else _REPAIR_HINT
+        for found in find_unredacted_entries(self._tape.phases, pending):
+            message = f"a redaction of entry {found.entry[:12]} was interrupted: {by_whom}"
+            yield build_note(
+                FindingKind.REDACTION,
+                _build_entries_path(found.phase),
+                message,
+                offset=found.offset,
+            )
+        for name in find_quarantined_copies(self._tape.folder, self._redactions):
+            message = f"it holds data of a redacted entry: {by_whom}"
+            yield build_note(FindingKind.REDACTION, f"quarantine/{name}", message)
+        if is_stale:
+            message = f"a redaction was interrupted: {by_whom}"
+            yield build_note(FindingKind.REDACTION, MARK_NAME, message)
+
+    def _build_line_damage(self, spot: _LinePlace, wrong: Fault) -> Finding:
+        on = self._journal.find_branches_over(spot.phase, spot.offset)
+        kind, message = wrong
+        return build_damage(
+            kind,
+            _build_entries_path(spot.phase),
+            message,
+            line=spot.line,
+            offset=spot.offset,
+            on=on,
+        )
+
+
+def _check_later_entry(
+    _: _LinePlace, header: Header, __: bytes, before: Header | None
+) -> Iterator[Fault]:
+    """Yield the faults of an entry that is not the first of its phase."""
+    if header.type in FIRST_TYPES:
+        yield FindingKind.PLACE, f"an entry of type {header.type} stands inside a phase"
+    if before is not None:  # the line before is damaged, so nothing can be compared
+        yield from _check_chain(header, before)
+
+
+def _check_copied_entry(
+    spot: _LinePlace, header: Header, __: bytes, before: Header | None
+) -> Iterator[Fault]:
+    """Yield the faults of an entry in a copied past, which is one chain from the root."""
+    if before is not None:
+        yield from _check_chain(header, before)
+    elif spot.line == 1 and (header.parent_id is not None or header.n != 0):
+        yield FindingKind.PLACE, "a copied past begins with the root, and this entry has a parent"
+
+
+def _check_chain(header: Header, before: Header) -> Iterator[Fault]:
+    if header.parent_id != before.id:
+        yield FindingKind.PLACE, "its parent is not the entry before it"
+    if header.n != before.n + 1:
+        yield FindingKind.PLACE, f"its depth is {header.n}, not {before.n + 1}"
+    if header.time <= before.time:
+        yield FindingKind.PLACE, "its time is not after its parent's"
+
+
+def _check_phase_name(phase: str, data: Start | Branch | Anchor) -> Iterator[Fault]:
+    """Yield the contradictions between a phase and its first entry."""
+    if data.phase != phase:
+        yield FindingKind.PLACE, f"it is the first entry of phase {data.phase!r}"
+    began = data.kind if isinstance(data, Anchor) else "start" if isinstance(data, Start) else ""
+    if data.phase.partition("-")[2] != "-".join(filter(None, (data.branch, began))):
+        message = f"its phase is not named after branch {data.branch!r} and what started it"
+        yield FindingKind.PLACE, message
+
+
+def _describe_entry(entry: Entry) -> str:
+    data = entry.data
+    return f"{entry.type}, {data.why}" if isinstance(data, Unread) else entry.type
+
+
+def _build_entries_path(phase: str) -> str:
+    return f"phases/{phase}/{ENTRIES}"

@@ -1,0 +1,116 @@
+"""The lines of a path, one after the other; unreadable ones are skipped with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..damage import warn_of_damage
+from ..errors import Damaged
+from ..model.entries import BlobRef
+from ..model.line import decode_line, read_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..model.line import Entry
+    from ..store.path import Source
+    from ..store.refs import Head
+    from ..store.tape import Tape
+
+
+class DecodedLine(NamedTuple):
+    """One line of a path, as bytes and as an entry."""
+
+    line: bytes
+    entry: Entry
+
+
+class LocatedLine(NamedTuple):
+    """A line and its place."""
+
+    source: Source
+    phase: str
+    offset: int
+    line: bytes
+
+
+ExpandBlob = Callable[[BlobRef], str]
+"""Returns the text that replaces a blob."""
+
+
+def read_entry_at(tape: Tape, head: Head) -> DecodedLine:
+    """Return the entry of a head; raise Damaged where it does not verify."""
+    return _decode_line(
+        LocatedLine(tape.source, head.phase, head.offset, tape.read_checked_line(head)), None
+    )
+
+
+def read_line_at(tape: Tape, head: Head) -> bytes:
+    """Return the line of a head's entry as stored, and warn where it does not verify."""
+    try:
+        return tape.read_checked_line(head)
+    except Damaged as error:
+        warn_of_damage(str(error))
+    with tape.phases.open(head.phase) as file:
+        return file.line_at(head.offset)
+
+
+def read_path(
+    tape: Tape,
+    head: Head,
+    expand: ExpandBlob | None = None,
+    *,
+    types: frozenset[str] = frozenset(),
+    newest: int | None = None,
+) -> Iterable[DecodedLine]:
+    """Return the readable entries of a path, oldest first, in constant memory.
+
+    Blobs are expanded to their whole text unless `expand` returns less. Only entries of `types`,
+    and only the `newest` ones, if given; those are read from the end.
+    """
+    tape.report_torn_tail(head, warn_of_damage)
+    if newest is None:
+        return decode_legible(_iter_path(tape, head), expand, types)
+    return list(islice(decode_legible(_iter_path_back(tape, head), expand, types), newest))[::-1]
+
+
+def _iter_path(tape: Tape, head: Head) -> Iterator[LocatedLine]:
+    for segment in tape.path(head):
+        for offset, line in segment.checked_lines(warn_of_damage):
+            yield LocatedLine(segment.source, segment.phase, offset, line)
+
+
+def _iter_path_back(tape: Tape, head: Head) -> Iterator[LocatedLine]:
+    for segment in reversed(tape.path(head)):
+        for offset, line in segment.checked_lines_back(warn_of_damage):
+            yield LocatedLine(segment.source, segment.phase, offset, line)
+
+
+def decode_legible(
+    found: Iterable[LocatedLine], expand: ExpandBlob | None, types: frozenset[str] = frozenset()
+) -> Iterator[DecodedLine]:
+    """Yield the lines that can be read, only those of `types` if given; warn of damaged ones."""
+    for line in found:
+        kind = read_type(line.line) if types else ""
+        if kind and kind not in types:
+            continue
+        try:
+            step = _decode_line(line, expand)
+        except Damaged as error:
+            warn_of_damage(f"{error}; left out, `tape verify` says more")
+            continue
+        if not types or step.entry.type in types:
+            yield step
+
+
+def _decode_line(line: LocatedLine, expand: ExpandBlob | None) -> DecodedLine:
+    source, phase, offset, data = line
+    try:
+        data.decode()  # the decoder does not check raw parts of an entry
+        return DecodedLine(data, decode_line(data, expand or source.expand))
+    except (Damaged, ValueError, RecursionError) as error:
+        raise Damaged(
+            f"{phase}: line at byte {offset} cannot be read: {error}", file=phase, offset=offset
+        ) from error

@@ -1,0 +1,267 @@
+"""`log --graph`: all branches of a tape, drawn as `git log --graph` draws them.
+
+Memory use is constant: the runs between two forks are read one after the other, backwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from ..damage import warn_of_damage
+from ..history.graph import GraphLanes, order_newest_first, read_graph, split_runs
+from ..model.line import read_header, read_type
+from ..render import render_blob_head, render_entry_line
+from ..store.path import Segment
+from ..text import SHORT, measure_width, to_single_line
+from .entry_lines import LocatedLine, decode_legible
+from .terminal import can_colour, get_columns, print_warning, style_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..history.graph import CellRow, PhaseNode, PhaseRun, TapeGraph
+    from ..model.line import Header
+    from ..store.refs import Refs
+    from ..store.tape import Tape
+    from .entry_lines import DecodedLine
+
+LANE_COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan")
+"""Colours of the lanes, in turn."""
+_FOLDED_TYPES = frozenset({"start", "branch", "anchor", "user"})
+"""Entry types that a folded graph lists."""
+
+
+class EntryFilter(NamedTuple):
+    """Which entries are listed; entries with a branch or label always are."""
+
+    types: frozenset[str] = frozenset()
+    """Only these types, if any are given."""
+    fold: bool = False
+    """List only prompts and first entries of phases, unless types are given, and count the rest."""
+
+    def is_listed(self, kind: str) -> bool:
+        """Return whether entries of a type are listed; "" is a type that cannot be read."""
+        types = self.types or (_FOLDED_TYPES if self.fold else None)
+        return types is None or not kind or kind in types
+
+
+class GraphRow(NamedTuple):
+    """One line of a graph; `entry` is False for lines between entries."""
+
+    row: CellRow
+    text: str = ""
+    entry: bool = False
+
+
+class EntryPoint(Struct, frozen=True):
+    """An entry that a phase begins or ends with."""
+
+    entry: str
+    n: int
+    time: str
+    type: str
+
+
+class BranchTip(Struct, frozen=True):
+    """The head of a branch."""
+
+    branch: str
+    phase: str
+    entry: str
+    n: int
+    time: str
+    pinned: bool
+
+
+class PhaseBase(Struct, frozen=True):
+    """The entry a phase grows from."""
+
+    tape: str
+    phase: str
+    entry: str | None
+
+
+class PhaseExtent(Struct, frozen=True):
+    """One phase; `undone` of its `entries` are on no branch, its last ones."""
+
+    tape: str
+    phase: str
+    branch: str | None
+    base: PhaseBase | None
+    first: EntryPoint
+    last: EntryPoint
+    entries: int
+    undone: int
+
+
+class TapeTree(Struct, frozen=True):
+    """A tape's tree as `log --graph --json` prints it."""
+
+    tape: str
+    current: str
+    branches: tuple[BranchTip, ...]
+    phases: tuple[PhaseExtent, ...]
+    labels: dict[str, str]
+    damage: tuple[str, ...]
+
+
+def build_tree(tape: Tape) -> TapeTree:
+    """Return the branches and phases of a tape, with the history it shares with its origin."""
+    tree, refs = read_graph(tape), tape.refs()
+    heads = tuple(
+        BranchTip(one.branch, one.phase, one.entry, one.header.n, one.header.time, one.pinned)
+        for one in tree.heads
+    )
+    phases = tuple(_build_phase(tree, node) for node in tree.nodes.values())
+    return TapeTree(tape.id, refs.current, heads, phases, dict(refs.labels), tree.damage)
+
+
+def _build_phase(tree: TapeGraph, node: PhaseNode) -> PhaseExtent:
+    first, last = node.first, node.last
+    base = node.base and PhaseBase(*node.base.key, first.parent_id)
+    undone = last.n - _measure_depth(node, tree.reached.get(node.key, 0))
+    count = last.n - first.n + 1
+    key = node.key
+    return PhaseExtent(
+        key.tape,
+        key.phase,
+        node.branch,
+        base,
+        _build_point(first),
+        _build_point(last),
+        count,
+        undone,
+    )
+
+
+def _build_point(header: Header) -> EntryPoint:
+    return EntryPoint(header.id, header.n, header.time, header.type)
+
+
+def _measure_depth(node: PhaseNode, end: int) -> int:
+    """Return the depth of the entry that ends at a byte of a phase; at 0 that of its base."""
+    if end == 0 or end >= node.end:
+        return node.last.n if end else node.first.n - 1
+    with node.source.phases.open(node.phase) as file:
+        _, line = next(file.lines_back(end))
+    return read_header(line).n
+
+
+def draw_tree(tape: Tape, choice: EntryFilter, newest: int | None = None) -> Iterator[str]:
+    """Yield a tape's tree as lines of text, newest entry first; at most `newest` entries.
+
+    Damaged entries are left out with a warning.
+    """
+    tree, refs = read_graph(tape), tape.refs()
+    for text in tree.damage:
+        print_warning(f"{text}; left out, `tape verify` says more")
+    wide, paints = get_columns(), can_colour()
+    left = newest
+    for drawn in _draw_rows(tree, _collect_names(tape, tree, refs), choice, wide):
+        if drawn.entry and left is not None:
+            if left == 0:
+                return
+            left -= 1
+        lanes = _paint_row(drawn.row) if paints else "".join(cell.char for cell in drawn.row)
+        yield f"{lanes}{drawn.text}".rstrip()
+
+
+def _paint_row(row: CellRow) -> str:
+    return "".join(
+        cell.char
+        if cell.char in " *o#"
+        else style_text(cell.char, fg=LANE_COLOURS[cell.lane % len(LANE_COLOURS)])
+        for cell in row
+    )
+
+
+def _collect_names(tape: Tape, tree: TapeGraph, refs: Refs) -> dict[str, list[str]]:
+    """Return the names in brackets by entry id: branches, the current one first, then labels."""
+    names: dict[str, list[str]] = {}
+    for head in sorted(tree.heads, key=lambda head: head.branch != refs.current):
+        mark = "* " if head.branch == refs.current else ""
+        names.setdefault(head.entry, []).append(mark + head.branch)
+    for label, entry in refs.labels.items():
+        names.setdefault(entry, []).append(f"label: {label}")
+    origin = tape.info.origin
+    if origin is not None and origin.tape is not None:
+        names.setdefault(origin.entry, []).append(f"origin: {origin.tape[:SHORT]}")
+    return names
+
+
+def _draw_rows(
+    tree: TapeGraph, names: dict[str, list[str]], choice: EntryFilter, wide: int
+) -> Iterator[GraphRow]:
+    found = split_runs(tree)
+    lanes = GraphLanes()
+    for number in order_newest_first(found):
+        column = lanes.begin(number)
+        yield from _draw_stretch(found[number], lanes, column, _EntryStyle(names, choice, wide))
+        for row in lanes.end(column, found[number].parent):
+            yield GraphRow(row)
+
+
+class _EntryStyle(NamedTuple):
+    """The options and facts that decide how an entry is listed."""
+
+    names: dict[str, list[str]]
+    choice: EntryFilter
+    wide: int
+
+
+def _draw_stretch(
+    stretch: PhaseRun, lanes: GraphLanes, column: int, listing: _EntryStyle
+) -> Iterator[GraphRow]:
+    """Yield the entries of a run, newest first, and a count of those that are not listed."""
+    passed: Counter[str] = Counter()
+    undone = "undone" if stretch.undone else ""
+    counted, tip = lanes.draw_row(column, ":"), [undone] * (stretch.end == stretch.node.end)
+    for line in _iter_stretch_back(stretch):
+        kind, names = read_type(line.line), listing.names.get(_read_line_id(line.line), [])
+        if not names and not listing.choice.is_listed(kind):
+            passed[kind] += 1
+            continue
+        for step in decode_legible([line], render_blob_head):
+            yield from _draw_folded_count(passed, counted, listing.choice, undone)
+            row = lanes.draw_row(column, "o" if undone else "#" if kind == "anchor" else "*")
+            room = listing.wide - len(row)
+            said = [*names, *filter(None, tip)]
+            yield GraphRow(row, _draw_entry(step, said, room, undone=stretch.undone), entry=True)
+            tip = []
+    yield from _draw_folded_count(passed, counted, listing.choice, undone)
+
+
+def _iter_stretch_back(stretch: PhaseRun) -> Iterator[LocatedLine]:
+    node = stretch.node
+    segment = Segment(node.source, node.phase, stretch.end, stretch.start)
+    for offset, line in segment.checked_lines_back(warn_of_damage):
+        yield LocatedLine(node.source, node.phase, offset, line)
+
+
+def _read_line_id(line: bytes) -> str:
+    return line[7:47].decode("ascii", "replace")
+
+
+def _draw_folded_count(
+    passed: Counter[str], row: CellRow, choice: EntryFilter, undone: str
+) -> Iterator[GraphRow]:
+    """Yield a count of the skipped entries, and reset it."""
+    if passed and choice.fold:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in passed.most_common())
+        yield GraphRow(row, style_text(f"{passed.total()} {undone or 'more'}: {kinds}", dim=True))
+    passed.clear()
+
+
+def _draw_entry(step: DecodedLine, names: list[str], wide: int, *, undone: bool) -> str:
+    """Return an entry on one line, its names in brackets after its id."""
+    said = to_single_line(f"({', '.join(names)})") if names else ""
+    text = render_entry_line(step.entry, wide - measure_width(said) - 1)
+    identity, rest = text[:SHORT], text[SHORT + 1 :]
+    if undone:
+        return style_text(f"{identity} {said}{' ' * bool(said)}{rest}", dim=True)
+    rest = style_text(rest, bold=True) if step.entry.type == "anchor" else rest
+    said = style_text(said, fg="green", bold=True) + " " if said else ""
+    return f"{style_text(identity, fg='yellow')} {said}{rest}"

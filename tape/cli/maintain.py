@@ -1,0 +1,217 @@
+"""`redact`, `detach`, `mv` and `reindex`: maintenance of tapes and index."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..clock import shorten_timestamp
+from ..errors import UsageError, WriteFailed
+from ..index import library
+from ..index.library import list_tapes
+from ..store.maintenance import upkeep
+from ..text import SHORT, to_single_line
+from .output import (
+    Confirmation,
+    add_confirmation_options,
+    as_json,
+    complete_ref,
+    format_count,
+    format_examples,
+    format_size,
+    print_json,
+    ref,
+)
+from .record import clean_argument
+from .resolve import get_current_folder, open_entry, open_library, open_ref
+from .terminal import format_table, print_lines, print_warning, show_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..store.redaction import RedactionEntry
+    from ..store.store import Store
+    from ..store.tape import Tape
+    from .group import GlobalOptions
+
+
+@click.command(
+    epilog=format_examples(
+        'tape redact 3f2a@9c1b --why "a password"',
+        "tape redact 3f2a@9c1b 3f2a@77de --dry-run",
+    )
+)
+@click.argument("refs", metavar="REF...", nargs=-1, required=True, shell_complete=complete_ref)
+@click.option("--why", default="", metavar="TEXT", help="Reason; recorded on the tape.")
+@add_confirmation_options
+@as_json
+@click.pass_obj
+def redact(
+    options: GlobalOptions, refs: tuple[str, ...], why: str, yes: bool, dry_run: bool, as_json: bool
+) -> int:
+    """Overwrite the data of entries in place; this cannot be undone.
+
+    Their ids, hashes and places stay, and a `redact` entry records it. Their blobs are deleted, and
+    so are copies in quarantine and in the index. The title of the tape and the name of its folder
+    are not changed, nor are copies elsewhere: in exports, in detached tapes.
+
+    --json prints {tape, entry, targets, blobs, quarantine, done}.
+    """
+    how = Confirmation(yes, dry_run, as_json)
+    targets = _resolve_entry_ids(options, refs)
+    with open_entry(options, refs[0]) as (tape, head):
+        entries, blobs = upkeep.preview_redaction(tape, targets)
+        agreed = how.confirm_plan(_describe_redaction(tape, entries, blobs))
+        if agreed:
+            done = upkeep.redact(tape, targets, clean_argument(why), branch=head.branch)
+        else:
+            done = upkeep.Redacted(None, tuple(one.entry for one in entries), tuple(blobs), ())
+        identity = tape.id
+    if as_json:
+        print_json({"tape": identity, **done._asdict(), "done": agreed})
+    elif agreed:
+        said = f"; recorded in entry {done.entry[:SHORT]}" if done.entry else ""
+        print_lines(
+            [f"redacted {format_count(len(done.targets), 'entry')} of {identity[:SHORT]}{said}"]
+        )
+    return 0 if agreed else how.report_refusal()
+
+
+def _resolve_entry_ids(options: GlobalOptions, refs: tuple[str, ...]) -> list[str]:
+    """Return the ids of entries in one tape; raise UsageError for other REFs."""
+    tapes, ids = set(), []
+    for text in refs:
+        with open_ref(options, text) as (tape, head, _):
+            if head is None:
+                raise UsageError(f"{text!r} does not name an entry: write TAPE@ENTRY")
+            tapes.add(tape.id)
+            ids.append(head.entry)
+    if len(tapes) > 1:
+        raise UsageError("these entries are in several tapes: redact one tape at a time")
+    return ids
+
+
+def _describe_redaction(tape: Tape, entries: list[RedactionEntry], blobs: list[str]) -> list[str]:
+    rows = [
+        (one.entry[:SHORT], one.type, shorten_timestamp(one.time), format_size(len(one.data)))
+        for one in entries
+    ]
+    gone = f", and {format_count(len(blobs), 'blob')} with them" if blobs else ""
+    many = format_count(len(entries), "entry")
+    return [
+        f"the data of {many} of {tape.id[:SHORT]} will be overwritten{gone}:",
+        *(f"  {row}" for row in (format_table(rows, right=(3,)) if rows else ())),
+        "this cannot be undone",
+    ]
+
+
+@click.command(epilog=format_examples("tape detach 3f2a", "tape detach 3f2a --dry-run --json"))
+@ref
+@add_confirmation_options
+@as_json
+@click.pass_obj
+def detach(options: GlobalOptions, ref: str, yes: bool, dry_run: bool, as_json: bool) -> int:
+    """Copy the history that a tape shares with its origin, so that it no longer needs the origin.
+
+    Afterwards the origin can be removed. --json prints {tape, origin, phases, bytes, done}; origin
+    is null for a tape without one.
+    """
+    how = Confirmation(yes, dry_run, as_json)
+    with open_ref(options, ref) as (tape, _, __):
+        origin = tape.info.origin
+        if origin is None or tape.phases.has_origin:
+            if as_json:
+                print_json(
+                    {"tape": tape.id, "origin": None, "phases": 0, "bytes": 0, "done": False}
+                )
+            else:
+                print_lines([f"{tape.id[:SHORT]} needs no other tape: nothing to detach"])
+            return 0
+        shared = tape.collect_shared_segments()
+        weight = sum(segment.end - segment.start for segment in shared)
+        agreed = how.confirm_plan(_describe_detach(tape.id, origin.tape or "", len(shared), weight))
+        if agreed:
+            upkeep.detach(tape)
+        identity = tape.id
+    about = {"origin": origin.tape, "phases": len(shared), "bytes": weight}
+    if as_json:
+        print_json({"tape": identity, **about, "done": agreed})
+    elif agreed:
+        print_lines([f"{identity[:SHORT]}: detached"])
+    return 0 if agreed else how.report_refusal()
+
+
+def _describe_detach(tape: str, origin: str, phases: int, weight: int) -> list[str]:
+    what = f"{format_count(phases, 'phase')} of {origin[:SHORT]}, {format_size(weight)}"
+    return [
+        f"{what}, and the blobs they name will be copied into {tape[:SHORT]}",
+        f"{origin[:SHORT]} is not changed; this cannot be undone",
+    ]
+
+
+@click.command(epilog=format_examples("tape mv 3f2a .", "tape mv 3f2a ~/src/new-place --json"))
+@click.argument("ref", metavar="REF", shell_complete=complete_ref)
+@click.argument("folder", metavar="DIR", type=click.Path())
+@as_json
+@click.pass_obj
+def mv(options: GlobalOptions, ref: str, folder: str, as_json: bool) -> None:
+    """Record that the project of a tape moved to DIR: a new entry on its current branch.
+
+    The tape itself stays where it is. --json prints {tape, entry, cwd, was}.
+    """
+    cwd = clean_argument(_make_absolute(folder))
+    with open_library(options) as opened, open_ref(options, ref) as (tape, _, __):
+        was = next((row.cwd for row in list_tapes(*opened) if row.id == tape.id), None)
+        if not Path(cwd).is_dir():
+            print_warning(f"{cwd} is not a folder yet")
+        made = upkeep.move(tape, cwd)
+        identity = tape.id
+    if as_json:
+        print_json({"tape": identity, "entry": made, "cwd": cwd, "was": was})
+    else:
+        undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
+        print_lines([to_single_line(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])
+
+
+def _make_absolute(path: str) -> str:
+    here = "" if os.path.isabs(path) else get_current_folder()  # noqa: PTH117 (links stay as they are written)
+    return os.path.normpath(os.path.join(here, path))  # noqa: PTH118 (as above)
+
+
+@click.command(epilog=format_examples("tape reindex", "tape reindex --json"))
+@as_json
+@click.pass_obj
+def reindex(options: GlobalOptions, as_json: bool) -> None:
+    """Rebuild the index by reading all tapes.
+
+    It is never needed for correct answers: a lost or damaged index is rebuilt automatically. --json
+    prints {tapes, bytes}.
+    """
+    with open_library(options) as (store, _):
+        store.check()
+        if not store.tapes.is_dir():
+            count = weight = 0
+        else:
+            with show_progress("read tape") as tell:
+                _rebuild_index(store, tell)
+            count, weight = len(store.folders()), (store.path / "index.db").stat().st_size
+    if as_json:
+        print_json({"tapes": count, "bytes": weight})
+    else:
+        print_lines([f"the index holds {format_count(count, 'tape')} in {format_size(weight)}"])
+
+
+def _rebuild_index(store: Store, tell: Callable[[int, int], None]) -> None:
+    """Rebuild the index; raise WriteFailed where it cannot be written."""
+    try:
+        library.rebuild_index(store, progress=tell)
+    except (sqlite3.Error, OSError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise WriteFailed(
+            f"the index of {store.path} cannot be written: {why}; every command works without one, "
+            "only slower"
+        ) from error

@@ -1,0 +1,210 @@
+"""Output of a command: text or one JSON document on standard output, warnings on standard error.
+
+Confirmation of commands that delete or overwrite: show the plan, then ask.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import msgspec
+
+from ..errors import UsageError
+from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
+from ..text import replace_surrogates
+from .terminal import (
+    erase_progress,
+    format_table,
+    get_columns,
+    print_lines,
+    print_warning,
+    show_progress,
+    style_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from click.shell_completion import CompletionItem
+
+
+__all__ = [
+    "CountType",
+    "as_json",
+    "complete_ref",
+    "format_count",
+    "format_examples",
+    "format_size",
+    "format_table",
+    "get_columns",
+    "print_bytes",
+    "print_json",
+    "print_json_array",
+    "print_lines",
+    "print_utf8",
+    "print_warning",
+    "ref",
+    "show_progress",
+    "style_text",
+    "wait",
+]
+
+MAX_COUNT = 10**12
+"""An upper bound for any count."""
+MAX_WAIT = 1e6
+"""The longest wait that may be given, in seconds."""
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def _set_patience(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
+    if seconds is not None:
+        ctx.with_resource(limit_lock_wait(seconds, print_warning))
+
+
+wait = click.option(
+    "--wait",
+    type=click.FloatRange(min=0, max=MAX_WAIT),
+    metavar="SECONDS",
+    help=f"How long to wait while another process updates the branches. Default: {DEFAULT_LOCK_WAIT:g}.",
+    expose_value=False,
+    callback=_set_patience,
+)
+
+
+def complete_ref(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of a REF: the `shell_complete` of arguments that are REFs."""
+    from .completion import list_ref_completions  # noqa: PLC0415 (only a shell asks)
+
+    return list_ref_completions(ctx, param, incomplete)
+
+
+ref = click.argument("ref", default="", metavar="[REF]", shell_complete=complete_ref)
+
+
+def format_examples(*lines: str) -> str:
+    """Return the examples that end a help page."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+class CountType(click.IntRange):
+    """A count of at least `min`; a number above the upper bound means all."""
+
+    def __init__(self, min: int = 0, most: int = MAX_COUNT) -> None:  # noqa: A002 (as click calls it)
+        super().__init__(min=min)
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number, or the upper bound if it is larger."""
+        return min(int(super().convert(value, param, ctx)), self._most)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document; bytes of a file name that are not UTF-8 become U+FFFD."""
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_replace_surrogates(msgspec.to_builtins(value)))
+    print_bytes(data + b"\n")
+
+
+def _replace_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return replace_surrogates(value)
+        case dict():
+            return {
+                _replace_surrogates(key): _replace_surrogates(inner) for key, inner in value.items()
+            }
+        case list() | tuple():
+            return [_replace_surrogates(inner) for inner in value]
+        case _:
+            return value
+
+
+def print_bytes(data: bytes) -> None:
+    """Print bytes as they are; on a terminal control characters become JSON escapes."""
+    sys.stdout.buffer.write(data)
+
+
+def print_utf8(data: bytes) -> None:
+    """Print UTF-8 text as it is; on a terminal its control characters are made visible."""
+    if sys.stdout.isatty():
+        sys.stdout.write(data.decode("utf-8", "replace"))
+    else:
+        print_bytes(data)
+
+
+def print_json_array(items: Iterable[bytes]) -> None:
+    """Print a JSON array, one item per line, as the items come."""
+    start = b"[\n"
+    for item in items:
+        print_bytes(start + item)
+        start = b",\n"
+    print_bytes(b"[]\n" if start == b"[\n" else b"\n]\n")
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes with its unit (B, kB, MB, GB)."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004
+            return f"{amount:.{0 if unit == 'B' else 1}f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def format_count(count: int, one: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    plural = (
+        f"{one[:-1]}ies" if one.endswith("y") else f"{one}es" if one.endswith("ch") else f"{one}s"
+    )
+    return f"{count} {one if count == 1 else plural}"
+
+
+REFUSED_CODE = 1
+"""Exit code of a command whose question was answered with no."""
+
+
+class Confirmation(NamedTuple):
+    """How to ask: the options --yes, --dry-run and --json."""
+
+    yes: bool
+    dry_run: bool
+    as_json: bool
+
+    def confirm_plan(self, plan: Iterable[str]) -> bool:
+        """Show the plan, and return whether it may be done.
+
+        Asks on a terminal; elsewhere raises UsageError, unless --yes was given. A question always
+        comes with the plan, on standard error where standard output is redirected or holds JSON.
+        """
+        plan, asks = list(plan), not (self.yes or self.dry_run)
+        if not self.as_json:
+            print_lines(plan)
+        if asks and not sys.stdin.isatty():
+            raise UsageError("nothing was done: not a terminal: pass --yes")
+        if not asks:
+            return self.yes and not self.dry_run
+        if self.as_json or not sys.stdout.isatty():
+            click.echo("\n".join(plan), err=True)
+        sys.stdout.flush()
+        erase_progress()
+        return click.confirm("Do it?", err=True)
+
+    def report_refusal(self) -> int:
+        """Return the exit code after a refusal, and print a line where the user answered no."""
+        if self.dry_run:
+            return 0
+        click.echo("nothing was done", err=True)
+        return REFUSED_CODE
+
+
+def add_confirmation_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options --yes and --dry-run to a command, as `yes` and `dry_run`."""
+    dry_run = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask.")(dry_run(command))

@@ -1,0 +1,337 @@
+"""Playing a session on a terminal: the timing, and the keys that pause, skip and quit.
+
+Invariant: the terminal is restored however the playing ends.
+
+`replay`: replay a session at reading speed, or check that it gives the same view.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from msgspec import Struct
+
+from ..clock import parse_timestamp
+from ..errors import Damaged
+from ..history.replay import ReplayDifference
+from ..history.replay import replay_path as fold_again
+from ..model.entries import Assistant, User
+from ..render import render_conversation
+from ..text import SHORT, to_single_line
+from .entry_lines import read_path
+from .output import as_json, format_count, format_examples, print_json, print_json_array, ref
+from .resolve import open_entry
+from .terminal import print_lines, style_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import FrameType
+
+    from ..history.replay import ReplayResult
+    from ..model.line import Entry
+    from ..store.refs import Head
+    from ..store.tape import Tape
+    from .entry_lines import DecodedLine
+    from .group import GlobalOptions
+
+
+LETTERS_PER_SECOND, WORDS_PER_SECOND = 40, 12
+"""Letters of a prompt, and words of an answer, that appear per second."""
+PLAYED_LINES = 12
+"""Lines shown of an entry that is neither a prompt nor an answer."""
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)|\s+")
+_KEY = re.compile(rb"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
+
+
+class Beat(NamedTuple):
+    """A piece of text, and the seconds to wait before it appears."""
+
+    wait: float
+    text: str
+
+
+class KeyAction(Enum):
+    """What a key asks for."""
+
+    PAUSE = "pause"
+    NEXT = "next"
+    QUIT = "quit"
+
+
+_KEY_ACTIONS = {
+    b" ": KeyAction.PAUSE,
+    b"\x1b[C": KeyAction.NEXT,
+    b"\x1bOC": KeyAction.NEXT,
+    b"\r": KeyAction.NEXT,
+    b"\n": KeyAction.NEXT,
+    b"q": KeyAction.QUIT,
+    b"\x04": KeyAction.QUIT,
+}
+WaitForKey = Callable[[float], KeyAction | None]
+"""Returns after this many seconds, or earlier with the action of a key."""
+
+
+class Pace(NamedTuple):
+    """How fast a session is played."""
+
+    speed: float
+    max_pause: float
+    """Longest pause between two entries, in seconds before `speed` divides them."""
+
+
+class Scene(NamedTuple):
+    """An entry that is shown, and how."""
+
+    step: DecodedLine
+    beats: list[Beat]
+
+
+def build_scenes(path: Iterable[DecodedLine], pace: Pace) -> Iterator[Scene]:
+    """Yield how entries appear: prompts letter by letter, answers by words, all else at once.
+
+    The first beat of each waits as long as the session did; entries that show nothing are left out.
+    """
+    before: str | None = None
+    for step in path:
+        found = list(_split_beats(step.entry))
+        if found:
+            time, pause = step.entry.time, 0.0
+            if before is not None:
+                passed = max(parse_timestamp(time) - parse_timestamp(before), 0)
+                pause = min(passed / 1_000_000, pace.max_pause)
+            before = time
+            found[0] = found[0]._replace(wait=pause)
+            yield Scene(step, [Beat(beat.wait / pace.speed, beat.text) for beat in found])
+
+
+def _split_beats(entry: Entry) -> Iterator[Beat]:
+    lines = list(render_conversation((entry,)))
+    if not lines:
+        return
+    if isinstance(entry.data, User | Assistant):
+        heading, *body = lines
+        yield Beat(0, f"{heading}\n")
+        for line in body:
+            yield from _split_typed(line, isinstance(entry.data, User))
+        return
+    if len(lines) > PLAYED_LINES + 2:
+        lines = [*lines[: PLAYED_LINES + 1], f"… {len(lines) - PLAYED_LINES - 2} more lines", ""]
+    yield Beat(0, "\n".join(lines) + "\n")
+
+
+def _split_typed(line: str, letters: bool) -> Iterator[Beat]:
+    pieces = list(line) if letters else _WORD.findall(line)
+    for piece in pieces:
+        yield Beat(1 / (LETTERS_PER_SECOND if letters else WORDS_PER_SECOND), piece)
+    yield Beat(0, "\n")
+
+
+def play_scenes(shown: Iterable[Scene], wait: WaitForKey, show: Callable[[str], None]) -> None:
+    """Show every beat at its time, until the end or until a key quits."""
+    for scene in shown:
+        hurries = False
+        for beat in scene.beats:
+            act = wait(0 if hurries else beat.wait)
+            if act is KeyAction.PAUSE:
+                act = _wait_paused(wait)
+            if act is KeyAction.QUIT:
+                return
+            hurries = hurries or act is KeyAction.NEXT
+            show(beat.text)
+
+
+def _wait_paused(wait: WaitForKey) -> KeyAction | None:
+    """Wait until a key ends the pause, and return its action."""
+    while (act := wait(float("inf"))) is None:
+        pass
+    return None if act is KeyAction.PAUSE else act
+
+
+@contextmanager
+def read_keys() -> Iterator[WaitForKey]:
+    """Yield a wait that a key ends early; the terminal passes single keys meanwhile.
+
+    Without a terminal to type on, it only waits.
+    """
+    if not sys.stdin.isatty():
+        yield _sleep_seconds
+        return
+    import termios  # noqa: PLC0415 (only a terminal needs these)
+    import tty  # noqa: PLC0415
+
+    fd = sys.stdin.fileno()
+    kept = termios.tcgetattr(fd)
+    pressed: list[KeyAction] = []
+
+    def wait(seconds: float) -> KeyAction | None:
+        until = time.monotonic() + seconds
+        while not pressed:
+            left = until - time.monotonic()
+            if left == float("inf"):
+                ready, _, _ = select.select([fd], [], [])
+            else:
+                ready, _, _ = select.select([fd], [], [], max(left, 0))
+            if not ready:
+                return None
+            typed = os.read(fd, 64)
+            found = [_KEY_ACTIONS[key] for key in _KEY.findall(typed) if key in _KEY_ACTIONS]
+            pressed.extend(found if typed else [KeyAction.QUIT])
+        return pressed.pop(0)
+
+    def again(_signal: int, _frame: FrameType | None) -> None:
+        tty.setcbreak(fd)
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    handlers = {signal.SIGCONT: again, signal.SIGTERM: end, signal.SIGHUP: end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        tty.setcbreak(fd)
+        yield wait
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, kept)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _sleep_seconds(seconds: float) -> KeyAction | None:
+    if seconds > 0:
+        time.sleep(seconds)
+    return None
+
+
+class ReplayCheck(Struct, frozen=True):
+    """What `replay --check --json` prints; see `Replayed` for the counts."""
+
+    tape: str
+    branch: str
+    head: str
+    entries: int
+    anchors: int
+    kept: int
+    repairs: int
+    unanswered: int
+    messages: int
+    differences: tuple[ReplayDifference, ...]
+
+
+@click.command(
+    epilog=format_examples(
+        "tape replay",
+        "tape replay 3f2a:main --speed 3 --max-pause 0.5",
+        "tape replay 3f2a --check",
+    )
+)
+@ref
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    metavar="X",
+    help="Speed factor.",
+)
+@click.option(
+    "--max-pause",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    show_default=True,
+    metavar="S",
+    help="Longest pause between two entries, in seconds.",
+)
+@click.option("--check", "checks", is_flag=True, help="Play nothing: recompute and compare.")
+@as_json
+@click.pass_obj
+def replay(
+    options: GlobalOptions, ref: str, speed: float, max_pause: float, checks: bool, as_json: bool
+) -> int:
+    """Replay a session at reading speed.
+
+    Prompts appear as if typed and answers word by word, with the session's own pauses between them,
+    up to a limit. Space pauses and resumes, → shows the rest of an entry at once, q quits. Tool
+    results are cut; `tape cat` cuts nothing. Output to a pipe or a file has no pauses. --json
+    prints an array of {at, entry}: the second at which each entry would appear, and its line.
+
+    --check verifies that the path still gives the same view. Two independent readers must agree;
+    ids, parents, depths, times and hashes must be consistent; anchors must cover and keep the
+    entries they name; and recorded repairs are computed again. Exits with 4 when something differs.
+    --json prints {tape, branch, head, entries, anchors, kept, repairs, unanswered, messages,
+    differences [{entry, what}]}.
+    """
+    with open_entry(options, ref) as (tape, head):
+        if checks:
+            return check_replay(tape, head, as_json=as_json)
+        if as_json:
+            print_json_array(encode_cues(tape, head, Pace(speed, max_pause)))
+        else:
+            perform_session(tape, head, Pace(speed, max_pause))
+    return 0
+
+
+def check_replay(tape: Tape, head: Head, *, as_json: bool) -> int:
+    """Replay a path, print the comparison, and return the exit code."""
+    made = fold_again(tape, head)
+    if as_json:
+        counts = (getattr(made, name) for name in made.__struct_fields__)
+        print_json(ReplayCheck(tape.id, head.branch, head.entry, *counts))
+    else:
+        print_lines(format_replay_check(tape, head, made))
+    return Damaged.exit_code if made.differences else 0
+
+
+def format_replay_check(tape: Tape, head: Head, made: ReplayResult) -> Iterator[str]:
+    """Yield a line for each difference, and a summary."""
+    for one in made.differences:
+        yield to_single_line(f"difference: {one.entry[:12] if one.entry else '?'}: {one.what}")
+    counts = [
+        format_count(made.entries, "entry"),
+        f"{format_count(made.anchors, 'anchor')} ({format_count(made.kept, 'kept range')})",
+        format_count(made.repairs, "repair"),
+        format_count(made.messages, "message"),
+    ]
+    if made.unanswered:
+        counts.append(
+            f"{format_count(made.unanswered, 'repair')} without an answer after it, not compared"
+        )
+    bad = len(made.differences)
+    end = f"{format_count(bad, 'difference')}, see above" if bad else "replayed, no differences"
+    at = f"{tape.id[:SHORT]}:{head.branch}@{head.entry[:SHORT]}"
+    yield f"{at}: {', '.join(counts)}: {end}"
+
+
+def encode_cues(tape: Tape, head: Head, pace: Pace) -> Iterator[bytes]:
+    """Yield {at, entry} of each shown entry, as JSON."""
+    now = 0.0
+    for scene in build_scenes(read_path(tape, head), pace):
+        begins = now + scene.beats[0].wait
+        yield b'{"at":%.3f,"entry":%b}' % (begins, scene.step.line)
+        now += sum(beat.wait for beat in scene.beats)
+
+
+def perform_session(tape: Tape, head: Head, pace: Pace) -> None:
+    """Play a path on the terminal; into a pipe or a file, print it."""
+    shown = build_scenes(read_path(tape, head), pace)
+    if not sys.stdout.isatty():
+        print_lines("".join(beat.text for beat in scene.beats)[:-1] for scene in shown)
+        return
+    with read_keys() as wait:
+        if sys.stdin.isatty():
+            write_text(style_text("space pause · → next · q quit", dim=True) + "\n")
+        play_scenes(shown, wait, write_text)
+
+
+def write_text(text: str) -> None:
+    """Write a piece of text and flush."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,162 @@
+"""What a command works on: the store and the tape named by argv, environment and current folder."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..damage import warn_of_damage
+from ..errors import NotFound, TapeError
+from ..index.library import find_unlisted, list_tapes, open_store
+from ..reference import Reference, is_id_prefix, parse_reference
+from ..resolve import resolve_reference
+from ..store.locks import is_lock_held
+from ..store.path import FSCK_ADVICE
+from ..store.refs import JOURNAL_NAME, find_head
+from .terminal import print_warning, show_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..index.library import Library
+    from ..store.refs import Head
+    from ..store.tape import Hit, Tape
+    from .group import GlobalOptions
+
+
+_MAX_NAMED = 5
+"""How many skipped tapes are named one by one."""
+TAPE_ID_DIGITS = 32
+"""Digits of a tape's id."""
+
+
+class ResolvedRef(NamedTuple):
+    """The tape and perhaps the entry that a REF names."""
+
+    tape: Tape
+    head: Head | None
+    """The entry; None where the REF names a tape or a branch, whose head may be damaged."""
+    branch: str | None
+    """The branch the REF names."""
+
+
+def get_store_home(options: GlobalOptions) -> Path:
+    """Return where the store is: --store, else $TAPE_HOME, else ~/.tape."""
+    return options.store or Path(os.environ.get("TAPE_HOME") or Path.home() / ".tape")
+
+
+def open_library(options: GlobalOptions) -> Library:
+    """Return the store and its index; a context manager."""
+    return open_store(get_store_home(options), telling=partial(show_progress, "read tape"))
+
+
+@contextmanager
+def open_entry(options: GlobalOptions, text: str) -> Iterator[Hit]:
+    """Yield the entry that a REF names; for a tape or a branch, its head."""
+    with open_library(options) as (store, index):
+        hit = resolve_reference(
+            store, index, text, get_current_folder(is_needed=not parse_reference(text).tape)
+        )
+        with hit.tape:
+            warn_of_skipped_refs(hit.tape)
+            yield hit
+
+
+@contextmanager
+def open_ref(options: GlobalOptions, text: str, *, warns: bool = True) -> Iterator[ResolvedRef]:
+    """Yield the tape that a REF names, and the entry if it names one."""
+    reference = parse_reference(text)
+    with open_library(options) as opened:
+        hit = _open_named_tape(opened, reference)
+        if hit is None:
+            tape, head = resolve_reference(
+                *opened, text, get_current_folder(is_needed=not reference.tape)
+            )
+        else:
+            tape, head = hit, None
+        with tape:
+            if warns:
+                warn_of_skipped_refs(tape)
+            yield ResolvedRef(tape, head, reference.branch)
+
+
+def warn_of_skipped_refs(tape: Tape) -> None:
+    """Warn of journal lines and of ends of branches that readers skip."""
+    refs = tape.refs()
+    for damage in refs.damage:
+        print_warning(f"{damage}; left out, `tape verify` says more")
+    if not refs.damage and not is_lock_held(tape.folder, "refs"):
+        size = (
+            os.stat(JOURNAL_NAME, dir_fd=tape.folder.fd, follow_symlinks=False).st_size - refs.size
+        )
+        if size > 0 and tape.refs().size == refs.size:
+            print_warning(
+                f"{JOURNAL_NAME}: the last {size} bytes skipped: incomplete or damaged; {FSCK_ADVICE}"
+            )
+    for branch in refs.branches:
+        with suppress(TapeError):  # reported where the branch is used
+            tape.report_torn_tail(find_head(refs, tape.phases, branch), warn_of_damage)
+
+
+class LeftOutTapes(NamedTuple):
+    """How many tapes a question about all tapes could not read."""
+
+    tapes: int
+    code: int
+    """The exit code: 1 where the system refused to read a tape, 0 where only damaged ones are
+    missing, or none."""
+
+
+def warn_of_left_out(opened: Library) -> LeftOutTapes:
+    """Warn of each tape that a question about all tapes leaves out, with the reason."""
+    found = find_unlisted(*opened)
+    for one in found[:_MAX_NAMED]:
+        print_warning(f"{one.folder} is left out: {one.why}")
+    if len(found) > _MAX_NAMED:
+        print_warning(
+            f"{len(found) - _MAX_NAMED} more are left out; `tape verify --all` names them"
+        )
+    return LeftOutTapes(len(found), int(any(one.is_unread for one in found)))
+
+
+def _open_named_tape(opened: Library, reference: Reference) -> Tape | None:
+    """Return the tape a REF names even if its heads are damaged; None where `find` has to look."""
+    (store, index), word = opened, reference.tape
+    if reference[2:] != Reference()[2:]:
+        return None
+    if word is None:
+        hits = [row.folder for row in list_tapes(store, index, cwd=get_current_folder(), limit=1)]
+    elif not word.startswith(".") and (store.tapes / word).is_dir():
+        hits = [word]
+    else:
+        hits = (
+            _find_folders_by_id(opened, word)
+            if is_id_prefix(word) and len(word) <= TAPE_ID_DIGITS
+            else []
+        )
+    return store.open_folder(hits[0]) if len(hits) == 1 else None
+
+
+def _find_folders_by_id(opened: Library, prefix: str) -> list[str]:
+    """Return the folders of the tapes whose id begins with `prefix`."""
+    store, index = opened
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
+            return index.folders(prefix)
+    return [name for name in store.folders() if store.read_tape_id(name).startswith(prefix)]
+
+
+def get_current_folder(*, is_needed: bool = True) -> str:
+    """Return the current folder; raise NotFound if it was removed, or return "" if not needed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 (a str is what a tape keeps)
+    except FileNotFoundError as error:
+        if not is_needed:
+            return ""
+        raise NotFound(
+            "the current folder no longer exists: change to another one, or name a tape"
+        ) from error

@@ -1,0 +1,273 @@
+"""`show`, `log` and `cat`: the content of a tape.
+
+`tail`: the newest entries of a path, and with -f new entries of its branch.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import UsageError
+from ..history.follow import Moved, follow
+from ..render import render_blob_head, render_conversation, render_entry, render_entry_line
+from ..text import SHORT
+from .entry_lines import LocatedLine, decode_legible, read_entry_at, read_line_at, read_path
+from .output import (
+    CountType,
+    as_json,
+    format_examples,
+    print_bytes,
+    print_json,
+    print_json_array,
+    ref,
+)
+from .resolve import get_store_home, open_entry, open_ref
+from .tape_summary import describe_tape, summarize_tape
+from .terminal import get_columns, print_lines, print_warning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..history.follow import Gained
+    from .entry_lines import DecodedLine
+    from .group import GlobalOptions
+    from .resolve import ResolvedRef
+
+
+LOG_LINES = 12
+"""Lines of each entry that `log` shows."""
+
+
+@click.command(
+    epilog=format_examples(
+        "tape show", "tape show 3f2a", "tape show 3f2a:main~2", "tape show 3f2a@9c1b --raw"
+    )
+)
+@ref
+@click.option("--raw", "as_line", is_flag=True, help="Print the entry's line as stored.")
+@as_json
+@click.pass_obj
+def show(options: GlobalOptions, ref: str, as_line: bool, as_json: bool) -> None:
+    """Show a tape, or the one entry that a REF with @ or ~ names.
+
+    --json prints a tape as {id, path, title, …, branches, phases}, an entry as its line.
+    """
+    with open_ref(options, ref) as place:
+        if place.head is None and not as_line:
+            about = summarize_tape(place.tape, get_store_home(options))
+            print_json(about) if as_json else print_lines(describe_tape(about))
+            return
+        head = place.head or place.tape.head(place.branch)
+        if as_line:
+            print_bytes(read_line_at(place.tape, head) + b"\n")
+            return
+        step = read_entry_at(place.tape, head)
+        if as_json:
+            print_bytes(step.line + b"\n")
+        else:
+            print_lines(render_entry(step.entry))
+
+
+@click.command(
+    epilog=format_examples(
+        "tape log --oneline",
+        "tape log 3f2a:fork-1 -n 5",
+        "tape log --type user --json",
+        "tape log --graph",
+        "tape log --graph --fold",
+    )
+)
+@ref
+@click.option("--oneline", "short", is_flag=True, help="Show one line per entry.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only entries of this type; repeatable."
+)
+@click.option("-n", "newest", type=CountType(), metavar="N", help="Show only the newest N.")
+@click.option("--graph", "graphic", is_flag=True, help="Draw all branches as a tree, newest first.")
+@click.option(
+    "--fold",
+    is_flag=True,
+    help="With --graph: show only prompts, anchors and named entries; count the rest.",
+)
+@as_json
+@click.pass_obj
+def log(
+    options: GlobalOptions,
+    ref: str,
+    short: bool,
+    types: tuple[str, ...],
+    newest: int | None,
+    graphic: bool,
+    fold: bool,
+    as_json: bool,
+) -> None:
+    """List the entries of a path, newest last.
+
+    Long entries are cut, with a count; `tape cat` and `tape show` cut nothing. --json prints an
+    array of the lines as stored.
+
+    --graph draws the whole tape of REF, as git does: one line per entry, newest first, each branch
+    before its base. `*` is an entry, `#` an anchor, `o` an undone entry: it is on the tape but on
+    no branch. Brackets hold the branches whose head is the entry, `*` before the current one, and
+    its labels. --type and --fold leave out entries, but never named ones. --json prints {tape,
+    current, branches, phases, labels, damage}: the tree itself.
+    """
+    if fold and not graphic:
+        raise UsageError("--fold needs --graph")
+    if graphic:
+        print_graph(options, ref, frozenset(types), newest, fold=fold, as_json=as_json)
+        return
+    with open_entry(options, ref) as (tape, head):
+        chosen = read_path(tape, head, render_blob_head, types=frozenset(types), newest=newest)
+        if as_json:
+            print_json_array(step.line for step in chosen)
+        elif short:
+            wide = get_columns()
+            print_lines(render_entry_line(step.entry, wide) for step in chosen)
+        else:
+            print_lines(
+                line for step in chosen for line in [*render_entry(step.entry, LOG_LINES), ""]
+            )
+
+
+def print_graph(
+    options: GlobalOptions,
+    ref: str,
+    types: frozenset[str],
+    newest: int | None,
+    *,
+    fold: bool,
+    as_json: bool,
+) -> None:
+    """Draw the whole tape of a REF."""
+    from .graph_view import EntryFilter, build_tree, draw_tree  # noqa: PLC0415 (only a drawing needs it)
+
+    with open_ref(options, ref) as place:
+        if as_json:
+            print_json(build_tree(place.tape))
+        else:
+            print_lines(draw_tree(place.tape, EntryFilter(types, fold=fold), newest))
+
+
+@click.command(epilog=format_examples("tape cat", "tape cat 3f2a:main --md > session.md"))
+@ref
+@click.option("--md", "markdown", is_flag=True, help="Markdown.")
+@as_json
+@click.pass_obj
+def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None:
+    """Print a whole conversation; nothing is cut.
+
+    --json prints an array of the lines of its entries as stored.
+    """
+    if markdown and as_json:
+        raise UsageError("--md and --json cannot be combined")
+    with open_entry(options, ref) as (tape, head):
+        if as_json:
+            print_json_array(step.line for step in read_path(tape, head, render_blob_head))
+        else:
+            whole = (step.entry for step in read_path(tape, head))
+            print_lines(render_conversation(whole, markdown=markdown))
+
+
+TAIL_LINES = 12
+"""Lines of each entry to show."""
+
+
+@click.command(
+    epilog=format_examples(
+        "tape tail",
+        "tape tail 3f2a:main -n 3 --json",
+        "tape tail -f 3f2a",
+        "tape tail -f --json | jq .type",
+    )
+)
+@ref
+@click.option(
+    "-n",
+    "newest",
+    type=CountType(),
+    metavar="N",
+    default=10,
+    show_default=True,
+    help="Show only the newest N.",
+)
+@click.option(
+    "-f", "--follow", "follows", is_flag=True, help="Follow new entries until interrupted."
+)
+@as_json
+@click.pass_obj
+def tail(options: GlobalOptions, ref: str, newest: int, follows: bool, as_json: bool) -> None:
+    """Show the newest entries of a path, newest last, as `log` does.
+
+    With -f, show each entry that any process appends to the branch. TAPE:BRANCH follows that
+    branch. TAPE alone follows the current branch, and stays on it when another becomes current.
+    When the branch moves back to an earlier entry, a line on standard error says so.
+
+    --json prints an array of the lines as stored; with -f one line per entry, no array.
+    """
+    with open_ref(options, ref) as place:
+        if follows:
+            follow_branch(place, newest, as_json=as_json)
+        else:
+            head = place.head or place.tape.head(place.branch)
+            chosen = read_path(place.tape, head, render_blob_head, newest=newest)
+            print_json_array(step.line for step in chosen) if as_json else print_entries(chosen)
+
+
+def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
+    """Show the newest entries of a branch, then new ones, until interrupted."""
+    if place.head is not None:
+        raise UsageError("-f follows a branch, not an entry: write TAPE or TAPE:BRANCH")
+    tell = print_entry_lines if as_json else print_entries
+    with follow(place.tape, place.branch, skipped=warn_of_left_out_line) as follower:
+        tell(read_path(place.tape, follower.head, render_blob_head, newest=newest))
+        for news in follower.live(choose_wait()):
+            if isinstance(news, Moved):
+                print_warning(f"{news.head.branch} moved to {news.head.entry[:SHORT]} ({news.why})")
+            else:
+                tell(decode_legible([build_gained_line(news)], render_blob_head))
+
+
+def build_gained_line(gained: Gained) -> LocatedLine:
+    """Return the line of a new entry, with its place."""
+    return LocatedLine(gained.source, gained.head.phase, gained.head.offset, gained.line)
+
+
+def print_entries(chosen: Iterable[DecodedLine]) -> None:
+    """Print entries as text, and flush."""
+    print_lines(line for step in chosen for line in [*render_entry(step.entry, TAIL_LINES), ""])
+    sys.stdout.flush()
+
+
+def print_entry_lines(chosen: Iterable[DecodedLine]) -> None:
+    """Print the lines of entries as stored, and flush."""
+    for step in chosen:
+        print_bytes(step.line + b"\n")
+    sys.stdout.flush()
+
+
+def warn_of_left_out_line(text: str) -> None:
+    """Warn of a skipped line."""
+    print_warning(f"{text}; left out, `tape verify` says more")
+
+
+def choose_wait() -> Callable[[float], None]:
+    """Return a function that waits some seconds; BrokenPipeError once a pipe's reader is gone."""
+    out = sys.stdout.fileno()
+    if not stat.S_ISFIFO(os.fstat(out).st_mode):
+        return time.sleep
+    pipe = select.poll()
+    pipe.register(out, 0)  # only errors are polled: the reader is gone
+
+    def wait(seconds: float) -> None:
+        if pipe.poll(seconds * 1000):
+            raise BrokenPipeError
+
+    return wait

@@ -1,0 +1,318 @@
+"""Bars for a terminal: a number as a length, in eighths of a column; pure.
+
+`stats`: tokens, cost, tools and time, by tape, branch, model, day or tool.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import date
+from typing import TYPE_CHECKING, cast
+
+import click
+import msgspec
+
+from ..clock import format_timestamp, read_clock
+from ..index.stats import StatsFilter, compute_statistics
+from ..text import SHORT, measure_width, shorten_to_width
+from .output import as_json, format_count, format_examples, print_json, ref
+from .resolve import open_library, open_ref, warn_of_left_out
+from .terminal import format_table, get_columns, print_lines, print_warning, style_text
+from .timeparse import TIME_FORMS, parse_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..index.stats import By, StatsRow
+    from .group import GlobalOptions
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_FULL = "█"
+
+
+def draw_bar(value: float, most: float, columns: int) -> str:
+    """Return a bar of `value` out of `most`, scaled to `columns`.
+
+    A value above 0 shows at least an eighth of a column.
+    """
+    if value <= 0 or most <= 0:
+        return ""
+    eighths = max(round(8 * columns * min(value / most, 1.0)), 1)
+    return (_FULL * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+
+
+CHART_DAYS = 14
+"""Days shown in the chart."""
+_MAX_GAP = 60
+"""Longest gap of days without a call that is shown day by day."""
+_NAME_COLUMNS = 44
+"""Columns for the name of a row."""
+_HEADINGS = ("TOKENS", "INPUT", "OUTPUT", "CACHED", "COST", "CALLS", "TOOLS", "FAILED")
+
+
+@click.command(
+    epilog=format_examples(
+        "tape stats",
+        "tape stats 3f2a --by tool",
+        "tape stats --by day --since 30d --model sonnet",
+        "tape stats --by tape --project . --json",
+    )
+)
+@ref
+@click.option(
+    "--by",
+    type=click.Choice(["tape", "branch", "model", "day", "tool"]),
+    help="Show one row for each; without it the totals, the models, and the last days.",
+)
+@click.option("--project", metavar="FOLDER", help="Only tapes of this folder or below.")
+@click.option("--since", metavar="TIME", help=f"Only calls since this time: {TIME_FORMS} (UTC).")
+@click.option("--until", metavar="TIME", help="Only calls before this time.")
+@click.option("--model", metavar="NAME", help="Only models whose provider/name contains this.")
+@as_json
+@click.pass_obj
+def stats(
+    options: GlobalOptions,
+    ref: str,
+    by: str | None,
+    project: str | None,
+    since: str | None,
+    until: str | None,
+    model: str | None,
+    as_json: bool,
+) -> int:
+    """Show tokens, cost, tools and time of all tapes, or of the tape of REF without its origin.
+
+    Entries that branches share count once; a tool call counts for the model that asked for it.
+    Days are UTC. An unknown cost shows as `–`, or as `+` after a sum that leaves some out.
+
+    --json prints an array of rows with --by, else {total, models, days}. A row is {its key, calls,
+    input, output, reasoning, cache_read, cache_write, total, cost, unpriced, model_ms, tool_calls,
+    tool_errors, tool_ms, error_rate, first, last}; rows of tools have only the fields from
+    tool_calls on.
+    """
+    wanted = StatsFilter(
+        *_resolve_scope(options, ref),
+        project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
+        model=model,
+        since=parse_moment(since, read_clock()) if since else None,
+        until=parse_moment(until, read_clock()) if until else None,
+    )
+    with open_library(options) as opened:
+
+        def ask(by: By) -> list[StatsRow]:
+            return compute_statistics(*opened, by, wanted)
+
+        if by is not None:
+            rows = ask(cast("By", by))
+            print_json([build_row_fields(row, by) for row in rows]) if as_json else print_lines(
+                format_stats(rows, by)
+            )
+        else:
+            rows = _print_overview(ask, as_json=as_json)
+        if not rows and not as_json:
+            print_warning("nothing to count: no model or tool calls found")
+        return 0 if ref else warn_of_left_out(opened).code
+
+
+def _resolve_scope(options: GlobalOptions, ref: str) -> tuple[str | None, str | None]:
+    """Return the tape id and the branch that a REF names, None where it names none."""
+    if not ref:
+        return None, None
+    with open_ref(options, ref) as place:
+        return place.tape.id, place.branch
+
+
+def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> list[StatsRow]:
+    """Print the totals, the models and the last days; return the totals."""
+    total, models, days = ask("all"), ask("model"), _select_newest_days(ask("day"))
+    if as_json:
+        print_json(
+            {
+                "total": build_row_fields(total[0], "all") if total else None,
+                "models": [build_row_fields(row, "model") for row in models],
+                "days": [build_row_fields(row, "day") for row in days],
+            }
+        )
+    elif total:
+        print_lines(format_totals(total[0]))
+        print_lines(["", *format_stats(models, "model"), "", *format_stats(days, "day")])
+    return total
+
+
+def _select_newest_days(days: list[StatsRow]) -> list[StatsRow]:
+    """Return the last days that are shown, counted from the newest.
+
+    A day in the future, from a wrong clock, does not hide the others.
+    """
+    if not days:
+        return []
+    names = [day.key or "" for day in days]
+    today = format_timestamp(read_clock())[:10]
+    newest = max((name for name in names if name <= today), default=names[-1])
+    past = date.fromisoformat(newest).toordinal() - (CHART_DAYS - 1)
+    first = date.fromordinal(max(past, 1)).isoformat()
+    return [day for day in days if (day.key or "") >= first]
+
+
+def build_row_fields(row: StatsRow, by: str) -> dict[str, object]:
+    """Return a row as `--json` prints it."""
+    names: dict[str, object] = {} if by in ("all", "branch") else {by: row.key}
+    if by == "branch":
+        names = {"tape": row.key, "branch": row.branch}
+    if by in ("tape", "branch"):
+        names["title"] = row.title
+    spent = {} if by == "tool" else msgspec.structs.asdict(row.spent)
+    ran = {**msgspec.structs.asdict(row.ran), "error_rate": row.ran.error_rate}
+    return {**names, **spent, **ran, "first": row.first, "last": row.last}
+
+
+def format_totals(row: StatsRow) -> list[str]:
+    """Return the totals as lines of text."""
+    spent, ran = row.spent, row.ran
+    errors = f", {ran.tool_errors} failed ({_format_error_rate(row)})" if ran.tool_errors else ""
+    facts = [
+        ("tokens", f"{format_tokens(spent.total)}: {_format_token_kinds(row)}"),
+        ("cost", f"{format_cost(row)}{_format_unpriced(row)}"),
+        ("models", f"{format_count(spent.calls, 'call')}, {_format_duration(spent.model_ms)}"),
+        (
+            "tools",
+            f"{format_count(ran.tool_calls, 'call')}, {_format_duration(ran.tool_ms)}{errors}",
+        ),
+        ("time", f"{row.first[:16].replace('T', ' ')} to {row.last[:16].replace('T', ' ')} UTC"),
+    ]
+    return format_table(facts)
+
+
+def _format_token_kinds(row: StatsRow) -> str:
+    spent = row.spent
+    kinds = {
+        "input": spent.input,
+        "output": spent.output,
+        "reasoning": spent.reasoning,
+        "cache read": spent.cache_read,
+        "cache write": spent.cache_write,
+    }
+    return ", ".join(f"{name} {format_tokens(count)}" for name, count in kinds.items())
+
+
+def _format_unpriced(row: StatsRow) -> str:
+    unknown = row.spent.unpriced
+    return f" ({format_count(unknown, 'call')} unknown)" if unknown else ""
+
+
+def format_stats(rows: list[StatsRow], by: str) -> list[str]:
+    """Return rows as a table; on a terminal, days have a bar of their tokens."""
+    if not rows:
+        return []
+    if by == "tool":
+        tools = [(_format_row_name(row, by), *_format_tool_row(row)) for row in rows]
+        return format_table([("TOOL", "CALLS", "FAILED", "RATE", "TIME"), *tools], range(1, 5))
+    heading = (by.upper(), *_HEADINGS)
+    if by == "day" and sys.stdout.isatty():
+        return _draw_day_chart(heading, rows)
+    return format_table(
+        [heading, *(_format_stats_row(row, by) for row in rows)], range(1, len(heading))
+    )
+
+
+def _format_stats_row(row: StatsRow, by: str) -> tuple[str, ...]:
+    spent, ran = row.spent, row.ran
+    return (
+        _format_row_name(row, by),
+        format_tokens(spent.total),
+        format_tokens(spent.input),
+        format_tokens(spent.output),
+        format_tokens(spent.cache_read),
+        format_cost(row),
+        str(spent.calls),
+        str(ran.tool_calls),
+        _format_error_rate(row),
+    )
+
+
+def _format_tool_row(row: StatsRow) -> tuple[str, ...]:
+    ran = row.ran
+    return (
+        str(ran.tool_calls),
+        str(ran.tool_errors),
+        _format_error_rate(row),
+        _format_duration(ran.tool_ms),
+    )
+
+
+def _format_row_name(row: StatsRow, by: str) -> str:
+    if by not in ("tape", "branch"):
+        return shorten_to_width(row.key or "–", _NAME_COLUMNS)
+    branch = f":{row.branch or '?'}" if by == "branch" else ""
+    return shorten_to_width(f"{(row.key or '')[:SHORT]}{branch}  {row.title or ''}", _NAME_COLUMNS)
+
+
+def _draw_day_chart(heading: tuple[str, ...], days: list[StatsRow]) -> list[str]:
+    """Return a row for every day from the first to the last, with a bar if there is room.
+
+    A gap of many days, as a wrong clock causes, is one row.
+    """
+    there = {day.key: day for day in days}
+    names = list(_fill_gaps([day.key or "" for day in days]))
+    empty = ("",) * len(_HEADINGS)
+    cells = [
+        _format_stats_row(there[key], "day") if key in there else (key, *empty) for key in names
+    ]
+    found = format_table([heading, *cells], range(1, len(heading)))
+    wide = max(map(measure_width, found))
+    totals = [(there[key].spent.total or 0) if key in there else 0 for key in names]
+    room = max(get_columns() - wide - 2, 8)
+    bars = ["", *(draw_bar(total, max(totals), room) for total in totals)]
+    return [
+        f"{line}{' ' * (wide - measure_width(line) + 2)}{style_text(drawn, fg='green')}".rstrip()
+        for line, drawn in zip(found, bars, strict=True)
+    ]
+
+
+def _fill_gaps(days: list[str]) -> Iterator[str]:
+    """Yield the days and those between them; `…` replaces a long gap."""
+    before: int | None = None
+    for day in days:
+        this = date.fromisoformat(day).toordinal()
+        if before is not None and this - before > _MAX_GAP:
+            yield "…"
+        elif before is not None:
+            yield from (date.fromordinal(at).isoformat() for at in range(before + 1, this))
+        yield day
+        before = this
+
+
+def format_tokens(count: int | None) -> str:
+    """Return a number of tokens with its unit (k, M, G); `–` if unknown."""
+    if count is None:
+        return "–"
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 10 * size or (unit != "k" and count >= size):
+            return f"{count / size:.1f}{unit}"
+    return str(count)
+
+
+def format_cost(row: StatsRow) -> str:
+    """Return a cost in dollars; `+` marks calls of unknown cost, `–` means that all are unknown."""
+    amount = row.spent.cost
+    if amount is None:
+        return "–"
+    return f"${amount:.2f}{'+' * bool(row.spent.unpriced)}"
+
+
+def _format_error_rate(row: StatsRow) -> str:
+    rate = row.ran.error_rate
+    return "–" if rate is None else f"{100 * rate:.0f}%"
+
+
+def _format_duration(milliseconds: int | None) -> str:
+    """Return a duration with its unit."""
+    if milliseconds is None:
+        return "–"
+    seconds = milliseconds / 1000
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

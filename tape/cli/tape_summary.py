@@ -1,0 +1,177 @@
+"""The summary that `show` and `branches` print: branches and phases, without history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..clock import shorten_timestamp
+from ..errors import TapeError
+from ..model.entries import Place, Start
+from ..model.line import read_header
+from ..model.payload import describe_missing_blob
+from ..store.refs import find_head
+from ..text import SHORT, to_single_line
+from .output import format_count, format_size
+from .terminal import format_table, style_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ..store.refs import Refs
+    from ..store.tape import Tape
+
+
+class BranchSummary(Struct, frozen=True):
+    """The head of a branch; what cannot be read is None, and `error` says why."""
+
+    branch: str
+    current: bool
+    phase: str
+    entry: str | None
+    n: int | None
+    time: str | None
+    type: str | None
+    pinned: bool
+    moves: int
+    error: str | None
+
+
+class PhaseSummary(Struct, frozen=True):
+    """One phase: how many `entries` it holds, its size, and its start time."""
+
+    phase: str
+    branch: str | None
+    entries: int | None
+    bytes: int | None
+    began: str | None
+    error: str | None
+
+
+class TapeSummary(Struct, frozen=True):
+    """A tape as `show --json` prints it."""
+
+    id: str
+    path: str
+    title: str | None
+    created: str
+    by: str
+    cwd: str | None
+    origin: Place | None
+    current: str
+    branches: tuple[BranchSummary, ...]
+    phases: tuple[PhaseSummary, ...]
+    labels: dict[str, str]
+
+
+def summarize_tape(tape: Tape, store: Path) -> TapeSummary:
+    """Return the summary of a tape, read from the ends of its files."""
+    refs = tape.refs()
+    return TapeSummary(
+        tape.id,
+        str(store.absolute() / "tapes" / tape.folder.name),
+        tape.title(),
+        tape.info.created,
+        tape.info.by,
+        _read_start_cwd(tape),
+        tape.info.origin,
+        refs.current,
+        summarize_branches(tape, refs),
+        tuple(_summarize_phase(tape, name) for name in tape.phases.names()),
+        dict(refs.labels),
+    )
+
+
+def _read_start_cwd(tape: Tape) -> str | None:
+    """Return the folder the session started in; None if unknown."""
+    for name in tape.phases.names()[:1]:
+        try:
+            first = tape.phases.first(name, describe_missing_blob)
+        except (TapeError, OSError, ValueError):
+            return None  # `tape verify` says more
+        if first is not None and isinstance(first.data, Start):
+            return first.data.cwd
+    return None
+
+
+def summarize_branches(tape: Tape, refs: Refs) -> tuple[BranchSummary, ...]:
+    """Return a row for each branch, oldest first."""
+    return tuple(_summarize_branch(tape, refs, branch) for branch in refs.branches)
+
+
+def _summarize_branch(tape: Tape, refs: Refs, branch: str) -> BranchSummary:
+    moves, current = refs.branches[branch], branch == refs.current
+    newest, count = moves[-1], len(moves)
+    try:
+        head = find_head(refs, tape.phases, branch)
+    except (TapeError, OSError) as error:
+        unknown = (None, None, None, None, newest.pin is not None, count, str(error))
+        return BranchSummary(branch, current, newest.phase, *unknown)
+    at = head.header
+    known = (at.id, at.n, at.time, at.type, head.pinned, count, None)
+    return BranchSummary(branch, current, head.phase, *known)
+
+
+def _summarize_phase(tape: Tape, name: str) -> PhaseSummary:
+    try:
+        with tape.phases.open(name) as file:
+            first, tail = read_header(file.line_at(0)), file.tail()
+        count = tail.header.n - first.n + 1 if tail.header else 0
+        return PhaseSummary(name, tape.find_branch(name), count, tail.size, first.time, None)
+    except (TapeError, OSError) as error:
+        return PhaseSummary(name, None, None, None, None, str(error))
+
+
+def describe_tape(tape: TapeSummary) -> Iterator[str]:
+    """Yield the lines of a tape's summary."""
+    facts = [
+        ("title", tape.title or "–"),
+        ("path", tape.path),
+        ("created", f"{shorten_timestamp(tape.created)} by {tape.by}"),
+        ("cwd", tape.cwd or "–"),
+    ]
+    if tape.origin is not None:
+        facts.append(("origin", f"{tape.origin.tape}@{tape.origin.entry[:SHORT]}"))
+    facts += [("label", f"{name} → {entry[:SHORT]}") for name, entry in tape.labels.items()]
+    yield style_text(f"tape {tape.id}", fg="yellow")
+    yield from format_table([(key, to_single_line(value)) for key, value in facts])
+    yield ""
+    yield from format_branches(tape.branches)
+    yield ""
+    yield from format_phases(tape.phases)
+
+
+def format_branches(rows: tuple[BranchSummary, ...]) -> list[str]:
+    """Return branches as a table, `*` before the current one."""
+    return format_table(
+        [
+            (
+                "*" * row.current,
+                style_text(row.branch, fg="green") if row.current else row.branch,
+                style_text((row.entry or "?")[:SHORT], fg="yellow"),
+                "?" if row.n is None else str(row.n),
+                shorten_timestamp(row.time) if row.time else "",
+                row.error or row.type or "",
+            )
+            for row in rows
+        ],
+        right=(3,),
+    )
+
+
+def format_phases(rows: tuple[PhaseSummary, ...]) -> list[str]:
+    """Return phases as a table."""
+    return format_table(
+        [
+            (
+                row.phase,
+                "?" if row.entries is None else format_count(row.entries, "entry"),
+                "?" if row.bytes is None else format_size(row.bytes),
+                row.error or (shorten_timestamp(row.began) if row.began else ""),
+            )
+            for row in rows
+        ],
+        right=(1, 2),
+    )

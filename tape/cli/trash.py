@@ -1,0 +1,275 @@
+"""`rm`, `restore` and `gc`: moving tapes to the trash, restoring them, and deleting permanently."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ..errors import UsageError
+from ..reference import Reference, parse_reference
+from ..store.disk import Folder
+from ..store.maintenance.gc import Garbage, GarbageSurvey, SkippedTape, delete_garbage, find_garbage
+from ..text import SHORT, to_single_line
+from .output import (
+    Confirmation,
+    add_confirmation_options,
+    as_json,
+    complete_ref,
+    format_count,
+    format_examples,
+    format_size,
+    print_json,
+)
+from .resolve import open_library, open_ref
+from .terminal import format_table, print_lines, print_warning, show_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..store.store import Store
+    from ..store.tape import Tape
+    from .group import GlobalOptions
+
+MAX_NAMED = 12
+"""How many items of one kind are named one by one."""
+
+
+class RemovedTape(Struct, frozen=True):
+    """A tape to move to the trash."""
+
+    tape: str
+    folder: str
+    title: str | None
+    branches: int
+    bytes: int
+
+
+@click.command(
+    epilog=format_examples("tape rm 3f2a", "tape rm 3f2a 9c1b --yes", "tape rm 3f2a --dry-run")
+)
+@click.argument("tapes", metavar="TAPE...", nargs=-1, required=True, shell_complete=complete_ref)
+@add_confirmation_options
+@as_json
+@click.pass_obj
+def rm(
+    options: GlobalOptions, tapes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool
+) -> int:
+    """Move whole tapes to the trash of the store; `tape restore` brings them back.
+
+    A tape that others were forked from is refused, unless they are removed too or were detached.
+    --json prints {removed [{tape, folder, title, branches, bytes}], done}.
+    """
+    how = Confirmation(yes, dry_run, as_json)
+    with open_library(options) as (store, _), ExitStack() as held:
+        opened: dict[str, Tape] = {}
+        for text in tapes:
+            tape = held.enter_context(open_ref(options, _require_whole_tape(text))).tape
+            opened.setdefault(tape.id, tape)
+        gone = sorted(opened.values(), key=lambda tape: tape.info.created, reverse=True)
+        removed = [
+            _build_removed_tape(store, tape) for tape in gone
+        ]  # children first: they are younger
+        agreed = how.confirm_plan(_describe_removal(removed))
+        if agreed:
+            todo = zip(removed, gone, strict=True)
+            removed = [_remove_tape(store, tape, one, as_json=as_json) for one, tape in todo]
+    if as_json:
+        print_json({"removed": removed, "done": agreed})
+    return 0 if agreed else how.report_refusal()
+
+
+def _require_whole_tape(text: str) -> str:
+    """Return the REF if it names a whole tape; raise UsageError otherwise."""
+    reference = parse_reference(text)
+    if reference.tape is None or reference[1:] != Reference()[1:]:
+        raise UsageError(f"{text!r} does not name a whole tape: write TAPE")
+    return text
+
+
+def _build_removed_tape(store: Store, tape: Tape) -> RemovedTape:
+    refs, name = tape.refs(), tape.folder.name
+    with Folder.open(store.tapes) as tapes:
+        return RemovedTape(
+            tape.id, name, tape.title(), len(refs.branches), tapes.measure_bytes(name)
+        )
+
+
+def _remove_tape(store: Store, tape: Tape, about: RemovedTape, *, as_json: bool) -> RemovedTape:
+    """Move a tape to the trash, then print how to restore it."""
+    folder = store.remove(tape)
+    if not as_json:
+        short = tape.id[:SHORT]
+        print_lines([f"{short} is in the trash: `tape restore {short}` undoes it"])
+    return replace(about, folder=folder)
+
+
+def _describe_removal(removed: list[RemovedTape]) -> list[str]:
+    total = sum(one.bytes for one in removed)
+    rows = format_table(
+        [
+            (
+                one.tape[:SHORT],
+                f'"{to_single_line(one.title)}"' if one.title else "–",
+                format_size(one.bytes),
+            )
+            for one in removed
+        ],
+        right=(2,),
+    )
+    heading = f"{format_count(len(removed), 'tape')} will move to the trash, {format_size(total)}:"
+    return [heading, *(f"  {row}" for row in rows), "`tape restore` brings them back"]
+
+
+@click.command(epilog=format_examples("tape restore", "tape restore 3f2a"))
+@click.argument("tapes", metavar="[TAPE]...", nargs=-1)
+@as_json
+@click.pass_obj
+def restore(options: GlobalOptions, tapes: tuple[str, ...], as_json: bool) -> None:
+    """Restore tapes from the trash; without a TAPE, list the trash.
+
+    TAPE is an id, or the beginning of one, or the name of a folder in the trash. --json prints an
+    array of {tape, folder}; a list adds bytes.
+    """
+    with open_library(options) as (store, _):
+        if not tapes:
+            listed = [asdict(one) for one in _list_trash(store)]
+            print_json(listed) if as_json else print_lines(_format_trash(listed))
+            return
+        back = [_restore_tape(store, name, as_json=as_json) for name in tapes]
+    if as_json:
+        print_json(back)
+
+
+class TrashItem(Struct, frozen=True):
+    """A tape in the trash."""
+
+    tape: str | None
+    """None when tape.json cannot be read."""
+    folder: str
+    bytes: int
+
+
+def _list_trash(store: Store, *, tapes_only: bool = True) -> list[TrashItem]:
+    """Return the content of the trash, as `restore` lists it and `gc --trash` empties it."""
+    tapes = {one.folder: one.id for one in store.trash()}
+    with suppress(FileNotFoundError), Folder.open(store.path / "trash") as trash:
+        return [
+            TrashItem(tapes.get(name) or None, name, trash.measure_bytes(name))
+            for name in trash.names()
+            if name in tapes or not tapes_only
+        ]
+    return []
+
+
+def _format_trash(listed: list[dict[str, Any]]) -> list[str]:
+    if not listed:
+        print_warning("the trash is empty")
+        return []
+    rows = [
+        ((one["tape"] or "?")[:SHORT], one["folder"], format_size(one["bytes"])) for one in listed
+    ]
+    return format_table(rows, right=(2,))
+
+
+def _restore_tape(store: Store, name: str, *, as_json: bool) -> dict[str, str]:
+    folder = store.restore(name)
+    identity = store.read_tape_id(folder)
+    if not as_json:
+        print_lines([f"{identity[:SHORT]}: restored to {folder}"])
+    return {"tape": identity, "folder": folder}
+
+
+class GarbageReport(Struct, frozen=True):
+    """What `gc --json` prints."""
+
+    garbage: tuple[Garbage, ...]
+    """The garbage that was found, or deleted."""
+    kept: tuple[SkippedTape, ...]
+    """Tapes in which nothing is deleted, and why."""
+    trash: list[TrashItem]
+    """Items of the trash that are deleted too."""
+    bytes: int
+    done: bool
+
+
+@click.command(epilog=format_examples("tape gc --dry-run", "tape gc", "tape gc --trash --yes"))
+@click.option("--trash", "empties", is_flag=True, help="Empty the trash too.")
+@add_confirmation_options
+@as_json
+@click.pass_obj
+def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json: bool) -> int:
+    """Delete unreachable files permanently; with --trash, removed tapes too.
+
+    That is: uncommitted phases and, if not touched for an hour, blobs that no entry names and
+    leftovers of interrupted writes. Nothing is deleted in a tape that has damage or is being
+    written; those tapes are listed.
+
+    --json prints {garbage [{path, kind, bytes}], kept [{folder, why}], trash [{tape, folder,
+    bytes}], bytes, done}.
+    """
+    how = Confirmation(yes, dry_run, as_json)
+    with open_library(options) as (store, _):
+        with show_progress("checked tape") as tell:
+            found = find_garbage(store, tell)
+        trash = _list_trash(store, tapes_only=False) if empties else []
+        anything = bool(found.garbage or trash)
+        agreed = anything and how.confirm_plan(_describe_collection(found, trash))
+        if agreed:
+            if empties:
+                store.empty_trash()
+            found = _merge_surveys(found, delete_garbage(store, found))
+    freed = _count_bytes(found, trash)
+    if as_json:
+        print_json(GarbageReport(found.garbage, found.kept, trash, freed, agreed))
+    elif agreed:
+        print_lines([*_format_spared_tapes(found.kept), f"freed {format_size(freed)}"])
+    elif not anything:
+        print_lines([*_format_spared_tapes(found.kept), "nothing to delete"])
+    return 0 if agreed or not anything else how.report_refusal()
+
+
+def _count_bytes(found: GarbageSurvey, trash: list[TrashItem]) -> int:
+    return sum(one.bytes for one in found.garbage) + sum(one.bytes for one in trash)
+
+
+def _merge_surveys(found: GarbageSurvey, gone: GarbageSurvey) -> GarbageSurvey:
+    """Return the deleted garbage, with the kept tapes of both surveys."""
+    return GarbageSurvey(gone.garbage, (*found.kept, *gone.kept))
+
+
+_GARBAGE_KINDS = {
+    "blob": "blob that no entry names",
+    "phase": "phase that was never committed",
+    "leftover": "leftover of an interrupted write",
+}
+
+
+def _describe_collection(found: GarbageSurvey, trash: list[TrashItem]) -> Iterator[str]:
+    yield from _format_spared_tapes(found.kept)
+    for kind, words in _GARBAGE_KINDS.items():
+        chosen = [(one.path, one.bytes) for one in found.garbage if one.kind == kind]
+        yield from _describe_garbage(words, chosen)
+    yield from _describe_garbage("item in the trash", [(one.folder, one.bytes) for one in trash])
+    yield f"{format_size(_count_bytes(found, trash))} will be deleted for good: this cannot be undone"
+
+
+def _describe_garbage(words: str, things: list[tuple[str, int]]) -> Iterator[str]:
+    """Yield the count of one kind, and its largest items by name."""
+    if not things:
+        return
+    first, *rest = words.split(" ", 1)
+    of_kind = " ".join([format_count(len(things), first), *rest])
+    yield f"{of_kind}, {format_size(sum(weight for _, weight in things))}:"
+    for path, weight in sorted(things, key=lambda thing: -thing[1])[:MAX_NAMED]:
+        yield f"  {to_single_line(path)}  {format_size(weight)}"
+    if len(things) > MAX_NAMED:
+        yield f"  … {len(things) - MAX_NAMED} more"
+
+
+def _format_spared_tapes(kept: tuple[SkippedTape, ...]) -> Iterator[str]:
+    for one in kept:
+        yield to_single_line(f"skipped: {one.folder}: {one.why}")

@@ -1,0 +1,244 @@
+"""A provider's message array → a tape: orphans, duplicates and all, as it stands.
+
+What is no message stays on the tape as an entry of type custom. The tape's id derives from what
+the array says, so the same array is the same tape.
+
+The path to a head as a provider's message array, repaired so that the provider takes it.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ..context.repair import build_messages, repair
+from ..context.view import Target
+from ..errors import UsageError
+from ..formats.registry import FORMATS
+from ..formats.wire import WireObject, decode_json, pack_raw
+from ..model.entries import Assistant, BlobRef, Custom, User, join_texts
+from ..model.payload import JSON_ERRORS, encode_payload
+from .import_ import ImportReport, record_tape
+from .secrets import mask_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..formats.registry import ArrayFormat
+    from ..model.entries import Payload, Repair
+    from ..model.line import Entry
+    from ..store.refs import Head
+    from ..store.store import Beginning, Store
+    from ..store.tape import Tape
+    from ..store.writer import Writer
+
+
+_NOTHING_DONE = "nothing was imported"
+_SYSTEM_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
+
+
+class ArrayImportReport(ImportReport, frozen=True):
+    """What the import of an array did."""
+
+    unsent: int
+    """Elements, or parts of them, that are no message of this API: kept, and never sent."""
+
+
+class _ArrayRequest(NamedTuple):
+    """What a file holds: the array alone, or the body of a request around it."""
+
+    array: list[Any]
+    model: str
+    rest: WireObject
+    """Fields that are no part of the conversation."""
+
+
+def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> ArrayImportReport:
+    """Make a tape of the array of API `name` (see FORMATS) that `data` is, alone or in its request.
+
+    Doing so again adds nothing. Raises UsageError for what is no such array; nothing is made then.
+    """
+    form = FORMATS[name]
+    request = _parse_request(data, name, form)
+    files: dict[str, bytes] = {}
+
+    def put(file: bytes) -> BlobRef:
+        digest = sha256(file).hexdigest()
+        files[digest] = file
+        return BlobRef(digest, len(file))
+
+    try:
+        read = form.parse(request.array, put)
+        payloads = [
+            *_build_request_entry(request, form),
+            *(_set_model(payload, request.model) for payload in read),
+        ]
+        identity = _compute_array_id(name, payloads)
+    except JSON_ERRORS as error:
+        raise UsageError(
+            f"this cannot be read: {_describe_error(error)}; {_NOTHING_DONE}"
+        ) from error
+
+    def fill(tape: Tape, writer: Writer) -> None:
+        for file in files.values():
+            tape.blobs.put(file)
+        for payload in payloads:
+            writer.append(payload)
+
+    beginning = beginning._replace(
+        slug=_find_first_prompt(read), program=f"{beginning.program} (import from {name})"
+    )
+    made = record_tape(store, identity, beginning, fill)
+    count = len(payloads) + 1
+    unsent = sum(isinstance(payload, Custom) for payload in read)
+    return ArrayImportReport(identity, made.path, count * made.is_new, count, 0, unsent)
+
+
+def _parse_request(data: bytes, name: str, form: ArrayFormat) -> _ArrayRequest:
+    """Return what a file holds; raise UsageError."""
+    wanted = f"a JSON array of {form.field}, or a request with that field"
+    try:
+        value = decode_json(data)
+    except JSON_ERRORS as error:
+        raise UsageError(
+            f"this is no JSON: {_describe_error(error)}; give {wanted}; {_NOTHING_DONE}"
+        ) from error
+    is_request = isinstance(value, dict) and form.field in value
+    request = _unwrap_request(value, form) if is_request else _ArrayRequest(value, "", {})
+    if not isinstance(request.array, list):
+        raise UsageError(f"this is no conversation of {name}: give {wanted}; {_NOTHING_DONE}")
+    if request.array and not any(_has_format_sign(element, form) for element in request.array):
+        fields = " or ".join(form.signs)
+        raise UsageError(
+            f"this is no conversation of {name}: none of its elements has {fields}; {_NOTHING_DONE}"
+        )
+    return request
+
+
+def _describe_error(error: Exception) -> str:
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def _has_format_sign(element: Any, form: ArrayFormat) -> bool:
+    return isinstance(element, dict) and not element.keys().isdisjoint(form.signs)
+
+
+def _unwrap_request(body: WireObject, form: ArrayFormat) -> _ArrayRequest:
+    """Take a request apart; what the system is told becomes the first message."""
+    said = {name: body[name] for name in _SYSTEM_FIELDS if body.get(name)}
+    array, model = body[form.field], body.get("model")
+    if isinstance(array, str):
+        array = [form.message("user", array)]
+    if isinstance(array, list):
+        array = [
+            *(form.message("system", _get_system_content(value)) for value in said.values()),
+            *array,
+        ]
+    known = {form.field: None, **said}
+    rest = {field: value for field, value in body.items() if field not in known}
+    return _ArrayRequest(array, model if isinstance(model, str) else "", rest)
+
+
+def _get_system_content(system: Any) -> Any:
+    """Return the content of a system prompt: Gemini's is a turn of its own."""
+    return system.get("parts", system) if isinstance(system, dict) else system
+
+
+def _build_request_entry(request: _ArrayRequest, form: ArrayFormat) -> Sequence[Payload]:
+    return [Custom(f"{form.api}.request", pack_raw(request.rest))] if request.rest else []
+
+
+def _set_model(payload: Payload, model: str) -> Payload:
+    return replace(payload, model=model) if model and isinstance(payload, Assistant) else payload
+
+
+def _compute_array_id(name: str, payloads: Sequence[Payload]) -> str:
+    hashed = sha256(f"array of {name}\n".encode())
+    for payload in payloads:
+        hashed.update(b"%b %b\n" % (payload.entry_type.encode(), encode_payload(payload)))
+    return hashed.hexdigest()[:32]
+
+
+def _find_first_prompt(payloads: Sequence[Payload]) -> str:
+    prompts = (join_texts(payload.content) for payload in payloads if isinstance(payload, User))
+    return next((text for text in prompts if text.strip()), "")
+
+
+_SEALED_MEMBERS = frozenset(
+    b'"%b":' % name
+    for name in (
+        *(b"id", b"call_id", b"tool_call_id", b"tool_use_id"),
+        *(b"signature", b"thoughtSignature", b"encrypted_content"),
+    )
+)
+"""Members that a provider compares with what it wrote."""
+_FILE_BYTES = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"')
+"""The bytes of a picture or a file."""
+
+
+def _is_sealed_member(name: bytes, value: bytes) -> bool:
+    """Tell whether a mask would break a member's value."""
+    return name in _SEALED_MEMBERS or (bool(name) and _FILE_BYTES.fullmatch(value) is not None)
+
+
+class MessageArray(NamedTuple):
+    """A conversation as one API takes it."""
+
+    field: str
+    """Name of the array in the API's request."""
+    elements: tuple[bytes, ...]
+    """Each as JSON."""
+    beside: dict[str, bytes]
+    """Other fields of the request that say something, as JSON: the model, the system prompt."""
+    repair: Repair | None
+    """What was mended; None when nothing was."""
+    secrets: int
+    """How many were masked."""
+
+    @property
+    def array(self) -> bytes:
+        """The array as JSON, an element a line."""
+        return b"[\n%b\n]" % b",\n".join(self.elements) if self.elements else b"[]"
+
+    @property
+    def request(self) -> bytes:
+        """The request as JSON: the array and what stands beside it."""
+        fields = [b'"%b":%b,\n' % (name.encode(), value) for name, value in self.beside.items()]
+        return b'{%b"%b":%b}' % (b"".join(fields), self.field.encode(), self.array)
+
+
+def export_array(
+    tape: Tape, head: Head, name: str, *, redact: bool = True, skipped: Callable[[str], None]
+) -> MessageArray:
+    """Return the view of a head as the array of API `name` (see FORMATS); `redact` masks secrets.
+
+    It is written for whoever answered last over this API, so what only he understands is in it.
+    What cannot be read is told to `skipped` and left out. Raises as `sendable` does.
+    """
+    form = FORMATS[name]
+    seen, made = build_messages(tape, head, Target("", form.api, ""), skipped)
+    target = _find_last_target((*seen.kept, *seen.entries), form.api)
+    if target.model or target.endpoint:
+        made = repair(seen, target)
+    elements = form.encoder(tape.load).elements(made.messages)
+    model = {"model": target.model} if target.model and form.names_model else {}
+    beside = {**model, **form.system(made.messages)}
+    values = [*map(msgspec.json.encode, beside.values()), *elements]
+    secrets = 0
+    if redact:
+        masks = [mask_json(value, _is_sealed_member) for value in values]
+        values, secrets = [mask.data for mask in masks], sum(mask.secrets for mask in masks)
+    fields = dict(zip(beside, values, strict=False))
+    return MessageArray(form.field, tuple(values[len(fields) :]), fields, made.repair, secrets)
+
+
+def _find_last_target(entries: Sequence[Entry], api: str) -> Target:
+    """Return who answered last over an API; nobody when nobody did."""
+    for entry in reversed(entries):
+        if isinstance(answer := entry.data, Assistant) and answer.api == api:
+            return Target(answer.endpoint, api, answer.model)
+    return Target("", api, "")

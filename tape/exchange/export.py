@@ -1,0 +1,276 @@
+"""A tape written anew without its secrets: another id, other hashes, the same history.
+
+Invariant: what comes out is a whole tape again, every hash and every place in it true. The same
+tape gives the same bytes each time. Entries of a copied past that stand before the first masked
+one stay as they are; all of the tape's own change, for their root names the tape.
+
+Export: a plan → the lines of a file, all of it or only the path to one entry.
+
+A tape is only read. Memory holds one entry or one blob at a time, and the ids others name.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ..model.entries import Start
+from ..store.phase import ORIGIN
+from ..store.refs import encode_ref_line
+from ..store.store import build_slug
+from .archive import (
+    ENTRY_ID,
+    ArchiveTotals,
+    BlobLine,
+    EndLine,
+    MaskingRecord,
+    PhaseLine,
+    encode_archive_line,
+    mask_blob,
+    mask_entry_data,
+    plan_path,
+    plan_tape,
+    read_blob,
+    read_checked_lines,
+    scan_archive,
+)
+from .secrets import mask_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..store.refs import Head
+    from ..store.tape import Tape
+    from .archive import ArchivedPhase, ArchiveHeader, ArchivePlan, ArchiveScan, CheckedLine
+
+
+_PLACE_FIELDS = re.compile(
+    rb'"offset":([0-9]+)(,(?:"count":[0-9]+,)?"(?:entry|first)":"([0-9a-f]{40})")'
+)
+_PARENT_FIELD = re.compile(rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)')
+_HASH_FIELD = re.compile(rb'"dh":"[0-9a-f]{32}"\Z')
+_BODY_START = 49  # where the bytes begin that the id covers: after `{"id":"`, 40 digits and `",`
+_DATA_FIELD = b',"data":'
+
+
+class RedactedCopy:
+    """A plan without its secrets, in place of the plan itself."""
+
+    def __init__(self, plan: ArchivePlan, found: ArchiveScan, tape: str) -> None:
+        self._plan, self._found, self._old = plan, found, tape
+        self.tape = sha256(f"masked {tape}".encode()).hexdigest()[:32]
+        """Id of the tape that comes out."""
+        self._ids: dict[str, str] = {}
+        self._offsets: dict[str, int] = {}
+        self._known: Callable[[str], object] = self._ids.get
+        self._assign_ids()
+
+    def _assign_ids(self) -> None:
+        """Learn the new ids and places of all entries that others name.
+
+        Phases are gone through side by side: an entry may name one of a later phase, written
+        before it on another branch.
+        """
+        phases = {
+            line.header.id: part.name
+            for part in self._plan.parts
+            for line in read_checked_lines(part)
+            if line.header.id in self._found.wanted
+        }
+        going = {part.name: self._rewrite_phase(part) for part in self._plan.parts}
+
+        def known(entry: str) -> None:
+            while entry in phases and entry not in self._ids:
+                if next(going[phases[entry]], None) is None:
+                    return
+
+        self._known = known
+        for steps in going.values():
+            for _ in steps:
+                pass
+        self._known = self._ids.get
+
+    def lines(self, part: ArchivedPhase) -> Iterator[bytes]:
+        """Yield the lines of a phase, written anew, each with its newline."""
+        return self._rewrite_phase(part)
+
+    def _rewrite_phase(self, part: ArchivedPhase) -> Iterator[bytes]:
+        before: str | None = None
+        offset = 0
+        for line in read_checked_lines(part):
+            parent = before
+            if before is None and line.header.parent_id is not None:
+                self._known(line.header.parent_id)
+                parent = self._ids.get(line.header.parent_id, line.header.parent_id)
+            raw = self._rewrite_line(line, parent, is_own=part.name != ORIGIN)
+            before = raw[7:47].decode()
+            if line.header.id in self._found.wanted and line.header.id not in self._ids:
+                self._ids[line.header.id] = before
+                if part.name != ORIGIN:  # a place in the past is one in the tape it comes from
+                    self._offsets[line.header.id] = offset
+            offset += len(raw)
+            yield raw
+
+    def _rewrite_line(self, line: CheckedLine, parent: str | None, *, is_own: bool) -> bytes:
+        data = line.data
+        if line.header.id in self._found.masked:
+            data = mask_entry_data(self._found, data).data
+        data = self._rename_entries(data)
+        if is_own and line.header.type == Start.entry_type:
+            data = self._rewrite_start(data)
+        if data == line.data and parent == line.header.parent_id:
+            return line.raw + b"\n"
+        return _rebuild_line(line, parent, data)
+
+    def _rename_entries(self, data: bytes) -> bytes:
+        """Return data with the new ids and places of the entries it names."""
+        for entry in ENTRY_ID.findall(data):
+            self._known(entry.decode())
+        data = _PLACE_FIELDS.sub(self._rename_place, data)
+        return ENTRY_ID.sub(lambda found: b'"%b"' % self._get_new_id(found[1]), data)
+
+    def _rename_place(self, found: re.Match[bytes]) -> bytes:
+        offset = self._offsets.get(found[3].decode())
+        return found[0] if offset is None else b'"offset":%d%b' % (offset, found[2])
+
+    def _get_new_id(self, entry: bytes) -> bytes:
+        return self._ids.get(entry.decode(), entry.decode()).encode()
+
+    def _rewrite_start(self, data: bytes) -> bytes:
+        """Return the data of the start entry with the new id, and the old one beside it."""
+        old = b'"tape":"%b"' % self._old.encode()
+        data = data.replace(old, b'"tape":"%b"' % self.tape.encode(), 1)
+        return data[:-1] + b',"masked_from":"%b"}' % self._old.encode()
+
+    def refs(self) -> list[bytes]:
+        """Return the lines of the journal, each with its newline."""
+        return [self._rewrite_ref(line) for line in self._plan.refs]
+
+    def _rewrite_ref(self, line: bytes) -> bytes:
+        fields: dict[str, Any] = msgspec.json.decode(line)
+        del fields["h"]
+        if fields.get("pin"):
+            entry = fields["pin"]["entry"]
+            at = self._offsets.get(entry, fields["pin"]["offset"])
+            fields["pin"] = {"offset": at, "entry": self._ids.get(entry, entry)}
+        if fields.get("entry"):
+            fields["entry"] = self._ids.get(fields["entry"], fields["entry"])
+        for said in ("title", "why"):
+            if fields.get(said):
+                fields[said] = mask_text(fields[said]).text
+        return encode_ref_line(fields)
+
+    def header(self) -> ArchiveHeader:
+        """Return the first line: the new tape.json, and what was masked."""
+        info: dict[str, Any] = msgspec.json.decode(self._plan.header.tape)
+        info["id"] = self.tape
+        if info.get("origin"):
+            entry = info["origin"]["entry"]
+            info["origin"]["entry"] = self._ids.get(entry, entry)
+        path = self._plan.header.path
+        return replace(
+            self._plan.header,
+            tape=Raw(msgspec.json.encode(info)),
+            folder=self._build_folder_name(info["created"]),
+            path=path and self._ids.get(path, path),
+            masked=MaskingRecord(self._old, self._found.secrets, len(self._found.masked)),
+        )
+
+    def _build_folder_name(self, created: str) -> str:
+        titles = [msgspec.json.decode(line).get("title") for line in self.refs()]
+        said = [title for title in titles if title]
+        return f"{created[:10]}-{build_slug(said[-1] if said else '')}-{self.tape[:8]}"
+
+
+def _rebuild_line(line: CheckedLine, parent: str | None, data: bytes) -> bytes:
+    """Return a line with another parent and other data, in the format it was written in.
+
+    The hash of data that is as it was stays: that of redacted data can no more be computed.
+    """
+    body = line.raw[_BODY_START : line.header.data - len(_DATA_FIELD)]
+    name = f'"{parent}"' if parent else "null"
+    body = _PARENT_FIELD.sub(rb"\g<1>%b\g<2>" % name.encode(), body, count=1)
+    if data != line.data:
+        body = _HASH_FIELD.sub(b'"dh":"%b"' % sha256(data).hexdigest()[:32].encode(), body)
+    identity = sha256(body).hexdigest()[:40]
+    return b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)
+
+
+class ExportReport(NamedTuple):
+    """What was written."""
+
+    tape: str
+    """Id of the tape in the file: another one where secrets were masked."""
+    entries: int
+    blobs: int
+    lost: tuple[str, ...]
+    """Digests of the blobs that are named and not there."""
+    secrets: int
+    """How many were masked, in `masked` entries."""
+    masked: int
+
+
+def export_tape(
+    tape: Tape, write: Callable[[bytes], object], *, head: Head | None = None, redact: bool = True
+) -> ExportReport:
+    """Write a tape, or the path to `head`, as the lines of one file; `redact` masks secrets.
+
+    Raises Damaged with the place of the first line that does not hold, NotFound where the tape it
+    was forked from is gone, and before anything is written.
+    """
+    plan = plan_tape(tape) if head is None else plan_path(tape, head)
+    found = scan_archive(tape, plan, redact=redact)
+    is_masked = bool(found.masked) or found.is_secret_named
+    anew = RedactedCopy(plan, found, tape.id) if is_masked else None
+    hashed = sha256()
+    for line in _iter_archive_lines(plan, found, anew):
+        hashed.update(line)
+        write(line)
+    blobs = {_get_blob_digest(found, digest) for digest in found.blobs}
+    refs = len(plan.refs)
+    totals = ArchiveTotals(found.entries, len(plan.parts), len(blobs), refs, hashed.hexdigest())
+    write(encode_archive_line(EndLine(totals)))
+    lost = tuple(digest for digest, shelf in found.blobs.items() if shelf is None)
+    identity = anew.tape if anew else tape.id
+    return ExportReport(identity, found.entries, len(blobs), lost, found.secrets, len(found.masked))
+
+
+def _iter_archive_lines(
+    plan: ArchivePlan, found: ArchiveScan, anew: RedactedCopy | None
+) -> Iterator[bytes]:
+    """Yield all lines but the last: blobs before the entries that name them, refs behind."""
+    yield encode_archive_line(anew.header() if anew else plan.header)
+    yield from _iter_blob_lines(found)
+    for part in plan.parts:
+        yield encode_archive_line(PhaseLine(part.name))
+        yield from anew.lines(part) if anew else _copy_lines(part)
+    yield from anew.refs() if anew else plan.refs
+
+
+def _copy_lines(part: ArchivedPhase) -> Iterator[bytes]:
+    for line in read_checked_lines(part):
+        yield line.raw + b"\n"
+
+
+def _iter_blob_lines(found: ArchiveScan) -> Iterator[bytes]:
+    given: set[str] = set()
+    for digest in found.blobs:
+        name = _get_blob_digest(found, digest)
+        if name in given:  # two that differ in nothing but a secret
+            continue
+        given.add(name)
+        data = read_blob(found, digest)
+        if data is not None and name != digest:
+            data, _ = mask_blob(data)
+        yield encode_archive_line(BlobLine(name, data))
+
+
+def _get_blob_digest(found: ArchiveScan, digest: str) -> str:
+    """Return the digest of a blob in the file."""
+    new = found.masked_blobs.get(digest)
+    return digest if new is None else new.hash

@@ -1,0 +1,364 @@
+"""A tape recorded from what was read, or built from its lines, and put among the others.
+
+Invariant: it is made in a folder that no reader looks at, and renamed when it is whole.
+
+What a tape that is about to be imported has, and the one of the same id in the store lacks.
+
+Import: a file → a tape, checked whole, there whole or not at all.
+
+Invariant: a tape is built under a name that no reader looks at, verified, and renamed. What fails
+leaves nothing; a process that is killed leaves a folder `.new-…`, which nothing reads.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import zip_longest
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from msgspec import Raw, Struct
+
+from ..check.finding import Counts, FindingKind
+from ..check.verify import verify
+from ..errors import Busy, Damaged, NotFound, TapeError, WriteFailed
+from ..model.entries import Redact, User, join_texts
+from ..model.incoming_entry import parse_incoming_entry
+from ..model.line import decode_line, is_data_redacted, read_header
+from ..model.payload import decode_payload, describe_missing_blob
+from ..store.phase import ENTRIES, ORIGIN
+from ..store.refs import JOURNAL_NAME
+from ..store.store import Store, build_slug
+from ..store.tape import Tape
+from .tape_builder import (
+    TapeBuilder,
+    add_error_line,
+    detect_form,
+    inspect_path,
+    read_archive,
+    read_archive_header,
+    read_items,
+    read_path_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..check.finding import Finding
+    from ..store.disk import Folder
+    from ..store.store import Beginning
+    from ..store.writer import Writer
+
+
+_NAME_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+
+
+class ImportReport(Struct, frozen=True):
+    """What an import did."""
+
+    id: str
+    path: str
+    """The tape's folder."""
+    added: int
+    """Entries that are new in the store: all of them, or none."""
+    entries: int
+    """Entries in the file."""
+    lost: int
+    """Blobs that entries name and the file does not have."""
+
+
+class ImportTarget(NamedTuple):
+    """The tape that a file makes."""
+
+    id: str
+    folder: str
+    is_path: bool
+    """It holds one path only, so what names a redacted entry may stand elsewhere."""
+
+
+class RecordedTape(NamedTuple):
+    """A tape's folder, and whether it was not there before."""
+
+    path: str
+    is_new: bool
+
+
+@contextmanager
+def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
+    """Hold `tapes/` and a new name in it; whatever bears that name at the end is removed."""
+    with store.open_tapes_folder() as tapes:
+        name = f".new-{identity}.{store.random(4)}"
+        tapes.make(name).close()
+        try:
+            yield tapes, name
+        finally:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=tapes.fd)
+
+
+def find_existing_folder(store: Store, identity: str) -> str | None:
+    """Return the folder of the tape with this id, None where the store has none."""
+    return next((name for name in store.folders() if store.read_tape_id(name) == identity), None)
+
+
+def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
+    """Rename what was built into the store, and return its name there."""
+    free, k = wanted.folder, 2
+    while True:
+        try:
+            os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
+        except OSError as error:
+            if error.errno not in _NAME_TAKEN:
+                raise WriteFailed(f"{free} cannot be made: {error.strerror}") from error
+        else:
+            tapes.sync()
+            return free
+        if store.read_tape_id(free) == wanted.id:
+            raise Busy(f"tape {wanted.id[:8]} was imported by another process just now")
+        free, k = f"{wanted.folder}.{k}", k + 1
+
+
+def record_tape(
+    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
+) -> RecordedTape:
+    """Make the tape with this id, filled by `fill`, unless the store has it.
+
+    It is recorded in a store inside the new folder, as any tape is, and moved.
+    """
+    known = find_existing_folder(store, identity)
+    folder = known or _record_new_tape(store, identity, beginning, fill)
+    return RecordedTape(str(store.tapes.absolute() / folder), known is None)
+
+
+def _record_new_tape(
+    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
+) -> str:
+    with create_scratch_folder(store, identity) as (tapes, name):
+        inner = Store(
+            store.tapes / name,
+            clock=store.clock,
+            random=lambda _: identity,
+            durable=store.durable,
+        )
+        with inner.create(beginning) as tape, tape.writer() as writer:
+            fill(tape, writer)
+            folder = tape.folder.name
+        with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
+            return place_tape(
+                store, tapes, made, folder, ImportTarget(identity, folder, is_path=False)
+            )
+
+
+_ID_BYTES = slice(7, 47)
+_IMPORT_MOVE = b'"why":"import"'
+
+
+class TapeDifference(NamedTuple):
+    """What is new."""
+
+    entries: int
+    moves: int
+    """Lines of the journal: branches, titles, labels."""
+
+
+def find_missing(there: Tape, new: Tape, made: str | None) -> TapeDifference:
+    """Return what `new` holds that `there` lacks; `made` is an entry that only the import added.
+
+    Entries are told by their ids, so one that was redacted meanwhile counts as there.
+    """
+    entries = sum(
+        _count_new_entries(there, new, phase, made) for phase in new.phases.list_with_origin()
+    )
+    old = set(there.folder.read(JOURNAL_NAME).split(b"\n"))
+    moves = [line for line in new.folder.read(JOURNAL_NAME).split(b"\n") if line not in old]
+    return TapeDifference(entries, sum(_IMPORT_MOVE not in line for line in moves))
+
+
+def _count_new_entries(there: Tape, new: Tape, phase: str, made: str | None) -> int:
+    if phase == ORIGIN and not there.phases.has_origin:
+        return 0  # there it is read in the tape it was forked from
+    both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
+    ours = made and made.encode()
+    return sum(one is not None and one not in (other, ours) for one, other in both)
+
+
+def _iter_entry_ids(tape: Tape, phase: str) -> Iterator[bytes]:
+    try:
+        with tape.phases.open(phase) as file:
+            for _, line in file.lines():
+                yield line[_ID_BYTES]
+    except NotFound:
+        return
+
+
+_REDACTED_DATA = b',"data":null'
+_REDACT_HEADER = b'"type":"redact","dh":"'
+_REDACT_REASON = "redacted before it was imported"
+
+
+def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
+    """Make the tape that a file holds, which can be read twice; `beginning` for bare lines.
+
+    Takes an export, the entry lines of one path, or lines `{"type":…,"data":…}`. Doing so again
+    adds nothing. Raises Damaged, NewerFormat or InvalidEntry with the line, UsageError for another
+    kind of file, TapeError where the store has the tape and lacks what the file has; nothing is
+    made then.
+    """
+    form = detect_form(source)
+    if form == "export":
+        header, info = read_archive_header(source)
+        wanted = ImportTarget(info.id, header.folder, header.path is not None)
+        with (
+            create_scratch_folder(store, info.id) as (tapes, name),
+            _open_builder(tapes, name) as building,
+        ):
+            read_archive(source, header, building)
+            return _finish_import(store, tapes, building, wanted)
+    if form == "entries":
+        path = inspect_path(source)
+        wanted = ImportTarget(
+            path.info.id,
+            _build_import_folder_name(path.info.created, path.prompt, path.info.id),
+            True,
+        )
+        with (
+            create_scratch_folder(store, path.info.id) as (tapes, name),
+            _open_builder(tapes, name) as building,
+        ):
+            read_path_lines(source, path, building)
+            return _finish_import(store, tapes, building, wanted)
+    return _record_bare_lines(store, source, beginning)
+
+
+def _build_import_folder_name(created: str, words: str, identity: str) -> str:
+    return f"{created[:10]}-{build_slug(words)}-{identity[:8]}"
+
+
+@contextmanager
+def _open_builder(tapes: Folder, name: str) -> Iterator[TapeBuilder]:
+    with tapes.sub(name) as folder:
+        building = TapeBuilder(folder)
+        try:
+            yield building
+        finally:
+            building.close()
+
+
+def _finish_import(
+    store: Store, tapes: Folder, building: TapeBuilder, wanted: ImportTarget
+) -> ImportReport:
+    """Verify what was built, and put it among the tapes unless it is there."""
+    building.finish_writing()
+    name = building.folder.name
+    with _open_built(store, tapes, name) as tape:
+        made = _record_redactions(tape, everywhere=wanted.is_path)
+        for finding in verify(tape, Counts()):
+            _refuse_finding(finding, building)
+        known = find_existing_folder(store, wanted.id)
+        if known is not None:
+            _require_all(store, known, tape, made)
+    added = 0 if known is not None else building.entries
+    folder = known or place_tape(store, tapes, tapes, name, wanted)
+    return ImportReport(
+        wanted.id,
+        str(store.tapes.absolute() / folder),
+        added,
+        building.entries,
+        len(building.lost),
+    )
+
+
+def _open_built(store: Store, tapes: Folder, name: str) -> Tape:
+    """Open what was built; its clock stands still, so that the same file makes the same tape."""
+    folder = tapes.sub(name)
+    try:
+        return Tape(folder, store.open, clock=lambda: 0)
+    except (OSError, TapeError) as error:
+        folder.close()
+        raise Damaged(f"{error}; nothing was imported") from error
+
+
+def _refuse_finding(finding: Finding, building: TapeBuilder) -> None:
+    """Raise Damaged for what does not hold, but for a blob that the source says is lost."""
+    if finding.level == "note":
+        return
+    if finding.kind is FindingKind.BLOB_NAMED and any(
+        one in finding.message for one in building.lost
+    ):
+        return
+    phase = finding.file.removeprefix("phases/").removesuffix(f"/{ENTRIES}")
+    first = building.first_ref if finding.file == JOURNAL_NAME else building.phases.get(phase, 0)
+    where = f"line {first + finding.line - 1}" if finding.line and first else finding.file
+    raise Damaged(f"{where}: {finding.message}; nothing was imported")
+
+
+def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
+    """Name what was redacted in the tape it was forked from, or elsewhere than on its path.
+
+    Return the id of the entry that does so, None where none is needed.
+    """
+    gone: list[str] = []
+    named: set[str] = set()
+    for phase, _, line in tape.iter_own_lines():
+        if _REDACT_HEADER in line[:400] and isinstance(data := decode_line(line).data, Redact):
+            named.update(data.targets)
+        elif _REDACTED_DATA in line and (everywhere or phase == ORIGIN):
+            header = read_header(line)
+            gone += [header.id] if is_data_redacted(line, header) else []
+    unnamed = tuple(entry for entry in gone if entry not in named)
+    if not unnamed:
+        return None
+    with tape.writer() as writer:
+        return writer.append(Redact(unnamed, _REDACT_REASON)).id
+
+
+def _require_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
+    """Raise TapeError when the tape in the store lacks something of the one in the file."""
+    with store.open_folder(folder) as there:
+        lacks = find_missing(there, new, made)
+    if lacks.entries or lacks.moves:
+        raise TapeError(
+            f"tape {new.id[:8]} is in the store and lacks {lacks.entries} entries and "
+            f"{lacks.moves} moves of branches, titles and labels that this file has: joining them "
+            "is what `tape pull` does; nothing was imported"
+        )
+
+
+class _BareLines(NamedTuple):
+    """What bare lines come to."""
+
+    id: str
+    """The tape's id: it derives from types and data, so that the same lines are the same tape."""
+    prompt: str
+    entries: int
+    """How many, with the start entry."""
+
+
+def _inspect_bare_lines(source: BinaryIO) -> _BareLines:
+    """Check bare lines, and go back to the beginning; raise InvalidEntry."""
+    hashed, prompt, count = sha256(), "", 1
+    for number, line in read_items(source):
+        with add_error_line(number):
+            kind, data = parse_incoming_entry(line)
+        count += 1
+        hashed.update(b"%b %b\n" % (kind.encode(), data))
+        if kind == User.entry_type and not prompt:
+            payload = decode_payload(kind, Raw(data), describe_missing_blob)
+            prompt = join_texts(payload.content) if isinstance(payload, User) else ""
+    source.seek(0)
+    return _BareLines(hashed.hexdigest()[:32], prompt, count)
+
+
+def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
+    """Record bare lines in a tape of their own."""
+    found = _inspect_bare_lines(source)
+
+    def fill(_: Tape, writer: Writer) -> None:
+        for number, line in read_items(source):
+            with add_error_line(number):
+                writer.append_data(*parse_incoming_entry(line))
+
+    made = record_tape(store, found.id, beginning._replace(slug=found.prompt), fill)
+    return ImportReport(found.id, made.path, found.entries * made.is_new, found.entries, 0)

@@ -1,0 +1,163 @@
+"""A conversation as a page of Markdown: a header, the words, calls and their results folded away.
+
+What cannot be read is told and left out; the words themselves are `render.conversation`'s.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..clock import shorten_timestamp
+from ..commonmark import escape_markdown, quote_code
+from ..errors import Damaged
+from ..model.entries import Assistant, SideUsage, ToolCall, ToolResult
+from ..model.line import decode_line, read_header
+from ..render import render_conversation
+from ..text import shorten_to_width
+from .secrets import mask_json, mask_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..model.entries import BlobRef
+    from ..model.line import Entry
+    from ..store.path import Source
+    from ..store.refs import Head
+    from ..store.tape import Tape
+
+_SUMMARY_COLUMNS = 80
+"""Columns of the line that stands for what is folded away."""
+
+
+class MaskCount(Struct):
+    """What was masked in a page, counted while it is read."""
+
+    secrets: int = 0
+    entries: int = 0
+
+
+class _PageFacts(Struct):
+    """What the header of a page says."""
+
+    first: str = ""
+    last: str = ""
+    models: dict[str, None] = {}
+    cost: float | None = None
+
+
+def render_markdown(
+    tape: Tape, head: Head, *, masks: MaskCount | None, skipped: Callable[[str], None]
+) -> Iterator[str]:
+    """Yield the lines of the page of a path, read twice; with `masks` secrets are masked.
+
+    `skipped` is told of entries that cannot be read.
+    """
+    facts = _PageFacts()
+    for entry in _read_entries(tape, head, None, lambda _: None):
+        _add_facts(facts, entry)
+    yield from _render_page_header(tape, head, facts, masks)
+    for entry in _read_entries(tape, head, masks, skipped):
+        yield from _render_entry(entry)
+
+
+def _read_entries(
+    tape: Tape, head: Head, masks: MaskCount | None, skipped: Callable[[str], None]
+) -> Iterator[Entry]:
+    for segment in tape.path(head):
+        for offset, line in segment.checked_lines(skipped):
+            try:
+                line.decode()  # raw parts of an entry are not looked at by the decoder
+                yield _decode_masked(line, segment.source, masks)
+            except (Damaged, ValueError, RecursionError) as error:
+                skipped(f"{segment.phase}: line at byte {offset} cannot be read: {error}")
+
+
+def _decode_masked(line: bytes, source: Source, masks: MaskCount | None) -> Entry:
+    if masks is None:
+        return decode_line(line, source.expand)
+    before = masks.secrets
+
+    def expand(ref: BlobRef) -> str:
+        text, secrets = mask_text(source.expand(ref))
+        masks.secrets += secrets
+        return text
+
+    start = read_header(line).data
+    data, secrets = mask_json(line[start:-1])
+    entry = decode_line(line[:start] + data + b"}", expand)
+    masks.secrets += secrets
+    masks.entries += masks.secrets > before
+    return entry
+
+
+def _add_facts(facts: _PageFacts, entry: Entry) -> None:
+    facts.first, facts.last = facts.first or entry.time, entry.time
+    data = entry.data
+    if isinstance(data, Assistant | SideUsage):
+        if data.model:
+            facts.models[f"{data.provider}/{data.model}"] = None
+        if data.cost is not None:
+            facts.cost = (facts.cost or 0.0) + data.cost.amount
+
+
+def _render_page_header(
+    tape: Tape, head: Head, facts: _PageFacts, masks: MaskCount | None
+) -> Iterator[str]:
+    title = tape.title() or "A session"
+    shown = shorten_to_width(mask_text(title).text if masks else title, 200)
+    yield f"# {escape_markdown(shown)}"
+    yield ""
+    yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"
+    yield f"- {shorten_timestamp(facts.first)} to {shorten_timestamp(facts.last)} UTC"
+    if facts.models:
+        yield f"- Models: {', '.join(quote_code(shorten_to_width(model, 200)) for model in facts.models)}"
+    if facts.cost is not None:
+        yield f"- Cost: ${facts.cost:.2f}"
+    yield ""
+
+
+def _render_entry(entry: Entry) -> Iterator[str]:
+    data = entry.data
+    if isinstance(data, Assistant):
+        yield from _render_answer(entry, data)
+    elif isinstance(data, ToolResult):
+        words = " ".join(block.text for block in data.content if hasattr(block, "text"))
+        yield from _fold_details(
+            f"{'✗' if data.is_error else '✓'} {data.name}: {words}", _render_body(entry)
+        )
+    else:
+        yield from render_conversation([entry], markdown=True)
+
+
+def _render_answer(entry: Entry, data: Assistant) -> Iterator[str]:
+    """Yield an answer block by block, its calls folded."""
+    heading, blank, *end = render_conversation(
+        [replace(entry, data=replace(data, content=()))], markdown=True
+    )
+    yield from (heading, blank)
+    for block in data.content:
+        body = _render_body(replace(entry, data=Assistant((block,))))
+        if isinstance(block, ToolCall):
+            yield from _fold_details(_describe_call(block), body)
+        else:
+            yield from body
+    yield from end
+
+
+def _describe_call(call: ToolCall) -> str:
+    given = call.args_text if call.args_text is not None else bytes(call.args).decode()
+    return f"→ {call.name} {given}"
+
+
+def _render_body(entry: Entry) -> list[str]:
+    """Return what an entry says, without its heading."""
+    return list(render_conversation([entry], markdown=True))[2:]
+
+
+def _fold_details(summary: str, body: list[str]) -> list[str]:
+    start = f"<details><summary>{escape(shorten_to_width(summary, _SUMMARY_COLUMNS), quote=False)}</summary>"
+    return [start, "", *body, "</details>", ""]

@@ -1,0 +1,129 @@
+"""Masking: what looks like a secret in text and in JSON gives way to `[redacted:kind]`; pure.
+
+A secret that looks like nothing in `PATTERNS` is not found. Masking again changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from .secret_patterns import ASSIGNMENT_HINT, PATTERNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .secret_patterns import SecretPattern
+
+
+class MaskedText(NamedTuple):
+    """A text without its secrets."""
+
+    text: str
+    secrets: int
+    """How many were found."""
+
+
+class MaskedJson(NamedTuple):
+    """JSON without the secrets in its strings; all else is byte for byte as it was."""
+
+    data: bytes
+    secrets: int
+
+
+_ASSIGNMENT = "assignment"
+_SECRET_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
+"""Stands in the name of a member whose value is secret by that name."""
+_HIDING_ESCAPES = (b"\\u00", b"\\/")
+"""In a string that hides its letters no hint can be seen."""
+_JSON_MEMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+":)?("(?:[^"\\]++|\\.)*+")', re.DOTALL)
+_STRUCTURAL_MEMBERS = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$blob":'})
+"""Members that hold a tape together."""
+
+
+def mask_text(text: str) -> MaskedText:
+    """Return a text with its secrets masked."""
+    return _apply_patterns(text, _select_patterns(text))
+
+
+def _select_patterns(text: str) -> list[SecretPattern]:
+    """Return the patterns that can match in a text or in JSON."""
+    lower = text.lower()
+    found = [one for one in PATTERNS if _can_pattern_match(one, text, lower)]
+    if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNMENT_HINT.search(lower):
+        return [one for one in found if one.kind != _ASSIGNMENT]
+    return found
+
+
+def _can_pattern_match(pattern: SecretPattern, text: str, lower: str) -> bool:
+    for hint in pattern.hints:
+        if hint in lower:
+            return True
+    return not pattern.hints and pattern.expression.search(text) is not None
+
+
+def _apply_patterns(text: str, patterns: list[SecretPattern]) -> MaskedText:
+    secrets = 0
+    for pattern in patterns:
+        text, found = pattern.expression.subn(_make_masker(pattern), text)
+        secrets += found
+    return MaskedText(text, secrets)
+
+
+def _make_masker(pattern: SecretPattern) -> Callable[[re.Match[str]], str]:
+    group = "secret" if "secret" in pattern.expression.groupindex else 0
+
+    def mask(found: re.Match[str]) -> str:
+        start, end = (at - found.start() for at in found.span(group))
+        return f"{found[0][:start]}[redacted:{pattern.kind}]{found[0][end:]}"
+
+    return mask
+
+
+def _is_structural(name: bytes, _: bytes) -> bool:
+    return name in _STRUCTURAL_MEMBERS
+
+
+def mask_json(
+    data: bytes, is_sealed: Callable[[bytes, bytes], bool] = _is_structural
+) -> MaskedJson:
+    """Return compact JSON with the secrets in its strings masked, names of members included.
+
+    What is sealed stays: `is_sealed` is given a member's name, with its colon, and its value, both
+    as JSON.
+    """
+    if any(escape in data for escape in _HIDING_ESCAPES):
+        patterns = list(PATTERNS)
+    else:
+        patterns = _select_patterns(data.decode("utf-8", "replace"))
+    if not patterns:
+        return MaskedJson(data, 0)
+    secrets = 0
+
+    def mask(found: re.Match[bytes]) -> bytes:
+        nonlocal secrets
+        name, value = found.groups(b"")
+        if is_sealed(name, value):
+            return found[0]
+        new_name, in_name = _mask_json_string(name[:-1], patterns) if name else (b"", 0)
+        new_value, in_value = _mask_json_string(value, patterns, b"" if in_name else name)
+        secrets += in_name + in_value
+        return (new_name + b":" if name else b"") + new_value
+
+    return MaskedJson(_JSON_MEMBER.sub(mask, data), secrets)
+
+
+def _mask_json_string(token: bytes, patterns: list[SecretPattern], name: bytes = b"") -> MaskedJson:
+    """Mask one string of JSON, as the value of the member `name` where that says it is secret."""
+    try:
+        text: str = msgspec.json.decode(token)
+    except (ValueError, RecursionError):  # no text, so nothing that a pattern can tell
+        return MaskedJson(token, 0)
+    before = name[1:-1].decode("utf-8", "replace") if _SECRET_NAME.search(name) else ""
+    new, secrets = _apply_patterns(f'{before}:"{text}"' if before else text, patterns)
+    if not secrets:
+        return MaskedJson(token, 0)
+    new = new[len(before) + 2 : -1] if before else new
+    return MaskedJson(msgspec.json.encode(new), secrets)

@@ -1,0 +1,383 @@
+"""A tape being put together from lines, in a folder that no reader looks at.
+
+Names are checked before they become paths, and lines against their hashes as they come.
+
+What can be imported, told apart by its first line, and the file of an export read line by line.
+
+An error names the line of the source it was found in.
+
+The entry lines of one path, as `tape log --json` and `tape cat --json` print them → a tape.
+
+What stands before the tape's own start entry is the past it was forked from. The journal is made
+of what the entries say, with their times, so that the same lines make the same tape.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ..check.finding import check_time
+from ..errors import Damaged, InvalidEntry, InvalidName, NewerFormat, OlderFormat, UsageError
+from ..model.entries import Anchor, Branch, Start, User, join_texts
+from ..model.line import FORMAT, Entry, decode_line, read_header, verify_line
+from ..model.summary import ANCHOR_PAGE, render_anchor_page
+from ..store import disk
+from ..store.blobs import Blobs
+from ..store.disk import check_plain_name
+from ..store.phase import ENTRIES, ORIGIN
+from ..store.refs import JOURNAL_NAME, encode_ref_line, replay_journal
+from ..store.tape import INFO_NAME, TapeInfo
+from .archive import (
+    ARCHIVE_VERSION,
+    BLOB_IN_DATA,
+    ArchiveHeader,
+    ArchiveTotals,
+    BlobLine,
+    EndLine,
+    PhaseLine,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.line import Header
+    from ..store.disk import Folder
+
+
+_PHASE_NAME = re.compile(r"[0-9]{4,}-[a-z0-9][a-z0-9._-]{0,63}\Z")
+_TAPE_FOLDERS = ("phases", "blobs", "locks", "quarantine")
+_BUFFER_BYTES = 1 << 20
+
+
+class _Timed(Struct):
+    time: str
+
+
+class TapeBuilder:
+    """The folder of a tape that is not one yet. A context manager."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.entries = self.refs = 0
+        self.phases: dict[str, int] = {}
+        """Number of the line in the source that each phase's first entry is."""
+        self.blobs: set[str] = set()
+        self.lost: set[str] = set()
+        """Digests of blobs that the source names and does not have."""
+        self.first_ref = 0
+        """Number of the line in the source that is the first of the journal."""
+        self._blobs = Blobs(folder)
+        self._file: BinaryIO | None = None
+        self._begun = ""
+        """The phase whose first entry comes next."""
+        for name in _TAPE_FOLDERS:
+            folder.make(name).close()
+
+    def write_info(self, data: bytes) -> None:
+        """Write tape.json."""
+        self.folder.create(INFO_NAME, data + b"\n")
+
+    def begin_phase(self, name: str, number: int) -> None:
+        """Begin a phase whose first entry is line `number` of the source."""
+        self.close()
+        if not _PHASE_NAME.match(name) or ".." in name:
+            raise Damaged(f"{name!r} is not the name of a phase")
+        if self.refs:
+            raise Damaged(f"phase {name} stands behind the journal")
+        if name in self.phases:
+            raise Damaged(f"phase {name} stands twice")
+        self.phases[name] = number
+        self._begun = name
+        with self.folder.sub("phases") as phases, phases.make(name) as made:
+            self._file = self._create_file(made, ENTRIES)
+
+    def add_entry(self, raw: bytes) -> Header:
+        """Write an entry line, without its newline, and return its header; raise as `verify`."""
+        header = verify_line(raw)
+        require_valid_time(header.time)
+        if self._file is None or self.refs:
+            raise Damaged("an entry stands here, outside of any phase")
+        self._file.write(raw + b"\n")
+        self.entries += 1
+        if self._begun and header.type == Anchor.entry_type and self._begun != ORIGIN:
+            self._write_summary_page(self._begun, raw)
+        self._begun = ""
+        return header
+
+    def _write_summary_page(self, name: str, raw: bytes) -> None:
+        """Write the summary that a phase begins with for people, as its writer did."""
+        anchor = decode_line(raw)
+        if isinstance(anchor.data, Anchor):
+            with self.folder.sub("phases") as phases, phases.sub(name) as phase:
+                phase.create(ANCHOR_PAGE, render_anchor_page(anchor.data, anchor.time))
+
+    def add_ref(self, line: bytes, number: int) -> None:
+        """Write a line of the journal, with its newline."""
+        if replay_journal(line).size != len(line):
+            raise Damaged(f"a line of {JOURNAL_NAME} that does not match its hash")
+        require_valid_time(msgspec.json.decode(line, type=_Timed).time)
+        if not self.refs:
+            self.close()
+            self.first_ref = number
+            self._file = self._create_file(self.folder, JOURNAL_NAME)
+        assert self._file is not None
+        self._file.write(line)
+        self.refs += 1
+
+    def add_blob(self, digest: str, data: bytes | None) -> None:
+        """Write a blob; None where the source has lost it."""
+        if digest in self.blobs:
+            raise Damaged(f"blob {digest} stands twice")
+        if data is not None and sha256(data).hexdigest() != digest:
+            raise Damaged(f"the bytes of blob {digest} do not match its name")
+        self.blobs.add(digest)
+        if data is None:
+            self.lost.add(digest)
+        else:
+            self._blobs.put(data)
+
+    def finish_writing(self) -> None:
+        """Return when everything is on the medium."""
+        self.close()
+        with self.folder.sub("phases") as phases:
+            for name in self.phases:
+                with phases.sub(name) as phase:
+                    phase.sync()
+            phases.sync()
+        self.folder.sync()
+
+    def _create_file(self, folder: Folder, name: str) -> BinaryIO:
+        return os.fdopen(
+            folder.file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb", _BUFFER_BYTES
+        )
+
+    def close(self) -> None:
+        """Let go of the file that is being written, once it is on the medium."""
+        file, self._file = self._file, None
+        if file is not None:
+            with file:
+                file.flush()
+                if self.folder.durable:
+                    disk.sync_file(file.fileno())
+
+
+def require_valid_time(time: str) -> None:
+    """Raise Damaged for a tape's time text that is no moment."""
+    for _, message in check_time(time):
+        raise Damaged(message)
+
+
+SourceForm = Literal["export", "entries", "given"]
+"""A file of ours; the entry lines of one path; lines as `tape append` takes them."""
+_CUT_SHORT = "the file was cut, get it whole again"
+_NOTHING_IMPORTED = "nothing was imported"
+
+
+@contextmanager
+def add_error_line(number: int) -> Iterator[None]:
+    """Say in an error which line of the source it was found in."""
+    try:
+        yield
+    except InvalidEntry as error:
+        raise InvalidEntry(f"line {number}: {error}; {_NOTHING_IMPORTED}") from error
+    except (NewerFormat, OlderFormat) as error:
+        raise type(error)(f"line {number}: {error}; {_NOTHING_IMPORTED}") from error
+    except (Damaged, InvalidName, ValueError, RecursionError) as error:
+        raise Damaged(f"line {number}: {error}; {_NOTHING_IMPORTED}") from error
+
+
+def read_items(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield number and text of the lines that hold something, of an array with one a line too."""
+    for number, line in enumerate(source, 1):
+        text = line.strip()
+        if text not in {b"", b"[", b"]", b"[]"}:
+            yield number, text.removesuffix(b",")
+
+
+def detect_form(source: BinaryIO) -> SourceForm:
+    """Return what a file holds, and go back to its beginning; raise UsageError."""
+    _, line = next(read_items(source), (0, b""))
+    source.seek(0)
+    if not line:
+        raise UsageError("there is nothing to import: it holds no line")
+    if line.startswith(b'{"export":'):
+        return "export"
+    if line.startswith(b'{"id":"'):
+        return "entries"
+    try:
+        names = set(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+    except (ValueError, RecursionError):
+        names = set()
+    if "type" in names:
+        return "given"
+    raise UsageError(
+        "this cannot be imported: give a file of `tape export`, the lines of `tape log --json`, or "
+        'lines {"type":…,"data":{…}}'
+    )
+
+
+def read_archive_header(source: BinaryIO) -> tuple[ArchiveHeader, TapeInfo]:
+    """Return the first line of an export and the tape.json in it, and go back to the beginning."""
+    line = source.readline()
+    source.seek(0)
+    with add_error_line(1):
+        if not line.endswith(b"\n"):
+            raise Damaged(_CUT_SHORT)
+        _refuse_newer_format(line)
+        header = msgspec.json.decode(line, type=ArchiveHeader)
+        if check_plain_name(header.folder).startswith("."):
+            raise Damaged(f"{header.folder!r} is not the name of a tape's folder")
+        info = msgspec.json.decode(header.tape, type=TapeInfo)
+        require_valid_time(info.created)
+        return header, info
+
+
+class _TapeFormat(Struct):
+    format: int
+
+
+class _ArchiveVersions(Struct):
+    export: int
+    tape: _TapeFormat
+
+
+def _refuse_newer_format(line: bytes) -> None:
+    versions = msgspec.json.decode(line, type=_ArchiveVersions)
+    for what, version, known in (
+        ("an export", versions.export, ARCHIVE_VERSION),
+        ("a tape", versions.tape.format, FORMAT),
+    ):
+        if version > known:
+            raise NewerFormat(
+                f"{what} of format {version}, this program reads up to {known}: update it"
+            )
+
+
+def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder) -> None:
+    """Read a file of `outgoing.export`; raise Damaged, NewerFormat or OlderFormat."""
+    building.write_info(bytes(header.tape))
+    hashed, number, end = sha256(), 0, None
+    for number, line in enumerate(source, 1):
+        with add_error_line(number):
+            if end is not None:
+                raise Damaged("it stands behind the end")
+            if not line.endswith(b"\n"):
+                raise Damaged(_CUT_SHORT)
+            if line.startswith(b'{"end":'):
+                end = msgspec.json.decode(line, type=EndLine).end
+                _check_totals(end, building, hashed.hexdigest())
+            elif number > 1:
+                _read_archive_line(line, number, building)
+            hashed.update(line)
+    if end is None:
+        raise Damaged(
+            f"line {number} is the last and no end line: {_CUT_SHORT}; {_NOTHING_IMPORTED}"
+        )
+
+
+def _check_totals(end: ArchiveTotals, building: TapeBuilder, digest: str) -> None:
+    phases, blobs = len(building.phases), len(building.blobs)
+    if end != ArchiveTotals(building.entries, phases, blobs, building.refs, digest):
+        raise Damaged("lines before the end were changed, added or left out")
+
+
+def _read_archive_line(line: bytes, number: int, building: TapeBuilder) -> None:
+    if line.startswith(b'{"id":'):
+        building.add_entry(line[:-1])
+    elif line.startswith(b'{"h":'):
+        building.add_ref(line, number)
+    elif line.startswith(b'{"phase":'):
+        building.begin_phase(msgspec.json.decode(line, type=PhaseLine).phase, number + 1)
+    elif line.startswith(b'{"blob":'):
+        blob = msgspec.json.decode(line, type=BlobLine)
+        building.add_blob(blob.blob, blob.data)
+    else:
+        raise Damaged("no line that an export has")
+
+
+_PHASE_OPENERS = frozenset({"start", "branch", "anchor"})
+
+
+class PathInfo(NamedTuple):
+    """What the lines say of their tape."""
+
+    info: TapeInfo
+    past: int
+    """How many entries stand before its start entry."""
+    prompt: str
+    """The first prompt."""
+
+
+def inspect_path(source: BinaryIO) -> PathInfo:
+    """Look at all lines, and go back to the beginning.
+
+    Raises UsageError where they do not begin at the root, Damaged where one does not hold or does
+    not follow from the one before it.
+    """
+    info, past, prompt, before = None, 0, "", None
+    for count, (number, raw) in enumerate(read_items(source)):
+        with add_error_line(number):
+            header = verify_line(raw)
+            if before is None and header.n != 0:
+                break
+            if before is not None and header.parent_id != before:
+                raise Damaged("its parent is not the entry before it: entries are left out")
+            before = header.id
+            if header.type == Start.entry_type:
+                info, past = _build_info(decode_line(raw)), count
+            elif header.type == User.entry_type and not prompt:
+                prompt = _get_prompt_text(decode_line(raw))
+    source.seek(0)
+    if info is None:
+        raise UsageError(
+            "these entries do not begin with the start of their tape: give the whole path, as "
+            "`tape export` or `tape log --json` prints it"
+        )
+    return PathInfo(info, past, prompt)
+
+
+def _build_info(entry: Entry) -> TapeInfo:
+    """Return tape.json as it is beside this start entry."""
+    start = entry.data
+    if not isinstance(start, Start):
+        raise Damaged("a start entry that cannot be read")
+    info = TapeInfo(FORMAT, start.tape, entry.time, start.program, start.origin)
+    return msgspec.convert(msgspec.to_builtins(info), TapeInfo)
+
+
+def _get_prompt_text(entry: Entry) -> str:
+    return join_texts(entry.data.content) if isinstance(entry.data, User) else ""
+
+
+def read_path_lines(source: BinaryIO, path: PathInfo, building: TapeBuilder) -> None:
+    """Read the lines into phases, and end with the journal that leads to the last entry."""
+    building.write_info(msgspec.json.encode(path.info))
+    moves: list[dict[str, object]] = []
+    for count, (number, raw) in enumerate(read_items(source)):
+        with add_error_line(number):
+            if count == 0 and path.past:
+                building.begin_phase(ORIGIN, number)
+            if count >= path.past and read_header(raw).type in _PHASE_OPENERS:
+                moves.append(_build_phase_move(decode_line(raw)))
+                building.begin_phase(str(moves[-1]["phase"]), number)
+            building.add_entry(raw)
+            building.lost.update(digest.decode() for digest in BLOB_IN_DATA.findall(raw))
+    last = moves[-1]
+    for move in (*moves, {"current": last["branch"], "why": "import", "time": last["time"]}):
+        building.add_ref(encode_ref_line(move), 0)
+
+
+def _build_phase_move(entry: Entry) -> dict[str, object]:
+    """Return the journal's line of the phase that an entry begins."""
+    data = entry.data
+    if not isinstance(data, Start | Branch | Anchor):
+        raise Damaged(f"a phase begins with {entry.type}, which cannot be read")
+    said = {"why": "import", "time": entry.time}
+    return {"branch": data.branch, "phase": data.phase, "pin": None, **said}

@@ -1,0 +1,349 @@
+"""Which files a tool call reads or changes, and how: one table for the tools of all agents; pure.
+
+Names of tools and of their arguments are data (`table.py`): an agent that calls them otherwise
+needs a line there and nothing else.
+
+What a tool call does to a file, whatever the tool was called.
+
+The text of a patch (`*** Begin Patch`) as what it does to each file.
+
+Read kindly: what is judged here was applied already, so that a line of no known kind is passed
+over instead of refused, and a patch that breaks off counts as far as it goes.
+
+Names of tools and of their arguments in the agents there are, and what such a call does.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from .model.entries import NO_JSON, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+__all__ = [
+    "FileCall",
+    "FileDelete",
+    "FileEdit",
+    "FileRead",
+    "FileWork",
+    "FileWrite",
+    "PatchHunk",
+    "TextInsertion",
+    "TextReplacement",
+    "parse_file_calls",
+    "parse_named_call",
+]
+
+
+class FileRead(NamedTuple):
+    """The file was looked at; `whole` when no part of it was asked for."""
+
+    whole: bool = True
+
+
+class FileWrite(NamedTuple):
+    """The file holds this text from now on; `created` when there surely was none before."""
+
+    text: str
+    created: bool = False
+
+
+class FileDelete(NamedTuple):
+    """The file is gone."""
+
+
+class TextReplacement(NamedTuple):
+    """A text that stood there once, or `every` time it stood there, gave way to another."""
+
+    old: str
+    new: str
+    every: bool = False
+
+
+class PatchHunk(NamedTuple):
+    """Whole lines gave way to others, behind the lines in `contexts`; `at_end` of the file."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    contexts: tuple[str, ...] = ()
+    at_end: bool = False
+
+
+class TextInsertion(NamedTuple):
+    """A text came in behind line `line`, counted from 1: 0 is the top, None the end."""
+
+    line: int | None
+    text: str
+
+
+class FileEdit(NamedTuple):
+    """Parts of the file changed, one after the other."""
+
+    steps: tuple[TextReplacement | PatchHunk | TextInsertion, ...]
+
+
+FileWork = FileRead | FileWrite | FileEdit | FileDelete
+"""What a call does to one file."""
+
+
+class FileCall(NamedTuple):
+    """One file that a call reads or changes."""
+
+    op: Literal["read", "write", "edit", "patch"]
+    path: str
+    """As the model wrote it: absolute, or relative to the folder of the session."""
+    work: FileWork
+    source: str | None = None
+    """The file whose content it takes over, when it was moved here."""
+
+
+_PATCH = re.compile(
+    r"^[ \t]*\*\*\* Begin Patch[ \t]*\n(.*?)(?:^[ \t]*\*\*\* End Patch|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_HEADER = re.compile(r"\*\*\* (Add|Delete|Update) File: (.+?)\s*\Z")
+_MOVE = re.compile(r"\*\*\* Move to: (.+?)\s*\Z")
+_AT_END = "*** End of File"
+
+
+@dataclass(slots=True)
+class _PatchSection:
+    """One file of a patch while it is read."""
+
+    kind: str
+    path: str
+    lines: list[str] = field(default_factory=list)
+
+
+def parse_patches(text: str) -> tuple[FileCall, ...]:
+    """Return what the patches in a text do to files; nothing where it holds none."""
+    bodies = _PATCH.findall(f"{text}\n".replace("\r\n", "\n"))
+    return tuple(
+        call
+        for body in bodies
+        for section in _split_patch_sections(body)
+        for call in _convert_patch_section(section)
+    )
+
+
+def _split_patch_sections(body: str) -> list[_PatchSection]:
+    found: list[_PatchSection] = []
+    for line in body.split("\n")[:-1]:
+        header = _HEADER.match(line)
+        if header:
+            found.append(_PatchSection(header[1], header[2]))
+        elif found:
+            found[-1].lines.append(line)
+    return found
+
+
+def _convert_patch_section(section: _PatchSection) -> Iterator[FileCall]:
+    match section:
+        case _PatchSection("Add", path, lines):
+            text = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
+            yield FileCall("patch", path, FileWrite(text))
+        case _PatchSection("Delete", path):
+            yield FileCall("patch", path, FileDelete())
+        case _PatchSection(_, path, lines):
+            moved = _MOVE.match(lines[0]) if lines else None
+            work = FileEdit(tuple(_split_hunks(lines[1:] if moved else lines)))
+            if moved is None:
+                yield FileCall("patch", path, work)
+            else:
+                yield FileCall("patch", moved[1], work, source=path)
+                yield FileCall("patch", path, FileDelete())
+
+
+def _split_hunks(lines: list[str]) -> Iterator[PatchHunk]:
+    """Yield the hunks of an update; `@@` lines that follow each other are contexts of one."""
+    contexts: list[str] = []
+    body: list[str] = []
+    for line in lines:
+        if line.startswith("@@"):
+            yield from _build_hunk(contexts, body)
+            contexts, body = ([] if body else contexts) + [line[2:].strip()], []
+        else:
+            body.append(line)
+    yield from _build_hunk(contexts, body)
+
+
+def _build_hunk(contexts: list[str], body: list[str]) -> Iterator[PatchHunk]:
+    at_end = _AT_END in (line.strip() for line in body)
+    said = [line for line in body if line[:1] in {"", " ", "+", "-"}]
+    while said and not said[-1]:  # blank lines between hunks belong to none
+        said.pop()
+    if said:
+        old = tuple(line[1:] for line in said if line[:1] != "+")
+        new = tuple(line[1:] for line in said if line[:1] != "-")
+        yield PatchHunk(old, new, tuple(filter(None, contexts)), at_end)
+
+
+ToolArguments = Mapping[str, object]
+"""The arguments of a call, as JSON says them."""
+
+_PATH = (
+    *("path", "file_path", "filePath", "absolute_path", "absolutePath", "target_file"),
+    *("filename", "file_name", "file"),
+)
+_CONTENT = ("content", "contents", "file_text", "text", "new_content", "code_edit")
+_OLD = ("old_string", "oldText", "old_text", "old_str", "oldString", "search", "old")
+_NEW = ("new_string", "newText", "new_text", "new_str", "newString", "replace", "new")
+_EVERY = ("replace_all", "replaceAll", "allow_multiple")
+_EDITS = ("edits", "edit", "replacements")
+_PART = ("offset", "limit", "start_line", "end_line", "view_range", "lines")
+_FOLDER = ("workdir", "cwd", "dir_path")
+_WHOLE: tuple[object, ...] = (None, 0, 1, [])
+"""Values of an offset that leave nothing out."""
+
+_ARGUMENT_ERRORS = (ValueError, RecursionError)
+
+
+def parse_file_calls(call: ToolCall, ran: msgspec.Raw = NO_JSON) -> tuple[FileCall, ...]:
+    """Return what a call does to files, in order; nothing for a tool that is not known to.
+
+    `ran` are the arguments it ran with when they were not those of the call.
+    """
+    return (
+        parse_named_call(call.name, _read_call_arguments(call, ran))
+        if _find_tool_parser(call.name)
+        else ()
+    )
+
+
+def parse_named_call(name: str, arguments: ToolArguments) -> tuple[FileCall, ...]:
+    """Return the same for a tool's name and arguments."""
+    known = _find_tool_parser(name)
+    return () if known is None else tuple(known(arguments))
+
+
+def _find_tool_parser(name: str) -> _ToolParser | None:
+    """Return what a tool does, whatever server it stands behind."""
+    return _TOOLS.get(name.rpartition("__")[2].rpartition(".")[2].lower())
+
+
+def _read_call_arguments(call: ToolCall, ran: msgspec.Raw) -> ToolArguments:
+    raw = bytes(ran) or bytes(call.args)
+    if call.args_text is not None and not bytes(ran):
+        return {"input": call.args_text}
+    try:
+        given = msgspec.json.decode(raw or b"{}")
+    except _ARGUMENT_ERRORS:
+        return {}
+    return given if isinstance(given, dict) else {"input": given}
+
+
+def _find_text_argument(arguments: ToolArguments, names: tuple[str, ...]) -> str | None:
+    """Return the first of these arguments that is a text."""
+    return next((v for v in map(arguments.get, names) if isinstance(v, str)), None)
+
+
+def _parse_read(arguments: ToolArguments) -> Iterator[FileCall]:
+    path = _find_text_argument(arguments, _PATH)
+    if path:
+        whole = all(arguments.get(name) in _WHOLE for name in _PART)
+        yield FileCall("read", path, FileRead(whole and not arguments.get("limit")))
+
+
+def _parse_write(arguments: ToolArguments) -> Iterator[FileCall]:
+    path, text = _find_text_argument(arguments, _PATH), _find_text_argument(arguments, _CONTENT)
+    if path and text is not None:
+        adds = arguments.get("mode") == "append"
+        work = FileEdit((TextInsertion(None, text),)) if adds else FileWrite(text)
+        yield FileCall("write", path, work)
+
+
+def _parse_edit(arguments: ToolArguments) -> Iterator[FileCall]:
+    path, steps = _find_text_argument(arguments, _PATH), tuple(_parse_replacements(arguments))
+    if path and steps:
+        first = steps[0]
+        work = FileEdit(steps) if first.old else FileWrite(first.new, created=True)
+        yield FileCall("edit", path, work)
+
+
+def _parse_replacements(arguments: ToolArguments) -> Iterator[TextReplacement]:
+    """Yield the replacements of a call, the one it names itself and those in a list."""
+    old, new = _find_text_argument(arguments, _OLD), _find_text_argument(arguments, _NEW)
+    if old is not None and new is not None:
+        count = arguments.get("expected_replacements")
+        many = isinstance(count, int) and count > 1
+        yield TextReplacement(old, new, many or any(arguments.get(name) is True for name in _EVERY))
+    for given in map(arguments.get, _EDITS):
+        for part in given if isinstance(given, list) else [given]:
+            if isinstance(part, dict):
+                yield from _parse_replacements(part)
+
+
+def _parse_insert(arguments: ToolArguments) -> Iterator[FileCall]:
+    path, line = _find_text_argument(arguments, _PATH), arguments.get("insert_line")
+    text = _find_text_argument(arguments, ("insert_text", *_NEW))
+    if path and text is not None and isinstance(line, int):
+        yield FileCall("edit", path, FileEdit((TextInsertion(line, text),)))
+
+
+def _parse_patch_call(arguments: ToolArguments) -> Iterator[FileCall]:
+    folder = _find_text_argument(arguments, _FOLDER) or ""
+    for text in filter(
+        None, (_find_text_argument({"": value}, ("",)) for value in arguments.values())
+    ):
+        for call in parse_patches(text):
+            source = call.source and posixpath.join(folder, call.source)
+            yield call._replace(path=posixpath.join(folder, call.path), source=source)
+
+
+def _parse_shell(arguments: ToolArguments) -> Iterator[FileCall]:
+    """Yield what a patch does that a shell was given."""
+    for name in ("command", "cmd", "script"):
+        given = arguments.get(name)
+        words = given if isinstance(given, list) else [given]
+        command = "\n".join(word for word in words if isinstance(word, str))
+        if "apply_patch" in command or "applypatch" in command:
+            yield from _parse_patch_call(
+                {"input": command, "workdir": _find_text_argument(arguments, _FOLDER)}
+            )
+
+
+def _parse_command(arguments: ToolArguments) -> Iterator[FileCall]:
+    """Yield what a tool does that is several in one."""
+    known = _COMMANDS.get(str(arguments.get("command")))
+    yield from known(arguments) if known else ()
+
+
+_ToolParser = Callable[[ToolArguments], "Iterator[FileCall]"]
+_COMMANDS: dict[str, _ToolParser] = {
+    "view": _parse_read,
+    "create": _parse_write,
+    "str_replace": _parse_edit,
+    "insert": _parse_insert,
+}
+_NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
+    (_parse_read, ("read", "read_file", "readfile", "view", "view_file", "open_file", "cat_file")),
+    (
+        _parse_write,
+        (
+            *("write", "write_file", "writefile", "write_to_file", "create_file", "create"),
+            *("save_file", "fs_write"),
+        ),
+    ),
+    (
+        _parse_edit,
+        (
+            *("edit", "edit_file", "editfile", "multiedit", "multi_edit", "replace"),
+            *("str_replace", "strreplacefile", "search_replace", "replace_in_file"),
+        ),
+    ),
+    (_parse_insert, ("insert", "insert_text")),
+    (_parse_patch_call, ("apply_patch", "applypatch", "patch")),
+    (_parse_shell, ("bash", "shell", "exec_command", "local_shell", "run_shell_command")),
+    (_parse_command, ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")),
+)
+_TOOLS: dict[str, _ToolParser] = {name: shape for shape, names in _NAMES for name in names}
+"""What each tool does with its arguments, by its name in small letters, without a server's name."""

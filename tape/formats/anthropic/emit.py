@@ -1,0 +1,266 @@
+"""Message arrays of the Anthropic Messages API, written from our messages: pure.
+
+Rules of that API kept here: user speaks first, user and assistant alternate; all results of a
+batch stand first in the one user message after their calls; no empty text; ids of [a-zA-Z0-9_-] up
+to 64, each once; thinking goes back only with its signature and never ends a message. Call ids on
+the wire are ours, so calls and results always match.
+
+`wire` holds, as the API writes them: text `citations`; thinking `signature`, or `data` when it is
+redacted; tool call `id`, `caller`. A block of its own is opaque. System messages join the prompt.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from ...model.entries import (
+    Audio,
+    Block,
+    Document,
+    Image,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    Unknown,
+    join_texts,
+)
+from ..encoder import ANTHROPIC_IDS, ArrayEncoder, ArrayPart, ArrayTurn, CallIds, to_tool_name
+from ..wire import (
+    WireObject,
+    build_argument_object,
+    describe_unsent,
+    get_outer_fields,
+    get_provider_fields,
+    get_written_form,
+    is_for_api,
+    load_base64,
+    load_bytes,
+    unpack_raw,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...context.view import Message
+    from ...model.entries import Content
+    from ..wire import Load
+
+API = "anthropic-messages"
+IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""Kinds of pictures the API takes."""
+
+_USER, _ASSISTANT, _SYSTEM = (
+    ArrayTurn(role, "content") for role in ("user", "assistant", "system")
+)
+_TURNS = {"assistant": _ASSISTANT, "system": _SYSTEM}
+_EMPTY_CONTENT: WireObject = {"string": "", "list": [], "null": None}
+_OPENING_PART = ArrayPart({"type": "text", "text": "(The conversation goes on.)"}, _USER)
+
+
+class AnthropicOptions(Struct, frozen=True, kw_only=True):
+    """Switches for hosts and models that speak this API."""
+
+    thinking_as_text: bool = False
+    """Thinking without a signature goes as text; otherwise it stays out."""
+    system_in_place: bool = False
+    """System messages after the first user message stand where they were said.
+
+    For models that take them there; those before it join the system prompt as always.
+    """
+    verbatim: bool = False
+    """Calls keep the id their provider gave them, where `wire` still holds it."""
+
+
+DEFAULT_OPTIONS = AnthropicOptions()
+
+
+def build_encoder(
+    options: AnthropicOptions = DEFAULT_OPTIONS, load: Load | None = None
+) -> ArrayEncoder:
+    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+
+    `wire` data is taken to come from this API, as repair drops any other.
+    """
+    return ArrayEncoder(_AnthropicStyle(options, load))
+
+
+def encode_messages(
+    messages: Sequence[Message],
+    options: AnthropicOptions = DEFAULT_OPTIONS,
+    load: Load | None = None,
+) -> list[WireObject]:
+    """Return the array for repaired `messages` as values: see `encoder`."""
+    array = build_encoder(options, load).array(messages)
+    return msgspec.json.decode(array, type=list[WireObject])
+
+
+def build_system_text(
+    system: str, messages: Iterable[Message], options: AnthropicOptions = DEFAULT_OPTIONS
+) -> str:
+    """Return `system` and the texts of the system messages, which the API takes in one place."""
+    if options.system_in_place:
+        messages = takewhile(lambda message: message.role == "system", messages)
+    later = (join_texts(message.content) for message in messages if message.role == "system")
+    return "\n\n".join(text for text in (system, *later) if text.strip())
+
+
+class _AnthropicStyle:
+    ids = ANTHROPIC_IDS
+
+    def __init__(self, options: AnthropicOptions, load: Load | None) -> None:
+        self.options, self.load = options, load
+
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
+        if message.role == "system" and not self.options.system_in_place:
+            return []
+        if message.role == "tool":
+            return [ArrayPart(self._encode_result(message, ids), _USER)]
+        turn = _TURNS.get(message.role, _USER)
+        content = message.content
+        if message.role == "assistant":
+            content = self._strip_final_thinking(content)
+        blocks = [*self._encode_blocks(content, ids)]
+        if (
+            self.options.verbatim
+            and len(blocks) == 1
+            and get_written_form(content, API) == "string"
+        ):
+            return [ArrayPart(blocks[0], turn, short=_get_only_text(blocks[0]))]
+        return [ArrayPart(block, turn) for block in blocks]
+
+    def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
+        if before:
+            return (part,)
+        match part.role:
+            case "system":
+                return ()
+            case "assistant":
+                return (_OPENING_PART, part)
+        return (part,)
+
+    def finish_element(self, element: bytes) -> bytes:
+        """Return the element with no blank at the end of a last answer's text, which is refused."""
+        if not element.startswith(b'{"role":"assistant"'):
+            return element
+        turn = msgspec.json.decode(element, type=WireObject)
+        if isinstance(turn["content"], str):
+            return msgspec.json.encode({**turn, "content": turn["content"].rstrip()})
+        last = turn["content"][-1]
+        if last.get("type") != "text" or last["text"] == last["text"].rstrip():
+            return element
+        last["text"] = last["text"].rstrip()
+        return msgspec.json.encode(turn)
+
+    def _encode_result(self, message: Message, ids: CallIds) -> WireObject:
+        assert message.call_id is not None, "a tool message answers a call"
+        result: WireObject = {
+            **get_outer_fields(message.content, API),
+            "type": "tool_result",
+            "tool_use_id": ids.result(message.call_id).id,
+        }
+        content = [*self._encode_blocks(message.content, ids)]
+        form = get_written_form(message.content, API) if self.options.verbatim else ""
+        if content:
+            short = _get_only_text(content[0]) if form == "string" and len(content) == 1 else None
+            result["content"] = content if short is None else short
+        elif form in _EMPTY_CONTENT:
+            result["content"] = _EMPTY_CONTENT[form]
+        if message.is_error:
+            result["is_error"] = True
+        return result
+
+    def _strip_final_thinking(self, content: Content) -> Content:
+        end = len(content)
+        while (
+            end
+            and isinstance(content[end - 1], Thinking)
+            and not self._is_sent_as_text(content[end - 1])
+        ):
+            end -= 1
+        return content[:end]
+
+    def _is_sent_as_text(self, block: Block) -> bool:
+        return self.options.thinking_as_text and not {"signature", "data"} & {
+            *get_provider_fields(block, API)
+        }
+
+    def _encode_blocks(self, content: Content, ids: CallIds) -> Iterable[WireObject]:
+        for block in content:
+            wire = self._encode_block(block, ids)
+            if wire is not None:
+                yield wire
+
+    def _encode_block(self, block: Block, ids: CallIds) -> WireObject | None:
+        match block:
+            case Text():
+                return _to_text_block(block.text, get_provider_fields(block, API))
+            case Thinking():
+                return self._encode_thinking(block)
+            case ToolCall():
+                return self._encode_tool_use(block, ids)
+            case Opaque():
+                return unpack_raw(block.raw) if is_for_api(block, API) else None
+            case Image() | Document() | Audio():
+                return self._encode_media(block)
+            case Unknown():
+                return None
+        assert_never(block)
+
+    def _encode_thinking(self, block: Thinking) -> WireObject | None:
+        """Return a thinking block as it came; without the signature that vouches for it, text."""
+        wire = get_provider_fields(block, API)
+        if block.redacted:
+            return {"type": "redacted_thinking", **wire} if "data" in wire else None
+        if "signature" in wire:
+            return {"type": "thinking", "thinking": block.text, **wire}
+        return _to_text_block(block.text, {}) if self.options.thinking_as_text else None
+
+    def _encode_tool_use(self, call: ToolCall, ids: CallIds) -> WireObject:
+        wire = get_provider_fields(call, API)
+        wanted = wire.get("id") if self.options.verbatim else None
+        return {
+            **wire,
+            "type": "tool_use",
+            "id": ids.call(call.id, wanted),
+            "name": to_tool_name(call.name),
+            "input": build_argument_object(call),
+        }
+
+    def _encode_media(self, block: Image | Document | Audio) -> WireObject:
+        wire = get_provider_fields(block, API)
+        if isinstance(block, Document) and block.mime.startswith("text/"):
+            return self._encode_text_document(block, wire)
+        takes = block.mime in IMAGES or block.mime == "application/pdf"
+        data = load_base64(block.blob, self.load) if takes else None
+        if data is None:
+            return {"type": "text", "text": describe_unsent(block)}
+        source = {"type": "base64", "media_type": block.mime, "data": data}
+        kind = "image" if block.mime in IMAGES else "document"
+        return {"type": kind, "source": source, **_encode_title(block), **wire}
+
+    def _encode_text_document(self, block: Document, wire: WireObject) -> WireObject:
+        data = load_bytes(block.blob, self.load) or b""
+        text = data.decode("utf-8", "replace")
+        if not text.strip():
+            return {"type": "text", "text": describe_unsent(block)}
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+        return {"type": "document", "source": source, **_encode_title(block), **wire}
+
+
+def _get_only_text(block: WireObject) -> str | None:
+    """Return the words of a block that is nothing else."""
+    is_plain = block.get("type") == "text" and len(block) == 2  # noqa: PLR2004 (type and text)
+    return str(block["text"]) if is_plain else None
+
+
+def _to_text_block(text: str, wire: WireObject) -> WireObject | None:
+    return {"type": "text", "text": text, **wire} if text.strip() else None
+
+
+def _encode_title(block: Image | Document | Audio) -> WireObject:
+    return {"title": block.name} if isinstance(block, Document) and block.name else {}

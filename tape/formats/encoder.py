@@ -1,0 +1,273 @@
+"""Ids and names of tool calls as each API takes them: ours are mapped one to one; pure.
+
+Invariant: in one array no two calls have the same id, and each result has the id of its call. The
+ids of a history never depend on what comes after it.
+
+From messages to one API's array as bytes, each message encoded once: pure but for its memory.
+
+Invariant: the array of a longer history begins with the bytes of the shorter one's, up to what
+its last turn still gathers. What an array costs is the messages that are new in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from .wire import WireObject, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..context.view import Message
+
+
+_ID_DIGEST_DIGITS = 12
+_SAFE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+class IdRule(Struct, frozen=True):
+    """Which ids an API takes: characters (a regular expression's class), and how many."""
+
+    characters: str
+    longest: int
+    exact: bool = False
+    """Always `longest` characters, never fewer."""
+
+    def can_send(self, call_id: str) -> bool:
+        """Tell whether an id can be sent as it is."""
+        least = self.longest if self.exact else 1
+        return re.fullmatch(f"{self.characters}{{{least},{self.longest}}}", call_id) is not None
+
+
+PLAIN_CHARACTERS = r"[a-zA-Z0-9_-]"
+ANTHROPIC_IDS = IdRule(PLAIN_CHARACTERS, 64)
+VISIBLE_CHARACTERS = r"[!-~]"
+OPENAI_CHAT_IDS = IdRule(VISIBLE_CHARACTERS, 40)
+OPENAI_RESPONSES_IDS = IdRule(VISIBLE_CHARACTERS, 64)
+MISTRAL_IDS = IdRule(r"[a-zA-Z0-9]", 9, exact=True)
+GEMINI_IDS = IdRule(VISIBLE_CHARACTERS, 64)
+
+
+class BoundCall(NamedTuple):
+    """A call's id on the wire, and what its result must know of it."""
+
+    id: str
+    kind: str = ""
+    """A word of the format's own."""
+    is_wanted: bool = False
+    """The provider's own id was asked for."""
+
+
+class CallIds:
+    """Gives each call an id of its own and its result the same one.
+
+    A call that is repeated within an array, as providers do, gets another id the second time.
+    """
+
+    def __init__(self, rule: IdRule) -> None:
+        self.rule = rule
+        self._taken: set[str] = set()
+        self._items: set[str] = set()
+        self._open: defaultdict[str, deque[BoundCall]] = defaultdict(deque)
+
+    def begin_answer(self) -> None:
+        """Forget the calls of the answer before: what follows answers the new one's."""
+        self._open.clear()
+
+    def call(self, call_id: str, wanted: object = None, kind: str = "") -> str:
+        """Return the id a call is sent with: `wanted`, or else its own, where that can be had."""
+        wanted = wanted if isinstance(wanted, str) else None
+        given = next(
+            name for name in self._generate_ids(wanted or call_id) if name not in self._taken
+        )
+        self._taken.add(given)
+        self._open[call_id].append(BoundCall(given, kind, wanted is not None))
+        return given
+
+    def result(self, call_id: str) -> BoundCall:
+        """Return what was given to the call that a result answers; calls go in order."""
+        waiting = self._open.get(call_id)
+        return waiting.popleft() if waiting else BoundCall(next(self._generate_ids(call_id)))
+
+    def is_first(self, item_id: str) -> bool:
+        """Tell whether an item's id is asked about for the first time: providers take it once."""
+        if item_id in self._items:
+            return False
+        self._items.add(item_id)
+        return True
+
+    def _generate_ids(self, call_id: str) -> Iterator[str]:
+        plain = re.sub(f"[^{self.rule.characters[1:]}", "_", call_id)
+        if self.rule.can_send(plain):
+            yield plain
+        seed = call_id.encode("utf-8", "surrogatepass")
+        for attempt in count():
+            digest = sha256(seed + b"\n%d" % attempt if attempt else seed).hexdigest()
+            if self.rule.exact:
+                yield digest[: self.rule.longest]
+            else:
+                yield f"{plain[: self.rule.longest - _ID_DIGEST_DIGITS - 1]}_{digest[:_ID_DIGEST_DIGITS]}"
+
+
+def to_tool_name(name: str) -> str:
+    """Return a name every API accepts: a model may have called a tool that cannot exist."""
+    if _SAFE_NAME.fullmatch(name):
+        return name
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "_"
+
+
+class ArrayTurn(NamedTuple):
+    """An element that gathers its neighbours' parts as a list under `key`."""
+
+    role: str
+    key: str
+    kind: str = ""
+    """Keeps turns of the same role apart that must not be one."""
+
+
+class ArrayPart(NamedTuple):
+    """What one message gives to the array."""
+
+    value: WireObject
+    turn: ArrayTurn | None = None
+    """None for an element of its own."""
+    late: bool = False
+    """Waits until all results of its batch stand."""
+    short: str | None = None
+    """What stands under the turn's key when this part is the only one."""
+
+    @property
+    def role(self) -> str:
+        """Who speaks; empty for an element without a role."""
+        return self.turn.role if self.turn else str(self.value.get("role", ""))
+
+
+class ArrayStyle(Protocol):
+    """How an API's array is written."""
+
+    ids: IdRule
+
+    def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
+        """Return what a message gives, in order."""
+        ...
+
+    def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
+        """Return what stands for a part after the role `before`, which is empty at the beginning.
+
+        Mostly the part alone; something first where it cannot follow; nothing where it cannot go.
+        """
+        ...
+
+    def finish_element(self, element: bytes) -> bytes:
+        """Return the last element as it may end an array."""
+        ...
+
+
+@dataclass(slots=True)
+class _ArrayBuilder:
+    """An array on its way."""
+
+    form: ArrayStyle
+    elements: list[bytes] = field(default_factory=list)
+    role: str = ""
+    turn: ArrayTurn | None = None
+    gathered: list[bytes] = field(default_factory=list)
+    short: str | None = None
+    late: list[ArrayPart] = field(default_factory=list)
+
+    def take(self, parts: Iterable[ArrayPart], *, is_result: bool) -> None:
+        """Append what a message gives."""
+        if not is_result:
+            self.flush()
+        for part in parts:
+            if part.late:
+                self.late.append(part)
+            else:
+                self._put_part(part)
+
+    def flush(self) -> None:
+        """Append what waited for the end of a batch of results."""
+        late, self.late = self.late, []
+        for part in late:
+            self._put_part(part)
+
+    def _put_part(self, part: ArrayPart) -> None:
+        for one in self.form.place_part(self.role, part):
+            self._append_part(one)
+
+    def _append_part(self, part: ArrayPart) -> None:
+        if part.turn is None or part.turn != self.turn:
+            self.close()
+        if part.turn is None:
+            self.elements.append(encode_json(part.value))
+        else:
+            self.turn, self.short = part.turn, None if self.gathered else part.short
+            self.gathered.append(encode_json(part.value))
+        self.role = part.role
+
+    def close(self) -> None:
+        """End the turn that gathers."""
+        if self.turn is not None:
+            content = b"[%b]" % b",".join(self.gathered)
+            if self.short is not None:
+                content = encode_json(self.short)
+            role, key = self.turn.role.encode(), self.turn.key.encode()
+            self.elements.append(b'{"role":"%b","%b":%b}' % (role, key, content))
+        self.turn, self.gathered, self.short = None, [], None
+
+    def finish_elements(self) -> list[bytes]:
+        """Return the elements as they stand if nothing follows; this one can still go on."""
+        end = _ArrayBuilder(
+            self.form,
+            [*self.elements],
+            self.role,
+            self.turn,
+            [*self.gathered],
+            self.short,
+            [*self.late],
+        )
+        end.flush()
+        end.close()
+        if end.elements:
+            end.elements[-1] = self.form.finish_element(end.elements[-1])
+        return end.elements
+
+
+class ArrayEncoder:
+    """Encodes one history again and again as it grows, each of its messages once.
+
+    A history that does not begin with the one before is encoded anew.
+    """
+
+    def __init__(self, form: ArrayStyle) -> None:
+        self.form = form
+        self._reset_state()
+
+    def _reset_state(self) -> None:
+        self._done: list[Message] = []
+        self._rows, self._ids = _ArrayBuilder(self.form), CallIds(self.form.ids)
+
+    def elements(self, messages: Sequence[Message]) -> list[bytes]:
+        """Return each element of the array for repaired `messages` as JSON."""
+        done = len(self._done)
+        if self._done != list(messages[:done]):
+            self._reset_state()
+            done = 0
+        for message in messages[done:]:
+            if message.role == "assistant":
+                self._ids.begin_answer()
+            parts = self.form.parts(message, self._ids)
+            self._rows.take(parts, is_result=message.role == "tool")
+            self._done.append(message)
+        return self._rows.finish_elements()
+
+    def array(self, messages: Sequence[Message]) -> bytes:
+        """Return the array for repaired `messages` as JSON."""
+        return b"[%b]" % b",".join(self.elements(messages))

@@ -1,0 +1,199 @@
+"""Contents of the Gemini API → payloads: pure. Names may be in camelCase or snake_case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...model.entries import Assistant, Text, Thinking, ToolCall, ToolResult, Unknown, User
+from ..parsing import (
+    CallBinder,
+    add_outer_fields,
+    build_tool_call,
+    build_wire,
+    collect_answered_ids,
+    decode_elements,
+    keep_whole_message,
+    mark_api,
+    take_string,
+    to_custom_entry,
+    to_file_block,
+    to_opaque,
+    to_opaque_or_unknown,
+    to_plain_text,
+    to_system_entry,
+)
+from ..wire import WireObject, drop_fields, encode_json, pack_raw
+from .emit import API, BESIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...model.entries import Block, Content, Payload
+    from ..wire import Put
+
+_CAMEL_NAMES = {
+    "function_call": "functionCall",
+    "function_response": "functionResponse",
+    "thought_signature": "thoughtSignature",
+    "inline_data": "inlineData",
+    "mime_type": "mimeType",
+}
+
+
+def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
+    """Return the payloads of a `contents` array; `put` stores pictures and files.
+
+    Raises ValueError when it is no JSON array.
+    """
+    found = decode_elements(array)
+    reading = _GeminiReader(put, CallBinder(collect_answered_ids(found)))
+    return [payload for element in found for payload in reading.read_payloads(element)]
+
+
+class _GeminiReader:
+    def __init__(self, put: Put, calls: CallBinder) -> None:
+        self.put, self.calls = put, calls
+
+    def read_payloads(self, element: Any) -> Iterator[Payload]:
+        turn: WireObject = element if isinstance(element, dict) else {}
+        found = _list_parts(turn.get("parts"))
+        parts = None if found is None else [_to_camel_case(part) for part in found]
+        outer = drop_fields(turn, "role", "parts")
+        match turn.get("role"):
+            case _ if parts is None or not turn:
+                yield to_custom_entry(API, element)
+            case "model":
+                yield self._read_answer(
+                    turn, [part for part in parts if not _is_function_response(part)], outer
+                )
+                yield from (
+                    to_custom_entry(API, part) for part in parts if _is_function_response(part)
+                )
+            case "user" | "function" | None:
+                yield from self._read_user(turn, parts, outer)
+            case "system":
+                yield to_system_entry(self._read_content(parts, outer))
+            case _:
+                yield to_custom_entry(API, element)
+
+    def _read_answer(self, turn: WireObject, parts: list[Any], outer: WireObject) -> Assistant:
+        self.calls.begin_answer(encode_json(turn))
+        blocks = add_outer_fields(map(self._read_block, parts), outer)
+        if parts:
+            blocks = keep_whole_message(blocks, turn, API)
+        called = any(isinstance(block, ToolCall) for block in blocks)
+        return Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
+
+    def _read_user(
+        self, turn: WireObject, parts: list[Any], outer: WireObject
+    ) -> Iterator[Payload]:
+        """Yield results and what a person said, in order; a turn of nothing stays one."""
+        run: list[Any] = []
+        for part in parts:
+            if _is_function_response(part):
+                yield from [User(self._read_content(run, {}))] if run else []
+                run = []
+                yield self._read_result(part)
+            elif isinstance(part, dict) and "functionCall" in part:
+                yield to_custom_entry(API, part)
+            else:
+                run.append(part)
+        if run or outer or not parts:
+            is_joined = any(map(_is_function_response, parts))
+            said = self._read_content(run, outer, "joined" if is_joined else "")
+            yield User(keep_whole_message(said, turn, API) if run and not is_joined else said)
+
+    def _read_content(self, parts: list[Any], outer: WireObject, form: str = "") -> Content:
+        return mark_api(add_outer_fields(map(self._read_block, parts), outer, form), API)
+
+    def _read_result(self, part: WireObject) -> Payload:
+        given = part["functionResponse"]
+        outer = drop_fields(given, "response")
+        provider_id, name = take_string(outer, "id"), take_string(outer, "name")
+        call = self.calls.result(provider_id, name)
+        if provider_id is not None and not call.is_known:
+            outer["id"] = provider_id
+        if name is not None and name != call.name:
+            outer["name"] = name
+        text, is_error = _get_response_text(given.get("response"))
+        response = given.get("response")
+        if not text:
+            text = to_plain_text(response) if text is None and response is not None else ""
+            if isinstance(response, dict):
+                outer["response"] = response
+        files = outer.pop("parts") if isinstance(outer.get("parts"), list) else []
+        beside = drop_fields(part, "functionResponse")
+        if beside:
+            outer[BESIDE] = beside
+        blocks = [self._read_block(_to_camel_case(one)) for one in files]
+        content = add_outer_fields([Text(text), *blocks], outer)
+        return ToolResult(call.id, call.name, mark_api(content, API), is_error)
+
+    def _read_block(self, part: Any) -> Block:
+        match part:
+            case str():
+                return Text(part)
+            case {"functionCall": {"name": str(name)}}:
+                function = part["functionCall"]
+                provider_id = function.get("id")
+                known = provider_id if isinstance(provider_id, str) else None
+                rest = drop_fields(part, "functionCall") | drop_fields(function, "name", "args")
+                call = build_tool_call(
+                    self.calls.call(known, name), name, function.get("args"), rest
+                )
+                (block,) = add_outer_fields([call], {}, "" if "args" in function else "absent")
+                return block
+            case {"text": str(text), "thought": True}:
+                return Thinking(text, wire=build_wire(drop_fields(part, "text")))
+            case {"text": str(text)} if text.strip() or part.keys() == {"text"}:
+                return Text(text, wire=build_wire(drop_fields(part, "text")))
+            case {"inlineData": {"data": data, "mimeType": str(mime), **more}} if not more:
+                rest = drop_fields(part, "inlineData")
+                return to_file_block(data, mime, self.put, rest) or Unknown(raw=pack_raw(part))
+        return _to_other_part(part)
+
+
+def _list_parts(parts: Any) -> list[Any] | None:
+    """Return parts as a list: null is nothing, one may stand alone; None for anything else."""
+    if parts is None:
+        return []
+    if isinstance(parts, str | dict):
+        return [parts]
+    return parts if isinstance(parts, list) else None
+
+
+def _is_function_response(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("functionResponse"), dict)
+
+
+def _to_other_part(part: Any) -> Block:
+    """Return a part no other block can hold; an empty text may be there for its signature."""
+    if isinstance(part, dict) and ("functionCall" in part or "text" in part):
+        is_signature = part.get("text") == "" and "thoughtSignature" in part
+        return to_opaque(part) if is_signature else Unknown(raw=pack_raw(part))
+    return to_opaque_or_unknown(part, frozenset())
+
+
+def _to_camel_case(part: Any) -> Any:
+    """Return a part with the names of its fields as the API writes them."""
+    if not isinstance(part, dict):
+        return part
+    named = _rename_fields(part)
+    if isinstance(data := named.get("inlineData"), dict):
+        named["inlineData"] = _rename_fields(data)
+    return named
+
+
+def _rename_fields(fields: WireObject) -> WireObject:
+    camel = {name: _CAMEL_NAMES.get(name, name) for name in fields}
+    return {name if camel[name] in fields else camel[name]: fields[name] for name in fields}
+
+
+def _get_response_text(response: Any) -> tuple[str | None, bool]:
+    """Return the words of a response and whether it is an error; None when it is no plain one."""
+    match response:
+        case {"output": str(text), **rest} if not rest:
+            return text, False
+        case {"error": str(text), **rest} if not rest:
+            return text, True
+    return None, isinstance(response, dict) and "error" in response

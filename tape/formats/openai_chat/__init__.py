@@ -1,0 +1,1 @@
+"""TODO: say what openai_chat is."""

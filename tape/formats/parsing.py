@@ -1,0 +1,361 @@
+"""Which call a result answers, and what we call it: providers repeat, omit and misplace ids; pure.
+
+Invariant: the same array always gives the same ids, and no two calls of it share one.
+
+Pieces that all message arrays share, read into blocks: texts, arguments, base64 files; pure.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ..model.entries import (
+    NO_JSON,
+    Audio,
+    Context,
+    Custom,
+    Document,
+    Image,
+    Opaque,
+    Text,
+    ToolCall,
+    Unknown,
+)
+from ..model.payload import BLOB_KEY, JSON_ERRORS
+from .wire import (
+    KEY_API,
+    KEY_FORM,
+    KEY_MESSAGE,
+    KEY_OUTER,
+    KEY_STRANGE,
+    KEY_TEXT,
+    WireObject,
+    decode_json,
+    drop_fields,
+    encode_json,
+    pack_raw,
+    unpack_raw,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..model.entries import Block, Content
+    from .wire import Put
+
+
+_PREFIX_DIGITS = 8
+
+
+@dataclass(slots=True)
+class _BoundToolCall:
+    id: str
+    name: str
+    answered: bool = False
+
+
+class _OpenCalls:
+    """Calls in the order results are bound to them: newest answer first, its calls in order.
+
+    Answered ones go when they come to the front, so that all calls together cost what they are.
+    """
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[int, deque[_BoundToolCall]]] = []
+
+    def add(self, answer: int, call: _BoundToolCall) -> None:
+        """Take a call of the answer with this number; numbers only grow."""
+        if not self._answers or self._answers[-1][0] != answer:
+            self._answers.append((answer, deque()))
+        self._answers[-1][1].append(call)
+
+    def first(self) -> _BoundToolCall | None:
+        """Return the call whose turn it is, None when all are answered."""
+        while self._answers:
+            calls = self._answers[-1][1]
+            while calls and calls[0].answered:
+                calls.popleft()
+            if calls:
+                return calls[0]
+            self._answers.pop()
+        return None
+
+
+class AnsweredCall(NamedTuple):
+    """The call a result answers: our id, the tool's name, and whether there is such a call."""
+
+    id: str
+    name: str
+    is_known: bool
+
+
+def collect_answered_ids(array: Iterable[Any]) -> frozenset[str]:
+    """Return the ids of calls that results of an array name, in the way of any API."""
+    ids = (
+        one
+        for element in array
+        for piece in _iter_pieces(element)
+        for one in _iter_named_ids(piece)
+    )
+    return frozenset(one for one in ids if isinstance(one, str))
+
+
+def _iter_pieces(element: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(element, dict):
+        yield element
+        for inside in (element.get("content"), element.get("parts")):
+            pieces = inside if isinstance(inside, list) else [inside]
+            yield from (piece for piece in pieces if isinstance(piece, dict))
+
+
+def _iter_named_ids(piece: dict[str, Any]) -> Iterator[Any]:
+    yield from (piece.get("tool_use_id"), piece.get("tool_call_id"))
+    if "output" in piece:
+        yield piece.get("call_id")
+    for response in (piece.get("functionResponse"), piece.get("function_response")):
+        if isinstance(response, dict):
+            yield response.get("id")
+
+
+class CallBinder:
+    """The calls of one array so far. Ids are `c_<8 hex>_<i>`, made from what came before them.
+
+    What results name by `answered` ids waits for those, and no result without an id takes it.
+    """
+
+    def __init__(self, answered: frozenset[str] = frozenset()) -> None:
+        self._answered = answered
+        self._seen = sha256()
+        self._prefixes: set[str] = set()
+        self._prefix, self._index, self._answer = "", 0, 0
+        self._newest: dict[str, tuple[int, _OpenCalls, _BoundToolCall]] = {}
+        """Of a provider's id: the newest answer that used it, its calls, and the last of them."""
+        self._open: defaultdict[tuple[bool, str | None], _OpenCalls] = defaultdict(_OpenCalls)
+        """All calls, or those without a provider's id; of all names (None), or of one."""
+
+    def begin_answer(self, raw: bytes) -> None:
+        """Tell that an answer begins; `raw` are the bytes it was read from."""
+        self._prefix, self._index = self._build_prefix(raw), 0
+        self._answer += 1
+
+    def call(self, provider_id: str | None, name: str) -> str:
+        """Return our id for a call of the answer that began last."""
+        call = _BoundToolCall(f"c_{self._prefix}_{self._index}", name)
+        self._index += 1
+        ways = () if provider_id in self._answered else (True,)
+        for any_id in ways if provider_id is not None else (True, False):
+            for named in (None, name):
+                self._open[any_id, named].add(self._answer, call)
+        if provider_id is not None:
+            answer, calls, _ = self._newest.get(provider_id, (0, _OpenCalls(), call))
+            if answer != self._answer:
+                calls = _OpenCalls()
+            calls.add(self._answer, call)
+            self._newest[provider_id] = self._answer, calls, call
+        return call.id
+
+    def result(self, provider_id: str | None, name: str | None = None) -> AnsweredCall:
+        """Return the call a result answers; an id of no call when there is none."""
+        call = self._find_call(provider_id, name)
+        if call is None:
+            prefix = self._build_prefix((provider_id or name or "").encode())
+            return AnsweredCall(f"c_{prefix}_0", name or "", is_known=False)
+        call.answered = True
+        return AnsweredCall(call.id, call.name, is_known=True)
+
+    def _find_call(self, provider_id: str | None, name: str | None) -> _BoundToolCall | None:
+        if provider_id is not None and provider_id in self._newest:
+            _, calls, last = self._newest[provider_id]
+            return calls.first() or last
+        return self._open[provider_id is None, name].first()
+
+    def _build_prefix(self, raw: bytes) -> str:
+        """Return 8 hex digits that stand for everything up to here, and for nothing else yet."""
+        self._seen.update(raw)
+        while (prefix := self._seen.hexdigest()[:_PREFIX_DIGITS]) in self._prefixes:
+            self._seen.update(b"\n")
+        self._prefixes.add(prefix)
+        return prefix
+
+
+_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),(.*)", re.DOTALL)
+
+
+def decode_elements(array: bytes | str | Sequence[Any]) -> list[Any]:
+    """Return an array's elements as well-formed JSON values; raise ValueError when it is none."""
+    value = decode_json(array if isinstance(array, bytes | str) else encode_json(list(array)))
+    if not isinstance(value, list):
+        raise ValueError("not an array: a JSON array of messages is expected")  # noqa: TRY004
+    return value
+
+
+def list_content(content: Any) -> list[Any] | None:
+    """Return content as a list: null is nothing, a string is one piece; None for anything else."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [content] if content else []
+    if isinstance(content, dict) and "type" in content:  # one piece without its list
+        return [content]
+    return content if isinstance(content, list) else None
+
+
+def list_result_content(content: Any) -> list[Any]:
+    """Return what a tool answered as a list; what is no content at all is said as JSON."""
+    pieces = list_content(content)
+    return [to_plain_text(content)] if pieces is None else pieces
+
+
+def take_string(fields: WireObject, name: str) -> str | None:
+    """Take a string out of the fields; what is none stays there."""
+    value = fields.get(name)
+    if not isinstance(value, str):
+        return None
+    del fields[name]
+    return value
+
+
+def build_wire(fields: WireObject) -> Raw:
+    """Return fields as a block's `wire`; nothing when there are none."""
+    strange = {name: part for name, part in fields.items() if name.startswith("$")}
+    kept = {**drop_fields(fields, *strange), KEY_STRANGE: strange} if strange else fields
+    return pack_raw(kept) if kept else NO_JSON
+
+
+def to_opaque(value: Any) -> Opaque:
+    """Return a provider's own piece as it came."""
+    return Opaque(raw=pack_raw(value))
+
+
+def to_opaque_or_unknown(value: Any, known: frozenset[str]) -> Opaque | Unknown:
+    """Return a piece no other block can hold: opaque, so that its provider gets it back.
+
+    What is malformed, no object or of a `known` type after all, is kept but never sent.
+    """
+    if isinstance(value, dict) and str(value.get("type")) not in known:
+        return to_opaque(value)
+    return Unknown(raw=pack_raw(value))
+
+
+def keep_whole_message(content: Iterable[Block], element: WireObject, api: str) -> Content:
+    """Return content, or the whole element where content says nothing, so that it is kept."""
+    blocks = tuple(content)
+    if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
+        return mark_api((to_opaque({KEY_MESSAGE: element}),), api)
+    return blocks
+
+
+def to_custom_entry(api: str, element: Any) -> Custom:
+    """Return the entry for an element that is no message."""
+    return Custom(api, pack_raw(element))
+
+
+def to_system_entry(content: Content) -> Context:
+    """Return the entry for a system message."""
+    return Context("system", "system", content)
+
+
+def to_plain_text(value: Any) -> str:
+    """Return a string as it is, and anything else as JSON."""
+    return value if isinstance(value, str) else encode_json(value).decode()
+
+
+def build_tool_call(call_id: str, name: Any, given: Any, fields: WireObject) -> ToolCall:
+    """Return a call; `given` are its arguments as an object, or as the text a model wrote."""
+    text = to_plain_text({} if given is None else given)
+    if not text.strip():
+        text = "{}"
+    kept = build_wire(fields)
+    if not _is_plain_object(text):
+        return ToolCall(id=call_id, name=to_plain_text(name), args_text=text, wire=kept)
+    args = Raw(text.encode())
+    if given == text and msgspec.json.format(args, indent=-1) != bytes(args):
+        kept = pack_raw(
+            {**unpack_raw(kept), KEY_TEXT: text}
+        )  # a tape keeps the object without its blanks
+    return ToolCall(id=call_id, name=to_plain_text(name), args=args, wire=kept)
+
+
+def _is_plain_object(text: str) -> bool:
+    try:
+        value = decode_json(text)
+    except JSON_ERRORS:
+        return False
+    return isinstance(value, dict) and BLOB_KEY not in encode_json(value)
+
+
+def to_file_block(
+    data: Any, mime: Any, put: Put, fields: WireObject, name: str | None = None
+) -> Image | Audio | Document | None:
+    """Return a file that stands in an array as base64; None when it does not."""
+    if not isinstance(data, str) or not isinstance(mime, str):
+        return None
+    try:
+        blob = put(b64decode(data, validate=True))
+    except (NotBase64, ValueError):
+        return None
+    kept = build_wire(fields)
+    match mime.partition("/")[0]:
+        case "image":
+            return Image(blob=blob, mime=mime, wire=kept)
+        case "audio":
+            return Audio(blob=blob, mime=mime, wire=kept)
+        case _:
+            return Document(blob=blob, mime=mime, name=name, wire=kept)
+
+
+def to_file_block_from_url(
+    url: Any, put: Put, fields: WireObject, name: str | None = None
+) -> Image | Audio | Document | None:
+    """Return a file that stands in an array as a data URL; None when it does not."""
+    found = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
+    if found is None or found[2] != ";base64":
+        return None
+    return to_file_block(found[3], found[1], put, fields, name)
+
+
+def add_outer_fields(content: Iterable[Block], fields: WireObject, form: str = "") -> Content:
+    """Return content that carries the fields that stood beside it, on an empty text if need be.
+
+    `form` is the word for the way it was written, empty for the usual one.
+    """
+    blocks = tuple(content)
+    beside: WireObject = {KEY_OUTER: fields} if fields else {}
+    if form:
+        beside[KEY_FORM] = form
+    if not beside:
+        return blocks
+    first, *rest = blocks or (Text(""),)
+    return (replace(first, wire=pack_raw({**unpack_raw(first.wire), **beside})), *rest)
+
+
+def get_content_form(holder: WireObject, key: str = "content") -> str:
+    """Return the word for the way content is written: list, string, null or absent."""
+    match holder.get(key, holder):
+        case str():
+            return "string"
+        case list():
+            return "list"
+        case None:
+            return "null"
+    return "absent"
+
+
+def mark_api(content: Content, api: str) -> Content:
+    """Return content no model wrote, with the API's name on what only that API can read."""
+    return tuple(
+        replace(block, wire=pack_raw({**unpack_raw(block.wire), KEY_API: api}))
+        if block.wire != NO_JSON or isinstance(block, Opaque)
+        else block
+        for block in content
+    )

@@ -1,0 +1,259 @@
+"""Deeds: what was done in a run of entries, in brief; pure and streamed.
+
+Prompts and how they were answered, tools, files that changed, models, tokens and cost. What a text
+says at length stays on the tape; memory grows with the prompts and the files, not with the entries.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..file_calls import FileRead, parse_file_calls
+from ..model.entries import (
+    NO_JSON,
+    Anchor,
+    Assistant,
+    Context,
+    Cost,
+    Error,
+    Meta,
+    SideUsage,
+    Start,
+    ToolResult,
+    ToolStart,
+    Usage,
+    User,
+    join_texts,
+    select_tool_calls,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from msgspec import Raw
+
+    from ..model.entries import Content, ToolCall
+    from ..model.line import Entry
+
+BRIEF = 200
+"""Characters of a text that are kept."""
+_TYPED = frozenset({"steering", "follow_up"})
+
+
+class Utterance(Struct, frozen=True):
+    """The beginning of what somebody said, on one line, and the entry that holds it."""
+
+    entry: str
+    time: str
+    text: str
+
+
+class Exchange(Struct, frozen=True):
+    """A prompt and the last words it was answered with; None where the run has no such entry."""
+
+    prompt: Utterance | None
+    answer: Utterance | None
+
+
+class ToolUse(Struct, frozen=True):
+    """How often a tool was called; `open` calls have no result in the run."""
+
+    name: str
+    calls: int = 0
+    failed: int = 0
+    open: int = 0
+
+
+class FileUse(Struct, frozen=True):
+    """A file that changed: absolute where the working folder is known, and how often by what."""
+
+    path: str
+    ops: dict[str, int]
+
+
+class ModelUse(Struct, frozen=True):
+    """What a model was asked for: `calls`, tokens, and money where it is known."""
+
+    model: str
+    calls: int = 0
+    usage: Usage = Usage()
+    cost: Cost | None = None
+
+
+class Activity(Struct, frozen=True):
+    """What was done in a run of entries; times are those of its first and last entry."""
+
+    entries: int
+    began: str | None
+    ended: str | None
+    exchanges: tuple[Exchange, ...]
+    tools: tuple[ToolUse, ...]
+    files: tuple[FileUse, ...]
+    models: tuple[ModelUse, ...]
+    usage: Usage
+    cost: Cost | None
+    """None when no call said what it cost."""
+    anchors: int
+    errors: int
+
+
+def summarize_activity(
+    entries: Iterable[Entry], cwd: str = "", before: Iterable[Entry] = ()
+) -> Activity:
+    """Return what was done in entries, given oldest first; `cwd` is the folder they begin in.
+
+    `before` is what stands before them from the newest answer on, whose calls they may answer.
+    """
+    told = _ActivityReader(cwd)
+    for entry in before:
+        told.recall_calls(entry)
+    for entry in entries:
+        told.read(entry)
+    return told.build_activity()
+
+
+class _ActivityReader:
+    """What the entries read so far have told."""
+
+    def __init__(self, cwd: str) -> None:
+        self.cwd = cwd
+        self.entries = self.anchors = self.errors = 0
+        self.began: str | None = None
+        self.ended: str | None = None
+        self.exchanges: list[Exchange] = []
+        self.tools: dict[str, ToolUse] = {}
+        self.files: dict[str, dict[str, int]] = {}
+        self.models: dict[str, ModelUse] = {}
+        self.open: dict[str, tuple[ToolCall, Raw]] = {}
+        """Calls without a result yet, and the arguments they ran with if those were others."""
+        self.recalled: set[str] = set()
+        """Those of them that were made before."""
+
+    def recall_calls(self, entry: Entry) -> None:
+        """Know of calls that were made before and not answered yet."""
+        match entry.data:
+            case Assistant(content=content):
+                calls = select_tool_calls(content)
+                self.open |= {call.id: (call, NO_JSON) for call in calls}
+                self.recalled |= {call.id for call in calls}
+            case ToolStart():
+                self._note_arguments(entry.data)
+            case ToolResult():
+                self.open.pop(entry.data.call_id, None)
+            case _:
+                pass
+
+    def read(self, entry: Entry) -> None:
+        self.entries += 1
+        self.began, self.ended = self.began or entry.time, entry.time
+        match entry.data:
+            case User(content=content):
+                self._add_prompt(entry, content)
+            case Context(origin=origin, content=content) if origin in _TYPED:
+                self._add_prompt(entry, content)
+            case Assistant():
+                self._add_answer(entry, entry.data)
+            case ToolStart():
+                self._note_arguments(entry.data)
+            case ToolResult():
+                self._add_result(entry.data)
+            case SideUsage(provider=provider, model=model, usage=usage, cost=cost):
+                self._add_model_use(f"{provider}/{model}", usage, cost)
+            case Start(cwd=cwd) | Meta(cwd=str(cwd)):
+                self.cwd = cwd
+            case Anchor():
+                self.anchors += 1
+            case Error():
+                self.errors += 1
+            case _:
+                pass
+
+    def _add_prompt(self, entry: Entry, content: Content) -> None:
+        self.exchanges.append(Exchange(_build_utterance(entry, content), None))
+
+    def _add_answer(self, entry: Entry, answer: Assistant) -> None:
+        said = _build_utterance(entry, answer.content)
+        if said.text:
+            last = self.exchanges.pop() if self.exchanges else Exchange(None, None)
+            self.exchanges.append(replace(last, answer=said))
+        for call in select_tool_calls(answer.content):
+            self.open[call.id] = call, NO_JSON
+            self.recalled.discard(call.id)
+            self._count_tool_use(call.name, calls=1, waiting=1)
+        if answer.model:
+            name = f"{answer.provider}/{answer.model}" if answer.provider else answer.model
+            self._add_model_use(name, answer.usage, answer.cost)
+
+    def _note_arguments(self, start: ToolStart) -> None:
+        if start.call_id in self.open:
+            call, _ = self.open[start.call_id]
+            self.open[start.call_id] = call, start.args
+
+    def _add_result(self, result: ToolResult) -> None:
+        known = self.open.pop(result.call_id, None)
+        if known is None:
+            self._count_tool_use(result.name, calls=1, failed=result.is_error)
+            return
+        call, ran = known
+        recalled = call.id in self.recalled
+        self.recalled.discard(call.id)
+        self._count_tool_use(
+            call.name, calls=recalled, failed=result.is_error, waiting=recalled - 1
+        )
+        if not result.is_error:
+            done = parse_file_calls(call, ran)
+            self._count_file_changes(
+                {(one.path, one.op) for one in done if not isinstance(one.work, FileRead)}
+            )
+
+    def _count_file_changes(self, files: set[tuple[str, str]]) -> None:
+        for path, op in sorted(files):
+            whole = posixpath.normpath(posixpath.join(self.cwd, path))
+            ops = self.files.setdefault(whole, {})
+            ops[op] = ops.get(op, 0) + 1
+
+    def _count_tool_use(
+        self, name: str, *, calls: int = 0, failed: int = 0, waiting: int = 0
+    ) -> None:
+        use = self.tools.get(name) or ToolUse(name)
+        self.tools[name] = ToolUse(name, use.calls + calls, use.failed + failed, use.open + waiting)
+
+    def _add_model_use(self, name: str, usage: Usage, cost: Cost | None) -> None:
+        use = self.models.get(name) or ModelUse(name)
+        self.models[name] = ModelUse(
+            name, use.calls + 1, use.usage + usage, _sum_costs([use.cost, cost])
+        )
+
+    def build_activity(self) -> Activity:
+        models = sorted(self.models.values(), key=lambda use: -use.calls)
+        usage = Usage()
+        for use in models:
+            usage += use.usage
+        return Activity(
+            self.entries,
+            self.began,
+            self.ended,
+            tuple(self.exchanges),
+            tuple(sorted(self.tools.values(), key=lambda use: (-use.calls, use.name))),
+            tuple(FileUse(path, self.files[path]) for path in sorted(self.files)),
+            tuple(models),
+            usage,
+            _sum_costs([use.cost for use in models]),
+            self.anchors,
+            self.errors,
+        )
+
+
+def _build_utterance(entry: Entry, content: Content) -> Utterance:
+    words = join_texts(content)[: 4 * BRIEF]
+    return Utterance(entry.id, entry.time, " ".join(words.split())[:BRIEF])
+
+
+def _sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
+    """Return what is known of a cost; None when nothing is."""
+    known = [cost for cost in costs if cost is not None]
+    return Cost(known[0].currency, sum(cost.amount for cost in known)) if known else None

@@ -1,0 +1,324 @@
+"""The shape of a tape: its phases, what each grows from, and where branches stand (tape.md §4).
+
+Read from the ends of files: the cost grows with the phases, not with the entries. What is damaged
+is named and left out, so that the rest can still be seen.
+
+Lanes: the lines that a tree is drawn with, as `git log --graph` draws them; pure.
+
+A lane waits for the stretch it leads to. Two that wait for the same one become one at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import Damaged, NotFound
+from ..model.line import read_header
+from ..model.payload import describe_missing_blob
+from ..store.path import find_origin_end, read_base, require_root
+from ..store.phase import ORIGIN
+from ..store.refs import find_head, read_head_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model.entries import Place
+    from ..model.line import Header
+    from ..store.path import Source
+    from ..store.refs import Head, Refs
+    from ..store.tape import Tape
+
+
+READ_ERRORS = (Damaged, NotFound, OSError)
+"""What stops at one phase or branch; a newer format stops everything."""
+
+
+class PhaseKey(NamedTuple):
+    """Which phase: the id of the tape it stands in, and its name."""
+
+    tape: str
+    phase: str
+
+
+class ForkPoint(NamedTuple):
+    """Where a phase grows from: behind byte `end` of another one."""
+
+    key: PhaseKey
+    end: int
+
+
+class PhaseNode(NamedTuple):
+    """One phase: as much of it as belongs to the tape, of an origin's the shared part."""
+
+    source: Source
+    phase: str
+    branch: str | None
+    """The branch it was written on, None where its first entry does not say."""
+    first: Header
+    last: Header
+    end: int
+    """Offset behind the last entry."""
+    base: ForkPoint | None
+    """None at a root, and where the base cannot be read."""
+
+    @property
+    def key(self) -> PhaseKey:
+        """Which phase it is."""
+        return PhaseKey(self.source.tape, self.phase)
+
+
+class TapeGraph(NamedTuple):
+    """The tree of one tape, with the past it shares with its origin."""
+
+    nodes: dict[PhaseKey, PhaseNode]
+    heads: tuple[Head, ...]
+    """Of each branch that can be read, oldest branch first."""
+    reached: dict[PhaseKey, int]
+    """How far the paths of the branches go in each phase: entries behind that were undone."""
+    damage: tuple[str, ...]
+
+
+class PhaseRun(NamedTuple):
+    """A piece of a phase in which nothing forks: the bytes from `start` up to `end`."""
+
+    node: PhaseNode
+    start: int
+    end: int
+    parent: int | None
+    """Which stretch it grows from, by its number."""
+    undone: bool
+    """No branch leads through it any more."""
+
+
+def read_graph(tape: Tape) -> TapeGraph:
+    """Return the tree of a tape; raise NewerFormat where a later version wrote a part of it."""
+    refs = tape.refs()
+    damage: list[str] = []
+    nodes: dict[PhaseKey, PhaseNode] = {}
+    committed = refs.phases()
+    for name in tape.phases.names():
+        if name in committed:
+            _add_phase_chain(tape, name, nodes, damage)
+    if ORIGIN in committed:
+        _add_phase_chain(tape, ORIGIN, nodes, damage)
+    heads = tuple(_list_readable_heads(tape, refs, damage))
+    return TapeGraph(nodes, heads, _measure_reached(tape, heads, nodes), tuple(damage))
+
+
+def _add_phase_chain(
+    tape: Tape, phase: str, nodes: dict[PhaseKey, PhaseNode], damage: list[str]
+) -> None:
+    """Add a phase and, until one is known, those it grows from."""
+    owner: Tape | None = tape
+    end: int | None = None
+    while owner is not None:
+        key = PhaseKey(owner.id, phase)
+        known = nodes.get(key)
+        if known is not None and (end is None or end <= known.end):
+            return
+        try:
+            node, base = _read_phase_node(owner, phase, end)
+        except READ_ERRORS as error:
+            damage.append(f"{phase}: {error}")
+            return
+        nodes[key] = node
+        if base is None:
+            return
+        try:
+            owner, head = _find_phase_base(owner, base)
+        except READ_ERRORS as error:
+            damage.append(f"{phase}: what it grows from cannot be read: {error}")
+            return
+        joint = ForkPoint(PhaseKey(owner.id, head.phase), head.end)
+        nodes[key] = node._replace(base=joint)
+        phase, end = head.phase, None if owner is tape else head.end
+
+
+def _read_phase_node(owner: Tape, phase: str, end: int | None) -> tuple[PhaseNode, Place | None]:
+    """Return a phase up to `end`, or whole, and the place it grows from."""
+    first = owner.phases.first(phase, describe_missing_blob)
+    if first is None:
+        raise Damaged("it has no first entry", file=phase, offset=0)
+    if phase == ORIGIN:
+        require_root(owner.source)
+    with owner.phases.open(phase) as file:
+        header = read_header(file.line_at(0))
+        if end is None:
+            tail = file.tail()
+            last, end = tail.header or header, tail.end
+        else:
+            _, line = next(file.lines_back(end))
+            last = read_header(line)
+    branch = getattr(first.data, "branch", None)
+    name = branch if isinstance(branch, str) else None
+    base = None if phase == ORIGIN else read_base(first)
+    return PhaseNode(owner.source, phase, name, header, last, end, None), base
+
+
+def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
+    """Return the entry a phase grows from, and the tape it is read in."""
+    if base.tape in (None, owner.id):
+        return owner, read_head_at(owner.phases, "", base.phase, base.offset, base.entry)
+    if owner.phases.has_origin:
+        end = find_origin_end(owner.source, base)
+        with owner.phases.open(ORIGIN) as file:
+            offset, _ = next(file.lines_back(end))
+        return owner, read_head_at(owner.phases, "", ORIGIN, offset, base.entry)
+    origin = owner.origin()
+    if origin is None:
+        raise NotFound(f"the tape it was forked from ({base.tape}) is not in the store")
+    return origin, read_head_at(origin.phases, "", base.phase, base.offset, base.entry)
+
+
+def _list_readable_heads(tape: Tape, refs: Refs, damage: list[str]) -> Iterator[Head]:
+    for branch in refs.branches:
+        try:
+            yield find_head(refs, tape.phases, branch)
+        except READ_ERRORS as error:
+            damage.append(f"branch {branch}: {error}")
+
+
+def _measure_reached(
+    tape: Tape, heads: tuple[Head, ...], nodes: dict[PhaseKey, PhaseNode]
+) -> dict[PhaseKey, int]:
+    reached: dict[PhaseKey, int] = {}
+    for head in heads:
+        joint: ForkPoint | None = ForkPoint(PhaseKey(tape.id, head.phase), head.end)
+        while joint is not None and joint.key in nodes and joint.end > reached.get(joint.key, 0):
+            known = joint.key in reached
+            reached[joint.key] = joint.end
+            joint = None if known else nodes[joint.key].base
+    return reached
+
+
+def split_runs(tree: TapeGraph) -> list[PhaseRun]:
+    """Return the phases cut where something forks, and where what was undone begins."""
+    cuts = {key: {node.end, tree.reached.get(key, 0)} - {0} for key, node in tree.nodes.items()}
+    for node in tree.nodes.values():
+        if node.base is not None and node.base.key in cuts:
+            cuts[node.base.key].add(node.base.end)
+    found: list[tuple[PhaseNode, int, int, bool]] = []
+    number: dict[ForkPoint, int] = {}
+    for key, node in tree.nodes.items():
+        start = 0
+        for end in sorted(cuts[key]):
+            number[ForkPoint(key, end)] = len(found)
+            found.append((node, start, end, end > tree.reached.get(key, 0)))
+            start = end
+    return [
+        PhaseRun(node, start, end, number.get(joint) if joint else None, undone)
+        for node, start, end, undone in found
+        for joint in [ForkPoint(node.key, start) if start else node.base]
+    ]
+
+
+def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
+    """Yield the numbers of stretches, what grows from one before it, the newest tip first.
+
+    All that grows from a fork stands together, what has the newest tip in it first: so a drawing
+    needs no more lanes than forks lie within one another.
+    """
+    children: dict[int | None, list[int]] = {}
+    for number, one in enumerate(found):
+        children.setdefault(one.parent, []).append(number)
+    order = [*children.pop(None, [])]
+    roots = len(order)
+    for number in order:
+        order += children.get(number, [])
+    newest: dict[int, str] = {}
+    for number in reversed(order):
+        tips = [newest[child] for child in children.get(number, [])]
+        newest[number] = max(tips, default=found[number].node.last.time)
+    ready = sorted(order[:roots], key=newest.__getitem__)
+    while ready:
+        grown = children.pop(ready[-1], [])
+        if grown:
+            ready += sorted(grown, key=newest.__getitem__)
+        else:
+            yield ready.pop()
+
+
+CellRow = list["Cell"]
+
+
+class GraphCell(NamedTuple):
+    """One column of a drawing: its character, and the number of the lane it belongs to."""
+
+    char: str
+    lane: int
+
+
+BLANK_CELL = GraphCell(" ", -1)
+
+
+class _Lane(NamedTuple):
+    waits_for: int
+    number: int
+
+
+class GraphLanes:
+    """The open lanes, from left to right; fed with stretches, what grows from one before it."""
+
+    def __init__(self) -> None:
+        self._open: list[_Lane] = []
+        self._count = 0
+
+    def begin(self, stretch: int) -> int:
+        """Return the column of a stretch: of the lane that waits for it, else a new one."""
+        for column, lane in enumerate(self._open):
+            if lane.waits_for == stretch:
+                return column
+        self._open.append(_Lane(stretch, self._count))
+        self._count += 1
+        return len(self._open) - 1
+
+    def draw_row(self, column: int, mark: str) -> CellRow:
+        """Return the row of one entry: `mark` in its column, a line in every other."""
+        row = self._draw_lines(len(self._open))
+        row[2 * column] = GraphCell(mark, self._open[column].number)
+        return row
+
+    def end(self, column: int, parent: int | None) -> list[CellRow]:
+        """End the stretch in a column, going on to its parent; return the rows this takes."""
+        if parent is None:
+            return self._drop_lane(column)
+        twin = next((at for at, lane in enumerate(self._open) if lane.waits_for == parent), None)
+        self._open[column] = self._open[column]._replace(waits_for=parent)
+        return [] if twin is None else self._join_lanes(min(twin, column), max(twin, column))
+
+    def _drop_lane(self, column: int) -> list[CellRow]:
+        if column == len(self._open) - 1:
+            del self._open[column]
+            return []
+        row = self._draw_lines(column)
+        row += self._draw_left_shift(column)
+        del self._open[column]
+        return [row]
+
+    def _join_lanes(self, left: int, right: int) -> list[CellRow]:
+        """Lead the lane `right` into the lane `left`; those beyond move one column to the left."""
+        lane = self._open[right].number
+        first = self._draw_lines(right)
+        for column in range(left + 1, right - 1):
+            first[2 * column + 1] = GraphCell("_", lane)
+        first[2 * right - 1] = GraphCell("/", lane)
+        first += self._draw_left_shift(right)
+        del self._open[right]
+        if right == left + 1:
+            return [first]
+        second = self._draw_lines(len(self._open))
+        second[2 * left + 1] = GraphCell("/", lane)
+        return [first, second]
+
+    def _draw_lines(self, count: int) -> CellRow:
+        """Return the lines of the leftmost lanes, each with the blank behind it."""
+        return [
+            cell
+            for lane in self._open[:count]
+            for cell in (GraphCell("|", lane.number), BLANK_CELL)
+        ]
+
+    def _draw_left_shift(self, column: int) -> CellRow:
+        """Return the cells in which the lanes right of a column move over by one."""
+        beyond = self._open[column + 1 :]
+        return [cell for lane in beyond for cell in (BLANK_CELL, GraphCell("/", lane.number))]

@@ -1,0 +1,149 @@
+"""Where two paths part: their newest common entry, and what each side has since.
+
+Found by the phases the paths lead through. Only against the copied past of a detached tape entries
+are compared, by their ids. A path that breaks off is used as far as it can be read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..model.payload import describe_missing_blob
+from ..store.path import Segment, find_line_end, find_origin_end, read_base
+from ..store.phase import ORIGIN
+from ..store.refs import Head, read_head_at
+from .graph import READ_ERRORS, PhaseKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..model.entries import Place
+    from ..store.path import Source
+    from ..store.tape import Tape
+
+_ID = 48
+"""Bytes of a line up to the end of its id."""
+
+
+class PathTo(NamedTuple):
+    """The path to an entry, oldest first, as far as it can be read."""
+
+    segments: tuple[Segment, ...]
+    broken: str | None = None
+    """Why what comes before cannot be read."""
+
+
+class MergeBase(NamedTuple):
+    """What two paths share, and what they do not."""
+
+    base: Head | None
+    """The newest common entry, None where the paths have nothing in common."""
+    source: Source | None
+    """Where it is read."""
+    common: tuple[Segment, ...]
+    """The path to it, oldest first, as far as it can be read."""
+    a: tuple[Segment, ...]
+    """What the first path has since, oldest first; the whole path where nothing is common."""
+    b: tuple[Segment, ...]
+    broken: tuple[str, ...] = ()
+    """Why a path could not be read to its beginning, where that could have mattered."""
+
+
+def read_path_to(tape: Tape, head: Head) -> PathTo:
+    """Return the path to a head, also where what lies before some phase is damaged or gone."""
+    found: list[Segment] = []
+    try:
+        for segment in _walk_segments_back(tape, head.phase, head.end):
+            found.insert(0, segment)
+    except READ_ERRORS as error:
+        return PathTo(tuple(found), str(error))
+    return PathTo(tuple(found))
+
+
+def _walk_segments_back(tape: Tape, phase: str, end: int) -> Iterator[Segment]:
+    """Yield the segments of a path newest first; raise where it breaks off."""
+    owner, seen = tape, set[PhaseKey]()
+    while (key := PhaseKey(owner.id, phase)) not in seen:
+        seen.add(key)
+        yield Segment(owner.source, phase, end)
+        first = owner.phases.first(phase, describe_missing_blob)
+        base = None if phase == ORIGIN or first is None else read_base(first)
+        if base is None:
+            return
+        owner, phase, end = _find_earlier_phase(owner, base)
+
+
+def _find_earlier_phase(owner: Tape, base: Place) -> tuple[Tape, str, int]:
+    """Return the tape, phase and byte that a path goes on from towards its root."""
+    if base.tape in (None, owner.id):
+        return owner, base.phase, find_line_end(owner.source, base)
+    origin = None if owner.phases.has_origin else owner.origin()
+    if origin is None:
+        return owner, ORIGIN, find_origin_end(owner.source, base)
+    return origin, base.phase, find_line_end(origin.source, base)
+
+
+def find_merge_base(a: PathTo, b: PathTo) -> MergeBase:
+    """Return where two paths part, each given oldest first."""
+    ends = {_build_segment_key(one): number for number, one in enumerate(a.segments)}
+    for at_b in reversed(range(len(b.segments))):
+        at_a = ends.get(_build_segment_key(b.segments[at_b]))
+        if at_a is not None:
+            end = min(a.segments[at_a].end, b.segments[at_b].end)
+            return _build_merge_base(a.segments, at_a, end, b.segments, at_b, end)
+    broken = tuple(text for text in (a.broken, b.broken) if text)
+    copied = any(one.phase == ORIGIN for one in (*a.segments[:1], *b.segments[:1]))
+    found = _compare_entry_ids(a.segments, b.segments) if copied and not broken else None
+    return found or MergeBase(None, None, (), a.segments, b.segments, broken)
+
+
+def _build_segment_key(segment: Segment) -> PhaseKey:
+    return PhaseKey(segment.source.tape, segment.phase)
+
+
+def _compare_entry_ids(a: Sequence[Segment], b: Sequence[Segment]) -> MergeBase | None:
+    """Return where two paths that begin with the same entry part, by the ids of their entries."""
+    pairs = zip(_iter_path_entries(a), _iter_path_entries(b), strict=False)
+    same = deque(takewhile(lambda pair: pair[0][2] == pair[1][2], pairs), maxlen=1)
+    if not same:
+        return None
+    (at_a, end_a, _), (at_b, end_b, _) = same[0]
+    return _build_merge_base(a, at_a, end_a, b, at_b, end_b)
+
+
+def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
+    """Yield of each entry the number of its segment, where its line ends, and its id."""
+    for number, segment in enumerate(segments):
+        for offset, line in segment.lines():
+            yield number, offset + len(line) + 1, line[:_ID]
+
+
+def _build_merge_base(
+    a: Sequence[Segment], at_a: int, end_a: int, b: Sequence[Segment], at_b: int, end_b: int
+) -> MergeBase:
+    shared = a[at_a]
+    with shared.source.phases.open(shared.phase) as file:
+        offset, _ = next(file.lines_back(end_a))
+    base = read_head_at(shared.source.phases, _read_segment_branch(shared), shared.phase, offset)
+    common = (*a[:at_a], shared._replace(end=end_a))
+    return MergeBase(
+        base,
+        shared.source,
+        common,
+        _cut_segments_since(a, at_a, end_a),
+        _cut_segments_since(b, at_b, end_b),
+    )
+
+
+def _read_segment_branch(segment: Segment) -> str:
+    """Return the branch a phase was written on, "" where that cannot be told."""
+    first = segment.source.phases.first(segment.phase, describe_missing_blob)
+    branch = getattr(first and first.data, "branch", None)
+    return branch if isinstance(branch, str) else ""
+
+
+def _cut_segments_since(segments: Sequence[Segment], number: int, end: int) -> tuple[Segment, ...]:
+    rest = segments[number]._replace(start=end)
+    return (*((rest,) if rest.start < rest.end else ()), *segments[number + 1 :])

@@ -1,0 +1,262 @@
+"""Replay: fold a path again and prove that it says what it said before.
+
+Two readers read every entry, one many lines at once and strictly, one line by line and loosely;
+what they make of it, what repair recorded and what anchors point at has to agree. Nothing is
+written. Memory grows with the path.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Raw, Struct
+
+from ..context.repair import repair
+from ..context.view import Target, view
+from ..errors import Damaged, NotFound
+from ..model.entries import Anchor, Assistant, Branch, Context, Model, Repair, ToolResult, User
+from ..model.line import (
+    FORMAT,
+    Entry,
+    blank_redacted_data,
+    build_entry,
+    has_valid_data,
+    is_data_redacted,
+    read_header,
+)
+from ..model.payload import Unread, decode_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..model.entries import KeptRange
+    from ..model.line import Header
+    from ..store.path import Segment
+    from ..store.refs import Head
+    from ..store.tape import Tape
+
+NOBODY = Target("", "", "")
+"""A target that no message was written by."""
+_NEXT_PROMPT = (Anchor, Branch, Context, Model, Repair, ToolResult, User)
+"""What stands between two model calls: an answer behind it was given to another request."""
+
+
+class ReplayDifference(Struct, frozen=True):
+    """What does not agree, and the entry it was seen at; None where that has no id to be read."""
+
+    entry: str | None
+    what: str
+
+
+class ReplayResult(Struct, frozen=True):
+    """How much was folded again, and what differed."""
+
+    entries: int
+    anchors: int
+    kept: int
+    """Ranges that anchors keep in view."""
+    repairs: int
+    unanswered: int
+    """Repairs left out: no answer followed, so nobody knows whom they were made for."""
+    messages: int
+    """Of the view at the end, repaired."""
+    differences: tuple[ReplayDifference, ...]
+
+
+class _TwoReadings(NamedTuple):
+    """A path as the two readers read it, oldest first."""
+
+    strictly: list[Entry]
+    loosely: list[Entry]
+    """From the newest anchor on."""
+
+
+def replay_path(tape: Tape, head: Head) -> ReplayResult:
+    """Fold the path to a head again and compare; raise Damaged where it cannot be followed."""
+    found: list[ReplayDifference] = []
+    folded = _TwoReadings([], [])
+    before: Header | None = None
+    count = 0
+    for segment in tape.path(head):
+        for header in _read_both_ways(segment, folded, found):
+            count += 1
+            if header is not None:
+                found += _compare_chain(before, header)
+                before = header
+    path = folded.strictly
+    anchors = [entry for entry in path if isinstance(entry.data, Anchor)]
+    found += _check_anchors(tape, path, anchors)
+    repairs, unanswered = _check_repairs(tape, path, found)
+    messages = _compare_views(tape, folded, found)
+    kept = sum(len(entry.data.kept) for entry in anchors if isinstance(entry.data, Anchor))
+    return ReplayResult(count, len(anchors), kept, repairs, unanswered, messages, tuple(found))
+
+
+def _read_both_ways(
+    segment: Segment, folded: _TwoReadings, found: list[ReplayDifference]
+) -> Iterator[Header | None]:
+    """Read a segment both ways, entry by entry; yield what each line says of itself."""
+    strictly = segment.entries(lambda _: None)
+    folded.strictly.extend(strictly)
+    at = 0
+    gone = cache(segment.source.phases.redacted_ids)
+    for offset, line in segment.lines():
+        try:
+            header = read_header(line)
+            if not has_valid_data(line, header):
+                line = blank_redacted_data(line, gone())  # noqa: PLW2901 (as other readers take it)
+                if not is_data_redacted(line, header):
+                    found.append(ReplayDifference(header.id, "its data does not match its hash"))
+                    yield header
+                    continue
+            loosely = _read_entry_loosely(segment, header, line)
+        except (Damaged, ValueError, RecursionError) as error:
+            found.append(ReplayDifference(None, f"{segment.phase}: byte {offset}: {error}"))
+            yield None
+            continue
+        if isinstance(loosely.data, Anchor):
+            folded.loosely.clear()
+        folded.loosely.append(loosely)
+        if at < len(strictly) and strictly[at].id == header.id:
+            if strictly[at] != loosely:
+                found.append(ReplayDifference(header.id, "the two readers read it differently"))
+            at += 1
+        else:
+            found.append(ReplayDifference(header.id, "only one of the two readers can read it"))
+        yield header
+
+
+def _read_entry_loosely(segment: Segment, header: Header, line: bytes) -> Entry:
+    """Return an entry from its header and, apart from that, its data."""
+    raw = Raw(line[header.data : -1].rstrip(b" "))  # blanks stand behind data that was redacted
+    data = decode_payload(header.type, raw, segment.source.expand)
+    if not isinstance(data, Unread):
+        return build_entry(header, data)
+    return Entry(header.id, FORMAT, header.parent_id, header.n, header.time, header.dh, data)
+
+
+def _compare_chain(before: Header | None, header: Header) -> Iterator[ReplayDifference]:
+    """Yield where an entry does not follow from the one before it."""
+    if before is None:
+        if header.parent_id is not None or header.n != 0:
+            yield ReplayDifference(header.id, "the path begins with it, but it is no root")
+        return
+    if header.parent_id != before.id:
+        yield ReplayDifference(
+            header.id, f"its parent is not {before.id[:12]}, the entry before it"
+        )
+    if header.n != before.n + 1:
+        yield ReplayDifference(header.id, f"its depth is {header.n} behind {before.n}")
+    if header.time <= before.time:
+        yield ReplayDifference(header.id, "its time is not later than its parent's")
+
+
+def _check_anchors(
+    tape: Tape, path: Sequence[Entry], anchors: Sequence[Entry]
+) -> Iterator[ReplayDifference]:
+    """Yield what anchors say of the path before them and is not so."""
+    depth = {entry.id: entry.n for entry in path} if anchors else {}
+    for entry in anchors:
+        assert isinstance(entry.data, Anchor)
+        for name, first, last, count in _list_anchor_ranges(entry.data):
+            if not _is_range_on_path(depth, first, last, count, entry.n):
+                what = f"{name} {count} entries from {first[:12]} to {last[:12]}"
+                yield ReplayDifference(
+                    entry.id, f"it says that it {what}: not on the path before it"
+                )
+        for kept in entry.data.kept:
+            yield from _check_kept_range(tape, entry, kept)
+
+
+def _list_anchor_ranges(anchor: Anchor) -> Iterator[tuple[str, str, str, int]]:
+    """Yield what an anchor says of ranges on its own path; a merge speaks of other paths."""
+    if anchor.kind == "merge":
+        return
+    if anchor.covers is not None:
+        yield "covers", anchor.covers.first, anchor.covers.last, anchor.covers.count
+    for kept in anchor.kept:
+        yield "keeps", kept.first, kept.last, kept.count
+
+
+def _is_range_on_path(
+    depth: dict[str, int], first: str, last: str, count: int, before: int
+) -> bool:
+    """Tell whether a range lies on the path before some depth and holds so many entries."""
+    if first not in depth or last not in depth:
+        return False
+    return depth[last] - depth[first] + 1 == count > 0 and depth[last] < before
+
+
+def _check_kept_range(tape: Tape, entry: Entry, kept: KeptRange) -> Iterator[ReplayDifference]:
+    wrong: list[str] = []
+    try:
+        tape.read_kept_range(kept, wrong.append)
+    except (Damaged, NotFound) as error:
+        yield ReplayDifference(entry.id, f"what it keeps in view cannot be read: {error}")
+    for text in wrong:
+        yield ReplayDifference(entry.id, f"of what it keeps in view: {text}")
+
+
+def _check_repairs(
+    tape: Tape, path: Sequence[Entry], found: list[ReplayDifference]
+) -> tuple[int, int]:
+    """Repair again where a repair is recorded; return how often, and how often not."""
+    since = checked = unanswered = 0
+    for at, entry in enumerate(path):
+        if isinstance(entry.data, Anchor):
+            since = at
+        if not isinstance(entry.data, Repair) or entry.data.kind != "results":
+            continue
+        target = _find_request_target(path, at)
+        if target is None:
+            unanswered += 1
+            continue
+        checked += 1
+        before = path[since:at]
+        again = repair(view(before, _read_kept_entries(tape, before)), target).repair
+        recorded = entry.data.injected, entry.data.dropped
+        if recorded != ((again.injected, again.dropped) if again else ((), ())):
+            found.append(ReplayDifference(entry.id, "repairing again mends something else"))
+    return checked, unanswered
+
+
+def _find_request_target(path: Sequence[Entry], at: int) -> Target | None:
+    """Return whom the request behind an entry was for: who answered it."""
+    for later in range(at + 1, len(path)):
+        data = path[later].data
+        if isinstance(data, Assistant):
+            return Target(data.endpoint, data.api, data.model)
+        if isinstance(data, _NEXT_PROMPT):
+            return None
+    return None
+
+
+def _read_kept_entries(tape: Tape, path: Sequence[Entry]) -> list[Entry]:
+    """Return what the anchor a path begins with keeps in view, as far as it is there."""
+    anchor = path[0].data if path else None
+    try:
+        return tape.kept(anchor, lambda _: None) if isinstance(anchor, Anchor) else []
+    except (Damaged, NotFound):  # told of the anchor itself
+        return []
+
+
+def _compare_views(tape: Tape, folded: _TwoReadings, found: list[ReplayDifference]) -> int:
+    """Compare the views at the end and what repair makes of them; return how many messages."""
+    strictly, loosely = _cut_before_anchor(folded.strictly), folded.loosely
+    answers = [entry.data for entry in strictly if isinstance(entry.data, Assistant)]
+    target = Target(answers[-1].endpoint, answers[-1].api, answers[-1].model) if answers else NOBODY
+    kept = _read_kept_entries(tape, strictly)
+    views = view(strictly, kept), view(loosely, kept)
+    repaired = [repair(one, target) for one in views]
+    last = strictly[-1].id if strictly else None
+    if views[0] != views[1]:
+        found.append(ReplayDifference(last, "the two readers give two views"))
+    if repaired[0] != repaired[1]:
+        found.append(ReplayDifference(last, "the two readers give two sets of messages"))
+    return len(repaired[0].messages)
+
+
+def _cut_before_anchor(path: Sequence[Entry]) -> Sequence[Entry]:
+    places = (at for at in reversed(range(len(path))) if isinstance(path[at].data, Anchor))
+    return path[next(places, 0) :]

@@ -1,0 +1,175 @@
+"""The words of an entry from its line, read by the standard library alone.
+
+Invariant: what is told is what `tape.index.contents` tells. Whatever is not quite as expected (a
+head that the index does not know, numbers and escapes that not all take) raises ValueError instead.
+
+A search answered from the index as it stands and from the lines of its hits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from hashlib import sha256
+from math import isinf
+
+from ..clock import format_timestamp, parse_timestamp
+from .fast import is_caught_up, query_fast
+from .fast_text import RESULT_CHARS, build_excerpts, iter_argument_texts, rank_entries
+
+TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from sqlite3 import Connection
+    from typing import Any
+
+    from .fast_text import Marks, RankedEntry, Texts
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_INT64_DIGITS = 18
+"""Of a whole number that fits into 64 bits for sure."""
+
+
+def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
+    """Return what the line (without its newline) of a hit said, called and answered.
+
+    Raises ValueError where it is not the line that the index holds, or of a shape nobody writes.
+    """
+    if not _has_valid_hashes(line):
+        raise ValueError("its hashes do not hold")
+    if _SURROGATE.search(line):
+        raise ValueError("may not be well-formed text")
+    try:
+        entry = _STRICT_JSON.decode(line.decode())
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    match entry:
+        case {
+            "v": 1,
+            "id": hit.entry,
+            "n": hit.n,
+            "type": hit.type,
+            "time": str(time),
+            "data": dict(data),
+        } if parse_timestamp(time) == hit.time:
+            return _split_texts_by_source(hit.type, _get_message_blocks(data.get("content", "")))
+    raise ValueError("not the line that was indexed")
+
+
+def _has_valid_hashes(line: bytes) -> bool:
+    """Tell whether both hashes of a line of today's format hold, as `tape.line` computes them."""
+    cut = line.find(b',"data":', 49)
+    named, told = line[7:47].decode("latin-1"), line[cut - 33 : cut - 1].decode("latin-1")
+    return (sha256(line[49:cut]).hexdigest()[:40], sha256(line[cut + 8 : -1]).hexdigest()[:32]) == (
+        named,
+        told,
+    )
+
+
+def _split_texts_by_source(kind: str, blocks: list[dict[str, Any]]) -> Texts:
+    match kind:
+        case "user" | "context":
+            return _join_block_texts(blocks), "", ""
+        case "assistant":
+            return _join_block_texts(blocks), "\n".join(_iter_call_texts(blocks)), ""
+        case "tool.result":
+            return "", "", _join_block_texts(blocks, RESULT_CHARS)
+    raise ValueError("an entry of this type has no words")
+
+
+def _get_message_blocks(content: object) -> list[dict[str, Any]]:
+    """Return the blocks of a message; a text is one."""
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    if not all(isinstance(block, dict) and _has_plain_fields(block) for block in blocks):
+        raise ValueError("not the blocks of a message")
+    return blocks
+
+
+def _has_plain_fields(block: dict[str, Any]) -> bool:
+    return all(isinstance(block.get(key, ""), str) for key in ("type", "id", "name"))
+
+
+def _join_block_texts(blocks: list[dict[str, Any]], most: int | None = None) -> str:
+    heads = [_get_text_or_head(block.get("text", "")) for block in blocks]
+    parts = zip(blocks, heads, strict=True)
+    return "\n".join([text[:most] for b, text in parts if text and b.get("type") != "thinking"])
+
+
+def _iter_call_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
+    for block in blocks:
+        if block.get("type") == "tool_call":
+            yield block.get("name", "")
+            given = block.get("args_text")
+            yield from iter_argument_texts(
+                block.get("args") if given is None else _get_text_or_head(given)
+            )
+
+
+def _get_text_or_head(text: object) -> str:
+    """Return a text, or of a blob the beginning that stands in its place."""
+    match text:
+        case str():
+            return text
+        case {"$blob": str(), "bytes": int(), "head": str(head)}:
+            return head
+    raise ValueError("neither a text nor a blob")
+
+
+def _parse_int64(number: str) -> int:
+    if len(number) > _INT64_DIGITS or number == "-0":
+        raise ValueError("not a number of 64 bits")
+    return int(number)
+
+
+def _parse_finite(number: str) -> float:
+    value = float(number)
+    if isinf(value):
+        raise ValueError("not a number of 64 bits")
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+_STRICT_JSON = json.JSONDecoder(
+    parse_int=_parse_int64, parse_float=_parse_finite, parse_constant=_refuse_constant
+)
+
+
+def search_fast(
+    home: str, expression: str, narrow: tuple[str, Sequence[object]], limit: int
+) -> list[tuple[RankedEntry, str, Marks]] | None:
+    """Return what fits best in the store at `home`, each hit with an excerpt and its marks.
+
+    None where the index has to catch up or to erase first, or a line is not what it was.
+    """
+
+    def question(db: Connection) -> list[tuple[RankedEntry, str, Marks]] | None:
+        erases = db.execute("SELECT 1 FROM removed LIMIT 1").fetchone()
+        if erases or not is_caught_up(db, home):
+            return None
+        hits = rank_entries(db, expression, narrow, limit)
+        shown = dict(
+            build_excerpts(
+                expression, [extract_texts(_read_hit_line(home, hit), hit) for hit in hits]
+            )
+        )
+        if len(shown) < len(hits):
+            return None
+        told = [hit._replace(time=format_timestamp(hit.time)) for hit in hits]
+        return [(hit, *shown[at]) for at, hit in enumerate(told)]
+
+    return query_fast(home, question)
+
+
+def _read_hit_line(home: str, hit: RankedEntry) -> bytes:
+    path = os.path.join(home, "tapes", hit.folder, "phases", hit.phase, "entries.jsonl")  # noqa: PTH118 (at once)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        return os.pread(fd, hit.length, hit.offset)
+    finally:
+        os.close(fd)

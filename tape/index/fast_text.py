@@ -1,0 +1,310 @@
+"""Text as the full-text index takes it, and what people type as a query of that index; pure.
+
+The index cuts text where letters and digits end, so `read_file` and `src/auth/login.py:42` are runs
+of words, found as phrases. Chinese, Japanese and Korean are written without blanks: each character
+there counts as a word, so that any two neighbours can be found.
+
+The words of an entry → the part of them to show for a query, with marks; pure but for SQLite.
+
+Nothing is imported that takes time, typing included.
+
+Full text over all tapes: which entries fit best, and where they stand; told by SQLite alone.
+
+Nothing is imported that takes time, typing included.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections import namedtuple
+from contextlib import closing
+
+from ..clock import parse_timestamp
+from ..errors import UsageError
+from ..text import replace_surrogates
+
+TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from sqlite3 import Connection
+    from typing import TypeAlias
+
+    Marks: TypeAlias = tuple[tuple[int, int], ...]
+    Texts: TypeAlias = tuple[str, str, str]
+
+
+CJK_GAP = "\x1f"
+"""Stands around each character that is a word: it is no letter, and no text of people's has it."""
+
+RESULT_CHARS = 1_000
+"""Characters of a tool's result whose words are kept."""
+
+_CJK_CHARS = (
+    "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u3105-\u312f"
+    "\u3130-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff66-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
+)
+"""Compiled at its first use, which takes as long as to look a word up."""
+_QUERY_TERM = re.compile(
+    r'(?P<sign>(?:-(?=[^\s-]))?)(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))(?P<star>\*?)'
+)
+
+
+def space_cjk(text: str) -> str:
+    """Return text with a gap around each Han, kana and hangul character."""
+    return text if text.isascii() else re.sub(_CJK_CHARS, rf"{CJK_GAP}\g<0>{CJK_GAP}", text)
+
+
+def unspace_cjk(text: str) -> str:
+    """Return text that was `spaced` as it was."""
+    return text.replace(CJK_GAP, "")
+
+
+def iter_argument_texts(value: object) -> Iterator[str]:
+    """Yield the texts and numbers in an argument; keys say nothing that the name does not."""
+    match value:
+        case str():
+            yield value
+        case bool() | None:
+            return
+        case int() | float():
+            yield str(value)
+        case list():
+            for item in value:
+                yield from iter_argument_texts(item)
+        case dict():
+            for item in (value.get("head"),) if "$blob" in value else value.values():
+                yield from iter_argument_texts(item)
+
+
+def build_match_expression(query: str) -> str:
+    """Return the FTS5 expression of a query as people write it.
+
+    Words must all be there; `"a phrase"` as it stands, `-word` must not be there, `word*` may go
+    on, `one OR two` is either. All else means itself. Raises UsageError where nothing is left to
+    look for.
+    """
+    wanted: list[list[str]] = []
+    unwanted: list[str] = []
+    joined = False
+    for sign, term in _iter_query_terms(query):
+        if sign == "OR":
+            joined = bool(wanted)
+        elif sign == "-":
+            unwanted.append(term)
+        else:
+            if joined:
+                wanted[-1].append(term)
+            else:
+                wanted.append([term])
+            joined = False
+    if not wanted:
+        raise UsageError(f"nothing to look for in {query!r}: give a word with a letter or a digit")
+    found = " AND ".join(f"({' OR '.join(either)})" for either in wanted)
+    return f"({found}) NOT ({' OR '.join(unwanted)})" if unwanted else found
+
+
+def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
+    """Yield the terms in order, each as FTS5 takes it, behind its sign: nothing, `-`, or `OR`.
+
+    What holds no letter or digit is left out.
+    """
+    for part in _QUERY_TERM.finditer(replace_surrogates(query).replace("\0", " ")):
+        sign, phrase, word = part["sign"], part["phrase"], part["word"]
+        if word == "OR" and not sign:
+            yield "OR", ""
+            continue
+        text = phrase if phrase is not None else word.rstrip("*")
+        if any(map(str.isalnum, text)):
+            goes_on = bool(part["star"]) or (word or "").endswith("*")
+            yield sign, _quote_term(text) + (" *" if goes_on else "")
+
+
+def _quote_term(text: str) -> str:
+    doubled = space_cjk(text).replace('"', '""')
+    return f'"{doubled}"'
+
+
+EXCERPT_WIDTH = 160
+"""Characters of an excerpt."""
+_EXCERPT_LEAD = 40
+"""Characters before what was found."""
+_MARK_START, _MARK_END = "\x02", "\x03"
+_NO_MARKS = str.maketrans(dict.fromkeys("\0\x02\x03", " "))
+
+
+def build_excerpts(
+    expression: str, texts: Sequence[Texts | None]
+) -> Iterator[tuple[int, tuple[str, Marks]]]:
+    """Yield the places of the texts that fit an FTS5 expression, and what to show of them.
+
+    Each is what was said, called and answered. The full-text index itself says where, on a small
+    one made for these texts.
+    """
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE text USING fts5(said, called, answered)")
+        db.executemany(
+            "INSERT INTO text (rowid, said, called, answered) VALUES (?, ?, ?, ?)",
+            [(at, *map(_flatten_text, text)) for at, text in enumerate(texts) if text],
+        )
+        found = db.execute(
+            "SELECT rowid, highlight(text, 0, ?1, ?2), highlight(text, 1, ?1, ?2), "
+            "highlight(text, 2, ?1, ?2) FROM text WHERE text MATCH ?3",
+            (_MARK_START, _MARK_END, expression),
+        )
+        for at, *marked in found:
+            yield at, cut_excerpt(max(marked, key=lambda text: min(text.count(_MARK_START), 9)))
+
+
+def _flatten_text(text: str) -> str:
+    return space_cjk(" ".join(text.translate(_NO_MARKS).split()))
+
+
+def cut_excerpt(marked: str) -> tuple[str, Marks]:
+    """Return the part of a marked text with the most marks in it, and where they are."""
+    text, spans = _strip_marks(unspace_cjk(marked))
+    first = _find_densest_mark(spans)
+    begin = max(0, spans[first][0] - _EXCERPT_LEAD) if spans else 0
+    if begin:
+        begin = text.find(" ", begin - 1, spans[first][0]) + 1 or begin
+    end = begin + EXCERPT_WIDTH
+    if len(text) > end:
+        end = max(text.rfind(" ", begin + EXCERPT_WIDTH // 2, end), begin) or end
+        end = end if end > begin else begin + EXCERPT_WIDTH
+    before, after = "…" if begin else "", "…" if end < len(text) else ""
+    shift = begin - len(before)
+    marks = tuple((s - shift, min(e, end) - shift) for s, e in spans if begin <= s < end)
+    return before + text[begin:end] + after, marks
+
+
+def _find_densest_mark(spans: Sequence[tuple[int, int]]) -> int:
+    """Return which mark begins the stretch with the most marks; the first of equals."""
+    best = count = 0
+    last = 0
+    for at, (start, _) in enumerate(spans):
+        while last < len(spans) and spans[last][1] <= start + EXCERPT_WIDTH - _EXCERPT_LEAD:
+            last += 1
+        if last - at > count:
+            best, count = at, last - at
+    return best
+
+
+def _strip_marks(marked: str) -> tuple[str, list[tuple[int, int]]]:
+    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    size = 0
+    for part in marked.split(_MARK_START):
+        inside, end, rest = part.partition(_MARK_END)
+        if end:
+            spans.append((size, size + len(inside)))
+        parts += (inside, rest)
+        size += len(inside) + len(rest)
+    return "".join(parts), spans
+
+
+ORIGIN_PHASE = "0000-origin"
+"""The phase of a copied past: `tape.phase.ORIGIN`."""
+
+_EXTRA_HITS = 1_000
+"""Hits that are looked at beyond those that are wanted, before all are."""
+_RANK_SQL = "bm25(text, 4.0, 2.0, 1.0)"
+"""What was said counts more than arguments of tools, and those more than their results."""
+
+RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
+    "Hit", "tape title folder phase branch offset length entry n time type score"
+)
+"""An entry: hex ids, the names around it, where its line stands, its depth, microseconds, score."""
+
+
+def build_filter(
+    types: Sequence[str] = (),
+    project: str | None = None,
+    model: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> tuple[str, list[object]]:
+    """Return more of a WHERE clause, and its values; what is empty asks for nothing.
+
+    `project` is an absolute folder: tapes that work in it or below, or whose project stands there.
+    `model` is a part of `provider/model`: answers of such a model, and the rest of tapes that have
+    some. `since` and `until`, which is not included, are times as on a tape.
+    """
+    where, values = "", list[object]()
+    if types:
+        where += f" AND k.name IN ({', '.join('?' * len(types))})"
+        values += map(replace_surrogates, types)
+    if project is not None:
+        root = replace_surrogates(project).rstrip("/") + "/"
+        where += " AND (substr(t.cwd || '/', 1, ?) = ? OR substr(t.project || '/', 1, ?) = ?)"
+        values += (len(root), root) * 2
+    if model is not None:
+        fits = "instr(lower(u.provider || '/' || u.model), lower(?)) > 0"
+        where += (
+            " AND CASE k.name WHEN 'assistant' THEN EXISTS "  # noqa: S608 (our own names)
+            f"(SELECT 1 FROM usage u WHERE u.entry = e.key AND {fits}) ELSE p.tape IN "
+            "(SELECT q.tape FROM usage u JOIN entries f ON f.key = u.entry "
+            f"JOIN phases q ON q.key = f.phase WHERE u.purpose = 'answer' AND {fits}) END"
+        )
+        values += (replace_surrogates(model),) * 2
+    for time, sign in ((since, ">="), (until, "<")):
+        if time is not None:
+            where += f" AND e.time {sign} ?"
+            values.append(parse_timestamp(time))
+    return where, values
+
+
+def rank_entries(
+    db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int
+) -> list[RankedEntry]:
+    """Return what fits an FTS5 expression best, newer first among equals, each entry once.
+
+    Where copies of an entry stand, the original counts. Words that stand nearly everywhere are not
+    looked up to the last: those that fit best do, unless they leave open which come first.
+    """
+    found, last = _select_ranked(db, expression, narrow, limit, limit + _EXTRA_HITS)
+    if last is not None and (len(found) < limit or -found[-1][1] == last):
+        found, _ = _select_ranked(db, expression, narrow, limit, -1)
+    return [hit for key, score in found if (hit := _fetch_ranked_entry(db, key, score)) is not None]
+
+
+def _select_ranked(
+    db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int, most: int
+) -> tuple[list[tuple[int, float]], float | None]:
+    """Return keys and scores, best first, and the worst rank if there may be more.
+
+    Of those that fit, the best `most` are looked at (−1: all).
+    """
+    where, values = narrow
+    rows = db.execute(
+        "WITH fit AS MATERIALIZED (SELECT rowid AS key, "  # noqa: S608 (our own names)
+        f"{_RANK_SQL} AS score FROM text WHERE text MATCH ? ORDER BY score LIMIT ?) "
+        "SELECT e.key, f.score, e.id, (SELECT count(*) FROM fit), (SELECT max(score) FROM fit) "
+        "FROM fit f CROSS JOIN entries e ON e.key = f.key JOIN types k ON k.key = e.type "
+        "JOIN phases p ON p.key = e.phase JOIN tapes t ON t.id = p.tape "
+        f"WHERE t.folder <> ''{where} ORDER BY f.score, e.time DESC, e.id, p.name = ?, t.id",
+        (expression, most, *values, ORIGIN_PHASE),
+    )
+    found: dict[bytes, tuple[int, float]] = {}
+    count, last = most, 0.0
+    for key, score, entry, count, last in rows:  # noqa: B007 (the same in each)
+        if len(found) == limit and entry not in found:
+            break
+        found.setdefault(entry, (key, -score))
+    return list(found.values()), last if count == most else None
+
+
+def _fetch_ranked_entry(db: Connection, key: int, score: float) -> RankedEntry | None:
+    found = db.execute(
+        'SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, e."offset", '
+        "e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e "
+        "JOIN types k ON k.key = e.type JOIN phases p ON p.key = e.phase "
+        "JOIN tapes t ON t.id = p.tape WHERE e.key = ?",
+        (key,),
+    ).fetchone()
+    if found is None:  # it went in this moment
+        return None
+    tape, title, folder, *rest = found
+    return RankedEntry._make((tape, title, os.fsdecode(folder), *rest, score))

@@ -1,0 +1,354 @@
+"""Tapes → runs of lines with what they tell, and how far each phase was read.
+
+Invariant: reading on gives the same as reading anew, however it is cut into runs. A run is small
+enough to be kept in memory and written at once, whatever the size of the tape. Entries that a
+redaction names are read as if their data were gone, also while it is not.
+
+The tables of single entries: runs of lines put in and taken out, in the caller's transaction.
+
+Invariant: a key of `entries` is never given twice while its words stand in `text`. The words of a
+line that went can only be taken out when they are known again, so its key waits in `removed`.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from contextlib import contextmanager, suppress
+from copy import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import astuple
+
+from ..clock import parse_timestamp
+from ..errors import Damaged, NewerFormat, NotFound
+from ..model.line import Header, has_valid_data, is_redaction_begun, read_header
+from ..store.path import FSCK_ADVICE
+from ..store.phase import ORIGIN, parse_phase_number
+from .contents import NO_CONTENTS, LineContents, extract_contents, resolve_path
+from .fast_text import space_cjk
+from .records import TALLY_COLUMNS, PhaseTally, TapeRecord, build_tape_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from sqlite3 import Connection
+
+    from ..store.phase import PhaseFile
+    from ..store.refs import Refs
+    from ..store.tape import Tape
+    from ..store.writer import WritableTape
+
+
+_RUN_LINES, _RUN_BYTES = 4_096, 1 << 22
+"""What one run holds at most, but for one line of any length."""
+
+
+class IndexedLine(NamedTuple):
+    """One entry line that was read."""
+
+    offset: int
+    length: int
+    """Bytes without the newline."""
+    header: Header
+    told: LineContents
+    cwd: str | None
+    """Where the tape works at this entry."""
+
+
+class LineRun(NamedTuple):
+    """Lines of one phase, one after the other."""
+
+    phase: str
+    before: PhaseTally | None
+    """What had to be known of the phase; None when nothing was."""
+    after: PhaseTally
+    lines: list[IndexedLine]
+    is_anew: bool
+    """The phase is not what was known: all that was kept of it goes first."""
+
+
+def read_runs(
+    tape: WritableTape,
+    refs: Refs,
+    phases: dict[str, PhaseTally],
+    redacted: AbstractSet[str] = frozenset(),
+    *,
+    only: AbstractSet[str] | None = None,
+    skipped: Callable[[str], None] = lambda _: None,
+) -> Iterator[LineRun]:
+    """Yield what is new in the phases that refs name, in order, and in a copied past.
+
+    `phases` holds what is known of each and is brought up to date; phases that went go from it.
+    Readers ignore phases that no ref names: they are not committed. With `only`, names of committed
+    phases, no other is looked at; the phases that new ones start from must be among these. Lines
+    that changed on the disk say nothing, and are told to `skipped`.
+    """
+    committed = refs.phases() | {ORIGIN} if only is None else only
+    there: dict[str, PhaseTally] = {}
+    for name in (
+        tape.phases.list_with_origin() if only is None else sorted(only, key=parse_phase_number)
+    ):
+        if name in committed:
+            with suppress(NotFound), tape.phases.open(name) as file:  # a folder without its file
+                reader = _PhaseReader(tape, file, ChainMap(there, phases), redacted, skipped)
+                for run in reader.iter_runs(phases.get(name)):
+                    there[name] = run.after
+                    yield run
+                there.setdefault(name, phases.get(name) or PhaseTally())
+    phases.clear()
+    phases.update(there)
+
+
+class _PhaseReader(NamedTuple):
+    """One phase being read."""
+
+    tape: WritableTape
+    file: PhaseFile
+    phases: Mapping[str, PhaseTally]
+    redacted: AbstractSet[str]
+    skipped: Callable[[str], None]
+
+    def iter_runs(self, before: PhaseTally | None) -> Iterator[LineRun]:
+        """Go on where the tally stops: anew when its last line is not where it was."""
+        tally = before or PhaseTally()
+        is_anew = bool(tally.entries) and not self._has_last_line(tally)
+        start = tally.offset if tally.entries and not is_anew else 0
+        after = PhaseTally() if is_anew else copy(tally)
+        lines: list[IndexedLine] = []
+        size = 0
+        for offset, line in self.file.lines(start):
+            if offset <= after.offset or (read := self._read_line(after, offset, line)) is None:
+                continue
+            lines.append(read)
+            size += len(line)
+            if len(lines) >= _RUN_LINES or size >= _RUN_BYTES:
+                yield LineRun(self.file.name, before, copy(after), lines, is_anew)
+                before, lines, size, is_anew = copy(after), [], 0, False
+        if lines or is_anew or before is None:
+            yield LineRun(self.file.name, before, after, lines, is_anew)
+
+    def _has_last_line(self, tally: PhaseTally) -> bool:
+        _, last = next(self.file.lines(tally.offset), (0, b""))
+        return last.startswith(b'{"id":"%b"' % tally.last.encode())
+
+    def _read_line(self, tally: PhaseTally, offset: int, line: bytes) -> IndexedLine | None:
+        """Count one line; what is no entry of a format we know is passed over, as readers do."""
+        try:
+            header = read_header(line)
+        except (Damaged, NewerFormat) as error:
+            self._report_skipped(offset, line, str(error))
+            return None
+        holds = has_valid_data(line, header)
+        if not holds and not is_redaction_begun(line, header) and not self._is_redacted(header):
+            self._report_skipped(offset, line, "its data does not match its hash")
+        gone = header.id in self.redacted or not holds
+        told = NO_CONTENTS if gone else extract_contents(header, line)
+        tally.add(offset, header, told)
+        if tally.entries == 1 and told.base is not None:
+            tally.home = self._find_place_at(*told.base)
+        return IndexedLine(offset, len(line), header, told, tally.place)
+
+    def _is_redacted(self, header: Header) -> bool:
+        """Tell whether a redaction names an entry: what changed in it is being overwritten."""
+        return header.id in self.redacted or header.id in self.tape.phases.redacted_ids()
+
+    def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
+        entry = line[7:19].decode("ascii", "replace")
+        place = f"{self.tape.id[:8]} {self.file.name}: line at byte {offset} skipped"
+        self.skipped(f"{place}: entry {entry}: {why}; {FSCK_ADVICE}")
+
+    def _find_place_at(self, phase: str, offset: int) -> str | None:
+        """Return where the tape worked at the entry a phase goes on from."""
+        tally = self.phases.get(phase)
+        if tally is None:
+            return None
+        if offset >= tally.moved_offset:
+            return tally.place
+        place = tally.home
+        with suppress(NotFound), self.tape.phases.open(phase) as file:
+            for at, line in file.lines():
+                if at > offset:
+                    break
+                with suppress(Damaged, NewerFormat):
+                    header = read_header(line)
+                    if header.type in ("start", "meta") and header.id not in self.redacted:
+                        place = extract_contents(header, line).cwd or place
+        return place
+
+
+def read_tape_record(tape: Tape, folder: str) -> TapeRecord:
+    """Return what is kept of a tape itself, from its files alone."""
+    redacted: set[str] = set()
+    while True:
+        refs, phases = tape.refs(), dict[str, PhaseTally]()
+        named = {
+            target
+            for run in read_runs(tape, refs, phases, redacted)
+            for line in run.lines
+            for target in line.told.targets
+        }
+        if named <= redacted:
+            return build_tape_record(tape, folder, refs, phases)
+        redacted |= named
+
+
+_DEFAULT_HASHSIZE, _BULK_HASHSIZE = 1 << 20, 1 << 23
+"""Bytes of words that a connection keeps before it writes them: SQLite's default, and for many."""
+_DEFAULT_AUTOMERGE, _BULK_AUTOMERGE = 4, 16
+"""Parts of the full-text index that are merged at once: SQLite's default, and for many lines."""
+_MAX_INTEGER = (1 << 63) - 1
+"""The highest number that fits into a column; what other programs write may be higher."""
+
+
+def insert_run(
+    db: Connection, tape: str, run: LineRun, key: int | None, known: AbstractSet[str]
+) -> bool:
+    """Put a run of lines in; `key` is its phase's, None for a new one, `known` was redacted before.
+
+    Tells whether that was all: if not, the run redacts what had been read, and all of the tape was
+    taken out, to be read anew.
+    """
+    whose = bytes.fromhex(tape)
+    named = {target for line in run.lines for target in line.told.targets} - known
+    if named:
+        db.executemany(
+            "INSERT INTO redactions VALUES (?, ?)",
+            [(whose, bytes.fromhex(target)) for target in sorted(named)],
+        )
+    gone = known | named
+    if any(line.told != NO_CONTENTS and line.header.id in gone for line in run.lines) or any(
+        _has_indexed_data(db, tape, target) for target in named
+    ):
+        reset_tape(db, tape)
+        return False
+    if run.is_anew and known:  # what redacted the rest may have stood in it
+        reset_tape(db, tape)
+        db.execute("DELETE FROM redactions WHERE tape = ?", (whose,))
+        return False
+    if run.is_anew and key is not None:
+        delete_lines(db, "key = ?", key)
+    _insert_lines(db, run.lines, _save_phase(db, tape, run, key))
+    return True
+
+
+def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
+    """Tell whether the index holds anything that only the data of an entry says."""
+    found = db.execute(
+        "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
+        "JOIN types k ON k.key = e.type "
+        "WHERE substr(e.id, 1, 4) = substr(?2, 1, 4) AND e.id = ?2 AND (k.name = 'meta' "
+        "OR EXISTS (SELECT 1 FROM text_docsize d WHERE d.id = e.key) "
+        "OR EXISTS (SELECT 1 FROM usage u WHERE u.entry = e.key) "
+        "OR EXISTS (SELECT 1 FROM calls c WHERE c.entry = e.key))",
+        (bytes.fromhex(tape), bytes.fromhex(entry)),
+    )
+    return found.fetchone() is not None
+
+
+def _save_phase(db: Connection, tape: str, run: LineRun, key: int | None) -> int:
+    """Write how far a phase was read and return its key."""
+    branch, offset, last, *rest = astuple(run.after)
+    values = (branch, offset, bytes.fromhex(last), *rest)
+    marks = ", ".join("?" * len(values))
+    if key is not None:
+        db.execute(f"UPDATE phases SET ({TALLY_COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))  # noqa: S608 (ours)
+        return key
+    made = db.execute(
+        f"INSERT INTO phases (tape, name, {TALLY_COLUMNS}) VALUES (?, ?, {marks})",  # noqa: S608 (ours)
+        (bytes.fromhex(tape), run.phase, *values),
+    ).lastrowid
+    assert made is not None
+    return made
+
+
+def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> None:
+    (highest,) = db.execute(
+        "SELECT max((SELECT coalesce(max(key), 0) FROM entries), "
+        "(SELECT coalesce(max(key), 0) FROM removed))"
+    ).fetchone()
+    keyed = list(enumerate(lines, highest + 1))
+    types = _ensure_types(db, {line.header.type for line in lines})
+    db.executemany(
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                key,
+                bytes.fromhex(head.id),
+                phase,
+                offset,
+                length,
+                min(head.n, _MAX_INTEGER),
+                parse_timestamp(head.time),
+                types[head.type],
+            )
+            for key, (offset, length, head, _, _) in keyed
+        ],
+    )
+    db.executemany(
+        "INSERT INTO text (rowid, said, called, answered) VALUES (?, ?, ?, ?)",
+        [(key, *map(space_cjk, line.told.words)) for key, line in keyed if line.told.words],
+    )
+    db.executemany(
+        "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(key, *line.told.spent) for key, line in keyed if line.told.spent],
+    )
+    db.executemany(
+        "INSERT INTO calls VALUES (?, ?, ?, ?)",
+        [(key, *line.told.done) for key, line in keyed if line.told.done],
+    )
+    db.executemany(
+        "INSERT INTO files VALUES (?, ?, ?, ?)",
+        [
+            (key, place.call, resolve_path(place.path, line.cwd), place.op)
+            for key, line in keyed
+            for place in line.told.touched
+        ],
+    )
+
+
+def _ensure_types(db: Connection, names: set[str]) -> dict[str, int]:
+    """Return the number of each entry type, given to it when it is seen first."""
+    found: dict[str, int] = dict(db.execute("SELECT name, key FROM types"))
+    for name in sorted(names - found.keys()):
+        found[name] = db.execute("INSERT INTO types (name) VALUES (?)", (name,)).lastrowid or 0
+    return found
+
+
+def reset_tape(db: Connection, tape: str) -> None:
+    """Forget what was read of a tape, so that it is read anew."""
+    delete_lines(db, "tape = ?", bytes.fromhex(tape))
+    db.execute("DELETE FROM phases WHERE tape = ?", (bytes.fromhex(tape),))
+
+
+def delete_lines(db: Connection, where: str, *values: object) -> None:
+    """Take out the lines of the phases that `where` describes; the phases themselves stay."""
+    lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
+    db.execute(
+        f"INSERT INTO removed SELECT key FROM ({lines}) WHERE key IN (SELECT id FROM text_docsize)",  # noqa: S608 (ours)
+        values,
+    )
+    for table in ("usage", "calls", "files"):
+        db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)  # noqa: S608 (ours)
+    db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)  # noqa: S608 (ours)
+
+
+@contextmanager
+def load_bulk(db: Connection) -> Iterator[None]:
+    """Let many lines into a file that nobody else uses, and that is of no use until it is whole.
+
+    There is no journal, words are kept longer before they are written, and ids put in order after.
+    """
+    (index,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'entries_id'").fetchone()
+    db.execute("DROP INDEX entries_id")
+    _set_fts_options(db, hashsize=_BULK_HASHSIZE, automerge=_BULK_AUTOMERGE)
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("PRAGMA journal_mode = OFF")
+    yield
+    db.execute(index)
+    _set_fts_options(db, hashsize=_DEFAULT_HASHSIZE, automerge=_DEFAULT_AUTOMERGE)
+    db.execute("INSERT INTO text (text) VALUES ('optimize')")
+    db.execute("PRAGMA journal_mode = WAL")
+
+
+def _set_fts_options(db: Connection, **options: int) -> None:
+    db.executemany("INSERT INTO text (text, rank) VALUES (?, ?)", options.items())

@@ -1,0 +1,475 @@
+"""The index of one store: it follows writers, catches up with files, and answers from SQLite.
+
+Invariant: what it answers after `catch_up` is what reading all files would answer. Whatever moves
+a tape, a writer or one line in its journal, stands in the table of writers from before its first
+byte until it was caught up; so a reader knows where to look, also after a kill. Tapes that came or
+went show in the time of their common folder. Nothing else is looked at, however many there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import contextmanager, nullcontext, suppress
+from sqlite3 import Connection, DatabaseError, Error
+from time import time_ns
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import NotFound, TapeError
+from . import tables
+from .database import (
+    drop_index,
+    get_file_identity,
+    is_damage,
+    open_database,
+    rename_damaged,
+    write_transaction,
+)
+from .tables import ActiveWriter, TapeLocation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from ..store.refs import Changes
+    from ..store.store import Store
+    from ..store.tape import Tape
+    from ..store.writer import WritableTape
+    from .ingest import LineRun
+    from .records import TapeRow
+
+    Progress = Callable[[int, int], None]
+    """Is told done and total."""
+    Telling = Callable[[], AbstractContextManager[Progress]]
+    """Begins to tell of work that may be long."""
+
+T = TypeVar("T")
+_CATCH_UP_EVERY = 1_000_000
+_SETTLED_NS = 100_000_000
+"""Nanoseconds after which the next change of a folder surely gives it another time."""
+
+_MAX_COLUMN = (1 << 63) - 1
+"""What fits into a column; some file systems have inodes that do not."""
+
+_SKIPPED_ERRORS = (Error, OSError, TapeError)
+"""What may go wrong under a writer: a derived copy that cannot be written is left to readers."""
+
+
+@contextmanager
+def report_nothing() -> Iterator[Progress]:
+    """Hold a progress that nobody is told of."""
+    yield lambda _done, _total: None
+
+
+class Index:
+    """The projection of one store, for one thread; its file is opened at the first use.
+
+    `telling` is asked for somebody to tell how far reading tapes that came has got. Lines of these
+    that changed on the disk are told to `skipped`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        folder: Path | None = None,
+        telling: Telling = report_nothing,
+        skipped: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._store, self.telling, self._skipped = store, telling, skipped
+        self._home = folder or store.path
+        self._db: Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._writing: Counter[str] = Counter()
+        self._caught: dict[str, int] = {}
+
+    def on_begin(self, tape: str) -> None:
+        """Enter a writer, or somebody about to write a line in the journal.
+
+        An index that cannot be told of it, locked for long or full, would never catch up with what
+        is written now: it is dropped, and the next reader makes it anew.
+        """
+        self._writing[tape] += 1
+        try:
+            self._run_with_recovery(lambda db: self._enter_writers(db, [tape]))
+            while not self._is_current():  # another file took its place meanwhile
+                self._open_current()
+        except TapeError:  # a later version wrote this store: no index is made in it
+            return
+        except (Error, OSError):
+            with suppress(OSError):
+                drop_index(self._home)
+
+    def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
+        """Catch the tape up, at most once a second: while it is being written readers do so too."""
+        now = self._store.clock()
+        with suppress(*_SKIPPED_ERRORS):
+            if (
+                abs(now - self._caught.get(tape.id, -_CATCH_UP_EVERY)) >= _CATCH_UP_EVERY
+                or not self._is_current()
+            ):
+                self._caught[tape.id] = now
+                self._run_with_recovery(lambda db: self._take_changes(db, tape, changes))
+                changes.clear()
+
+    def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
+        """Catch the tape up and, when it was the last one's end, take it out of the writers."""
+        self._writing[tape.id] -= 1
+
+        def work(db: Connection) -> None:  # both on one file: another may take its place
+            self._take_changes(db, tape, changes)
+            if self._writing[tape.id] <= 0:
+                self._remove_writers(db, [self._build_writer_row(tape.id)])
+
+        with suppress(*_SKIPPED_ERRORS):
+            self._run_with_recovery(work)
+
+    def on_redact(self, tape: str) -> None:
+        """Read a redaction, leaving nothing in the file of what was known before."""
+        try:
+            self._run_with_recovery(lambda db: self._scrub_redacted(db, tape))
+        except TapeError:  # no index is made in a later version's store, or for a tape that went
+            return
+        except (Error, OSError):
+            with suppress(OSError):
+                drop_index(self._home)
+
+    def _scrub_redacted(self, db: Connection, tape: str) -> None:
+        from .database import scrub_index  # noqa: PLC0415 (redactions are rare)
+
+        self._read_tape(db, tape)
+        scrub_index(db)
+
+    def catch_up(self) -> None:
+        """Read what is new: in tapes being written, and of tapes that came or went.
+
+        Raises sqlite3.Error or OSError when the index cannot be opened or written.
+        """
+        self._run_with_recovery(self._read_changed_tapes)
+
+    def rows(self, cwd: str | None, limit: int | None) -> list[TapeRow]:
+        """Return the tapes newest first; raise as `catch_up` does."""
+        return self.answer(lambda db: tables.select_tape_rows(db, cwd, limit))
+
+    def folders(self, prefix: str) -> list[str]:
+        """Return the folders of tapes whose id begins with `prefix`; raise as `catch_up` does."""
+        return self.answer(lambda db: tables.select_folders(db, prefix))
+
+    def places(self, prefix: str, tape: str | None = None) -> list[tables.EntryLocation]:
+        """Return where entries stand whose id begins with `prefix`, in one tape or in all.
+
+        Raises as `catch_up` does.
+        """
+        return self.answer(lambda db: tables.select_entries(db, prefix, tape))
+
+    def find_labelled(self, name: str) -> list[tuple[str, str]]:
+        """Return folder and entry of each label of this name; raise as `catch_up` does."""
+        return self.answer(lambda db: tables.select_labelled(db, name))
+
+    def is_complete(self) -> bool:
+        """Tell whether all that stands in `tapes/` was read when it changed last.
+
+        False also for the tenth of a second after a change. Raises as `catch_up` does.
+        """
+        return self.answer(
+            lambda db: tables.select_tapes_mtime(db) == _get_tapes_mtime(self._store)
+        )
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        db, self._db, self._file = self._db, None, None
+        if db is not None:
+            db.close()
+
+    def answer(self, question: Callable[[Connection], T]) -> T:
+        """Catch up and answer on one file: one made anew in between knows nothing yet.
+
+        Raises as `catch_up` does. A question may be asked twice.
+        """
+
+        def work(db: Connection) -> T:
+            self._read_changed_tapes(db)
+            return question(db)
+
+        return self._run_with_recovery(work)
+
+    def _run_with_recovery(self, work: Callable[[Connection], T]) -> T:
+        """Do work that may be done twice: on a damaged index, and again on a new one."""
+        try:
+            return work(self._open_current())
+        except DatabaseError as error:
+            if not is_damage(error):
+                raise
+        file = self._file or get_file_identity(self._home)
+        self.close()
+        rename_damaged(self._home, file, self._store.clock)
+        return work(self._open_current())
+
+    def _open_current(self) -> Connection:
+        """Return the connection; a file that took the place of ours learns who is writing."""
+        if self._db is None or not self._is_current():
+            self.close()
+            file = get_file_identity(self._home)
+            self._db = open_database(self._store, self._home)
+            self._enter_writers(
+                self._db, [tape for tape, count in self._writing.items() if count > 0]
+            )
+            self._file = file or get_file_identity(self._home)
+        return self._db
+
+    def _is_current(self) -> bool:
+        return self._file is not None and self._file == get_file_identity(self._home)
+
+    def _build_writer_row(self, tape: str) -> ActiveWriter:
+        return ActiveWriter(tape, os.getpid(), id(self))
+
+    def _enter_writers(self, db: Connection, tapes: list[str]) -> None:
+        if tapes:
+            with write_transaction(db):
+                tables.insert_writers(db, map(self._build_writer_row, tapes))
+
+    def _remove_writers(self, db: Connection, rows: list[ActiveWriter]) -> None:
+        if rows:
+            with write_transaction(db):
+                tables.delete_writers(db, rows)
+
+    def _read_changed_tapes(self, db: Connection) -> None:
+        """Look at the dead before reading, so that what they wrote last is read."""
+        writers = tables.select_writers(db)
+        dead = {writer for writer in writers if not _is_process_alive(writer.pid)}
+        self._scan_tapes_folder(db)
+        done = {tape for tape in {writer.tape for writer in writers} if self._try_read(db, tape)}
+        self._remove_writers(db, [writer for writer in dead if writer.tape in done])
+
+    def _try_read(self, db: Connection, tape: str) -> bool:
+        """Read a tape that may be being written; tell whether nothing of it is left to read."""
+        try:
+            self._read_tape(db, tape)
+        except NotFound:  # it went
+            return True
+        except (OSError, TapeError):  # unreadable now: it stays in the table and is tried again
+            return False
+        return True
+
+    def _take_changes(self, db: Connection, tape: WritableTape, changes: Changes | None) -> None:
+        """Take in what was changed, or else all of the tape that is not known yet.
+
+        So a move in a tape of a thousand branches costs what one in a tape of two does. Whatever
+        others change meanwhile they take in themselves, or the next reader does.
+        """
+        if (
+            changes is None
+            or not self._is_indexed_folder(db, tape)
+            or not _apply_changes(db, tape, changes)
+        ):
+            self._read_tape(db, tape.id)
+
+    def _is_indexed_folder(self, db: Connection, tape: WritableTape) -> bool:
+        """Tell whether this is the tape that is kept under its id: somebody may have copied it."""
+        place = tables.select_location(db, tape.id)
+        if place is None or not place.folder:
+            return False
+        with suppress(OSError):
+            there = (self._store.tapes / place.folder).stat()
+            return os.path.samestat(there, os.fstat(tape.folder.fd))
+        return False
+
+    def _read_tape(self, db: Connection, tape: str) -> None:
+        where = self._locate_tape(db, tape)
+        with self._store.open_folder(where.folder) as opened:
+            _sync_tape(db, opened, where)
+
+    def _locate_tape(self, db: Connection, tape: str) -> TapeLocation:
+        """Return where a tape is: where it was, or in the folder most likely named for it."""
+        known = tables.select_location(db, tape)
+        if known is not None and self._store.read_tape_id(known.folder) == tape:
+            return known
+        names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
+        for name in names:
+            if self._store.read_tape_id(name) == tape:
+                return TapeLocation(name, 0)
+        raise NotFound(f"tape {tape} is not in the store")
+
+    def fill(self, progress: Progress) -> None:
+        """Read all tapes into a file nobody else uses yet; `progress` is told done and total.
+
+        Faster than `catch_up`, but for nothing that has to outlive a power failure. Raises as that
+        does.
+        """
+
+        def work(db: Connection) -> None:
+            from . import ingest  # noqa: PLC0415 (rare)
+
+            with ingest.load_bulk(db), write_transaction(db):
+                self._scan_tapes_folder(db, progress)
+
+        self._run_with_recovery(work)
+
+    def learn_from(self, other: Path) -> None:
+        """Read what another index of this store knows of and this one does not, and its writers."""
+        db = self._open_current()
+        with tables.attach_index(db, other):
+            writers, behind = tables.select_writers(db, "other"), tables.select_differing_tapes(db)
+        with write_transaction(db):
+            tables.insert_writers(db, writers)
+        for tape in behind:
+            self._try_read(db, tape)
+
+    def _scan_tapes_folder(self, db: Connection, progress: Progress | None = None) -> None:
+        """Take tapes in that came and out that went, if the time of their folder tells of any.
+
+        A time too young to differ after the next change is not kept, nor one with tapes that could
+        not be read: then the next reader looks again.
+        """
+        mtime = _get_tapes_mtime(self._store)
+        if mtime == tables.select_tapes_mtime(db):
+            return
+        there = {name: inode & _MAX_COLUMN for name, inode in self._store.inodes().items()}
+        known = tables.select_locations(db)
+        held = {tape: at for tape, at in known.items() if there.get(at.folder) == at.inode}
+        new = {TapeLocation(*item) for item in there.items()} - set(held.values())
+        taken: list[bool] = []
+        with nullcontext(progress) if progress else self.telling() as tell:
+            for where in sorted(new):
+                tell(len(taken), len(new))
+                taken.append(self._take_in_folder(db, where, held))
+            tell(len(new), len(new))
+        gone = [(tape, known[tape].folder) for tape in known.keys() - held.keys()]
+        if gone:
+            with write_transaction(db):
+                tables.delete_tapes(db, gone)
+        if all(taken) and time_ns() - mtime > _SETTLED_NS and not self._store.links():
+            with write_transaction(db):
+                tables.save_tapes_mtime(db, mtime)
+
+    def _take_in_folder(
+        self, db: Connection, where: TapeLocation, held: dict[str, TapeLocation]
+    ) -> bool:
+        """Read the tape in a folder and note it in `held`; tell whether that could be done.
+
+        Of a tape that stands in two folders, because somebody copied one, the first counts, and
+        the other one is looked at each time.
+        """
+        try:
+            with self._store.open_folder(where.folder) as tape:
+                before = held.get(tape.id)
+                if before is None or where.folder < before.folder:
+                    _sync_tape(db, tape, where, self._skipped)
+                    _save_location(db, tape.id, where)
+                    held[tape.id] = where
+        except (OSError, TapeError):  # a damaged or newer one must not hide the others
+            return False
+        return before is None
+
+
+def _sync_tape(
+    db: Connection,
+    tape: Tape,
+    where: TapeLocation,
+    skipped: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Bring all that is kept of a tape up to date, run by run.
+
+    Locks nobody out while reading, or for nothing new; goes on from there when another was faster.
+    """
+    while not _try_sync(db, tape, where, skipped):
+        pass
+
+
+def _try_sync(
+    db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
+) -> bool:
+    """Read and keep what is new; tell whether nobody else did so meanwhile."""
+    from .ingest import read_runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
+    from .records import build_tape_record  # noqa: PLC0415
+
+    refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
+    phases = tables.select_tallies(db, tape.id)
+    before, last = set(phases), None
+    for run in read_runs(
+        tape, refs, phases, tables.select_redacted_ids(db, tape.id), skipped=skipped
+    ):
+        if last is not None:
+            with write_transaction(db):
+                if not _insert_next_run(db, tape.id, last):
+                    return False
+        last = run
+    new, gone = build_tape_record(tape, where.folder, refs, phases), before - phases.keys()
+    if last is None and not gone and new == old:
+        return True
+    with write_transaction(db):
+        if last is not None and not _insert_next_run(db, tape.id, last):
+            return False
+        tables.delete_phases(db, tape.id, gone)
+        if tables.select_tallies(db, tape.id) != phases:
+            return False
+        tables.save_tape_record(db, new)
+        if old is None or not old.row.folder:
+            tables.update_location(db, tape.id, where)
+    return True
+
+
+def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
+    """Read and keep what was changed in a tape; tell whether that was all there is to do.
+
+    It is not for a tape or a phase that the index does not know the beginning of, nor when another
+    program was faster.
+    """
+    from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
+    from .records import PhaseTally, build_branch_row  # noqa: PLC0415
+
+    before = tables.select_tallies(db, tape.id, changes.phases)
+    phases = dict(before)
+    if not changes.phases <= before.keys() | changes.begun:
+        return False
+    redacted = tables.select_redacted_ids(db, tape.id)
+    for run in read_runs(tape, tape.journal.read(), phases, redacted, only=changes.phases):
+        with write_transaction(db):
+            if not _insert_next_run(db, tape.id, run):
+                return False
+    with write_transaction(db):
+        refs = tape.journal.read()  # under the lock, so that the newest move is kept last
+        if tables.select_tallies(db, tape.id, changes.phases) != phases:
+            return False
+        moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
+        tables.update_tape(
+            db,
+            tape.id,
+            refs,
+            [build_branch_row(tape.phases, move, refs, phases) for move in moves],
+            {name: refs.labels.get(name) for name in changes.labels},
+            [(before.get(name, PhaseTally()), tally) for name, tally in phases.items()],
+        )
+    return True
+
+
+def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
+    """Put a run in, in the caller's transaction, unless it does not follow on what is there."""
+    from . import ingest  # noqa: PLC0415 (as above)
+
+    key, tally = tables.select_phase(db, tape, run.phase)
+    redacted = tables.select_redacted_ids(db, tape)
+    return tally == run.before and ingest.insert_run(db, tape, run, key, redacted)
+
+
+def _get_tapes_mtime(store: Store) -> int:
+    try:
+        return store.tapes.stat().st_mtime_ns
+    except FileNotFoundError:  # the first tape makes it
+        return 0
+
+
+def _save_location(db: Connection, tape: str, where: TapeLocation) -> None:
+    if tables.select_location(db, tape) != where:
+        with write_transaction(db):
+            tables.update_location(db, tape, where)
+
+
+def _is_process_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

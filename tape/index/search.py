@@ -1,0 +1,115 @@
+"""Full text over all tapes: ranked in SQLite, shown from the lines themselves.
+
+Invariant: of the transcripts only the lines of the hits that are returned are read. A hit whose
+line no longer says what was asked for, because it was redacted just now or changed on the disk, is
+left out; the latter is said.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..clock import format_timestamp
+from ..damage import warn_of_damage
+from ..errors import Damaged, TapeError
+from ..model.line import has_valid_data, is_redaction_begun, read_header
+from ..store.path import FSCK_ADVICE
+from .contents import extract_contents
+from .database import erase_removed_words
+from .fast_text import RankedEntry, build_excerpts, rank_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..store.store import Store
+    from .contents import EntryWords
+
+
+class SearchMatch(Struct, frozen=True, gc=False):
+    """One entry that a search found."""
+
+    tape: str
+    """32 hex digits."""
+    title: str | None
+    folder: str
+    phase: str
+    offset: int
+    entry: str
+    """40 hex digits."""
+    n: int
+    time: str
+    """As on the tape: UTC with microseconds."""
+    type: str
+    branch: str | None
+    """The branch its phase was written on."""
+    snippet: str
+    """The words around what was found, in one line."""
+    marks: tuple[tuple[int, int], ...]
+    """Start and end, in characters of the snippet, of each thing that was found."""
+    score: float
+    """The higher, the better it fits."""
+
+
+def find_matches(
+    db: sqlite3.Connection,
+    store: Store,
+    expression: str,
+    narrow: tuple[str, Sequence[object]],
+    limit: int,
+) -> list[SearchMatch]:
+    """Return what fits an FTS5 expression best, newer first among equals, each entry once.
+
+    `narrow` is more of a WHERE clause and its values, as `narrowed` gives them.
+    """
+    with suppress(sqlite3.OperationalError):  # another writes: old words only weigh a little
+        erase_removed_words(db)
+    hits = rank_entries(db, expression, narrow, limit)
+    shown = dict(build_excerpts(expression, [_read_hit_words(store, hit) for hit in hits]))
+    return [_to_search_match(hit, *shown[at]) for at, hit in enumerate(hits) if at in shown]
+
+
+def _to_search_match(
+    hit: RankedEntry, snippet: str, marks: tuple[tuple[int, int], ...]
+) -> SearchMatch:
+    return SearchMatch(
+        hit.tape,
+        hit.title,
+        hit.folder,
+        hit.phase,
+        hit.offset,
+        hit.entry,
+        hit.n,
+        format_timestamp(hit.time),
+        hit.type,
+        hit.branch,
+        snippet,
+        marks,
+        hit.score,
+    )
+
+
+def _read_hit_words(store: Store, hit: RankedEntry) -> EntryWords | None:
+    """Return the text of a hit from its line; None where that is not what it was.
+
+    Of what went just now nothing is said; what was changed on the disk is a DamageWarning.
+    """
+    try:
+        with store.open_folder(hit.folder) as tape, tape.phases.open(hit.phase) as file:
+            line = file.read(hit.offset, hit.offset + hit.length)
+    except (OSError, TapeError):  # moved or gone in this moment
+        return None
+    try:
+        header = read_header(line)
+        if header.id != hit.entry:
+            raise Damaged("another one stands there")
+        if not has_valid_data(line, header) and not is_redaction_begun(line, header):
+            raise Damaged("its data does not match its hash")
+    except TapeError as error:
+        place = f"{hit.tape[:8]} {hit.phase}: line at byte {hit.offset} skipped"
+        warn_of_damage(f"{place}: entry {hit.entry[:12]}: {error}; {FSCK_ADVICE}")
+        return None
+    return extract_contents(header, line).words

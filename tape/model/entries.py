@@ -1,0 +1,503 @@
+"""Content blocks: what a message is made of, one tagged union for all providers (tape.md §3).
+
+`wire` holds a provider's own data as raw JSON (signature, item id, thought signature). It is stored
+byte for byte and sent back only to the same endpoint, api and model.
+
+Entry payloads: one frozen Struct for each entry type (tape.md §3).
+
+A field with a plain default is optional and is left out if it has that value. A field with
+`written(…)` is always written, but may be missing in what another program wrote. A type that is not
+in `PAYLOADS` is kept as raw JSON (`line.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from msgspec import Raw, Struct, field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+NO_JSON = Raw(b"")
+"""Default of every raw JSON field: empty, and not written."""
+
+
+class BlobRef(Struct, frozen=True, gc=False):
+    """A payload in `blobs/`: SHA-256 as 64 hex digits, size in bytes, first 2 000 characters."""
+
+    hash: str = field(name="$blob")
+    bytes: int
+    head: str = ""
+
+
+class _BlockBase(Struct, frozen=True, tag_field="type", omit_defaults=True, gc=False, kw_only=True):
+    """The optional fields of every block."""
+
+    wire: Raw = NO_JSON
+
+
+class Text(_BlockBase, frozen=True, tag="text", gc=False):
+    """Plain text."""
+
+    text: str
+
+
+class Thinking(_BlockBase, frozen=True, tag="thinking", gc=False):
+    """A model's reasoning; `redacted` if only its encrypted form is known (in `wire`)."""
+
+    text: str
+    redacted: bool = False
+
+
+class Image(_BlockBase, frozen=True, tag="image", gc=False):
+    """A picture; `mime` such as image/png."""
+
+    blob: BlobRef
+    mime: str
+
+
+class Document(_BlockBase, frozen=True, tag="document", gc=False):
+    """A file given to the model as a file, for example a PDF."""
+
+    blob: BlobRef
+    mime: str
+    name: str | None = None
+
+
+class Audio(_BlockBase, frozen=True, tag="audio", gc=False):
+    """An audio recording."""
+
+    blob: BlobRef
+    mime: str
+
+
+class ToolCall(_BlockBase, frozen=True, tag="tool_call", gc=False):
+    """A model's request to run a tool: `args` is the JSON object exactly as the model wrote it.
+
+    `args_text` is used instead if that text is not valid JSON or the tool is freeform.
+    """
+
+    id: str
+    name: str
+    args: Raw = NO_JSON
+    args_text: str | None = None
+
+
+class Opaque(_BlockBase, frozen=True, tag="opaque", gc=False):
+    """A provider's own block, stored unchanged."""
+
+    raw: Raw
+
+
+class Unknown(_BlockBase, frozen=True, tag="unknown", gc=False):
+    """A block of a type that this version does not know, created on reading: shown, never sent."""
+
+    raw: Raw
+
+
+Block = Text | Thinking | Image | Document | Audio | ToolCall | Opaque | Unknown
+"""Every block that a message may contain."""
+
+Content = tuple[Block, ...]
+"""The content of one message, in order."""
+
+
+def join_texts(content: Iterable[Block]) -> str:
+    """Return the text blocks, concatenated; "" if there are none."""
+    return "".join(block.text for block in content if isinstance(block, Text))
+
+
+def select_tool_calls(content: Iterable[Block]) -> tuple[ToolCall, ...]:
+    """Return the tool calls in order."""
+    return tuple([block for block in content if type(block) is ToolCall])  # isinstance is slow
+
+
+def keep_default(value: Any) -> Any:
+    """Return a field default that replaces a missing value on reading, but is always written."""
+    return field(default_factory=lambda: value)
+
+
+class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Tokens of one model call: `input` without cached tokens, `total` of all."""
+
+    input: int = keep_default(0)
+    output: int = keep_default(0)
+    reasoning: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    total: int = keep_default(0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add field by field; None + None is None, otherwise None counts as 0."""
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            _add_counts(self.reasoning, other.reasoning),
+            _add_counts(self.cache_read, other.cache_read),
+            _add_counts(self.cache_write, other.cache_write),
+            self.total + other.total,
+        )
+
+
+def _add_counts(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+class Cost(Struct, frozen=True, gc=False):
+    """The cost of a call: `amount` in `currency`, which is always USD so far."""
+
+    currency: str
+    amount: float
+
+
+class Place(Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """The place of an entry line: phase folder, byte offset of its first byte, its id.
+
+    `tape` (32 hex digits) only if it is in another tape.
+    """
+
+    tape: str | None = None
+    phase: str
+    offset: int
+    entry: str
+
+
+class Git(Struct, frozen=True, gc=False):
+    """The git working copy a session started in."""
+
+    branch: str | None
+    commit: str | None
+    dirty: bool
+
+
+class Failure(Struct, frozen=True, gc=False):
+    """Why a model call failed: class of the error, and its text."""
+
+    kind: str = field(name="class")
+    message: str
+
+
+class Payload(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The `data` of an entry; `entry_type` is the `type` of its line."""
+
+    entry_type: ClassVar[str]
+
+
+class Start(Payload, frozen=True, gc=False):
+    """The first entry of a tape."""
+
+    entry_type = "start"
+    tape: str
+    phase: str
+    branch: str
+    cwd: str
+    program: str
+    project: str | None = None
+    git: Git | None = None
+    origin: Place | None = None
+
+
+class Meta(Payload, frozen=True, gc=False):
+    """Later facts about the tape: the project moved, tags."""
+
+    entry_type = "meta"
+    cwd: str | None = None
+    tags: tuple[str, ...] | None = None
+
+
+class Branch(Payload, frozen=True, gc=False):
+    """The first entry of a phase started by a fork or by continuing from an earlier entry."""
+
+    entry_type = "branch"
+    phase: str
+    branch: str
+    base: Place
+    why: str | None = None
+
+
+class Summary(Struct, frozen=True, gc=False):
+    """An anchor's summary of the history it covers (tape.md §6)."""
+
+    goal: str = ""
+    constraints: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    in_progress: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    critical_context: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+
+
+class KeptRange(Struct, frozen=True, gc=False):
+    """A run of entries that stays in view after an anchor: ids of its first and last."""
+
+    phase: str
+    offset: int
+    count: int
+    first: str
+    last: str
+
+
+class CoveredRange(Struct, frozen=True, gc=False):
+    """The entries a summary replaces: ids of the first and the last, and how many."""
+
+    first: str = field(name="from")
+    last: str = field(name="to")
+    count: int
+
+
+class Tokens(Struct, frozen=True, gc=False):
+    """Size of the view before and after an anchor, in tokens."""
+
+    before: int
+    after: int
+
+
+class SummaryAuthor(Struct, frozen=True, gc=False):
+    """Who wrote a summary."""
+
+    provider: str
+    model: str
+    usage: Usage
+
+
+class State(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The session state at an anchor, so that a session can resume from the anchor alone."""
+
+    model: str | None = None
+    effort: str | None = None
+    mode: str | None = None
+    tools: tuple[str, ...] | None = None
+    cwd: str | None = None
+    todos: Raw = NO_JSON
+    system: str | None = None
+
+
+NOWHERE = Place(phase="", offset=0, entry="")
+
+
+class Anchor(Payload, frozen=True, kw_only=True, gc=False):
+    """The first entry of a phase started by a compaction, a handoff or a merge.
+
+    `phase`, `branch` and `base` are filled in by `Writer.anchor`.
+    """
+
+    entry_type = "anchor"
+    phase: str = keep_default("")
+    branch: str = keep_default("")
+    base: Place = keep_default(NOWHERE)
+    kind: Literal["compaction", "handoff", "merge"]
+    summary: Summary | str
+    kept: tuple[KeptRange, ...] = keep_default(())
+    covers: CoveredRange | None = keep_default(None)
+    tokens: Tokens | None = keep_default(None)
+    by: SummaryAuthor | None = keep_default(None)
+    reason: str = keep_default("")
+    state: State = field(default_factory=State)
+    other: Raw = NO_JSON
+
+
+class User(Payload, frozen=True, gc=False):
+    """A prompt of the user."""
+
+    entry_type = "user"
+    content: Content
+
+
+class Assistant(Payload, frozen=True, gc=False):
+    """One answer of a model, whole or `partial`; `duration_ms` from request to last byte."""
+
+    entry_type = "assistant"
+    content: Content
+    provider: str = keep_default("")
+    api: str = keep_default("")
+    endpoint: str = keep_default("")
+    model: str = keep_default("")
+    stop_reason: str = keep_default("stop")
+    raw_stop: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost | None = None
+    response_id: str | None = None
+    duration_ms: int = keep_default(0)
+    partial: bool = False
+    error: Failure | None = None
+
+
+class ToolStart(Payload, frozen=True, gc=False):
+    """A tool body is about to run; `args` only if they differ from the call's."""
+
+    entry_type = "tool.start"
+    call_id: str
+    name: str
+    args: Raw = NO_JSON
+    replay: str = keep_default("unsafe")
+
+
+class ToolResult(Payload, frozen=True, gc=False):
+    """The result of a tool call: `content` is for the model, `details` for people."""
+
+    entry_type = "tool.result"
+    call_id: str
+    name: str
+    content: Content
+    is_error: bool = keep_default(False)
+    details: Raw = NO_JSON
+    duration_ms: int = keep_default(0)
+    full: str | BlobRef | None = None
+    """Written, a reference names an existing blob; read, it is a text too long to load."""
+
+    @property
+    def whole(self) -> str | None:
+        """The full output as text; for a blob that was not loaded, its beginning."""
+        full = self.full
+        if not isinstance(full, BlobRef):
+            return full
+        return f"{full.head}\n[{full.bytes} bytes in all, in the blob {full.hash}]"
+
+
+class Context(Payload, frozen=True, gc=False):
+    """Text for the model that is not a prompt of the user, and its origin."""
+
+    entry_type = "context"
+    role: str
+    origin: str
+    content: Content
+
+
+class Model(Payload, frozen=True, gc=False):
+    """From here on this model is used."""
+
+    entry_type = "model"
+    provider: str
+    model: str
+    effort: str | None = None
+
+
+class Mode(Payload, frozen=True, gc=False):
+    """From here on these permissions and tools apply; `schemas` is what the model was given."""
+
+    entry_type = "mode"
+    permission: str
+    tools: tuple[str, ...]
+    schemas: BlobRef | None = None
+
+
+class Approval(Payload, frozen=True, gc=False):
+    """A decision on a tool call, and who made it."""
+
+    entry_type = "approval"
+    call_id: str
+    decision: str
+    by: str
+    rule: str | None = None
+    reason: str | None = None
+
+
+class InjectedResult(Struct, frozen=True, gc=False):
+    """A placeholder result that repair injected for a call without one."""
+
+    call_id: str
+    text: str
+
+
+class Repair(Payload, frozen=True, gc=False):
+    """What was repaired before a model call, or when a torn file was opened."""
+
+    entry_type = "repair"
+    kind: Literal["torn", "results", "undo"]
+    injected: tuple[InjectedResult, ...] = keep_default(())
+    dropped: tuple[str, ...] = keep_default(())
+    quarantine: str | None = None
+    why: str = keep_default("")
+
+
+class SideUsage(Payload, frozen=True, gc=False):
+    """Tokens of a model call outside the conversation, such as a summary or a title."""
+
+    entry_type = "usage"
+    purpose: str
+    provider: str
+    model: str
+    usage: Usage
+    cost: Cost | None = None
+
+
+class Error(Payload, frozen=True, gc=False):
+    """A failure to show to people; `kind` is the class of the error."""
+
+    entry_type = "error"
+    kind: str = field(name="class")
+    message: str
+    retryable: bool = keep_default(False)
+    status: int | None = None
+
+
+class FileState(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A file before and after; None where it did not exist."""
+
+    path: str
+    before: BlobRef | None = None
+    after: BlobRef | None = None
+
+
+class Checkpoint(Payload, frozen=True, gc=False):
+    """Files as they were before a step, so that it can be undone."""
+
+    entry_type = "checkpoint"
+    files: tuple[FileState, ...]
+
+
+class AgentStart(Payload, frozen=True, gc=False):
+    """A sub-agent begins, on a branch or on a tape of its own."""
+
+    entry_type = "agent.start"
+    agent: str
+    kind: str
+    task: str
+    branch: str | None = None
+    tape: str | None = None
+
+
+class AgentEnd(Payload, frozen=True, gc=False):
+    """A sub-agent ended."""
+
+    entry_type = "agent.end"
+    agent: str
+    result: str
+    status: str
+    usage: Usage = field(default_factory=Usage)
+
+
+class Redact(Payload, frozen=True, gc=False):
+    """The data of these entries was overwritten on purpose."""
+
+    entry_type = "redact"
+    targets: tuple[str, ...]
+    why: str
+
+
+class Custom(Payload, frozen=True, gc=False):
+    """An extension's own record."""
+
+    entry_type = "custom"
+    kind: str
+    data: Raw
+
+
+class Note(Payload, frozen=True, gc=False):
+    """A remark for people."""
+
+    entry_type = "note"
+    text: str
+
+
+PAYLOADS: dict[str, type[Payload]] = {kind.entry_type: kind for kind in Payload.__subclasses__()}
+"""Every known entry type and its payload."""
+
+RESERVED = frozenset({"start", "branch", "anchor", "repair", "redact"})
+"""Types that only the store itself writes; `tape append` refuses them."""

@@ -1,0 +1,418 @@
+"""One entry and its line: key order, hashes, versions (tape.md §2).
+
+Invariant: `encode` is the only place that writes an entry line, and what `read_header` accepts is
+what `encode` writes, or an earlier version's wrote. Data read from disk is never encoded again:
+`UPCASTS` lifts older lines while they are read.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from hashlib import sha256
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+import msgspec
+from msgspec import Raw, Struct, defstruct
+from msgspec.structs import force_setattr
+
+from ..errors import Damaged, InvalidEntry, NewerFormat, OlderFormat
+from .entries import (
+    NO_JSON,
+    PAYLOADS,
+    Anchor,
+    Assistant,
+    BlobRef,
+    Context,
+    Payload,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolStart,
+    User,
+)
+from .payload import (
+    BLOB_KEY,
+    JSON_ERRORS,
+    Unread,
+    decode_payload,
+    describe_missing_blob,
+    list_raw_fields,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from .entries import Content
+
+FORMAT = 1
+"""The version of the entry line that this code writes."""
+
+
+class Upcast(NamedTuple):
+    """How to read the lines of one version as lines of the next."""
+
+    types: Mapping[str, str]
+    """Entry types that are renamed in the next version: old name to new."""
+    data: Callable[[str, dict[str, Raw]], dict[str, Raw]]
+    """Converts the members of the data, given the old type; ValueError for an unexpected shape."""
+
+
+UPCASTS: dict[int, Upcast] = {}
+"""Every older version that can be read, and its conversion to the next version."""
+
+_ID_START, _ID_END = 7, 47
+_V = 49  # where `"v":` begins: after `{"id":"`, 40 digits and `",`
+_DATA = b',"data":'
+_ID = re.compile(rb'\{"id":"([0-9a-f]{40})","v":(0|[1-9][0-9]{0,17}),')
+_LINE = re.compile(
+    rb'\{"id":"([0-9a-f]{40})","v":[0-9]+,"parentId":(?:null|"([0-9a-f]{40})"),"n":(0|[1-9][0-9]{0,17}),'
+    rb'"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)",'
+    rb'"type":"([a-z][a-z0-9._-]{0,63})","dh":"([0-9a-f]{32})","data":'
+)
+_TODAYS = re.compile(
+    rb'\{"id":"(.{40})","v":%d,"parentId":(?:null|"(.{40})"),"n":(0|[1-9][0-9]{0,17}),'
+    rb'"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)",'
+    rb'"type":"([a-z][a-z0-9._-]{0,63})","dh":"(.{32})","data":' % FORMAT,
+    re.DOTALL,
+)
+"""The same of a line of today's format; hex digits are checked separately, which is faster.
+"""
+_HEX = b"0123456789abcdef"
+_KIND = re.compile(rb'Z","type":"([a-z][a-z0-9._-]{0,63})","dh":"')
+_HEAD = 400  # most bytes up to the end of a line's type
+_TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
+_REDACTED = re.compile(rb"null *\Z")
+_GONE = b"null"
+
+
+class Entry(Struct, frozen=True, gc=False, tag_field="type", tag="", rename="camel"):
+    """One entry, decoded. `n` is its depth, `time` UTC with microseconds, `data` its payload."""
+
+    id: str
+    v: int
+    parent_id: str | None
+    n: int
+    time: str
+    dh: str
+    data: Payload
+
+    @property
+    def type(self) -> str:
+        """The entry type, also if this version does not know it."""
+        data = self.data
+        return data.type if isinstance(data, Unread) else data.entry_type
+
+
+class Header(Struct, frozen=True, gc=False):
+    """The fields of a line before its data; `data` is the offset of the data."""
+
+    id: str
+    parent_id: str | None
+    n: int
+    time: str
+    type: str
+    dh: str
+    data: int
+
+
+_KINDS: tuple[type[Entry], ...] = tuple(
+    defstruct(  # type: ignore[misc]  # each has Entry for its base
+        f"{payload.__name__}Entry",
+        [("data", payload)],
+        bases=(Entry,),
+        tag=name,
+        frozen=True,
+        gc=False,
+    )
+    for name, payload in PAYLOADS.items()
+)
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Union[_KINDS])  # noqa: UP007 (a tuple)
+
+
+def encode_line(
+    kind: str, parent_id: str | None, n: int, time: str, data: bytes
+) -> tuple[Header, bytes]:
+    """Return the header and the whole line, with its newline, of an entry with compact `data`."""
+    if kind not in PAYLOADS and not _TYPE.match(kind):
+        raise InvalidEntry(
+            f"entry type {kind!r} is not allowed: it must match {_TYPE.pattern[:-2]}"
+        )
+    parent = f'"{parent_id}"' if parent_id else "null"
+    dh = sha256(data).hexdigest()[:32]
+    body = (
+        f'"v":{FORMAT},"parentId":{parent},"n":{n},"time":"{time}","type":"{kind}","dh":"{dh}"'
+    ).encode()
+    identity = sha256(body).hexdigest()[:40]
+    line = b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)
+    return Header(identity, parent_id, n, time, kind, dh, len(line) - len(data) - 2), line
+
+
+def read_header(line: bytes) -> Header:
+    """Check the id of a line (without its newline) and return its header.
+
+    An older line gets its current type. Raises NewerFormat or OlderFormat if the line verifies but
+    this version cannot read it, Damaged in every other case. The data is not checked; `data_holds`
+    does that.
+    """
+    head = _TODAYS.match(line)
+    if head is None or not line.endswith(b"}"):
+        return _read_any_header(line)
+    identity, parent, n, time, kind, dh = head.groups(b"")
+    data = head.end()
+    name = sha256(line[_V : data - len(_DATA)]).hexdigest()[:40]
+    if name.encode() != identity or (parent + dh).translate(None, _HEX):
+        return _read_any_header(line)
+    return Header(
+        name, parent.decode() or None, int(n), time.decode(), kind.decode(), dh.decode(), data
+    )
+
+
+def _read_any_header(line: bytes) -> Header:
+    """Return the header of a line of any format; raise as `read_header` does."""
+    begin, end = _ID.match(line), line.find(_DATA, _V)
+    if begin is None or end < 0 or not line.endswith(b"}"):
+        raise Damaged("not an entry line")
+    if sha256(line[_V:end]).hexdigest()[:40].encode() != begin[1]:
+        raise Damaged("its id does not match its bytes")
+    upcasts = _find_upcasts(int(begin[2]))
+    head = _LINE.match(line)
+    if head is None:
+        raise Damaged(f"not an entry line of format {FORMAT}")
+    identity, parent, n, time, kind, dh = head.groups()
+    return Header(
+        identity.decode(),
+        parent.decode() if parent else None,
+        int(n),
+        time.decode(),
+        _upcast_type(kind.decode(), upcasts),
+        dh.decode(),
+        head.end(),
+    )
+
+
+def _find_upcasts(version: int) -> list[Upcast]:
+    """Return the conversions from this version to the current one, in order."""
+    if version > FORMAT:
+        raise NewerFormat(
+            f"written in format {version}, this program reads up to {FORMAT}: update it"
+        )
+    steps = range(version, FORMAT)
+    if not UPCASTS.keys() >= set(steps):
+        raise OlderFormat(f"written in format {version}, which this program can no longer read")
+    return [UPCASTS[step] for step in steps]
+
+
+def _upcast_type(kind: str, upcasts: list[Upcast]) -> str:
+    for upcast in upcasts:
+        kind = upcast.types.get(kind, kind)
+    return kind
+
+
+def read_type(line: bytes) -> str:
+    """Return the type in a line, unchecked; "" if there is none."""
+    found = _KIND.search(line, 0, _HEAD)
+    return found[1].decode() if found else ""
+
+
+def has_valid_data(line: bytes, header: Header) -> bool:
+    """Return whether the data of a line matches the hash in its header."""
+    data = line[header.data : -1]
+    return sha256(data).hexdigest()[:32] == header.dh
+
+
+def is_data_redacted(line: bytes, header: Header) -> bool:
+    """Return whether the data of a line was overwritten by `null` and spaces."""
+    return _REDACTED.match(line[header.data : -1]) is not None
+
+
+def is_redaction_begun(line: bytes, header: Header) -> bool:
+    """Return whether a line's data is redacted, also in part: no entry's data is `null`."""
+    return line.startswith(_GONE, header.data)
+
+
+def blank_redacted_data(line: bytes, ids: Collection[str]) -> bytes:
+    """Return a line, with its data blanked if its id is in `ids`, which redact entries name.
+
+    Data that is too short to be redacted stays.
+    """
+    if line[_ID_START:_ID_END].decode("latin-1") not in ids:
+        return line
+    try:
+        header = read_header(line)
+    except Damaged:
+        return line
+    length = len(line) - 1 - header.data
+    return line[: header.data] + _GONE.ljust(length) + b"}" if length >= len(_GONE) else line
+
+
+def verify_line(line: bytes) -> Header:
+    """Check a whole line, id and data, and return its header; raise as `read_header` does.
+
+    A line whose redaction was interrupted verifies: it must not be mistaken for a torn one.
+    """
+    header = read_header(line)
+    if not has_valid_data(line, header) and not is_redaction_begun(line, header):
+        raise Damaged("its data does not match its hash")
+    return header
+
+
+def decode_line(line: bytes, expand: Callable[[BlobRef], str] = describe_missing_blob) -> Entry:
+    """Return the entry of a line; `expand` gives the text of a blob.
+
+    An older line is converted to a current entry. Raises Damaged if it is not the JSON of an entry,
+    NewerFormat or OlderFormat if this version cannot read it. Checks only the shape, not the
+    hashes: `verify` does that.
+    """
+    try:
+        entry = _decode_loosely(line, expand) if BLOB_KEY in line else _DECODER.decode(line)
+    except JSON_ERRORS:
+        entry = _decode_loosely(line, expand)
+    if entry.v == FORMAT:
+        return entry
+    read_header(line)  # it counts as newer or older only if its id verifies
+    return _upcast_entry(line, entry.v, expand)
+
+
+def _upcast_entry(line: bytes, version: int, expand: Callable[[BlobRef], str]) -> Entry:
+    """Return the entry of an older line as this version would have written it."""
+    bare, upcasts = _BARE.decode(line), _find_upcasts(version)
+    kind, raw = bare.type, bare.data
+    with suppress(ValueError):  # redacted, or of an unexpected shape: kept as it is
+        members = msgspec.json.decode(raw, type=dict[str, Raw])
+        for upcast in upcasts:
+            members, kind = upcast.data(kind, members), upcast.types.get(kind, kind)
+        raw = Raw(msgspec.json.encode(members))
+    try:
+        return _build_bare_entry(bare, _upcast_type(bare.type, upcasts), raw, expand)
+    except JSON_ERRORS as error:
+        raise Damaged(f"not an entry line: {error}") from error
+
+
+def decode_lines(
+    data: bytes, expand: Callable[[BlobRef], str], skipped: Callable[[int, Damaged], None]
+) -> list[Entry]:
+    """Return the entries of many whole lines at once.
+
+    A line that cannot be read is reported to `skipped` with its offset, and left out.
+    """
+    entries = _decode_strictly(data)
+    if len(entries) == _count_newlines(data) and _detach_entries(entries):
+        return entries
+    entries = []
+    offset = 0
+    for line in BytesIO(data).readlines():
+        if line != b"\n":
+            try:
+                entries.append(decode_line(line.removesuffix(b"\n"), expand))
+            except Damaged as error:
+                skipped(offset, error)
+        offset += len(line)
+    return entries
+
+
+def _count_newlines(data: bytes) -> int:
+    """Count newlines by removing them, which is three times as fast as bytes.count."""
+    return len(data) - len(data.replace(b"\n", b""))
+
+
+def _detach_entries(entries: list[Entry]) -> bool:
+    """Copy raw fields, because raw JSON keeps alive all the bytes it was decoded from.
+
+    Returns False if one of them names a blob, which a typed decoder does not see in raw JSON or an
+    anchor, or if an entry is of an older version.
+    """
+    for entry in entries:  # compares types: isinstance is slow with Structs
+        if entry.v != FORMAT:
+            return False
+        data = entry.data
+        kind = type(data)
+        if kind in _SPOKEN and not _detach_content(data.content):  # type: ignore[attr-defined]
+            return False
+        if kind is ToolResult and type(data.full) is BlobRef:  # type: ignore[attr-defined]
+            return False
+        if kind in _RAWLESS or (kind is ToolStart and data.args is NO_JSON):  # type: ignore[attr-defined]
+            continue
+        if kind is Anchor or not _detach_raw_fields(data):
+            return False
+    return True
+
+
+_RAWLESS = frozenset({User, Assistant, Context})
+"""The most frequent payload types that have no raw field."""
+_SPOKEN = _RAWLESS | {ToolResult}
+
+
+def _detach_content(content: Content) -> bool:
+    for block in content:  # nearly all are plain text, or only one call
+        if block.wire is NO_JSON and type(block) is Text:
+            continue
+        if block.wire is NO_JSON and type(block) is ToolCall:
+            args = bytes(block.args)
+            if BLOB_KEY in args:
+                return False
+            if args:
+                force_setattr(block, "args", Raw(args))
+        elif not _detach_raw_fields(block):
+            return False
+    return True
+
+
+def _detach_raw_fields(part: Struct) -> bool:
+    """Copy the raw fields of a payload or a block; return False if one names a blob."""
+    for name, absent in list_raw_fields(type(part)):
+        raw = getattr(part, name)
+        if raw is not absent:
+            data = bytes(raw)
+            if BLOB_KEY in data:
+                return False
+            force_setattr(part, name, Raw(data))
+    return True
+
+
+def _decode_strictly(lines: bytes) -> list[Entry]:
+    """Return the entries of lines if all payloads are known, else an empty list."""
+    try:
+        return _DECODER.decode_lines(lines)
+    except JSON_ERRORS:
+        return []
+
+
+class _BareEntry(Struct, gc=False, rename="camel"):
+    id: str
+    v: int
+    parent_id: str | None
+    n: int
+    time: str
+    type: str
+    dh: str
+    data: Raw
+
+
+_BARE = msgspec.json.Decoder(_BareEntry)
+
+
+def _decode_loosely(line: bytes, expand: Callable[[BlobRef], str]) -> Entry:
+    try:
+        bare = _BARE.decode(line)
+        return _build_bare_entry(bare, bare.type, bare.data, expand)
+    except JSON_ERRORS as error:
+        raise Damaged(f"not an entry line: {error}") from error
+
+
+def _build_bare_entry(
+    bare: _BareEntry, kind: str, raw: Raw, expand: Callable[[BlobRef], str]
+) -> Entry:
+    data = decode_payload(kind, raw, expand)
+    whole = Entry if isinstance(data, Unread) else _BY_TYPE[kind]
+    return whole(bare.id, bare.v, bare.parent_id, bare.n, bare.time, bare.dh, data)
+
+
+_BY_TYPE = dict(zip(PAYLOADS, _KINDS, strict=True))
+
+
+def build_entry(header: Header, payload: Payload) -> Entry:
+    """Return the entry that was just written, without reading it back."""
+    kind = _BY_TYPE[payload.entry_type]
+    return kind(header.id, FORMAT, header.parent_id, header.n, header.time, header.dh, payload)

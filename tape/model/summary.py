@@ -1,0 +1,46 @@
+"""Summaries as Markdown: for the model that goes on, and for people, in ANCHOR.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..clock import shorten_timestamp
+
+if TYPE_CHECKING:
+    from .entries import Anchor, Summary
+
+ANCHOR_PAGE = "ANCHOR.md"
+"""Name of the file, beside the entries of the phase that an anchor begins; made once, never read.
+"""
+
+_SUMMARY_SECTIONS = (
+    ("Constraints and preferences", "constraints"),
+    ("Done", "done"),
+    ("In progress", "in_progress"),
+    ("Blocked", "blocked"),
+    ("Key decisions", "decisions"),
+    ("Next steps", "next_steps"),
+    ("Critical context", "critical_context"),
+    ("Files read", "files_read"),
+    ("Files changed", "files_changed"),
+    ("The user's own requests, word for word", "requests"),
+)
+
+
+def render_summary(summary: Summary | str) -> str:
+    """Return a summary as the Markdown a model reads; empty sections are left out."""
+    if isinstance(summary, str):
+        return summary
+    parts = [f"## Goal\n{summary.goal}"] if summary.goal else []
+    for title, name in _SUMMARY_SECTIONS:
+        lines: tuple[str, ...] = getattr(summary, name)
+        if lines:
+            parts.append(f"## {title}\n" + "\n".join(f"- {line}" for line in lines))
+    return "\n\n".join(parts)
+
+
+def render_anchor_page(anchor: Anchor, time: str) -> bytes:
+    """Return what ANCHOR.md says of an anchor set at `time`, as that stands on the tape."""
+    heading = f"# {anchor.kind} on {anchor.branch}, {shorten_timestamp(time)} UTC"
+    said = render_summary(anchor.summary)
+    return f"{heading}\n\n{said}".rstrip().encode("utf-8", "replace") + b"\n"

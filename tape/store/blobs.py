@@ -1,0 +1,175 @@
+"""Payloads by content hash: `blobs/ab/abcdef…`, raw bytes, stored before the entry that names them.
+
+A string of more than 65 536 UTF-8 bytes is stored as a blob, and so is every picture and file. The
+same bytes are stored once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from hashlib import file_digest, sha256
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..damage import warn_of_damage
+from ..errors import NotFound
+from ..model.entries import BlobRef
+from ..model.payload import describe_missing_blob
+from .disk import sync_file, write_bytes
+
+if TYPE_CHECKING:
+    from .disk import Folder
+
+MAX_INLINE_BYTES = 65_536
+"""Most UTF-8 bytes of a string that is stored in its entry."""
+HEAD_CHARACTERS = 2_000
+"""Characters of a blob's beginning that are stored in the entry."""
+
+_ADVICE = "`tape fsck` explains it"
+_HASH = re.compile(r"[0-9a-f]{64}\Z")
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"(:?)', re.DOTALL)
+BLOB_REFERENCE = re.compile(rb'"\$blob":"([0-9a-f]{64})"')
+"""Matches the name of a blob in a line, or in the rest of one."""
+
+
+class Blobs:
+    """The folder `blobs/` of one tape; `tape` is the tape's folder."""
+
+    __slots__ = ("tape",)
+
+    def __init__(self, tape: Folder) -> None:
+        self.tape = tape
+
+    def put(self, data: bytes, head: str = "") -> BlobRef:
+        """Store bytes, synced, if they are not stored yet, and return their reference.
+
+        A damaged blob of the same name is replaced.
+        """
+        digest = sha256(data).hexdigest()
+        with self.tape.make("blobs") as blobs:
+            with blobs.make(digest[:2]) as shelf:
+                if _touch_stored_blob(shelf, digest) and _has_matching_bytes(
+                    shelf, digest, len(data)
+                ):
+                    shelf.sync()  # its writer may have been killed before the sync
+                else:
+                    self._write_blob(shelf, digest, data)
+            blobs.sync()
+        return BlobRef(digest, len(data), head)
+
+    def _write_blob(self, shelf: Folder, digest: str, data: bytes) -> None:
+        temporary = f".{digest}.{os.urandom(4).hex()}"
+        fd = shelf.file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            write_bytes(fd, data)
+            if shelf.durable:
+                sync_file(fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=shelf.fd)
+            raise
+        finally:
+            os.close(fd)
+        os.rename(temporary, digest, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
+        shelf.sync()
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a blob; raise NotFound if it is missing or damaged.
+
+        A blob whose bytes do not match its name is treated as missing, with a DamageWarning.
+        """
+        data = self._read_unchecked(digest)
+        if sha256(data).hexdigest() != digest:
+            text = f"blob {digest[:16]} skipped: its bytes do not match its name; {_ADVICE}"
+            warn_of_damage(text)
+            raise NotFound(text)
+        return data
+
+    def _read_unchecked(self, digest: str) -> bytes:
+        if not _HASH.match(digest):
+            raise NotFound(f"{digest!r} is not the name of a blob")
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                return shelf.read(digest)
+        except FileNotFoundError as error:
+            raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
+        except OSError as error:  # a link, which is not followed, or a read error
+            raise NotFound(f"blob {digest} cannot be read: {error.strerror}") from error
+
+    def remove(self, digest: str) -> bool:
+        """Delete a blob, with leftovers of writing it; return whether it existed."""
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                copies = [n for n in shelf.names() if n == digest or n.startswith(f".{digest}.")]
+                for name in copies:
+                    os.unlink(name, dir_fd=shelf.fd)
+                shelf.sync()
+        except FileNotFoundError:
+            return False
+        return bool(copies)
+
+    def remove_if_older(self, digest: str, before: int) -> bool:
+        """Delete a blob that was last stored before `before`, in ns; return whether it was deleted.
+
+        It is renamed before its time is checked: a process that stores it meanwhile finds it
+        missing and writes it again; if it was stored just before, it is renamed back.
+        """
+        aside = f".{digest}.{os.urandom(4).hex()}"
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                os.rename(digest, aside, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
+                gone = os.stat(aside, dir_fd=shelf.fd).st_mtime_ns < before
+                if gone:
+                    os.unlink(aside, dir_fd=shelf.fd)
+                else:
+                    os.rename(aside, digest, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
+                shelf.sync()
+        except FileNotFoundError:
+            return False
+        return gone
+
+    def text(self, ref: BlobRef) -> str:
+        """Return the text of a blob, or a placeholder if it is missing."""
+        try:
+            return self.read(ref.hash).decode("utf-8", "replace")
+        except NotFound:
+            return describe_missing_blob(ref)
+
+    def extract_long_strings(self, data: bytes) -> bytes:
+        """Return compact JSON with every string over the limit replaced by a blob reference."""
+        if len(data) <= MAX_INLINE_BYTES:
+            return data
+        return _STRING.sub(self._store_long_string, data)
+
+    def _store_long_string(self, found: re.Match[bytes]) -> bytes:
+        token = found[0]
+        if found[1] or len(token) <= MAX_INLINE_BYTES:  # keys are never replaced
+            return token
+        text: str = msgspec.json.decode(token)
+        raw = text.encode()
+        if len(raw) <= MAX_INLINE_BYTES:
+            return token
+        return msgspec.json.encode(self.put(raw, text[:HEAD_CHARACTERS]))
+
+
+def _touch_stored_blob(shelf: Folder, digest: str) -> bool:
+    """Return whether a blob exists, and set its time to now, so that it is not retired."""
+    try:
+        os.utime(digest, dir_fd=shelf.fd, follow_symlinks=False)
+    except OSError:  # missing, or on a read-only disk
+        return shelf.has(digest)
+    return True
+
+
+def _has_matching_bytes(shelf: Folder, digest: str, size: int) -> bool:
+    """Return whether the bytes of an existing blob match its name."""
+    try:
+        with os.fdopen(shelf.file(digest), "rb") as file:
+            return os.fstat(file.fileno()).st_size == size and (
+                file_digest(file, "sha256").hexdigest() == digest
+            )
+    except OSError:  # the disk cannot read it
+        return False

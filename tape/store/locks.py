@@ -1,0 +1,205 @@
+"""Locks: one flock target for each branch and one for the journal, never deleted (tape.md §5).
+
+A lock lives as long as its descriptor, so a killed process leaves none behind, and a forked child
+closes inherited locks. The file's text is for people only.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, NamedTuple, Self
+from weakref import WeakSet
+
+from ..clock import format_timestamp, read_clock
+from ..errors import Busy, InvalidName, WriteFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .disk import Folder
+
+
+DEFAULT_LOCK_WAIT = 30.0
+"""Default seconds to wait for the lock of the journal: it is held only while one line is written,
+so a process that holds it for longer was stopped."""
+_LONG = 1.0
+"""Seconds of waiting after which the holder is reported."""
+_POLL = 0.02
+"""Seconds between attempts to take a lock."""
+_SAID = re.compile(r"process ([0-9]+) ")
+_WHAT = {"refs": "the journal"}
+_TEXT = 63  # constant size: truncating a file makes the next sync wait for its blocks
+
+
+class Lock:
+    """An exclusive lock, held from construction to `close`."""
+
+    __slots__ = ("__weakref__", "_fd", "name")
+
+    def __init__(self, fd: int, name: str) -> None:
+        self._fd, self.name = fd, name
+        _HELD.add(self)
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether this process still holds it."""
+        return self._fd >= 0
+
+    @classmethod
+    def take(cls, locks: Folder, name: str, *, wait: float = 0) -> Self:
+        """Take the lock `name`, waiting up to `wait` seconds; then raise Busy."""
+        fd = locks.file(name, os.O_RDWR | os.O_CREAT)
+        try:
+            _wait_for_lock(fd, name, wait)
+        except BaseException:
+            os.close(fd)
+            raise
+        with suppress(OSError):  # a full disk does not prevent locking
+            text = f"process {os.getpid()} since {format_timestamp(read_clock())}"
+            os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
+        return cls(fd, name)
+
+    def close(self) -> None:
+        """Release the lock; closing twice is allowed."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+            _HELD.discard(self)
+
+
+def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
+    """Wait for the lock; report its holder if that takes long."""
+    begin, pause, is_told = monotonic(), 0.001, False
+    while not _try_flock(fd):
+        passed = monotonic() - begin
+        if passed >= seconds:
+            holder = _describe_holder(fd)
+            waited = f", {seconds:g} s of waiting were not enough" if seconds else ""
+            raise Busy(
+                f"{_WHAT.get(name, name)} is being written by {holder}{waited}: wait until it ends"
+            )
+        if passed >= _LONG and not is_told:
+            _PATIENCE.get().told(f"waiting for {describe_lock_holder(name, fd)}")
+            is_told = True
+        sleep(min(pause, seconds - passed))
+        pause = min(2 * pause, _POLL)
+
+
+def describe_lock_holder(name: str, fd: int) -> str:
+    """Return a text with the name of a lock and its holder."""
+    return f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
+
+
+def _try_flock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise WriteFailed(
+            f"this file system does not honour locks ({error.strerror}): read-only"
+        ) from error
+    return True
+
+
+def _describe_holder(fd: int) -> str:
+    """Return the process that holds a lock, by the kernel or by the file's text."""
+    said = os.pread(fd, 200, 0).decode(errors="replace").strip()
+    pid = _find_holder_pid(fd) or (found[1] if (found := _SAID.match(said)) else None)
+    if pid is None:
+        return said or "another process"
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+        fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        stopped = (
+            f", stopped: `kill -CONT {pid}` resumes it"
+            if fields.get("State", "").startswith(("T", "t"))
+            else ""
+        )
+        since = said.partition(" since ")[2]
+        told = f" since {since}" if since and said.startswith(f"process {pid} ") else ""
+        return f"process {pid}{told} ({fields.get('Name', '?')}{stopped})"
+    return said or f"process {pid}"
+
+
+def _find_holder_pid(fd: int) -> str | None:
+    """Return the process id that the kernel gives for a lock; None if it gives none."""
+    inode = str(os.fstat(fd).st_ino)
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
+                return words[4]
+    return None
+
+
+_HELD: WeakSet[Lock] = WeakSet()
+
+
+def _release_inherited_locks() -> None:
+    for lock in list(_HELD):
+        lock.close()
+
+
+os.register_at_fork(
+    after_in_child=_release_inherited_locks
+)  # the lock belongs to the open file, so a copy of the descriptor keeps it
+
+
+def is_lock_held(tape: Folder, name: str) -> bool:
+    """Return whether a process holds a lock of a tape, without creating a lock file."""
+    try:
+        with tape.sub("locks") as locks:
+            fd = locks.file(name)
+    except (OSError, InvalidName):  # no such lock file, or an invalid name
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+class LockWait(NamedTuple):
+    """How long to wait for locks that are held only briefly, and where to report waiting."""
+
+    seconds: float = DEFAULT_LOCK_WAIT
+    told: Callable[[str], None] = lambda _: None
+    """Called with a message after a second of waiting."""
+
+
+_USUAL = LockWait()
+_PATIENCE: ContextVar[LockWait] = ContextVar("patience", default=_USUAL)
+
+
+@contextmanager
+def limit_lock_wait(seconds: float, told: Callable[[str], None]) -> Iterator[None]:
+    """Wait up to `seconds` for such locks while the block runs, and report the holder to `told`."""
+    before = _PATIENCE.set(LockWait(seconds, told))
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(before)
+
+
+@contextmanager
+def hold_lock(locks: Folder, name: str, *, wait: float | None = None) -> Iterator[None]:
+    """Hold the lock `name` while the block runs; without `wait` as `patience` says.
+
+    Raises Busy if another process holds it for longer.
+    """
+    wait = _PATIENCE.get().seconds if wait is None else wait
+    lock = Lock.take(locks, name, wait=wait)
+    try:
+        yield
+    finally:
+        lock.close()

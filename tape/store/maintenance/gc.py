@@ -1,0 +1,255 @@
+"""Garbage collection: find files unreachable from entries and journal lines, and delete them.
+
+Invariant: nothing is deleted on a guess. A tape that is damaged or being written is skipped, and so
+is whatever was modified within the last hour: it may still be in use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
+
+from ...check.finding import Counts
+from ...check.verify import verify
+from ...errors import Busy, NotFound, TapeError
+from ...model.summary import ANCHOR_PAGE
+from ..blobs import BLOB_REFERENCE
+from ..disk import Folder
+from ..leftovers import LEFTOVER_AGE, find_store_leftovers, find_tape_leftovers, open_blob_shelves
+from ..locks import hold_lock, is_lock_held
+from ..phase import ENTRIES, parse_phase_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..store import Store
+    from ..tape import Tape
+
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_CHUNK = 1 << 20
+_OVERLAP = 80  # bytes that the name of a blob can cover
+
+
+class Garbage(Struct, frozen=True, gc=False):
+    """An unreachable file or folder."""
+
+    path: str
+    """Path inside the store."""
+    kind: Literal["blob", "phase", "leftover"]
+    bytes: int
+
+
+class SkippedTape(Struct, frozen=True, gc=False):
+    """A tape in which nothing is deleted."""
+
+    folder: str
+    why: str
+
+
+class GarbageSurvey(NamedTuple):
+    """The garbage in a store."""
+
+    garbage: tuple[Garbage, ...]
+    kept: tuple[SkippedTape, ...]
+
+
+def find_garbage(
+    store: Store, tell: Callable[[int, int], None] = lambda _done, _total: None
+) -> GarbageSurvey:
+    """Return the garbage in every tape and beside them; writes nothing.
+
+    A tape with garbage is verified completely. `tell` is called with done and total tapes.
+    """
+    garbage, kept = _find_store_garbage(store), []
+    folders = store.folders()
+    for done, folder in enumerate(folders):
+        tell(done, len(folders))
+        found = _survey_tape(store, folder)
+        if isinstance(found, SkippedTape):
+            kept.append(found)
+        else:
+            garbage += found
+    return GarbageSurvey(tuple(garbage), tuple(kept))
+
+
+def _survey_tape(store: Store, folder: str) -> list[Garbage] | SkippedTape:
+    """Return the garbage of one tape, or why the tape is skipped."""
+    try:
+        with store.open_folder(folder) as tape:
+            found = list(_find_tape_garbage(store, tape))
+            why = _find_obstacle(tape) if found else None
+    except (TapeError, OSError) as error:
+        return SkippedTape(folder, f"cannot be read: {error}")
+    return found if why is None else SkippedTape(folder, why)
+
+
+def _find_obstacle(tape: Tape) -> str | None:
+    """Return why nothing may be deleted in a tape; None if it may."""
+    with suppress(FileNotFoundError), tape.folder.sub("locks") as locks:
+        for name in locks.names():
+            if is_lock_held(tape.folder, name):
+                return f"{name} is being written"
+    for finding in verify(tape, Counts()):
+        if finding.level != "note":
+            return f"is damaged: {finding.file}: {finding.message}; see `tape fsck {tape.id[:8]}`"
+    return None
+
+
+def delete_garbage(store: Store, found: GarbageSurvey) -> GarbageSurvey:
+    """Delete what a survey found if it is still garbage; return what was deleted.
+
+    A tape that is being written by now is skipped. Raises WriteFailed, or OSError if something
+    cannot be deleted; deletions before that are final.
+    """
+    wanted = set(found.garbage)
+    gone, kept = [one for one in _find_store_garbage(store) if one in wanted], []
+    _delete_store_garbage(store, gone)
+    for folder in store.folders():
+        inside = f"tapes/{folder}/"
+        here = [one for one in found.garbage if one.path.startswith(inside)]
+        if here:
+            try:
+                gone += _delete_tape_garbage(store, folder, here)
+            except (Busy, NotFound) as error:
+                kept.append(SkippedTape(folder, str(error)))
+    return GarbageSurvey(tuple(gone), tuple(kept))
+
+
+def _delete_tape_garbage(store: Store, folder: str, wanted: list[Garbage]) -> list[Garbage]:
+    """Delete what is still garbage, under all locks of the tape."""
+    with (
+        store.open_folder(folder) as tape,
+        tape.hold_all_locks(),
+        tape.folder.sub("locks") as locks,
+        hold_lock(locks, "refs"),
+    ):
+        still = [one for one in _find_tape_garbage(store, tape) if one in wanted]
+        before = (store.clock() - LEFTOVER_AGE) * 1000
+        return [one for one in still if _delete_item(tape, one, before)]
+
+
+def _delete_item(tape: Tape, one: Garbage, before: int) -> bool:
+    parts = one.path.split("/")[2:]
+    if one.kind == "blob":
+        return tape.blobs.remove_if_older(parts[-1], before)
+    if one.kind == "phase":
+        _remove_phase_folder(tape, parts[-1])
+    else:
+        _remove_path(tape.folder, parts)
+    return True
+
+
+def _remove_phase_folder(tape: Tape, name: str) -> None:
+    """Remove the folder of a phase with its first entry; one with more content stays."""
+    phases = tape.phases.folder
+    with phases.sub(name) as folder:
+        for file in (ANCHOR_PAGE, ENTRIES):
+            with suppress(FileNotFoundError):
+                os.unlink(file, dir_fd=folder.fd)
+    os.rmdir(name, dir_fd=phases.fd)
+    phases.sync()
+
+
+def _remove_path(folder: Folder, parts: list[str]) -> None:
+    """Remove a file or a folder at a path inside another."""
+    name, *rest = parts
+    if rest:
+        with folder.sub(name) as inner:
+            _remove_path(inner, rest)
+        return
+    import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
+
+    try:
+        shutil.rmtree(name, dir_fd=folder.fd)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=folder.fd)
+    folder.sync()
+
+
+def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
+    place = f"tapes/{tape.folder.name}/"
+    yield from _find_phase_garbage(tape, place)
+    yield from _find_blob_garbage(tape, place, (store.clock() - LEFTOVER_AGE) * 1000)
+    for one in find_tape_leftovers(tape):
+        yield Garbage(f"{place}{one.path}", "leftover", one.bytes)
+
+
+def _find_phase_garbage(tape: Tape, place: str) -> Iterator[Garbage]:
+    """Yield the phases that no journal line names and that hold at most their first entry.
+
+    The newest folder stays, so that its number is not used again.
+    """
+    committed, names = tape.refs().phases(), tape.phases.names()
+    newest = max(map(parse_phase_number, names), default=0)
+    for name in names:
+        if (
+            name not in committed
+            and parse_phase_number(name) != newest
+            and _is_single_entry_phase(tape, name)
+        ):
+            yield Garbage(f"{place}phases/{name}", "phase", tape.phases.folder.measure_bytes(name))
+
+
+def _is_single_entry_phase(tape: Tape, name: str) -> bool:
+    with tape.phases.folder.sub(name) as folder:
+        if not {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names()):
+            return False
+    try:
+        with tape.phases.open(name) as file:
+            return len(list(islice(file.lines(), 2))) <= 1
+    except NotFound:
+        return True
+
+
+def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
+    """Yield the blobs that no line and no quarantined file names, last stored before a time."""
+    found: dict[str, int] = {}
+    for shelf in open_blob_shelves(tape.folder):
+        with shelf:
+            for digest in filter(_DIGEST.match, shelf.names()):
+                about = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False)
+                if about.st_mtime_ns < before and shelf.name == digest[:2]:
+                    found[digest] = about.st_size
+    if found:
+        for digest in _find_named_blobs(tape):
+            found.pop(digest, None)
+    for digest, size in found.items():
+        yield Garbage(f"{place}blobs/{digest[:2]}/{digest}", "blob", size)
+
+
+def _find_named_blobs(tape: Tape) -> Iterator[str]:
+    """Yield the hashes of the blobs that lines, or torn tails in quarantine, name."""
+    for _, _, line in tape.iter_own_lines():
+        for digest in BLOB_REFERENCE.findall(line):
+            yield digest.decode()
+    with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
+        for name in quarantine.names():
+            with suppress(IsADirectoryError):
+                yield from _scan_blob_names(quarantine, name)
+
+
+def _scan_blob_names(folder: Folder, name: str) -> Iterator[str]:
+    with os.fdopen(folder.file(name), "rb") as file:
+        rest = b""
+        while part := file.read(_CHUNK):
+            rest += part
+            for digest in BLOB_REFERENCE.findall(rest):
+                yield digest.decode()
+            rest = rest[-_OVERLAP:]
+
+
+def _find_store_garbage(store: Store) -> list[Garbage]:
+    """Return the leftovers in the store's own folders."""
+    return [Garbage(one.path, "leftover", one.bytes) for one in find_store_leftovers(store)]
+
+
+def _delete_store_garbage(store: Store, gone: list[Garbage]) -> None:
+    if gone:
+        with Folder.open(store.path, durable=store.durable) as home:
+            for one in gone:
+                _remove_path(home, one.path.split("/"))

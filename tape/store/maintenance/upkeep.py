@@ -1,0 +1,231 @@
+"""Upkeep: redact data, detach from an origin, record a moved project.
+
+Invariant: data is destroyed last, after the entry that records it is synced and after everything
+that only this data names. If a call is interrupted, the same call again completes it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
+from ...model.entries import Meta, Redact
+from ...model.line import blank_redacted_data, is_data_redacted, read_header
+from ...reference import is_id_prefix
+from .. import disk
+from ..blobs import BLOB_REFERENCE
+from ..phase import ENTRIES, ORIGIN, PhaseFile
+from ..redaction import (
+    BLANK_DATA,
+    RedactionEntry,
+    RedactionMark,
+    complete_redaction,
+    find_unshared_blobs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ..blobs import Blobs
+    from ..path import Segment, Source
+    from ..tape import Tape
+
+_STRUCTURE = frozenset({"start", "branch", "anchor", "redact"})
+_DATA = b',"data":'
+_NEW_ORIGIN = ".new-origin"
+
+
+class Redacted(NamedTuple):
+    """What a redaction did."""
+
+    entry: str | None
+    """Id of the `redact` entry; None if earlier ones name every target."""
+    targets: tuple[str, ...]
+    """Ids of the entries that were overwritten; those without data to hide are left out."""
+    blobs: tuple[str, ...]
+    """Hashes of the blobs that were deleted."""
+    quarantine: tuple[str, ...]
+    """Names of the files in `quarantine/` that held copies of data, or were such blobs."""
+
+
+def preview_redaction(tape: Tape, targets: Sequence[str]) -> tuple[list[RedactionEntry], list[str]]:
+    """Return the entries that redacting `targets` would overwrite, and blobs it would delete.
+
+    Raises as `redact` does, and writes nothing.
+    """
+    hidden = _select_entries_with_data(tape, targets)
+    return hidden, find_unshared_blobs(tape.phases, hidden)
+
+
+def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None = None) -> Redacted:
+    """Overwrite the data of entries, given by id prefix; this cannot be undone.
+
+    A `redact` entry that names them is written first, on `branch` or the current one. Then their
+    copies in quarantine are overwritten, blobs that no other entry of the tape names are deleted,
+    and the data becomes `null` and spaces. Data shorter than `null` is left. Interrupted redactions
+    are completed too. Branches may be written meanwhile, but an entry that refers to a blob while
+    it is deleted loses it. The tape's title and the name of its folder are not data and stay.
+
+    Raises NotFound or Ambiguous for a prefix, UsageError for an entry that is part of the structure
+    or of an origin, all before anything is written; Busy if `branch` is being written.
+    """
+    hidden = _select_entries_with_data(tape, targets)
+    with RedactionMark.place_mark(tape.folder) as mark:
+        try:
+            entry = _record_redaction(tape, [target.entry for target in hidden], why, branch)
+        except TapeError:
+            mark.remove()
+            raise
+        done = complete_redaction(tape)
+        mark.remove()
+    return Redacted(entry, tuple(target.entry for target in hidden), done.blobs, done.quarantine)
+
+
+def _select_entries_with_data(tape: Tape, targets: Sequence[str]) -> list[RedactionEntry]:
+    """Return the entries that have data to hide, each once."""
+    found = {
+        target.entry: target
+        for target in (_find_redaction_entry(tape, prefix) for prefix in targets)
+    }
+    return [target for target in found.values() if len(target.data) >= len(BLANK_DATA)]
+
+
+def _find_redaction_entry(tape: Tape, prefix: str) -> RedactionEntry:
+    """Return the entry of this tape that a prefix names, if it may be redacted."""
+    if not is_id_prefix(prefix):
+        raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
+    hits = tape.find_own_entries(prefix)
+    if not hits:
+        raise _explain_missing_entry(tape, prefix)
+    if len(hits) > 1:
+        raise Ambiguous(prefix, tuple(f"{hit.head.entry} in {hit.head.phase}" for hit in hits))
+    head = hits[0].head
+    if head.header.type in _STRUCTURE:
+        raise UsageError(
+            f"entry {head.entry[:12]} is a {head.header.type}: it is part of the structure and "
+            "cannot be redacted"
+        )
+    start = head.offset + head.header.data
+    with tape.phases.open(head.phase) as file:
+        data = file.read(start, head.end - 2)
+    return RedactionEntry(
+        head.entry, head.header.type, head.header.time, head.phase, head.offset, start, data
+    )
+
+
+def _explain_missing_entry(tape: Tape, prefix: str) -> NotFound | UsageError:
+    for hit in tape.find_entry(prefix):
+        return UsageError(
+            f"entry {hit.head.entry[:12]} is in tape {hit.tape.id[:8]}, which this one was "
+            "forked from: redact it there"
+        )
+    return NotFound(f"no entry {prefix!r} in tape {tape.id[:8]}")
+
+
+def _record_redaction(tape: Tape, targets: list[str], why: str, branch: str | None) -> str | None:
+    """Write and sync a `redact` entry for the targets; None if earlier ones name them all."""
+    named = tape.phases.redacted_ids()
+    new = tuple(target for target in targets if target not in named)
+    if not new:
+        return None
+    with tape.writer(branch) as writer:
+        return writer.append(Redact(new, why)).id
+
+
+def detach(tape: Tape) -> None:
+    """Copy the path this tape shares with its origin, so that it no longer needs the origin.
+
+    The copy, `phases/0000-origin/`, with the blobs it names, is created whole or not at all; blobs
+    that are missing or damaged in the origin stay missing. A `redact` entry here first names what
+    was redacted there. Does nothing for a tape that has no origin or is detached. Raises Busy while
+    a branch is being written, NotFound if the origin is missing.
+    """
+    while tape.info.origin is not None and not tape.phases.has_origin:
+        with tape.hold_all_locks():
+            unnamed = _copy_shared_path(tape)
+            if not unnamed:
+                with tape.notify_projection():
+                    tape.folder.move(_NEW_ORIGIN, tape.phases.folder, ORIGIN)
+                return
+        with tape.writer() as writer:
+            writer.append(Redact(unnamed, "redacted in the tape this one was forked from"))
+
+
+def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
+    """Build the copy beside the phases; return the redacted ids in it that no entry names yet.
+
+    Data that an interrupted redaction left in the origin is not copied.
+    """
+    shared = tape.collect_shared_segments()
+    with tape.folder.make(_NEW_ORIGIN) as new:
+        with suppress(FileNotFoundError):  # left by an interrupted copy
+            os.unlink(ENTRIES, dir_fd=new.fd)
+        with PhaseFile(new.file(ENTRIES, os.O_RDWR | os.O_CREAT | os.O_EXCL), ORIGIN) as copy:
+            gone = {id_ for source in _list_sources(shared) for id_ in source.phases.redacted_ids()}
+            for segment in shared:
+                _copy_segment(segment, copy.fd, gone)
+            if new.durable:
+                disk.sync_file(copy.fd)
+            _copy_named_blobs(
+                copy, [tape.find_tape(segment.source).blobs for segment in shared], tape
+            )
+            unnamed = _find_unnamed_redactions(tape, copy)
+        new.sync()
+    return unnamed
+
+
+def _list_sources(shared: Sequence[Segment]) -> list[Source]:
+    return list({segment.source.tape: segment.source for segment in shared}.values())
+
+
+def _copy_segment(segment: Segment, fd: int, gone: Collection[str]) -> None:
+    """Append the lines of a segment as they are, with redacted data blank."""
+    with segment.source.phases.open(segment.phase) as file:
+        for _, data in file.read_runs(0, segment.end):
+            disk.write_bytes(fd, data if not gone else _blank_lines(data, gone))
+
+
+def _blank_lines(data: bytes, gone: Collection[str]) -> bytes:
+    return b"".join(
+        blank_redacted_data(line[:-1], gone) + b"\n" for line in BytesIO(data).readlines()
+    )
+
+
+def _copy_named_blobs(copy: PhaseFile, shelves: list[Blobs], tape: Tape) -> None:
+    digests = {digest for _, line in copy.lines() for digest in BLOB_REFERENCE.findall(line)}
+    for digest in sorted(digests):
+        for blobs in dict.fromkeys(shelves):
+            _copy_single_blob(digest.decode(), blobs, tape.blobs)
+
+
+def _copy_single_blob(digest: str, source: Blobs, to: Blobs) -> None:
+    with suppress(NotFound):
+        to.put(source.read(digest))
+
+
+def _find_unnamed_redactions(tape: Tape, copy: PhaseFile) -> tuple[str, ...]:
+    named = {*tape.phases.redacted_ids(), *copy.redacted_ids()}
+    gone = (_read_redacted_id(line) for _, line in copy.lines() if _DATA + BLANK_DATA in line)
+    return tuple(entry for entry in gone if entry and entry not in named)
+
+
+def _read_redacted_id(line: bytes) -> str | None:
+    """Return the id of a line whose data is redacted; else None."""
+    try:
+        header = read_header(line)
+    except Damaged:
+        return None
+    return header.id if is_data_redacted(line, header) else None
+
+
+def move(tape: Tape, cwd: str) -> str:
+    """Record that the project moved to the folder `cwd`, and return the entry's id.
+
+    It is written to the current branch under the locks of all branches; raises Busy.
+    """
+    branch = tape.refs().current
+    with tape.writer(branch) as writer, tape.hold_all_locks(but=branch):
+        return writer.append(Meta(cwd=cwd)).id

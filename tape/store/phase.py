@@ -1,0 +1,276 @@
+"""Phase folders: each is a plain log of entry lines, read forward or backwards; and torn tails.
+
+Invariant: each line's parent is the line before it, and only a file's end may be torn.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ..errors import Damaged, NewerFormat, NotFound
+from ..model.entries import Redact
+from ..model.line import Entry, Header, decode_line, read_header, read_type, verify_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
+
+    from ..model.entries import BlobRef
+    from .disk import Folder
+
+ENTRIES = "entries.jsonl"
+ORIGIN = "0000-origin"
+"""The copy of the shared path in a detached tape: not one of its own phases, but read like one.
+"""
+_FIRST = 1 << 12
+_CHUNK = 1 << 16
+_RUN = 1 << 17  # small enough for the processor's cache while it is decoded
+_NAME = re.compile(
+    r"([0-9]{4,})-([a-z0-9][a-z0-9._-]{0,47}?)(?:-(start|compaction|handoff|merge))?\Z"
+)
+
+
+class Tail(NamedTuple):
+    """The end of the good part of a phase: after its last line that verifies."""
+
+    end: int
+    """Offset after that line's newline."""
+    offset: int
+    """Offset of its first byte; −1 if there is no such line."""
+    header: Header | None
+    size: int
+    """Size of the file: the bytes from `end` on are torn."""
+
+
+def _get_no_ids() -> AbstractSet[str]:
+    return frozenset()
+
+
+class PhaseFile:
+    """The entry file of one phase, open for reading.
+
+    `redacted` returns the ids that redact entries of the tape name; it is called only for a last
+    line whose data does not match its hash.
+    """
+
+    __slots__ = ("_redacted", "fd", "name")
+
+    def __init__(
+        self, fd: int, name: str, redacted: Callable[[], AbstractSet[str]] = _get_no_ids
+    ) -> None:
+        self.fd, self.name, self._redacted = fd, name, redacted
+
+    def size(self) -> int:
+        """Return the file's current size in bytes."""
+        return os.fstat(self.fd).st_size
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` up to, not including, `end`."""
+        parts = []
+        while start < end and (part := os.pread(self.fd, end - start, start)):
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def read_runs(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, bytes) of the lines between two offsets, many whole ones at a time."""
+        step = _RUN
+        while start < end:
+            data = self.read(start, min(start + step, end))
+            if not data:
+                return
+            cut = len(data) if start + len(data) >= end else data.rfind(b"\n") + 1
+            if cut == 0 and len(data) < step:  # the file was truncated
+                cut = len(data)
+            if cut:
+                yield start, data[:cut]
+            start, step = start + cut, _RUN if cut else 2 * step
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, line without newline) of the whole lines between two offsets."""
+        rest, offset, step = b"", start, 0
+        while end is None or start < end:
+            step = _choose_read_size(step, rest)
+            part = os.pread(self.fd, step if end is None else min(step, end - start), start)
+            if not part:
+                return
+            start += len(part)
+            whole = BytesIO(rest + part if rest else part).readlines()  # faster than splitting
+            rest = b"" if whole[-1].endswith(b"\n") else whole.pop()
+            for line in whole:
+                yield offset, line[:-1]
+                offset += len(line)
+
+    def lines_back(self, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, line) backwards from `end`, which is 0 or follows a newline."""
+        rest, start, step = b"", max(end - 1, 0), 0  # without the last newline
+        while start > 0:
+            step = _choose_read_size(step, rest)
+            begin = max(start - step, 0)
+            rest, start = self.read(begin, start) + rest, begin
+            while (cut := rest.rfind(b"\n")) >= 0:
+                yield start + cut + 1, rest[cut + 1 :]
+                rest = rest[:cut]
+        if end > 0:
+            yield 0, rest
+
+    def line_at(self, offset: int) -> bytes:
+        """Return the whole line that begins at `offset`; raise Damaged if there is none."""
+        if 0 <= offset < self.size():
+            for _, line in self.lines(offset):
+                return line
+        raise Damaged(f"{self.name}: no whole line at byte {offset}", file=self.name, offset=offset)
+
+    def tail(self) -> Tail:
+        """Return the end of the last line that verifies; raise NewerFormat for a later format."""
+        size = self.size()
+        for offset, line in self.lines_back(self._find_last_newline(size)):
+            try:
+                return Tail(offset + len(line) + 1, offset, verify_line(line), size)
+            except NewerFormat as error:
+                raise NewerFormat(f"{self.name}: {error}") from error
+            except Damaged:
+                header = self._find_half_redacted(line)
+                if header is not None:
+                    return Tail(offset + len(line) + 1, offset, header, size)
+        return Tail(0, -1, None, size)
+
+    def redacted_ids(self) -> AbstractSet[str]:
+        """Return the ids that the redact entries in this file name."""
+        found = filter(None, (_decode_redact_line(line) for _, line in self.lines()))
+        return {target for data in found for target in data.targets}
+
+    def _find_half_redacted(self, line: bytes) -> Header | None:
+        """Return the header of a line whose redaction was interrupted; else None."""
+        try:
+            header = read_header(line)
+        except Damaged:
+            return None
+        return header if header.id in self._redacted() else None
+
+    def _find_last_newline(self, size: int) -> int:
+        end, step = size, 0
+        while end > 0:
+            step = _choose_read_size(step, b"")
+            start = max(end - step, 0)
+            cut = self.read(start, end).rfind(b"\n")
+            if cut >= 0:
+                return start + cut + 1
+            end = start
+        return 0
+
+    def close(self) -> None:
+        """Close the file."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _decode_redact_line(line: bytes) -> Redact | None:
+    """Return the payload of a redact entry whose hashes hold; None for all others."""
+    if read_type(line) != Redact.entry_type:
+        return None
+    try:
+        verify_line(line)
+        data = decode_line(line).data
+    except Damaged:
+        return None
+    return data if isinstance(data, Redact) else None
+
+
+def _choose_read_size(last: int, rest: bytes) -> int:
+    """Return how many bytes to read next: few at first, as one line may suffice, then more.
+
+    At least as many as are left over, so that a long line is not copied repeatedly.
+    """
+    return max(min(4 * last, _CHUNK), _FIRST, len(rest))
+
+
+class Phases:
+    """The folder `phases/` of one tape."""
+
+    __slots__ = ("folder",)
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+
+    def names(self, known: AbstractSet[str] = frozenset()) -> list[str]:
+        """Return the phase folders in order of their numbers, without a copied past.
+
+        Names in `known` are left out.
+        """
+        found = (name for name in self.folder.names() if name not in known and _NAME.match(name))
+        return sorted((name for name in found if name != ORIGIN), key=parse_phase_number)
+
+    @property
+    def has_origin(self) -> bool:
+        """Return whether this tape has a copy of the path it was forked from."""
+        return self.folder.has(ORIGIN)
+
+    def list_with_origin(self) -> list[str]:
+        """Return the phase folders, oldest first, with a copied past before them."""
+        return [ORIGIN, *self.names()] if self.has_origin else self.names()
+
+    def open(self, name: str) -> PhaseFile:
+        """Open the entries of a phase for reading; raise NotFound if it is missing."""
+        if not _NAME.match(name):
+            raise Damaged(f"{name!r} is not the name of a phase")
+        try:
+            with self.folder.sub(name) as folder:
+                return PhaseFile(folder.file(ENTRIES), name, self.redacted_ids)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"phase {name} does not exist") from error
+
+    def all_lines(self) -> Iterator[tuple[str, int, bytes]]:
+        """Yield phase, offset and line of all stored entries, committed or not."""
+        for name in self.list_with_origin():
+            with suppress(NotFound), self.open(name) as file:  # a folder without its file
+                for offset, line in file.lines():
+                    yield name, offset, line
+
+    def iter_redact_payloads(self) -> Iterator[tuple[str, Redact]]:
+        """Yield every redact entry whose hashes hold, and the phase it is in; reads every line."""
+        for name, _, line in self.all_lines():
+            data = _decode_redact_line(line)
+            if data is not None:
+                yield name, data
+
+    def redacted_ids(self) -> AbstractSet[str]:
+        """Return the ids that the redact entries of this tape name; reads every line."""
+        return {target for _, data in self.iter_redact_payloads() for target in data.targets}
+
+    def first(self, name: str, expand: Callable[[BlobRef], str]) -> Entry | None:
+        """Return the first entry of a phase, None if it has none yet; raise Damaged."""
+        with self.open(name) as file:
+            for offset, line in file.lines():
+                try:
+                    verify_line(line)
+                except Damaged as error:
+                    raise Damaged(
+                        f"{name}: the first entry is damaged: {error}; `tape fsck` explains it",
+                        file=name,
+                        offset=offset,
+                    ) from error
+                return decode_line(line, expand)
+        return None
+
+
+def parse_phase_number(name: str) -> int:
+    """Return the number a phase folder's name begins with."""
+    return int(name.partition("-")[0])
+
+
+def choose_phase_name(names: list[str], branch: str, began: str = "") -> str:
+    """Return the name of a new phase: the highest number plus one, branch, and cause."""
+    highest = max((parse_phase_number(name) for name in names), default=0)
+    return f"{highest + 1:04d}-{branch}{'-' + began if began else ''}"

@@ -1,0 +1,294 @@
+"""Redaction: overwrite data permanently; an interrupted one can be completed (tape.md §2).
+
+Order of the steps: write a mark in the tape's folder and the `redact` entry, both synced; overwrite
+copies in quarantine; delete blobs; overwrite the data; erase it from the index; remove the mark. So
+a redact entry names everything that still has to be overwritten, and the data, which names its
+blobs, is overwritten after them. `complete` continues from any step; running it twice is harmless.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+
+from ..errors import Damaged
+from ..model.line import is_data_redacted, read_header
+from . import disk
+from .blobs import BLOB_REFERENCE
+from .phase import ENTRIES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from .blobs import Blobs
+    from .disk import Folder
+    from .phase import Phases
+
+MARK_NAME = ".redacting"
+"""Name of the file in the tape's folder while a redaction is unfinished."""
+BLANK_DATA = b"null"
+_DATA = b',"data":'
+_ID_START = len(b'{"id":"')
+_ID_END = _ID_START + 40
+
+
+class RedactableTape(Protocol):
+    """The parts of a tape that a redaction changes."""
+
+    id: str
+    folder: Folder
+    phases: Phases
+    blobs: Blobs
+
+    def forget_redacted(self) -> None:
+        """Remove what was overwritten from the index."""
+
+
+class RedactionEntry(NamedTuple):
+    """An entry whose data is to be overwritten."""
+
+    entry: str
+    type: str
+    time: str
+    phase: str
+    offset: int
+    """Offset of its line in its phase file."""
+    start: int
+    """Offset of its data."""
+    data: bytes
+
+
+class RedactionResult(NamedTuple):
+    """What was overwritten or deleted."""
+
+    targets: tuple[str, ...]
+    """Ids of the entries."""
+    blobs: tuple[str, ...]
+    """Hashes of the blobs that were deleted."""
+    quarantine: tuple[str, ...]
+    """Names of the files in `quarantine/` that held copies of data, or were such blobs."""
+
+
+class RedactionMark:
+    """The mark of an unfinished redaction, locked by the process that works on it."""
+
+    __slots__ = ("_fd", "_folder")
+
+    def __init__(self, folder: Folder, fd: int) -> None:
+        self._folder, self._fd = folder, fd
+
+    @classmethod
+    def place_mark(cls, folder: Folder) -> Self:
+        """Create the mark, synced, or take over that of a crash; wait if a process holds it."""
+        while True:
+            fd = folder.file(MARK_NAME, os.O_RDWR | os.O_CREAT)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if os.fstat(fd).st_nlink:
+                folder.sync()
+                return cls(folder, fd)
+            os.close(fd)  # the process that held it has finished
+
+    @classmethod
+    def take_over(cls, folder: Folder) -> Self | None:
+        """Return the mark that a crash left; None if there is none, or a process holds it."""
+        try:
+            fd = folder.file(MARK_NAME, os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return None
+        return cls(folder, fd)
+
+    def remove(self) -> None:
+        """Remove the mark: the redaction is complete."""
+        with suppress(FileNotFoundError):
+            os.unlink(MARK_NAME, dir_fd=self._folder.fd)
+        self._folder.sync()
+
+    def close(self) -> None:
+        """Unlock the mark; if it was not removed, the next process completes the redaction."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def has_stale_redaction_mark(folder: Folder) -> bool:
+    """Return whether a redaction was interrupted and no process is completing it now."""
+    try:
+        fd = folder.file(MARK_NAME)
+    except (FileNotFoundError, OSError):
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def complete_redaction(tape: RedactableTape) -> RedactionResult:
+    """Overwrite all data that redact entries name and that still exists, with its blobs and copies.
+
+    The redact entries are synced first: a program may have been killed between its write and its
+    sync. Raises WriteFailed.
+    """
+    said = list(tape.phases.iter_redact_payloads())
+    if tape.phases.folder.durable:
+        for name in {phase for phase, _ in said}:
+            with tape.phases.open(name) as file:
+                disk.sync_file(file.fd)
+    ids = {target for _, data in said for target in data.targets}
+    targets = list(find_unredacted_entries(tape.phases, ids))
+    doomed = find_unshared_blobs(tape.phases, targets)
+    copies = _overwrite_quarantined_copies(tape.folder, targets, ids, doomed)
+    blobs = tuple(digest for digest in doomed if tape.blobs.remove(digest))
+    for target in targets:
+        with tape.phases.folder.sub(target.phase) as folder:
+            blank_spans(folder, ENTRIES, [(target.start, len(target.data))])
+    tape.forget_redacted()
+    return RedactionResult(tuple(target.entry for target in targets), blobs, copies)
+
+
+def resume_redaction(tape: RedactableTape) -> None:
+    """Complete a redaction that a crash interrupted, unless another process works on it."""
+    mark = RedactionMark.take_over(tape.folder)
+    if mark is None and tape.folder.has(MARK_NAME):
+        return
+    if mark is None:  # an older program left no mark: the newest entry is a redact entry
+        if next(find_unredacted_entries(tape.phases, tape.phases.redacted_ids()), None):
+            complete_redaction(tape)
+        return
+    with mark:
+        complete_redaction(tape)
+        mark.remove()
+
+
+def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[RedactionEntry]:
+    """Yield the entries among `ids` whose data is not all overwritten; reads every line."""
+    begins = {entry.encode() for entry in ids}
+    for phase, offset, line in phases.all_lines() if begins else ():
+        if line[_ID_START:_ID_END] not in begins:
+            continue
+        try:
+            header = read_header(line)
+        except Damaged:  # the offset of its data is unknown
+            continue
+        data = line[header.data : -1]
+        if len(data) >= len(BLANK_DATA) and not is_data_redacted(line, header):
+            start = offset + header.data
+            yield RedactionEntry(header.id, header.type, header.time, phase, offset, start, data)
+
+
+def find_unshared_blobs(phases: Phases, targets: Sequence[RedactionEntry]) -> list[str]:
+    """Return the hashes of the blobs that only the targets name."""
+    found = {digest for target in targets for digest in BLOB_REFERENCE.findall(target.data)}
+    ids = {target.entry.encode() for target in targets}
+    for _, _, line in phases.all_lines() if found else ():
+        if line[_ID_START:_ID_END] not in ids:
+            found.difference_update(BLOB_REFERENCE.findall(line))
+    return sorted(digest.decode() for digest in found)
+
+
+def find_quarantined_copies(tape: Folder, ids: Collection[str]) -> list[str]:
+    """Return the names of the files in quarantine that hold data of the entries `ids`."""
+    try:
+        with tape.sub("quarantine") as quarantine:
+            return [
+                name
+                for name in quarantine.names()
+                if any(_find_copied_data(quarantine, name, (), ids))
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _overwrite_quarantined_copies(
+    tape: Folder, targets: Sequence[RedactionEntry], ids: Collection[str], doomed: Iterable[str]
+) -> tuple[str, ...]:
+    """Overwrite the targets' data in quarantine, keeping all else; return the files' names.
+
+    A file that is one of the `doomed` blobs, moved there because it was damaged, is deleted.
+    """
+    try:
+        quarantine = tape.sub("quarantine")
+    except FileNotFoundError:
+        return ()
+    with quarantine:
+        names = quarantine.names()
+        gone = [name for name in names if name.startswith(tuple(f"blob.{d}" for d in doomed))]
+        gone += [name for name in names if name.startswith(tuple(doomed))]
+        for name in gone:
+            os.unlink(name, dir_fd=quarantine.fd)
+        quarantine.sync()
+        hidden = []
+        for name in (name for name in names if name not in gone):
+            spans = list(_find_copied_data(quarantine, name, targets, ids))
+            if spans:
+                blank_spans(quarantine, name, spans)
+                hidden.append(name)
+    return (*gone, *hidden)
+
+
+def _find_copied_data(
+    quarantine: Folder, name: str, targets: Sequence[RedactionEntry], ids: Collection[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield offset and length of data in a file that is a target's, or the beginning of it."""
+    try:
+        lines = quarantine.read(name).split(b"\n")
+    except OSError:  # a folder, or a link that is not followed
+        return
+    offset = 0
+    for line in lines:
+        head, marker, rest = line.partition(_DATA)
+        data = rest.removesuffix(b"}")
+        if (
+            len(data) >= len(BLANK_DATA)
+            and data.rstrip(b" ") != BLANK_DATA
+            and _is_copied_line(line, rest, targets, ids)
+        ):
+            yield offset + len(head) + len(marker), len(data)
+        offset += len(line) + 1
+
+
+def _is_copied_line(
+    line: bytes, rest: bytes, targets: Sequence[RedactionEntry], ids: Collection[str]
+) -> bool:
+    """Return whether a line is of one of `ids`, or ends with the beginning of a target's data."""
+    if line[_ID_START:_ID_END].decode("latin-1") in ids:
+        return True
+    return any(_is_data_prefix(rest, target.data + b"}") for target in targets)
+
+
+def _is_data_prefix(rest: bytes, data: bytes) -> bool:
+    """Return whether bytes are the beginning of `data`, also if it is half overwritten."""
+    if data.startswith(rest):
+        return True
+    if not rest.startswith(BLANK_DATA) or len(rest) > len(data):
+        return False
+    return data[len(BLANK_DATA) : len(rest)].endswith(rest[len(BLANK_DATA) :].lstrip(b" "))
+
+
+def blank_spans(folder: Folder, name: str, spans: Sequence[tuple[int, int]]) -> None:
+    """Overwrite spans (offset, length) of a file by `null` and spaces; sync `null` first."""
+    fd = folder.file(name, os.O_WRONLY)
+    try:
+        for first in (True, False):
+            for offset, length in spans:
+                text = BLANK_DATA[:length] if first else b" " * (length - len(BLANK_DATA))
+                disk.overwrite_bytes(fd, text, offset if first else offset + len(BLANK_DATA))
+            if folder.durable:
+                disk.sync_file(fd)
+    finally:
+        os.close(fd)

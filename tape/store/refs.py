@@ -1,0 +1,414 @@
+"""The journal of branches, titles and labels: refs.jsonl, one hashed line per move (tape.md §4).
+
+Invariant: a ref line is the commit point of what it names. Lines are appended only under the lock
+`locks/refs`; readers need none.
+
+Branches: their heads, and the one-line moves that fork, rewind and pin (tape.md §4).
+
+A fork is one journal line with a pin; the folder comes with the first append. Its cost does not
+depend on the size of the history.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ..clock import format_timestamp, read_clock
+from ..errors import Damaged, InvalidName, NotFound, UsageError
+from ..model.entries import Place
+from ..model.line import Header, read_header
+from ..model.payload import JSON_ERRORS
+from ..text import replace_surrogates
+from . import disk
+from .locks import hold_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .disk import Folder
+    from .phase import Phases
+
+
+JOURNAL_NAME = "refs.jsonl"
+MAIN_BRANCH = "main"
+_HASHED = 24  # offset of the hashed rest: after `{"h":"`, 16 digits and `",`
+_BRANCH = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}\Z")
+_RULE = "it must match [a-z0-9][a-z0-9._-]{0,47} without '..', and not be 'refs'"
+
+
+class Pin(Struct, frozen=True, gc=False):
+    """An entry a branch points at: byte offset of its line in the phase, and its id."""
+
+    offset: int
+    entry: str
+
+
+class Move(Struct, frozen=True, gc=False):
+    """One move of a branch: its phase, and the pinned entry when it is not that phase's end."""
+
+    branch: str
+    phase: str
+    pin: Pin | None
+    why: str
+    time: str
+
+
+class Refs(Struct, gc=False):
+    """The state of the journal: the newest line of a name counts, in file order."""
+
+    branches: dict[str, tuple[Move, ...]]
+    """All moves of each branch, oldest first."""
+    labels: dict[str, str]
+    """Entry id of each label."""
+    current: str = MAIN_BRANCH
+    title: str | None = None
+    damage: tuple[Damaged, ...] = ()
+    """Messages about lines with a wrong hash: readers skip them with a warning, writers refuse."""
+    size: int = 0
+    """Size up to the end of the last good line; the rest is torn."""
+
+    def copy(self) -> Refs:
+        """Return an independent copy that the caller may change."""
+        return replace(self, branches=self.branches.copy(), labels=self.labels.copy())
+
+    def phases(self) -> set[str]:
+        """Return the phases that moves name: the committed ones."""
+        return {move.phase for moves in self.branches.values() for move in moves}
+
+
+class Changes(Struct, gc=False):
+    """The changes by a writer or a move: what an index has to read again."""
+
+    branches: set[str] = field(default_factory=set)
+    """Branches with new journal lines or new entries."""
+    phases: set[str] = field(default_factory=set)
+    """Phases with new entries, and the base phases of new ones."""
+    begun: set[str] = field(default_factory=set)
+    """The new phases."""
+    labels: set[str] = field(default_factory=set)
+
+    def clear(self) -> None:
+        """Remove all changes."""
+        for names in (self.branches, self.phases, self.begun, self.labels):
+            names.clear()
+
+
+class _RefLine(Struct, gc=False):
+    h: str
+    why: str
+    time: str
+    branch: str | None = None
+    phase: str | None = None
+    pin: Pin | None = None
+    current: str | None = None
+    title: str | None = None
+    label: str | None = None
+    entry: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_RefLine)
+
+
+def check_ref_name(kind: str, name: str) -> str:
+    """Return a branch or label name that may become part of a path; raise InvalidName."""
+    if not _BRANCH.match(name) or ".." in name or name == "refs":
+        raise InvalidName(kind, name, _RULE)
+    return name
+
+
+def encode_ref_line(fields: dict[str, Any]) -> bytes:
+    """Return one journal line, with its hash and newline."""
+    rest = msgspec.json.encode(fields)[1:]
+    return b'{"h":"%b",%b\n' % (sha256(rest).hexdigest()[:16].encode(), rest)
+
+
+def _decode_ref_line(line: bytes) -> _RefLine | None:
+    if sha256(line[_HASHED:]).hexdigest()[:16].encode() != line[6:22]:
+        return None
+    try:
+        parsed = _DECODER.decode(line)
+        for name in (parsed.branch, parsed.current, parsed.label):
+            if name is not None:
+                check_ref_name("name", name)
+    except (InvalidName, *JSON_ERRORS):
+        return None
+    return parsed
+
+
+def replay_journal(data: bytes, onto: Refs | None = None) -> Refs:
+    """Return the state that a journal's bytes describe; a torn last line is left out.
+
+    With `onto`, a state without damage, only the bytes after it are read; `onto` is changed.
+    """
+    refs = Refs({}, {}) if onto is None else onto
+    bad, offset = [], refs.size
+    for line in data[refs.size :].split(b"\n")[:-1]:
+        parsed = _decode_ref_line(line)
+        if parsed is None:
+            bad.append(
+                Damaged(
+                    f"{JOURNAL_NAME}: damaged line at byte {offset}",
+                    file=JOURNAL_NAME,
+                    offset=offset,
+                )
+            )
+        else:
+            _apply_ref_line(refs, parsed)
+            refs.size = offset + len(line) + 1
+        offset += len(line) + 1
+    behind = sum(1 for damage in bad if (damage.offset or 0) >= refs.size)
+    refs.damage = tuple(bad if behind > 1 else bad[: len(bad) - behind])  # a bad last line is torn
+    return refs
+
+
+def _apply_ref_line(refs: Refs, line: _RefLine) -> None:
+    if line.branch is not None and line.phase is not None:
+        move = Move(line.branch, line.phase, line.pin, line.why, line.time)
+        refs.branches[line.branch] = (*refs.branches.get(line.branch, ()), move)
+    elif line.current is not None:
+        refs.current = line.current
+    elif line.label is not None:
+        if line.entry is None:
+            refs.labels.pop(line.label, None)
+        else:
+            refs.labels[line.label] = line.entry
+    elif line.title is not None:
+        refs.title = line.title
+
+
+class Journal:
+    """refs.jsonl of one tape; `folder` is the tape's own."""
+
+    __slots__ = ("_known", "clock", "folder")
+
+    def __init__(self, folder: Folder, clock: Callable[[], int] = read_clock) -> None:
+        self.folder, self.clock = folder, clock
+        self._known = (b"", Refs({}, {}))
+
+    def read(self) -> Refs:
+        """Return the current state, not to be changed; raise Damaged if the journal is missing.
+
+        Needs no lock.
+        """
+        return self._replay_new_lines(self._read_bytes())
+
+    def _replay_new_lines(self, data: bytes) -> Refs:
+        """Return the state of `data`; only the part that was not read before is parsed."""
+        known, state = self._known
+        if data == known:
+            return state
+        refs = replay_journal(data, state.copy() if data.startswith(known) else None)
+        if refs.size == len(data) and not refs.damage:
+            self._known = data, refs
+        return refs
+
+    def sync_journal(self) -> None:
+        """Sync the journal: its last writer may have been killed before its sync."""
+        if self.folder.durable:
+            fd = self.folder.file(JOURNAL_NAME)
+            try:
+                disk.sync_file(fd)
+            finally:
+                os.close(fd)
+
+    def _read_bytes(self) -> bytes:
+        try:
+            return self.folder.read(JOURNAL_NAME)
+        except FileNotFoundError as error:
+            raise Damaged(
+                f"{self.folder.name}: {JOURNAL_NAME} is missing", file=JOURNAL_NAME
+            ) from error
+
+    @contextmanager
+    def open_moves(self, *, changes: Changes | None = None) -> Iterator[Moves]:
+        """Hold the lock of the journal: read the state, then append moves.
+
+        Moves are added to `changes`, also if the append then fails. Raises Busy if another process
+        holds the lock for longer than `locks.patience` allows.
+        """
+        with self.folder.make("locks") as locks, hold_lock(locks, "refs"):
+            data = self._read_bytes()
+            fd = self.folder.file(JOURNAL_NAME, os.O_RDWR | os.O_APPEND)
+            try:
+                yield self._prepare_moves(fd, data, Changes() if changes is None else changes)
+            finally:
+                os.close(fd)
+
+    def _prepare_moves(self, fd: int, data: bytes, changes: Changes) -> Moves:
+        refs = self._replay_new_lines(data)
+        if refs.damage:
+            raise Damaged(
+                f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",
+                file=JOURNAL_NAME,
+                offset=refs.damage[0].offset,
+            )
+        if refs.size < len(data):
+            quarantine_bytes(self.folder, f"refs.{refs.size}", data[refs.size :])
+            os.ftruncate(fd, refs.size)
+            if self.folder.durable:
+                disk.sync_file(fd)
+        return Moves(self, fd, refs.copy(), changes)
+
+
+class Moves:
+    """The journal while its lock is held."""
+
+    __slots__ = ("_changes", "_fd", "_journal", "_size", "refs")
+
+    def __init__(self, journal: Journal, fd: int, refs: Refs, changes: Changes) -> None:
+        self._journal, self._fd, self.refs, self._changes = journal, fd, refs, changes
+        self._size = refs.size
+
+    def branch(self, name: str, phase: str, pin: Pin | None, why: str) -> None:
+        """Point a branch at a phase, or at a pinned entry."""
+        self._changes.branches.add(name)
+        self._append_line({"branch": name, "phase": phase, "pin": pin, "why": why})
+
+    def current(self, name: str, why: str = "switch") -> None:
+        """Make a branch the current one."""
+        self._append_line({"current": name, "why": why})
+
+    def title(self, text: str, why: str = "title") -> None:
+        """Give the tape a title."""
+        self._append_line({"title": replace_surrogates(text), "why": why})
+
+    def label(self, name: str, entry: str | None) -> None:
+        """Label an entry, or remove the label."""
+        self._changes.labels.add(name)
+        self._append_line({"label": name, "entry": entry, "why": "label"})
+
+    def _append_line(self, fields: dict[str, Any]) -> None:
+        line = encode_ref_line({**fields, "time": format_timestamp(self._journal.clock())})
+        disk.append_bytes(self._fd, line, self._size)
+        if self._journal.folder.durable:
+            disk.sync_file(self._fd)
+        self._size += len(line)
+        parsed = _decode_ref_line(line[:-1])
+        assert parsed is not None
+        _apply_ref_line(self.refs, parsed)
+
+
+def quarantine_bytes(folder: Folder, name: str, data: bytes) -> str:
+    """Store torn bytes in `quarantine/`, synced, and return the name of the file."""
+    with folder.make("quarantine") as quarantine:
+        taken = set(quarantine.names())
+        free, k = name, 2
+        while free in taken:
+            free, k = f"{name}.{k}", k + 1
+        quarantine.create(free, data)
+        quarantine.sync()
+    return free
+
+
+class Head(NamedTuple):
+    """The entry at the end of a branch, or any entry on it."""
+
+    branch: str
+    phase: str
+    offset: int
+    """Offset of the first byte of its line."""
+    end: int
+    """Offset after its newline: the path includes this phase up to here."""
+    header: Header
+    pinned: bool = False
+    """True if the next append must open a new phase."""
+    torn: int = 0
+    """Number of bytes after `end` that are not a complete line."""
+
+    @property
+    def entry(self) -> str:
+        """Id of the entry."""
+        return self.header.id
+
+    @property
+    def place(self) -> Place:
+        """The place of the entry."""
+        return Place(phase=self.phase, offset=self.offset, entry=self.header.id)
+
+
+def find_head(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) -> Head:
+    """Return the head of a branch, or its head `moves_ago` ref lines ago."""
+    moves = refs.branches.get(branch)
+    if not moves:
+        raise NotFound(f"no branch {branch!r}; there are: {', '.join(refs.branches)}")
+    if moves_ago >= len(moves):
+        times = "once" if len(moves) == 1 else f"{len(moves)} times"
+        raise NotFound(f"branch {branch!r} has moved {times}, not {moves_ago + 1} times")
+    return _find_moved_head(phases, moves[-1 - moves_ago])
+
+
+def _find_moved_head(phases: Phases, move: Move) -> Head:
+    if move.pin is not None:
+        return read_head_at(phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
+    with phases.open(move.phase) as file:
+        tail = file.tail()
+    if tail.header is None:
+        raise Damaged(f"{move.phase}: it has no valid entry", file=move.phase, offset=0)
+    return Head(
+        move.branch, move.phase, tail.offset, tail.end, tail.header, torn=tail.size - tail.end
+    )
+
+
+def read_head_at(
+    phases: Phases, branch: str, phase: str, offset: int, entry: str | None = None
+) -> Head:
+    """Return a head at the entry line at `offset`; raise Damaged if `entry` is not there."""
+    with phases.open(phase) as file:
+        line = file.line_at(offset)
+    header = read_header(line)
+    if entry is not None and header.id != entry:
+        raise Damaged(
+            f"{phase}: byte {offset} should hold entry {entry[:12]}", file=phase, offset=offset
+        )
+    return Head(branch, phase, offset, offset + len(line) + 1, header, pinned=True)
+
+
+def fork_branch(
+    moves: Moves, phases: Phases, base: Head, name: str | None, why: str = "fork"
+) -> str:
+    """Start a branch at `base` with one journal line and return its name."""
+    name = (
+        choose_branch_name(moves.refs, "fork") if name is None else check_ref_name("branch", name)
+    )
+    if name in moves.refs.branches:
+        raise UsageError(f"branch {name!r} already exists; choose another --name")
+    pin_branch(moves, phases, name, base, why)
+    return name
+
+
+def pin_branch(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> None:
+    """Point a branch at an entry of its tape; the lock of an existing branch must be held."""
+    read_head_at(phases, name, to.phase, to.offset, to.entry)  # the entry must be in this tape
+    sync_base_phase(phases, to.phase)
+    moves.branch(name, to.phase, Pin(to.offset, to.entry), why)
+
+
+def switch_branch(moves: Moves, name: str) -> None:
+    """Make `name` the current branch."""
+    if name not in moves.refs.branches:
+        raise NotFound(f"no branch {name!r}; there are: {', '.join(moves.refs.branches)}")
+    if name != moves.refs.current:
+        moves.current(name)
+
+
+def choose_branch_name(refs: Refs, stem: str, separator: str = "-", first: int = 1) -> str:
+    """Return `stem`, separator and the lowest number no branch ever had."""
+    stem, k = stem[:40].rstrip("."), first  # a name may not have two dots in a row
+    while f"{stem}{separator}{k}" in refs.branches:
+        k += 1
+    return f"{stem}{separator}{k}"
+
+
+def sync_base_phase(phases: Phases, phase: str) -> None:
+    """Sync the file of a phase that a new phase is based on."""
+    if phases.folder.durable:
+        with phases.open(phase) as file:
+            disk.sync_file(file.fd)

@@ -1,0 +1,426 @@
+"""The trash: removed tapes until it is emptied, and which tapes depend on which.
+
+Only `delete` deletes, on request; never on a timer.
+
+The store: many tapes in one folder; create, open, list, fork into a new one (tape.md §1).
+
+A tape is built beside the others under a name that begins with a dot, and renamed when it is
+complete: it exists whole or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import unicodedata
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ..clock import choose_entry_time, format_timestamp, parse_timestamp, read_clock
+from ..errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, UsageError, WriteFailed
+from ..model.entries import Git, Place, Start
+from ..model.line import FORMAT, encode_line
+from ..model.payload import JSON_ERRORS, encode_payload
+from .disk import Folder, read_file
+from .phase import ENTRIES, ORIGIN, choose_phase_name
+from .refs import MAIN_BRANCH, Head, Journal, sync_base_phase
+from .tape import INFO_NAME, Tape, TapeInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from .writer import Projection
+
+
+_DELETED_PREFIX = ".deleted-"
+
+
+class Trashed(NamedTuple):
+    """A tape in the trash."""
+
+    folder: str
+    """Name of its folder in `trash/`."""
+    id: str
+    """Empty when tape.json cannot be read."""
+
+
+class _TapeIdentity(Struct):
+    """The fields of tape.json in every format; `origin` names a tape, if it is an object."""
+
+    id: str
+    origin: Any = None
+
+
+def read_tape_id(folder: Path) -> str:
+    """Return the id of the tape in a folder, "" if it is unknown."""
+    return _read_tape_identity(folder).id
+
+
+def _read_tape_identity(path: Path) -> _TapeIdentity:
+    with (
+        suppress(OSError, TapeError, *JSON_ERRORS),
+        Folder.open(path.parent) as parent,
+        parent.sub(path.name) as folder,
+    ):
+        return msgspec.json.decode(folder.read(INFO_NAME), type=_TapeIdentity)
+    return _TapeIdentity("")
+
+
+def list_trashed_tapes(trash: Path) -> list[Trashed]:
+    """Return the tapes in the trash, by folder name."""
+    return [Trashed(name, told.id) for name, told in sorted(_iter_tape_identities(trash))]
+
+
+def find_dependent_tapes(tapes: Collection[str], *folders: Path) -> list[str]:
+    """Return the names of other tapes in these folders that were forked from one of `tapes`."""
+    return sorted(
+        name
+        for folder in folders
+        for name, told in _iter_tape_identities(folder)
+        if told.id not in tapes and _is_dependent_tape(told, folder / name, tapes)
+    )
+
+
+def _is_dependent_tape(told: _TapeIdentity, path: Path, tapes: Collection[str]) -> bool:
+    origin = told.origin.get("tape") if isinstance(told.origin, dict) else None
+    return origin in tapes and not (path / "phases" / ORIGIN).is_dir()
+
+
+def _iter_tape_identities(folder: Path) -> Iterator[tuple[str, _TapeIdentity]]:
+    """Yield folder name and tape.json of every tape in `tapes/` or `trash/`."""
+    with suppress(FileNotFoundError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+                yield path.name, _read_tape_identity(path)
+
+
+def move_tape_folder(name: str, source: Folder, to: Folder) -> str:
+    """Move a tape's folder into another, and return its name there, with `.2` if it is taken."""
+    taken = set(to.names())
+    free, k = name, 2
+    while free in taken:
+        free, k = f"{name}.{k}", k + 1
+    source.move(name, to, free)
+    return free
+
+
+def delete_trashed_tapes(trash: Folder, names: Sequence[str]) -> None:
+    """Delete tapes permanently, each renamed first so that none is restored in part."""
+    for name in names:
+        if not name.startswith(_DELETED_PREFIX):
+            trash.move(name, trash, _DELETED_PREFIX + name)
+    for name in trash.names():
+        if name.startswith(_DELETED_PREFIX):
+            _remove_tape_folder(trash, name)
+    trash.sync()
+
+
+def _remove_tape_folder(trash: Folder, name: str) -> None:
+    """Remove a folder with its content, or a file that a repair moved there."""
+    try:
+        import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
+
+        shutil.rmtree(name, dir_fd=trash.fd)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=trash.fd)
+
+
+_FOLDERS = ("phases", "blobs", "locks", "quarantine")
+
+
+def generate_hex(count: int) -> str:
+    """Return `count` random bytes as 2 × `count` hex digits."""
+    return os.urandom(count).hex()
+
+
+class Beginning(NamedTuple):
+    """The facts a new tape starts with."""
+
+    cwd: str
+    """Absolute path of the folder the session works in."""
+    program: str
+    """Name and version of the recording program, such as gong/0.1.0."""
+    title: str | None = None
+    slug: str = ""
+    """Text for the folder's name: the title or the first prompt."""
+    project: str | None = None
+    git: Git | None = None
+
+
+class Store:
+    """A folder of tapes; `path` need not exist yet, the first tape creates it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], int] = read_clock,
+        random: Callable[[int], str] = generate_hex,
+        projection: Projection | None = None,
+        durable: bool = True,
+    ) -> None:
+        self.path, self.clock, self.random = path, clock, random
+        self.projection, self.durable = projection, durable
+
+    @property
+    def tapes(self) -> Path:
+        """The folder that holds the tapes."""
+        return self.path / "tapes"
+
+    def create(self, beginning: Beginning, origin: tuple[Tape, Head] | None = None) -> Tape:
+        """Create a tape with its `start` entry; with `origin` it continues that entry's path."""
+        identity = self.random(16)
+        with self.open_tapes_folder() as tapes:
+            with tapes.make(f".new-{identity}") as folder:
+                self._fill_folder(folder, identity, beginning, origin)
+            name = (
+                f"{format_timestamp(self.clock())[:10]}-{build_slug(beginning.slug)}-{identity[:8]}"
+            )
+            try:
+                os.rename(f".new-{identity}", name, src_dir_fd=tapes.fd, dst_dir_fd=tapes.fd)
+            except OSError as error:
+                raise WriteFailed(f"{name} cannot be created: {error.strerror}") from error
+            tapes.sync()
+        return self.open_folder(name)
+
+    def _fill_folder(
+        self, folder: Folder, identity: str, beginning: Beginning, origin: tuple[Tape, Head] | None
+    ) -> None:
+        time = format_timestamp(self.clock())
+        place = None
+        if origin is not None:
+            tape, head = origin
+            sync_base_phase(tape.phases, head.phase)
+            time = format_timestamp(
+                choose_entry_time(parse_timestamp(head.header.time), self.clock())
+            )
+            place = Place(tape=tape.id, phase=head.phase, offset=head.offset, entry=head.entry)
+        info = TapeInfo(FORMAT, identity, time, beginning.program, place)
+        folder.create(INFO_NAME, msgspec.json.encode(info) + b"\n")
+        for name in _FOLDERS:
+            folder.make(name).close()
+        phase = choose_phase_name([], MAIN_BRANCH, "start")
+        start = Start(
+            tape=identity,
+            phase=phase,
+            branch=MAIN_BRANCH,
+            cwd=beginning.cwd,
+            program=beginning.program,
+            project=beginning.project,
+            git=beginning.git,
+            origin=place,
+        )
+        parent = origin[1].header if origin else None
+        _, line = encode_line(
+            Start.entry_type,
+            parent.id if parent else None,
+            parent.n + 1 if parent else 0,
+            time,
+            encode_payload(start),
+        )
+        with folder.sub("phases") as phases, phases.make(phase) as first:
+            first.create(ENTRIES, line)
+            first.sync()
+            phases.sync()
+        folder.create("refs.jsonl", b"")
+        folder.sync()
+        with Journal(folder, self.clock).open_moves() as moves:
+            moves.branch(MAIN_BRANCH, phase, None, "start")
+            moves.current(MAIN_BRANCH, "start")
+            if beginning.title:
+                moves.title(beginning.title, "start")
+
+    def open_tapes_folder(self) -> Folder:
+        """Return the open folder `tapes/`; create it, with the store, if it does not exist."""
+        if not self.tapes.is_dir():
+            self._make_store()
+        self.check()
+        with Folder.open(self.path, durable=self.durable) as home:
+            home.sync()  # its creator may have been killed before the sync
+        return Folder.open(self.tapes, durable=self.durable)
+
+    def _make_store(self) -> None:
+        new = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with Folder.open(self.path, durable=self.durable) as home:
+                if not home.has("store.json"):
+                    self._write_store_info(home)
+                for path in (self.path, *new):
+                    with Folder.open(path.parent, durable=self.durable) as parent:
+                        parent.sync()
+                home.make("tapes").close()  # written last: everything above is synced
+        except OSError as error:
+            raise WriteFailed(
+                f"the store {self.path} cannot be written: {error.strerror}"
+            ) from error
+
+    def _write_store_info(self, home: Folder) -> None:
+        """Write store.json whole or not at all, also when two programs create the store at once."""
+        text = (
+            msgspec.json.encode({"format": FORMAT, "created": format_timestamp(self.clock())})
+            + b"\n"
+        )
+        temporary = f".store.{self.random(4)}"
+        home.create(temporary, text)
+        os.rename(temporary, "store.json", src_dir_fd=home.fd, dst_dir_fd=home.fd)
+
+    def check(self) -> None:
+        """Raise NewerFormat for a store of a later format, Damaged if store.json is unreadable."""
+        try:
+            data = read_file(self.path / "store.json")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EISDIR):
+                raise
+            raise Damaged(f"{self.path}/store.json cannot be read: {error.strerror}") from error
+        try:
+            version = msgspec.json.decode(data, type=dict[str, object]).get("format")
+        except JSON_ERRORS as error:
+            raise Damaged(f"{self.path}/store.json cannot be read: {error}") from error
+        if isinstance(version, int) and version > FORMAT:
+            raise NewerFormat(
+                f"{self.path} is a store of format {version}, this program reads up to {FORMAT}: "
+                "update it"
+            )
+
+    def folders(self) -> list[str]:
+        """Return the folder names of all tapes, sorted."""
+        return sorted(self.inodes())
+
+    def inodes(self) -> dict[str, int]:
+        """Return folder name → inode of all tapes, without unfinished ones (`.new-…`)."""
+        self.check()
+        try:
+            with os.scandir(self.tapes) as found:
+                inodes = {e.name: e.inode() for e in found if e.is_dir(follow_symlinks=False)}
+        except FileNotFoundError:
+            return {}
+        return {name: inode for name, inode in inodes.items() if not name.startswith(".")}
+
+    def links(self) -> list[str]:
+        """Return the names of symbolic links in `tapes/`; links are not followed."""
+        try:
+            with os.scandir(self.tapes) as found:
+                return sorted(e.name for e in found if e.is_symlink() and e.name[0] != ".")
+        except FileNotFoundError:
+            return []
+
+    def open_folder(self, name: str) -> Tape:
+        """Open the tape in this folder; raise NotFound if there is none."""
+        try:
+            with Folder.open(self.tapes, durable=self.durable) as tapes:
+                folder = tapes.sub(name)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"no tape in {name}") from error
+        try:
+            return Tape(folder, self.open, clock=self.clock, projection=self.projection)
+        except OSError as error:
+            folder.close()
+            what = f"{error.filename or INFO_NAME}: {error.strerror}"
+            raise Damaged(f"{name} is not a complete tape: {what}") from error
+        except TapeError:
+            folder.close()
+            raise
+
+    def open(self, prefix: str) -> Tape:
+        """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
+        hits = [name for name in self.folders() if self.read_tape_id(name).startswith(prefix)]
+        return self.open_folder(require_single_hit(prefix, "tape", hits))
+
+    def read_tape_id(self, name: str) -> str:
+        """Return the id of the tape in a folder, "" if it is unknown."""
+        return read_tape_id(self.tapes / name)
+
+    def remove(self, tape: Tape) -> str:
+        """Move a tape to the trash and return its folder's name there; `restore` undoes it.
+
+        Raises Busy while a branch is being written, UsageError while other tapes have it as origin.
+        """
+        with tape.hold_all_locks(), Folder.open(self.path, durable=self.durable) as home:
+            self._refuse_children({tape.id}, self.tapes)
+            name = self._find_folder(tape)
+            with home.sub("tapes") as tapes, home.make("trash") as to:
+                home.sync()
+                return move_tape_folder(name, tapes, to)
+
+    def _find_folder(self, tape: Tape) -> str:
+        """Return the current name of an open tape's folder, which may have been renamed."""
+        inode = os.fstat(tape.folder.fd).st_ino
+        for name, found in self.inodes().items():
+            if found == inode:
+                return name
+        raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
+
+    def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
+        children = find_dependent_tapes(tapes, *folders)
+        if children:
+            raise UsageError(
+                f"detach the tapes that were forked from it first: {', '.join(children)}"
+            )
+
+    def trash(self) -> list[Trashed]:
+        """Return the tapes in the trash, by folder name."""
+        self.check()
+        return list_trashed_tapes(self.path / "trash")
+
+    def restore(self, name: str) -> str:
+        """Restore a tape, by folder name or id prefix, from the trash; return its folder's name.
+
+        Raises NotFound or Ambiguous; UsageError if the store already has a tape of that id.
+        """
+        found = self._find_trashed(name)
+        if any(self.read_tape_id(folder) == found.id for folder in self.folders()):
+            raise UsageError(f"tape {found.id[:8]} is already in the store: remove that one first")
+        with (
+            Folder.open(self.path, durable=self.durable) as home,
+            home.sub("trash") as source,
+            home.make("tapes") as tapes,
+        ):
+            return move_tape_folder(found.folder, source, tapes)
+
+    def _find_trashed(self, name: str) -> Trashed:
+        found = {one.folder: one for one in self.trash()}
+        hits = [one.folder for one in found.values() if name and one.id.startswith(name)]
+        return found[name if name in found else require_single_hit(name, "tape in the trash", hits)]
+
+    def empty_trash(self, names: Sequence[str] | None = None) -> None:
+        """Delete tapes in the trash, by folder name or id prefix; this cannot be undone.
+
+        Without `names` everything in the trash is deleted, tapes or not. Raises NotFound or
+        Ambiguous, and UsageError while other tapes, also in the trash, have one of them as origin;
+        nothing is deleted then.
+        """
+        gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
+        self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
+        with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
+            delete_trashed_tapes(
+                folder, folder.names() if names is None else [one.folder for one in gone]
+            )
+
+
+def require_single_hit(what: str, kind: str, hits: list[str]) -> str:
+    """Return the one hit; raise NotFound or Ambiguous."""
+    if not hits:
+        raise NotFound(f"no {kind} {what!r}")
+    if len(hits) > 1:
+        raise Ambiguous(what, tuple(hits))
+    return hits[0]
+
+
+def build_slug(text: str) -> str:
+    """Return text for a folder name: letters and digits of any script, at most 60 bytes."""
+    text = unicodedata.normalize("NFC", text.lower())
+    words = "".join(c if _is_slug_character(c) else " " for c in text).split()
+    cut = "-".join(words).encode()[:60].decode(errors="ignore")
+    return cut.strip("-") or "tape"
+
+
+def _is_slug_character(character: str) -> bool:
+    """Return whether it is a letter, a digit, or a combining mark that is part of a letter."""
+    return character.isalnum() or unicodedata.category(character).startswith("M")

@@ -1,0 +1,475 @@
+"""One tape: its open folder, and the operations on it, composed of the modules above."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import ExitStack, contextmanager
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+
+import msgspec
+from msgspec import Struct
+
+from ..clock import read_clock
+from ..damage import warn_of_damage
+from ..errors import Damaged, NewerFormat, NotFound, TapeError
+from ..model.entries import KeptRange, Place, Text, User
+from ..model.line import FORMAT, decode_line, read_header, read_type
+from ..model.payload import JSON_ERRORS
+from ..text import extract_title
+from . import refs as branches
+from .blobs import Blobs
+from .locks import hold_lock, is_lock_held
+from .path import FSCK_ADVICE, LineChecker, Segment, Source, collect_segments, find_line_end
+from .phase import ORIGIN, Phases
+from .refs import Changes, Journal, Refs, check_ref_name
+from .writer import Durability, Projection, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..model.entries import Anchor, BlobRef
+    from ..model.line import Entry
+    from .disk import Folder
+    from .refs import Head, Moves
+
+INFO_NAME = "tape.json"
+
+
+class TapeInfo(Struct, frozen=True, gc=False):
+    """tape.json: the identity of a tape. Written once and never changed."""
+
+    format: int
+    id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
+    created: str
+    by: str
+    origin: Place | None = None
+
+
+def read_tape_info(folder: Folder) -> TapeInfo:
+    """Read tape.json; raise NewerFormat or Damaged with the folder's name."""
+    data = folder.read(INFO_NAME)
+    try:
+        version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("format")
+        if version is not None and int(bytes(version)) > FORMAT:
+            raise NewerFormat(
+                f"{folder.name} is a tape of format {int(bytes(version))}, this program reads up "
+                f"to {FORMAT}: update it"
+            )
+        return msgspec.json.decode(data, type=TapeInfo)
+    except JSON_ERRORS as error:
+        raise Damaged(
+            f"{folder.name}/{INFO_NAME} cannot be read: {error}", file=INFO_NAME
+        ) from error
+
+
+class Hit(NamedTuple):
+    """An entry that was found, and the tape that holds it."""
+
+    tape: Tape
+    head: Head
+
+
+class Tape:
+    """One agent session. A context manager; closing it closes the folder."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        other: Callable[[str], Tape],
+        *,
+        clock: Callable[[], int] = read_clock,
+        projection: Projection | None = None,
+    ) -> None:
+        self.info = read_tape_info(folder)
+        self.id = self.info.id
+        self.folder = folder
+        self.clock, self.projection = clock, projection
+        self.journal = Journal(folder, clock)
+        self.phases = Phases(folder.sub("phases"))
+        self.blobs = Blobs(folder)
+        self._other = other
+        self._origins: dict[str, Tape] = {}
+
+    @property
+    def source(self) -> Source:
+        """The source of its phases and blobs."""
+        return Source(self.id, self.phases, self.blobs.text)
+
+    def refs(self) -> Refs:
+        """Return the current branches, labels and title."""
+        return self.journal.read()
+
+    def head(self, branch: str | None = None, *, moves_ago: int = 0) -> Head:
+        """Return the head of a branch, now or `moves_ago` moves ago; None is the current one."""
+        refs = self.refs()
+        return branches.find_head(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
+
+    def path(self, head: Head, *, to_anchor: bool = False) -> list[Segment]:
+        """Return the segments of the path to a head, oldest first, through origins."""
+        return collect_segments(
+            self.source, head.phase, head.end, self._open_source, to_anchor=to_anchor
+        )
+
+    def lines(self, head: Head) -> Iterator[bytes]:
+        """Yield the lines of the path to a head, oldest first, without their newlines.
+
+        As stored, unchecked.
+        """
+        for segment in self.path(head):
+            for _, line in segment.lines():
+                yield line
+
+    def report_torn_tail(self, head: Head, skipped: Callable[[str], None]) -> None:
+        """Report incomplete bytes after a head, unless its branch is being written."""
+        self.report_torn_bytes(head.phase, head.branch, head.torn, skipped)
+
+    def report_torn_bytes(
+        self, phase: str, branch: str, count: int, skipped: Callable[[str], None]
+    ) -> None:
+        """Report `count` incomplete bytes at the end of a phase, as `tell_of_tail` does."""
+        if count and not is_lock_held(self.folder, branch):
+            skipped(
+                f"{phase}: the last {count} bytes skipped: incomplete or damaged; {FSCK_ADVICE}"
+            )
+
+    def read_runs(
+        self,
+        head: Head,
+        *,
+        to_anchor: bool = False,
+        skipped: Callable[[str], None] = warn_of_damage,
+    ) -> Iterator[list[Entry]]:
+        """Yield the entries of the path to a head, oldest first, many at a time.
+
+        Entries that do not verify are left out and reported to `skipped`, by default as a
+        DamageWarning.
+        """
+        self.report_torn_tail(head, skipped)
+        for segment in self.path(head, to_anchor=to_anchor):
+            yield from segment.read_runs(skipped)
+
+    def entries(
+        self,
+        head: Head,
+        *,
+        to_anchor: bool = False,
+        skipped: Callable[[str], None] = warn_of_damage,
+    ) -> list[Entry]:
+        """Return the entries of `runs` in one list: memory grows with the path."""
+        entries: list[Entry] = []
+        for run in self.read_runs(head, to_anchor=to_anchor, skipped=skipped):
+            entries += run
+        return entries
+
+    def newest(self, head: Head, count: int) -> tuple[KeptRange, ...]:
+        """Return the newest `count` entries of a path as the ranges an anchor keeps, oldest first.
+
+        Fewer if the path is shorter.
+        """
+        ranges: list[KeptRange] = []
+        for segment in reversed(self.path(head)):
+            if count <= 0:
+                break
+            lines = deque(segment.lines(), maxlen=count)
+            (offset, first), (_, last) = lines[0], lines[-1]
+            ends = read_header(first).id, read_header(last).id
+            ranges.append(KeptRange(segment.phase, offset, len(lines), *ends))
+            count -= len(lines)
+        return tuple(reversed(ranges))
+
+    def kept(self, anchor: Anchor, skipped: Callable[[str], None] = warn_of_damage) -> list[Entry]:
+        """Return the entries an anchor keeps in view; raise Damaged if the ranges do not exist.
+
+        Entries that do not verify are left out and reported to `skipped`.
+        """
+        return [entry for kept in anchor.kept for entry in self.read_kept_range(kept, skipped)]
+
+    def read_kept_range(
+        self, kept: KeptRange, skipped: Callable[[str], None] = warn_of_damage
+    ) -> list[Entry]:
+        """Return the entries of a range, from this tape or else from the origin."""
+        lines, tape = self.read_kept_lines(kept)
+        check = LineChecker(kept.phase, tape.phases.redacted_ids, skipped)
+        offset, entries = kept.offset, []
+        for line in lines:
+            checked = check.read(offset, line)
+            if checked is not None:
+                entries.append(decode_line(checked, tape.blobs.text))
+            offset += len(line) + 1
+        return entries
+
+    def trim_kept_ranges(self, anchor: Anchor, first: str) -> tuple[KeptRange, ...]:
+        """Return the ranges an anchor keeps, from entry `first` on; empty if it is not kept."""
+        begin = _encode_id_prefix(first)
+        for place, kept in enumerate(anchor.kept):
+            lines, _ = self.read_kept_lines(kept)
+            before = [*takewhile(lambda line: not line.startswith(begin), lines)]
+            if len(before) < len(lines):
+                offset = kept.offset + sum(len(line) + 1 for line in before)
+                rest = KeptRange(kept.phase, offset, kept.count - len(before), first, kept.last)
+                return (rest, *anchor.kept[place + 1 :])
+        return ()
+
+    def read_kept_lines(self, kept: KeptRange) -> tuple[list[bytes], Tape]:
+        """Return the lines of a range, and the tape they are in; raise Damaged if not found."""
+        found = self._read_lines_at(kept.phase, kept.offset, kept) or self._read_copied_lines(kept)
+        if found:
+            return found, self
+        origin = self.origin()
+        if origin is None:
+            raise Damaged(f"{kept.phase}: byte {kept.offset} should hold {kept.first[:12]}")
+        return origin.read_kept_lines(kept)
+
+    def _read_lines_at(self, phase: str, offset: int, kept: KeptRange) -> list[bytes]:
+        """Return the range's lines if it begins at `offset` of a phase and ends as it should."""
+        if offset < 0 or kept.count < 1 or not self.phases.folder.has(phase):
+            return []
+        with self.phases.open(phase) as file:
+            lines = [line for _, line in islice(file.lines(offset), kept.count)]
+        ends = [line[: len(_encode_id_prefix(kept.first))] for line in lines[:1] + lines[-1:]]
+        return (
+            lines if ends == [_encode_id_prefix(kept.first), _encode_id_prefix(kept.last)] else []
+        )
+
+    def _read_copied_lines(self, kept: KeptRange) -> list[bytes]:
+        """Return a range's lines from the copied past, if there is one and it has the range."""
+        if not self.phases.has_origin:
+            return []
+        with self.phases.open(ORIGIN) as file:
+            back = file.lines_back(file.tail().end)
+            found = (
+                offset for offset, line in back if line.startswith(_encode_id_prefix(kept.first))
+            )
+            offset = next(found, None)
+        return [] if offset is None else self._read_lines_at(ORIGIN, offset, kept)
+
+    def _open_source(self, tape: str) -> Source:
+        if tape not in self._origins:
+            self._origins[tape] = self._other(tape)
+        return self._origins[tape].source
+
+    def origin(self) -> Tape | None:
+        """Return the tape this one was forked from; None if it has none, or is detached without it.
+
+        Raises NotFound if it is missing and its history was not copied.
+        """
+        if self.info.origin is None or self.info.origin.tape is None:
+            return None
+        try:
+            return self.find_tape(self._open_source(self.info.origin.tape))
+        except TapeError:
+            if self.phases.has_origin:
+                return None
+            raise
+
+    def load(self, blob: BlobRef) -> bytes:
+        """Return the bytes of a picture or file, from here or from an origin.
+
+        Raises NotFound.
+        """
+        tape = self
+        while True:
+            try:
+                return tape.blobs.read(blob.hash)
+            except NotFound:
+                origin = tape.origin()
+                if origin is None:
+                    raise
+                tape = origin
+
+    def find_tape(self, source: Source) -> Tape:
+        """Return the tape that holds a segment of a path of this tape."""
+        return self._origins.get(source.tape, self)
+
+    def collect_shared_segments(self) -> list[Segment]:
+        """Return the segments of the path to the entry it was forked at, in the origin tapes."""
+        place = self.info.origin
+        if place is None:
+            return []
+        source = self._open_source(place.tape or "")
+        return collect_segments(
+            source, place.phase, find_line_end(source, place), self._open_source
+        )
+
+    def find_entry(self, prefix: str) -> list[Hit]:
+        """Return the entries whose id begins with `prefix`, here or else in the origin."""
+        found = self.find_own_entries(prefix)
+        origin = self.origin() if not found else None
+        return found if origin is None else origin.find_entry(prefix)
+
+    def find_own_entries(self, prefix: str) -> list[Hit]:
+        """Return the entries of this tape itself whose id begins with `prefix`.
+
+        Reads every line: the cost grows with the tape.
+        """
+        start = b'{"id":"' + prefix.encode()
+        found = []
+        committed = self.refs().phases() | {ORIGIN}
+        for phase in (name for name in self.phases.list_with_origin() if name in committed):
+            try:
+                with self.phases.open(phase) as file:
+                    offsets = [offset for offset, line in file.lines() if line.startswith(start)]
+            except NotFound:  # named in the journal, but missing: return the other entries
+                continue
+            found += [
+                Hit(self, branches.read_head_at(self.phases, self.find_branch(phase), phase, at))
+                for at in offsets
+            ]
+        return found
+
+    def iter_own_lines(self) -> Iterator[tuple[str, int, bytes]]:
+        """Return phase, offset and line of all entries in this tape itself, committed or not."""
+        return self.phases.all_lines()
+
+    def find_branch(self, phase: str) -> str:
+        """Return the branch a phase was written on."""
+        first = self.phases.first(phase, self.blobs.text)
+        branch = getattr(first and first.data, "branch", None)
+        if not isinstance(branch, str):
+            raise Damaged(f"{phase}: its first entry names no branch", file=phase, offset=0)
+        return branch
+
+    def entry(self, head: Head) -> Entry:
+        """Return the entry of a head; raise Damaged if it does not verify."""
+        return decode_line(self.read_checked_line(head), self.blobs.text)
+
+    def read_checked_line(self, head: Head) -> bytes:
+        """Return the line of a head's entry; raise Damaged if it does not verify."""
+        with self.phases.open(head.phase) as file:
+            line = file.line_at(head.offset)
+        wrong: list[str] = []
+        checked = LineChecker(head.phase, self.phases.redacted_ids, wrong.append).read(
+            head.offset, line
+        )
+        if checked is None:
+            raise Damaged(wrong[0], file=head.phase, offset=head.offset)
+        return checked
+
+    def find_ancestor(self, head: Head, steps: int) -> Hit:
+        """Return the entry `steps` before a head, in the origin if the path leads there."""
+        if steps == 0:
+            return Hit(self, head)
+        for segment in reversed(self.path(head)):
+            offsets = [offset for offset, _ in segment.lines()]
+            if steps < len(offsets):
+                tape = self.find_tape(segment.source)
+                branch = tape.find_branch(segment.phase)
+                at = branches.read_head_at(tape.phases, branch, segment.phase, offsets[-1 - steps])
+                return Hit(tape, at)
+            steps -= len(offsets)
+        raise NotFound("that is before the first entry")
+
+    def fork(
+        self, base: Head, name: str | None = None, *, why: str = "fork", switch: bool = False
+    ) -> str:
+        """Start a branch at `base` and return its name; no entries are copied or changed."""
+        with self._open_moves() as moves:
+            name = branches.fork_branch(moves, self.phases, base, name, why)
+            if switch:
+                branches.switch_branch(moves, name)
+        return name
+
+    def switch(self, name: str) -> None:
+        """Make `name` the current branch."""
+        with self._open_moves() as moves:
+            branches.switch_branch(moves, name)
+
+    def rename(self, title: str) -> None:
+        """Give the tape a title."""
+        with self._open_moves() as moves:
+            moves.title(title)
+
+    def title(self) -> str | None:
+        """Return its title, or else the beginning of its first prompt; None without a prompt."""
+        given = self.refs().title
+        return given or next(
+            filter(None, map(self._extract_prompt_title, self.iter_own_lines())), None
+        )
+
+    def _extract_prompt_title(self, found: tuple[str, int, bytes]) -> str:
+        """Return the beginning of a prompt's text; "" for any other line."""
+        if read_type(found[2]) != User.entry_type:
+            return ""
+        try:
+            data = decode_line(found[2], self.blobs.text).data
+        except Damaged:
+            return ""
+        said = data.content if isinstance(data, User) else ()
+        texts = [block.text for block in said if isinstance(block, Text)]
+        return extract_title("\n".join(texts)) or ""
+
+    def label(self, name: str, entry: str | None) -> None:
+        """Label an entry, or remove the label with None."""
+        check_ref_name("label", name)
+        with self._open_moves() as moves:
+            moves.label(name, entry)
+
+    @contextmanager
+    def _open_moves(self) -> Iterator[Moves]:
+        """Hold the journal's lock for a move."""
+        changes = Changes()
+        with self.notify_projection(changes), self.journal.open_moves(changes=changes) as moves:
+            yield moves
+
+    @contextmanager
+    def notify_projection(self, changes: Changes | None = None) -> Iterator[None]:
+        """Notify the projection before and after a change that is not made by a writer.
+
+        If the change is interrupted, the projection still knows which tape to read. Without
+        `changes` it reads the whole tape.
+        """
+        if self.projection is not None:
+            self.projection.on_begin(self.id)
+        try:
+            yield
+        finally:
+            if self.projection is not None:
+                self.projection.on_end(self, changes)
+
+    def forget_redacted(self) -> None:
+        """Remove redacted data from the index."""
+        if self.projection is not None:
+            self.projection.on_redact(self.id)
+
+    @contextmanager
+    def hold_all_locks(self, *, but: str | None = None) -> Iterator[None]:
+        """Hold the locks of all branches, claimed ones too; raise Busy if one is taken.
+
+        The lock of branch `but` is left out: the caller holds it.
+        """
+        taken: set[str] = set()
+        with ExitStack() as held, self.folder.make("locks") as locks:
+            while names := {*self.refs().branches, *locks.names()} - {"refs", but, *taken}:
+                for name in sorted(names):
+                    held.enter_context(hold_lock(locks, name, wait=0))
+                taken |= names
+            yield
+
+    def writer(
+        self,
+        branch: str | None = None,
+        *,
+        wait: bool = False,
+        durability: Durability = "barrier",
+    ) -> Writer:
+        """Open a branch for writing; see `Writer.open`."""
+        return Writer.open(self, branch, wait=wait, durability=durability)
+
+    def close(self) -> None:
+        """Close the folder."""
+        for tape in self._origins.values():
+            tape.close()
+        self.phases.folder.close()
+        self.folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _encode_id_prefix(entry: str) -> bytes:
+    """Return the first bytes of the line of an entry."""
+    return b'{"id":"%b"' % entry.encode()

@@ -1,0 +1,384 @@
+"""The writer: appends to one branch, from taking its lock to its last barrier (tape.md §5).
+
+Invariant: an append is one write of one whole line; nothing is acknowledged before the barrier
+that covers it; a file whose length is not as this writer left it is never written again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from msgspec.structs import replace
+
+from ..clock import choose_entry_time, format_timestamp, parse_timestamp
+from ..errors import Busy, Damaged, NotFound, Overtaken, SyncFailed, TapeError, UsageError
+from ..model.entries import Anchor, Branch, Payload, Place, Redact, Repair
+from ..model.line import Entry, Header, build_entry, decode_line, encode_line
+from ..model.payload import encode_payload, normalize_payload
+from ..model.summary import ANCHOR_PAGE, render_anchor_page
+from . import disk
+from .locks import Lock
+from .phase import ENTRIES, PhaseFile, choose_phase_name
+from .redaction import MARK_NAME, RedactableTape, resume_redaction
+from .refs import (
+    JOURNAL_NAME,
+    Changes,
+    Head,
+    choose_branch_name,
+    find_head,
+    pin_branch,
+    quarantine_bytes,
+    sync_base_phase,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .disk import Folder
+    from .phase import Phases
+    from .refs import Journal, Moves, Refs
+
+Durability = Literal["entry", "barrier", "none"]
+"""Sync after every entry, at barriers only, or never."""
+
+
+class Projection(Protocol):
+    """An observer of writers that keeps a derived copy: the index."""
+
+    def on_begin(self, tape: str) -> None:
+        """Record that a writer of this tape was opened, or that its journal will change."""
+
+    def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
+        """Process the entries that are synced by now.
+
+        Processed changes are removed from `changes`; the rest is passed again later.
+        """
+
+    def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
+        """Process the end of a writer or move; without `changes` anything may have changed."""
+
+    def on_redact(self, tape: str) -> None:
+        """Delete derived copies of redacted data."""
+
+
+class WritableTape(RedactableTape, Protocol):
+    """The parts of a tape that a writer needs."""
+
+    journal: Journal
+    clock: Callable[[], int]
+    projection: Projection | None
+
+
+class Writer:
+    """An open branch. A context manager; closing it ends with a barrier."""
+
+    def __init__(
+        self, tape: WritableTape, lock: Lock, branch: str, head: Head, durability: Durability
+    ) -> None:
+        self.branch = branch
+        """The branch it writes; a new one if the requested branch was busy."""
+        self.head = head
+        """The head of the branch when it was opened."""
+        self.instead_of: str | None = None
+        """The busy branch that was requested, if this is a new one."""
+        self.torn: str | None = None
+        """Name in `quarantine/` of the torn tail that was cut off, if there was one."""
+        self.parent = head.header.id
+        """Id of the newest entry."""
+        self.durability = durability
+        self._tape, self._lock = tape, lock
+        self._n, self._time = head.header.n, parse_timestamp(head.header.time)
+        self._at = self._time
+        self._fd, self._size = -1, 0
+        self._phase, self._offset = head.phase, head.offset
+        self._dirty = False
+        self._changes = Changes()
+
+    @classmethod
+    def open(
+        cls,
+        tape: WritableTape,
+        branch: str | None = None,
+        *,
+        wait: bool = False,
+        durability: Durability = "barrier",
+    ) -> Self:
+        """Open a branch for writing, and move a torn tail to quarantine.
+
+        None means the current branch; if that is busy, the writer gets a new branch beside it,
+        created at the first append. A named branch that is busy raises Busy, unless `wait`.
+        """
+        refs = tape.journal.read()
+        wanted = refs.current if branch is None else branch
+        find_head(refs, tape.phases, wanted)  # first, so that an unknown name creates no lock file
+        instead_of = None
+        with tape.folder.make("locks") as locks:
+            try:
+                lock = Lock.take(locks, wanted, wait=math.inf if wait else 0)
+            except Busy:
+                if branch is not None:
+                    raise
+                instead_of = wanted
+                lock = _claim_branch(locks, refs, wanted)
+        try:
+            refs = tape.journal.read()
+            _refuse_uncommitted_phase(tape, refs, lock.name)
+            head = find_head(refs, tape.phases, wanted)
+            if durability != "none":
+                tape.journal.sync_journal()
+            writer = cls(tape, lock, lock.name, head, durability)
+        except BaseException:
+            lock.close()
+            raise
+        writer.instead_of = instead_of
+        writer._start_writing()
+        return writer
+
+    def _start_writing(self) -> None:
+        if self._tape.projection is not None:
+            self._tape.projection.on_begin(self._tape.id)
+        try:
+            self._resume_phase()
+            self._complete_redaction()
+        except BaseException:
+            self._release_lock()
+            raise
+
+    def _resume_phase(self) -> None:
+        """Continue in the branch's newest phase; a pinned or new branch opens its own later."""
+        if self.head.pinned or self.instead_of is not None:
+            return
+        self._open_file(self.head.phase, self.head.end)
+        if self.head.torn:
+            self._cut_tail()
+
+    def _complete_redaction(self) -> None:
+        """Complete an interrupted redaction, which its mark or its entry shows."""
+        if self.head.header.type == Redact.entry_type or self._tape.folder.has(MARK_NAME):
+            resume_redaction(self._tape)
+
+    def _close_file(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _open_file(self, phase: str, size: int) -> None:
+        with self._tape.phases.folder.sub(phase) as folder:
+            self._fd = folder.file(ENTRIES, os.O_RDWR | os.O_APPEND)
+        self._phase, self._size = phase, size
+
+    def _cut_tail(self) -> None:
+        with PhaseFile(os.dup(self._fd), self._phase) as file:
+            tail = file.read(self._size, file.size())
+        self.torn = quarantine_bytes(self._tape.folder, f"{self._phase}.{self._size}", tail)
+        os.ftruncate(self._fd, self._size)
+        self._sync_file()
+        why = f"{len(tail)} bytes after the last complete line were moved to quarantine"
+        self.append(Repair("torn", quarantine=self.torn, why=why))
+        self.barrier()
+
+    def append(self, payload: Payload) -> Entry:
+        """Write one entry and return it; durable after the next barrier."""
+        data, payload = normalize_payload(payload)
+        header = self._write_entry(payload.entry_type, self._tape.blobs.extract_long_strings(data))
+        return build_entry(header, payload)
+
+    def append_data(self, kind: str, data: bytes) -> str:
+        """Write one entry whose data is compact JSON, unchanged, and return its id."""
+        return self._write_entry(kind, self._tape.blobs.extract_long_strings(data)).id
+
+    def _write_entry(self, kind: str, data: bytes) -> Header:
+        self._require_lock()
+        if self._fd < 0:
+            why = "fork" if self.instead_of else "go-on"
+            self._open_phase(
+                lambda phase: Branch(phase=phase, branch=self.branch, base=self.place, why=why), why
+            )
+        header, line = self._encode_next(kind, data)
+        try:
+            disk.append_bytes(self._fd, line, self._size)
+        except Overtaken:
+            self._release_lock()
+            raise
+        self._advance_head(header, self._size)
+        self._size += len(line)
+        if self.durability == "entry":
+            self.barrier()
+        return header
+
+    def _require_lock(self) -> None:
+        if not self._lock.is_held:
+            raise UsageError("this writer is closed, or another process opened it")
+
+    def _encode_next(self, kind: str, data: bytes) -> tuple[Header, bytes]:
+        self._at = choose_entry_time(self._time, self._tape.clock())
+        return encode_line(kind, self.parent, self._n + 1, format_timestamp(self._at), data)
+
+    def _advance_head(self, header: Header, offset: int) -> None:
+        self.parent, self._n, self._offset = header.id, header.n, offset
+        self._time, self._dirty = self._at, True
+        self._changes.phases.add(self._phase)
+        self._changes.branches.add(self.branch)
+
+    @property
+    def place(self) -> Place:
+        """The place of the newest entry."""
+        return Place(phase=self._phase, offset=self._offset, entry=self.parent)
+
+    def anchor(self, anchor: Anchor) -> Entry:
+        """Start a phase with this anchor and continue in it; durable when this returns.
+
+        Earlier entries stay where they are: `rewind` to the anchor's base undoes it.
+        """
+        self._require_lock()
+        self.barrier()
+        begun: list[Anchor] = []
+
+        def first(phase: str) -> Anchor:
+            begun.append(replace(anchor, phase=phase, branch=self.branch, base=self.place))
+            return begun[-1]
+
+        return build_entry(self._open_phase(first, anchor.kind, anchor.kind), begun[-1])
+
+    def _open_phase(self, first: Callable[[str], Payload], why: str, began: str = "") -> Header:
+        """Start a phase with the entry that `first` returns, and commit it with a journal line."""
+        phases = self._tape.phases
+        self._changes.phases.add(self._phase)
+        with self._open_moves() as moves:
+            self._reclaim_name(moves)
+            name = choose_phase_name(phases.names(), self.branch, began)
+            if self._fd >= 0 or not self.head.pinned:  # a pinned entry was synced before its pin
+                sync_base_phase(phases, self._phase)
+            payload = first(name)
+            data = self._tape.blobs.extract_long_strings(encode_payload(payload))
+            header, line = self._encode_next(payload.entry_type, data)
+            with phases.folder.make(name) as folder:
+                folder.create(ENTRIES, line)
+                if isinstance(payload, Anchor):
+                    folder.create(ANCHOR_PAGE, render_anchor_page(payload, header.time))
+                folder.sync()
+                phases.folder.sync()
+            moves.branch(self.branch, name, None, why)
+        self._close_file()
+        self._open_file(name, len(line))
+        self._advance_head(header, 0)
+        self._changes.begun.add(name)
+        return header
+
+    def rewind(self, to: Head, why: str = "rewind") -> None:
+        """Move the branch back to an earlier entry with one journal line; nothing is deleted.
+
+        `why` is undo, rewind or go-on. The next append starts a new phase.
+        """
+        self._require_lock()
+        self.barrier()
+        if self.instead_of is None or self._fd >= 0:  # else the branch does not exist yet
+            with self._open_moves() as moves:
+                pin_branch(moves, self._tape.phases, self.branch, to, why)
+        self._close_file()
+        self.head, self.parent, self._n = to, to.header.id, to.header.n
+        self._phase, self._offset, self._time = to.phase, to.offset, parse_timestamp(to.header.time)
+
+    @contextmanager
+    def _open_moves(self) -> Iterator[Moves]:
+        """Hold the journal's lock; a sync that fails under it closes the writer.
+
+        It is then unknown whether the journal line was written, so nothing more may be written.
+        """
+        try:
+            with self._tape.journal.open_moves(changes=self._changes) as moves:
+                yield moves
+        except SyncFailed:
+            self._release_lock()
+            raise
+
+    def _reclaim_name(self, moves: Moves) -> None:
+        """Take the next free name if a branch with the claimed name was created meanwhile."""
+        if self.instead_of is None or self.branch not in moves.refs.branches:
+            return
+        old = self._lock
+        with self._tape.folder.make("locks") as locks:
+            self._lock = _claim_branch(locks, moves.refs, self.instead_of)
+        old.close()
+        self.branch = self._lock.name
+
+    def barrier(self) -> None:
+        """Sync everything appended so far.
+
+        Raises Overtaken if the file is missing or its length changed, WriteFailed if the disk
+        fails; both close the writer.
+        """
+        if not self._dirty or not self._lock.is_held:
+            return
+        try:
+            disk.require_size(self._fd, self._size)
+            if os.fstat(self._fd).st_nlink == 0:
+                raise Overtaken(f"{self._phase} was deleted or replaced: this writer stops")
+            self._sync_file()
+        except TapeError:
+            self._release_lock()
+            raise
+        self._dirty = False
+        if self._tape.projection is not None:
+            self._tape.projection.on_barrier(self._tape, self._changes)
+
+    def _sync_file(self) -> None:
+        if self.durability != "none" and self._tape.folder.durable:
+            disk.sync_file(self._fd)
+
+    def close(self) -> None:
+        """Sync and release the branch; closing twice is allowed."""
+        try:
+            self.barrier()
+        finally:
+            self._release_lock()
+
+    def _release_lock(self) -> None:
+        if not self._lock.is_held:
+            return
+        self._close_file()
+        self._lock.close()
+        if self._tape.projection is not None:
+            self._tape.projection.on_end(self._tape, self._changes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _claim_branch(locks: Folder, refs: Refs, busy: str) -> Lock:
+    """Take the lock of the first name after `busy` that is neither used nor claimed."""
+    k = 2
+    while True:
+        name = choose_branch_name(refs, busy, ".", k)
+        try:
+            return Lock.take(locks, name)
+        except Busy:
+            k = int(name.rpartition(".")[2]) + 1
+
+
+def _refuse_uncommitted_phase(tape: WritableTape, refs: Refs, branch: str) -> None:
+    """Raise Damaged for a branch with a phase that has entries but that no journal line names."""
+    for name in tape.phases.names(refs.phases()):
+        lines = _read_first_lines(tape.phases, name)
+        if len(lines) > 1 and getattr(decode_line(lines[0]).data, "branch", None) == branch:
+            raise Damaged(
+                f"{name} holds entries of {branch!r} but {JOURNAL_NAME} does not name it; "
+                "`tape fsck --repair` writes its line again",
+                file=name,
+            )
+
+
+def _read_first_lines(phases: Phases, name: str) -> list[bytes]:
+    """Return at most two lines of a phase; none if its creation was interrupted."""
+    try:
+        with phases.open(name) as file:
+            return [line for _, line in islice(file.lines(), 2)]
+    except NotFound:
+        return []
