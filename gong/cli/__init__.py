@@ -17,4 +17,4 @@ def main() -> None:
     """
     if sys.argv[1:] == ["--version"]:
         sys.exit(print_version("gong", __version__))
-    sys.exit(import_module(".run", __package__).run(sys.argv[1:]))
+    sys.exit(import_module(".run", __package__).run_command_line(sys.argv[1:]))

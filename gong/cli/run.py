@@ -29,7 +29,17 @@ _COMMANDS = {
     "tool": "Run one tool directly, in this folder.",
     "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",
 }
-"""Help line of each command; the module of that name defines it, except for `tape`."""
+"""Help line of each command."""
+
+_MODULES = {
+    "compact": "session",
+    "handoff": "session",
+    "context": "diagnostics",
+    "doctor": "diagnostics",
+    "auth": "providers",
+    "models": "providers",
+}
+"""Command → its module; the others are in a module of their own name, except for `tape`."""
 
 _OWN_OPTIONS = {"--help", "-h", "--version"}
 _DEBUG_OPTION = "--debug"
@@ -46,7 +56,9 @@ class _LazyGroup(click.Group):
             return None
         if name == store_group.name:
             return store_group
-        verb: click.Command = getattr(import_module(f".{name}", __package__), name)
+        verb: click.Command = getattr(
+            import_module(f".{_MODULES.get(name, name)}", __package__), name
+        )
         return verb
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -7,9 +7,9 @@ Pure: the same input always makes the same page; times are passed in.
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -39,20 +39,20 @@ _TYPED_ORIGINS = frozenset({"steering", "follow_up"})
 _COUNTED_TYPES = frozenset({"user", "context", "assistant", "usage"})
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class HistorySummary:
     """The state of a piece of work over several tapes; entries that they share count once."""
 
-    summaries: list[Summary | str] = field(default_factory=list)
+    summaries: list[Summary | str] = dataclasses.field(default_factory=list)
     """The newest summary of each tape that has one."""
-    requests: list[str] = field(default_factory=list)
+    requests: list[str] = dataclasses.field(default_factory=list)
     """The user's requests, verbatim; a long one is cut, with a reference to its entry."""
-    files: dict[str, None] = field(default_factory=dict)
+    files: dict[str, None] = dataclasses.field(default_factory=dict)
     """Files that changed, by absolute path if the tape records it."""
-    costs: CostReport = field(default_factory=lambda: CostReport("provider"))
+    costs: CostReport = dataclasses.field(default_factory=lambda: CostReport("provider"))
     model: str = ""
     """provider/model of the newest answer read."""
-    seen: set[str] = field(default_factory=set)
+    seen: set[str] = dataclasses.field(default_factory=set)
     """Ids of the entries of models and users that were counted."""
 
     @property

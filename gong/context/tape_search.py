@@ -255,7 +255,7 @@ class TapeRecall:
             whole = segment.source.expand
             expand = lambda ref, whole=whole: (
                 whole(ref) if ref.bytes <= MAX_SEARCHED_BYTES else render_blob_head(ref)
-            )  # noqa: E731
+            )
             bounded = segment._replace(source=segment.source._replace(expand=expand))
             for run in bounded.read_runs(warn_of_damage):
                 yield from run

@@ -1,58 +1,30 @@
 """The unified client: one vocabulary for every model.
 
-What stands in `__all__` is loaded when it is first used, so that importing this costs nothing.
+The names of `__all__` are loaded when they are first used, so importing this costs nothing; their
+types are in `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tape.model.entries import Usage
-
-    from ..errors import Aborted, UnsupportedToolChoice
-    from ..sdk.functions import Tool
-    from ..sdk.generation import (
-        generate,
-        generate_object,
-        set_default_client,
-        stream_object,
-        stream_text,
-    )
-    from ..sdk.results import GenerateResult, StepFinish, StepResult, StreamResult
-    from .accumulate import StreamAccumulator
-    from .client import Client
-    from .models import Catalogue, ModelInfo, Preset, Timeouts, cost
-    from .picture_sources import Pictures
-    from .retry import RetryPolicy
-    from .types import (
-        Grammar,
-        RateLimit,
-        Request,
-        Response,
-        StreamEvent,
-        ToolChoice,
-        ToolSpec,
-    )
+from typing import Any
 
 _HOMES = {
     "accumulate": ("StreamAccumulator",),
-    "catalogue": ("Catalogue", "ModelInfo", "cost"),
     "client": ("Client",),
     ".errors": ("Aborted", "UnsupportedToolChoice"),
-    "functions": ("Tool",),
-    "generation": (
-        *("generate", "generate_object", "set_default_client", "stream_object", "stream_text"),
-    ),
-    "pictures": ("Pictures",),
-    "presets": ("Preset", "Timeouts"),
-    "results": ("GenerateResult", "StepFinish", "StepResult", "StreamResult"),
+    "models": ("Catalogue", "ModelInfo", "Preset", "Timeouts", "cost"),
+    "picture_sources": ("Pictures",),
     "retry": ("RetryPolicy",),
     "types": (
         *("Grammar", "RateLimit", "Request", "Response"),
         *("StreamEvent", "ToolChoice", "ToolSpec", "Usage"),
     ),
+    ".sdk.functions": ("Tool",),
+    ".sdk.generation": (
+        *("generate", "generate_object", "set_default_client", "stream_object", "stream_text"),
+    ),
+    ".sdk.results": ("GenerateResult", "StepFinish", "StepResult", "StreamResult"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -99,7 +99,7 @@ def encode_request_body(preset: Preset, request: Request) -> bytes:
     Raises InvalidRequest for what its API does not support.
     """
     adapter = _ADAPTERS[preset.api]
-    module = import_module(f".providers.{adapter.module}_request", __package__)
+    module = import_module(f".wires.{adapter.module}.request", __package__)
     encoder = getattr(module, adapter.encoder)(preset)
     try:
         body: bytes = encoder.encode_request(request).body
@@ -210,7 +210,9 @@ def require_package(preset: Preset) -> None:
 def _load_provider_class(preset: Preset) -> Callable[[Preset, str, str], Provider]:
     require_package(preset)
     adapter = _ADAPTERS[preset.api]
-    made = getattr(import_module(f".providers.{adapter.module}", __package__), adapter.provider)
+    made = getattr(
+        import_module(f".wires.{adapter.module}.provider", __package__), adapter.provider
+    )
     return cast("Callable[[Preset, str, str], Provider]", made)
 
 

@@ -1,1 +1,1 @@
-"""TODO: say what policy is."""
+"""May this call run?"""

@@ -297,7 +297,7 @@ REFUSAL = "错误: 危险命令已被拦截。此命令可能造成不可逆损�
 
 def classify_command(
     command: str, cwd: str, home: str, roots: tuple[str, ...] = ("/tmp",)
-) -> Judgement:  # noqa: S108 (a name)
+) -> Judgement:
     """Return the most dangerous finding in a command line for bash.
 
     `cwd` and `home` are absolute paths; below `cwd` and `roots` files may be read unasked.

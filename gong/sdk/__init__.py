@@ -1,1 +1,1 @@
-"""TODO: say what sdk is."""
+"""The scripting face: generate, stream and objects, over the client."""

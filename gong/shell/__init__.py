@@ -1,1 +1,1 @@
-"""TODO: say what shell is."""
+"""Bash as values: words, quotes, expansions, commands. No opinion about them."""

@@ -87,7 +87,7 @@ class _Page:
 
 async def run_read(
     arguments: ReadArguments, context: ToolContext, *, caps: OutputCaps = OutputCaps()
-) -> ToolResult:  # noqa: B008 (a frozen value)
+) -> ToolResult:
     """Return the requested lines; a cut page says how to continue."""
     content = await read_content(arguments.path, context)
     return content if isinstance(content, ToolResult) else _show_page(content, arguments, caps)

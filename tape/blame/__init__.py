@@ -1,1 +1,1 @@
-"""TODO: say what blame is."""
+"""Which entry introduced each line of a file."""

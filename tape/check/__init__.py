@@ -1,1 +1,1 @@
-"""TODO: say what check is."""
+"""Whether a tape is sound: verify names damage, fsck explains and repairs it."""

@@ -193,7 +193,7 @@ _FORKED_WITH: tuple[Phases, Collection[str]] | None = None
 def _start_process(phases: Phases, wanted: Collection[str]) -> None:
     import signal  # noqa: PLC0415 (in such a process alone)
 
-    global _MINE  # noqa: PLW0603 (a process of a pool has no other way)
+    global _FORKED_WITH  # noqa: PLW0603 (a process of a pool has no other way)
     _FORKED_WITH = phases, wanted
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .finding import Fault
     from .scan import ScanPart, ScanPhase
 
-    _LineCheck = Callable[["_Spot", Header, bytes, Header | None], Iterator[Fault]]
+    _LineCheck = Callable[["_LinePlace", Header, bytes, Header | None], Iterator[Fault]]
 
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""TODO: say what context is."""
+"""From a path to the messages a model gets, repaired; pure."""

@@ -1,1 +1,1 @@
-"""TODO: say what exchange is."""
+"""Export and import: one self-contained file, message arrays, Markdown; masking of secrets."""

@@ -1,1 +1,1 @@
-"""TODO: say what history is."""
+"""Reading a tape along its branches: follow, graph, merge base, activity, replay."""

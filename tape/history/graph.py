@@ -238,7 +238,7 @@ def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
             yield ready.pop()
 
 
-CellRow = list["Cell"]
+CellRow = list["GraphCell"]
 
 
 class GraphCell(NamedTuple):

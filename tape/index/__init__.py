@@ -1,1 +1,5 @@
-"""TODO: say what index is."""
+"""The SQLite projection (tape.md §7): lists, search and sums without parsing transcripts.
+
+It is derived: deleting it, or doing without it, changes no answer, only the time it takes. The
+`fast*` modules answer from it alone and load nothing else of this package.
+"""

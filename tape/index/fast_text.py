@@ -214,7 +214,7 @@ _RANK_SQL = "bm25(text, 4.0, 2.0, 1.0)"
 """What was said counts more than arguments of tools, and those more than their results."""
 
 RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
-    "Hit", "tape title folder phase branch offset length entry n time type score"
+    "RankedEntry", "tape title folder phase branch offset length entry n time type score"
 )
 """An entry: hex ids, the names around it, where its line stands, its depth, microseconds, score."""
 

@@ -159,8 +159,8 @@ def search_entries(
     Raises UsageError for a query with nothing to look for, NewerFormat or Damaged of the store.
     """
     from .fast_text import (
-        build_filter,  # noqa: PLC0415 (most commands search for nothing)
-        build_match_expression,  # noqa: PLC0415
+        build_filter,
+        build_match_expression,
     )
     from .search import find_matches  # noqa: PLC0415
 

@@ -1,1 +1,1 @@
-"""TODO: say what model is."""
+"""What a session says: blocks, entries, their JSON, and the bytes of a line; pure."""

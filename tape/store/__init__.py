@@ -1,1 +1,1 @@
-"""TODO: say what store is."""
+"""Files on disk: phases, blobs, refs, locks, one tape, and many."""

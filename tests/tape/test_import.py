@@ -353,7 +353,7 @@ IMPORT = """
 import sys
 from pathlib import Path
 from tape.store.store import Beginning, Store
-from tape.transfer import import_file
+from tape.exchange.import_ import import_file
 from tape.store.maintenance.upkeep import redact
 with open(sys.argv[2], "rb") as source:
     import_file(Store(Path(sys.argv[1])), source, Beginning("/there", "test/2"))

@@ -1,1 +1,1 @@
-"""TODO: say what wires is."""
+"""One package for each API, and what they share: transport, failures, encoding."""

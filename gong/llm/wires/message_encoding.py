@@ -47,7 +47,7 @@ class _PictureForm:
 
     def __init__(self, form: ArrayStyle, by_address: ByAddress, *, detail: bool) -> None:
         self.ids = form.ids
-        self.placed, self.ending = form.place_part, form.finish_element
+        self.place_part, self.finish_element = form.place_part, form.finish_element
         self._form, self._by_address, self._detail = form, by_address, detail
 
     def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:

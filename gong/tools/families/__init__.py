@@ -1,1 +1,1 @@
-"""TODO: say what families is."""
+"""The tool variants that model families were trained on."""

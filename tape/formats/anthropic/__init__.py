@@ -1,1 +1,1 @@
-"""TODO: say what anthropic is."""
+"""The Anthropic Messages API's array of messages: emit, parse, rules."""

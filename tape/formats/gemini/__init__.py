@@ -1,1 +1,1 @@
-"""TODO: say what gemini is."""
+"""The Gemini API's array of contents: emit, parse, rules."""

@@ -1,1 +1,1 @@
-"""TODO: say what openai_chat is."""
+"""The Chat Completions API's array of messages: emit, parse, rules."""

@@ -1,1 +1,1 @@
-"""TODO: say what openai_responses is."""
+"""The OpenAI Responses API's array of items: emit, parse, rules."""

@@ -1,1 +1,1 @@
-"""TODO: say what maintenance is."""
+"""Redact, detach, move, and delete what nothing reaches."""

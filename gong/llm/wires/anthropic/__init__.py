@@ -1,1 +1,1 @@
-"""TODO: say what anthropic is."""
+"""The Anthropic Messages API."""

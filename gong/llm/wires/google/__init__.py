@@ -1,1 +1,1 @@
-"""TODO: say what google is."""
+"""The Gemini API."""

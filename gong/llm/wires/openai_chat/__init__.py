@@ -1,1 +1,1 @@
-"""TODO: say what openai_chat is."""
+"""The Chat Completions API, of OpenAI and the hosts that speak it."""

@@ -1,1 +1,0 @@
-"""The wires: one module for each API, loaded when it is used."""
