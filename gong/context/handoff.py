@@ -66,7 +66,7 @@ class HistorySummary:
         """Add the path to a head, and return the activity on it."""
         summary: Summary | str | None = None
 
-        def told() -> Iterator[Entry]:
+        def count_entries() -> Iterator[Entry]:
             nonlocal summary
             for _, entry in read_path_entries(tape, head, skipped):
                 if isinstance(entry.data, Anchor):
@@ -74,7 +74,7 @@ class HistorySummary:
                 self._count_entry(entry, tape)
                 yield entry
 
-        done = summarize_activity(told())
+        done = summarize_activity(count_entries())
         self.files |= {use.path: None for use in done.files}
         if summary:
             self.summaries.append(summary)

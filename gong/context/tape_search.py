@@ -298,7 +298,7 @@ class TapeRecall:
 
     def _read_lines(self) -> Iterator[_TapeLine]:
         for segment in self._tape.path(self._head()):
-            for _, line in segment.checked_lines(warn_of_damage):
+            for _, line in segment.read_checked_lines(warn_of_damage):
                 yield _TapeLine(segment.source, line)
 
 

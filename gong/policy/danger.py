@@ -235,7 +235,7 @@ class CommandJudge:
         first = "".join(piece.text for word in at.command.words[:1] for piece in word)
         for name, possible in values.items():
             if (name, first) != ("IFS", "read"):  # there it parts what is read and nothing else
-                self.assigned(name, possible, at)
+                self.judge_variable(name, possible, at)
         for name, word in at.command.assignments:
             if not is_harmless_variable(name.rstrip("+")):
                 ran = (
@@ -263,7 +263,7 @@ class CommandJudge:
             at.state.fresh = FreshFolder(command.chain, given[0][0], at.state.folders)
             at.state.variables[given[0][0]] = (_NEW_FOLDER,)
 
-    def assigned(self, name: str, values: Iterable[str | None], at: Scope) -> None:
+    def judge_variable(self, name: str, values: Iterable[str | None], at: Scope) -> None:
         """Judge the values a variable is given."""
         level, reason = judge_assignment(name, values)
         if level:

@@ -74,7 +74,7 @@ class CommandWalk(Protocol):
         """Forget what is found meanwhile, but for dangers."""
         ...
 
-    def assigned(self, name: str, values: Iterable[str | None], at: Scope) -> None:
+    def judge_variable(self, name: str, values: Iterable[str | None], at: Scope) -> None:
         """Judge the values a variable is given."""
         ...
 
@@ -135,7 +135,7 @@ class ProgramJudge:
 
     def _judge_inner_command(self, one: InnerCommand, use: Invocation, at: Scope) -> None:
         for name, value in one.assigned:
-            self.walk.assigned(name, (value,), at)
+            self.walk.judge_variable(name, (value,), at)
         for text in (
             each for ran in use.inside if one.assigned for each in list_printed_texts(ran)
         ):

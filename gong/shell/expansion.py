@@ -347,7 +347,7 @@ class _GrowingField:
         self.there |= quoted or bool(text)
         self.glob |= not quoted and bool(_GLOB.search(text))
 
-    def done(self) -> Argument:
+    def build_argument(self) -> Argument:
         return Argument("".join(self.texts), self.known, self.glob, tuple(self.inside), self.free)
 
 
@@ -371,7 +371,7 @@ def _split_fields(
             fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched
         else:
             _add_split_value(fields, blanks.split(value))
-    return tuple(one.done() for one in fields if one.there)
+    return tuple(one.build_argument() for one in fields if one.there)
 
 
 def _add_split_value(fields: list[_GrowingField], parts: list[str]) -> None:

@@ -148,7 +148,7 @@ class WorkContext:
         try:
             header = read_header(line)
             if not has_valid_data(line, header):
-                line = blank_redacted_data(line, self.tape.phases.redacted_ids())
+                line = blank_redacted_data(line, self.tape.phases.read_redacted_ids())
                 if not is_data_redacted(line, header):
                     raise Damaged(
                         f"entry {header.id[:12]}: its data does not match its hash; {FSCK_ADVICE}"
@@ -204,7 +204,7 @@ class WorkContext:
         past = _PhaseContext()
         begin = read_head_at(self.tape.phases, "", phase, 0)
         for segment in reversed(self.tape.path(begin)[:-1]):
-            for _, line in segment.checked_lines_back(self.report_skipped):
+            for _, line in segment.read_checked_lines_back(self.report_skipped):
                 past = self._extend_context(past, line)
                 if None not in past:
                     return past
@@ -335,7 +335,9 @@ class _CallReader:
             if not self.waiting and not self._has_mention(file):
                 return
             phase = PhaseNotes(name, self.tape.find_branch(name), [], [])
-            check = LineChecker(name, self.tape.phases.redacted_ids, self.around.report_skipped)
+            check = LineChecker(
+                name, self.tape.phases.read_redacted_ids, self.around.report_skipped
+            )
             for offset, line in select_checked_runs(file.read_runs(0, file.size()), check):
                 kind = read_type(line)
                 phase.note_line(offset, kind)

@@ -212,7 +212,7 @@ def _list_leftovers(store: Store, tape: Tape) -> Iterator[str]:
 
 def _find_unfinished_entries(tape: Tape) -> tuple[str, ...]:
     try:
-        found = find_unredacted_entries(tape.phases, tape.phases.redacted_ids())
+        found = find_unredacted_entries(tape.phases, tape.phases.read_redacted_ids())
         return tuple(one.entry for one in found)
     except (TapeError, OSError):  # verify reports it
         return ()
@@ -227,6 +227,6 @@ def _find_good_entries(tape: Tape, findings: Iterable[Finding]) -> Iterator[tupl
             first[phase] = min(first.get(phase, finding.offset), finding.offset)
     for phase, offset in first.items():
         with suppress(TapeError, OSError), tape.phases.open(phase) as file:
-            for _, line in file.lines_back(offset):
+            for _, line in file.read_lines_back(offset):
                 yield phase, read_header(line).id
                 break

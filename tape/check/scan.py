@@ -78,7 +78,7 @@ def scan_lines(file: PhaseFile, start: int, end: int | None, wanted: Collection[
 
 
 def _read_header_before(file: PhaseFile, start: int) -> Header | None:
-    return next((_verify_header(line) for _, line in file.lines_back(start)), None)
+    return next((_verify_header(line) for _, line in file.read_lines_back(start)), None)
 
 
 def _verify_header(line: bytes) -> Header | None:

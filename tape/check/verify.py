@@ -172,7 +172,7 @@ class PhaseCheck:
         self._starts: list[Start] = []
         self._redacted: list[tuple[str, _LinePlace, Fault]] = []
         """Entries with overwritten data, and the fault to report if no redact entry names them."""
-        self._named = cache(tape.phases.redacted_ids)
+        self._named = cache(tape.phases.read_redacted_ids)
         self._redactions: set[str] = set()
         self._blobless: list[tuple[str, _LinePlace, Fault]] = []
         self._labels = labels
@@ -277,7 +277,9 @@ class PhaseCheck:
         if base.tape not in (None, self._tape.id) and self._tape.phases.has_origin:
             source = self._tape.source
             with source.phases.open(ORIGIN) as file:
-                return lines.read_header(next(file.lines_back(find_origin_end(source, base)))[1])
+                return lines.read_header(
+                    next(file.read_lines_back(find_origin_end(source, base)))[1]
+                )
         tape: Tape | None = self._tape
         while tape is not None and base.tape not in (None, tape.id):
             tape = tape.origin()

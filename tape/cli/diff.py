@@ -160,13 +160,13 @@ def _find_open_calls(common: Sequence[Segment]) -> list[Entry]:
 
 def _iter_segments_back(segments: Sequence[Segment]) -> Iterator[LocatedLine]:
     for segment in reversed(segments):
-        for offset, line in segment.checked_lines_back(warn_of_damage):
+        for offset, line in segment.read_checked_lines_back(warn_of_damage):
             yield LocatedLine(segment.source, segment.phase, offset, line)
 
 
 def _iter_segments(segments: Sequence[Segment]) -> Iterator[LocatedLine]:
     for segment in segments:
-        for offset, line in segment.checked_lines(warn_of_damage):
+        for offset, line in segment.read_checked_lines(warn_of_damage):
             yield LocatedLine(segment.source, segment.phase, offset, line)
 
 

@@ -78,13 +78,13 @@ def read_path(
 
 def _iter_path(tape: Tape, head: Head) -> Iterator[LocatedLine]:
     for segment in tape.path(head):
-        for offset, line in segment.checked_lines(warn_of_damage):
+        for offset, line in segment.read_checked_lines(warn_of_damage):
             yield LocatedLine(segment.source, segment.phase, offset, line)
 
 
 def _iter_path_back(tape: Tape, head: Head) -> Iterator[LocatedLine]:
     for segment in reversed(tape.path(head)):
-        for offset, line in segment.checked_lines_back(warn_of_damage):
+        for offset, line in segment.read_checked_lines_back(warn_of_damage):
             yield LocatedLine(segment.source, segment.phase, offset, line)
 
 

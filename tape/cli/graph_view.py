@@ -146,7 +146,7 @@ def _measure_depth(node: PhaseNode, end: int) -> int:
     if end == 0 or end >= node.end:
         return node.last.n if end else node.first.n - 1
     with node.source.phases.open(node.phase) as file:
-        _, line = next(file.lines_back(end))
+        _, line = next(file.read_lines_back(end))
     return read_header(line).n
 
 
@@ -237,7 +237,7 @@ def _draw_stretch(
 def _iter_stretch_back(stretch: PhaseRun) -> Iterator[LocatedLine]:
     node = stretch.node
     segment = Segment(node.source, node.phase, stretch.end, stretch.start)
-    for offset, line in segment.checked_lines_back(warn_of_damage):
+    for offset, line in segment.read_checked_lines_back(warn_of_damage):
         yield LocatedLine(node.source, node.phase, offset, line)
 
 

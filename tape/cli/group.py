@@ -164,13 +164,13 @@ def _wrap_paged(callback: Any) -> Any:
     """Wrap a command's function so that its output is paged, unless it is JSON."""
 
     @wraps(callback)
-    def shown(*args: Any, **options: Any) -> Any:
+    def run_with_pager(*args: Any, **options: Any) -> Any:
         if options.get("as_json") or click.get_current_context().obj.no_pager:
             return callback(*args, **options)
         with open_pager():
             return callback(*args, **options)
 
-    return shown
+    return run_with_pager
 
 
 tape = CommandGroup(

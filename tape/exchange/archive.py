@@ -315,7 +315,7 @@ def _check_entry_line(segment: Segment, raw: bytes, before: Header | None) -> Ch
     if before is not None and header.parent_id != before.id:
         raise Damaged("it does not follow from the line before it")
     if not has_valid_data(raw, header) and not is_data_redacted(raw, header):
-        raw = blank_redacted_data(raw, segment.source.phases.redacted_ids())
+        raw = blank_redacted_data(raw, segment.source.phases.read_redacted_ids())
         if not is_data_redacted(raw, header):
             raise Damaged("its data does not match its hash")
     return CheckedLine(raw, header)

@@ -84,12 +84,12 @@ class RedactedCopy:
         }
         going = {part.name: self._rewrite_phase(part) for part in self._plan.parts}
 
-        def known(entry: str) -> None:
+        def rewrite_up_to(entry: str) -> None:
             while entry in phases and entry not in self._ids:
                 if next(going[phases[entry]], None) is None:
                     return
 
-        self._known = known
+        self._known = rewrite_up_to
         for steps in going.values():
             for _ in steps:
                 pass

@@ -68,7 +68,7 @@ def _read_entries(
     tape: Tape, head: Head, masks: MaskCount | None, skipped: Callable[[str], None]
 ) -> Iterator[Entry]:
     for segment in tape.path(head):
-        for offset, line in segment.checked_lines(skipped):
+        for offset, line in segment.read_checked_lines(skipped):
             try:
                 line.decode()  # raw parts of an entry are not looked at by the decoder
                 yield _decode_masked(line, segment.source, masks)

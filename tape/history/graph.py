@@ -147,7 +147,7 @@ def _read_phase_node(owner: Tape, phase: str, end: int | None) -> tuple[PhaseNod
             tail = file.tail()
             last, end = tail.header or header, tail.end
         else:
-            _, line = next(file.lines_back(end))
+            _, line = next(file.read_lines_back(end))
             last = read_header(line)
     branch = getattr(first.data, "branch", None)
     name = branch if isinstance(branch, str) else None
@@ -162,7 +162,7 @@ def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
     if owner.phases.has_origin:
         end = find_origin_end(owner.source, base)
         with owner.phases.open(ORIGIN) as file:
-            offset, _ = next(file.lines_back(end))
+            offset, _ = next(file.read_lines_back(end))
         return owner, read_head_at(owner.phases, "", ORIGIN, offset, base.entry)
     origin = owner.origin()
     if origin is None:

@@ -125,7 +125,7 @@ def _build_merge_base(
 ) -> MergeBase:
     shared = a[at_a]
     with shared.source.phases.open(shared.phase) as file:
-        offset, _ = next(file.lines_back(end_a))
+        offset, _ = next(file.read_lines_back(end_a))
     base = read_head_at(shared.source.phases, _read_segment_branch(shared), shared.phase, offset)
     common = (*a[:at_a], shared._replace(end=end_a))
     return MergeBase(

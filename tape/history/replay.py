@@ -100,7 +100,7 @@ def _read_both_ways(
     strictly = segment.entries(lambda _: None)
     folded.strictly.extend(strictly)
     at = 0
-    gone = cache(segment.source.phases.redacted_ids)
+    gone = cache(segment.source.phases.read_redacted_ids)
     for offset, line in segment.lines():
         try:
             header = read_header(line)

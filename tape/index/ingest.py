@@ -150,7 +150,7 @@ class _PhaseReader(NamedTuple):
 
     def _is_redacted(self, header: Header) -> bool:
         """Tell whether a redaction names an entry: what changed in it is being overwritten."""
-        return header.id in self.redacted or header.id in self.tape.phases.redacted_ids()
+        return header.id in self.redacted or header.id in self.tape.phases.read_redacted_ids()
 
     def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
         entry = line[7:19].decode("ascii", "replace")

@@ -257,21 +257,23 @@ class Segment(NamedTuple):
         with self.source.phases.open(self.phase) as file:
             yield from file.lines(self.start, self.end)
 
-    def checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
+    def read_checked_lines(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) of lines that verify, oldest first; report others to `skipped`."""
         with self.source.phases.open(self.phase) as file:
             yield from select_checked_runs(
                 file.read_runs(self.start, self.end), self._build_checker(skipped)
             )
 
-    def checked_lines_back(self, skipped: Callable[[str], None]) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of `checked_lines` newest first."""
+    def read_checked_lines_back(
+        self, skipped: Callable[[str], None]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines of `read_checked_lines` newest first."""
         with self.source.phases.open(self.phase) as file:
-            back = takewhile(lambda found: found[0] >= self.start, file.lines_back(self.end))
+            back = takewhile(lambda found: found[0] >= self.start, file.read_lines_back(self.end))
             yield from select_checked_lines(back, self._build_checker(skipped, back=True))
 
     def _build_checker(self, skipped: Callable[[str], None], *, back: bool = False) -> LineChecker:
-        return LineChecker(self.phase, self.source.phases.redacted_ids, skipped, back=back)
+        return LineChecker(self.phase, self.source.phases.read_redacted_ids, skipped, back=back)
 
     def read_runs(self, skipped: Callable[[str], None]) -> Iterator[list[Entry]]:
         """Yield its entries, many at a time; report those that do not verify to `skipped`."""
@@ -367,7 +369,7 @@ def require_root(source: Source) -> None:
 def _find_newest_anchor(source: Source, end: int) -> int:
     """Return the offset of the newest anchor before `end` in a copied past, else 0."""
     with source.phases.open(ORIGIN) as file:
-        anchors = (offset for offset, line in file.lines_back(end) if _is_anchor_line(line))
+        anchors = (offset for offset, line in file.read_lines_back(end) if _is_anchor_line(line))
         return next(anchors, 0)
 
 

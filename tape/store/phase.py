@@ -105,7 +105,7 @@ class PhaseFile:
                 yield offset, line[:-1]
                 offset += len(line)
 
-    def lines_back(self, end: int) -> Iterator[tuple[int, bytes]]:
+    def read_lines_back(self, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield (offset, line) backwards from `end`, which is 0 or follows a newline."""
         rest, start, step = b"", max(end - 1, 0), 0  # without the last newline
         while start > 0:
@@ -128,7 +128,7 @@ class PhaseFile:
     def tail(self) -> Tail:
         """Return the end of the last line that verifies; raise NewerFormat for a later format."""
         size = self.size()
-        for offset, line in self.lines_back(self._find_last_newline(size)):
+        for offset, line in self.read_lines_back(self._find_last_newline(size)):
             try:
                 return Tail(offset + len(line) + 1, offset, verify_line(line), size)
             except NewerFormat as error:
@@ -139,7 +139,7 @@ class PhaseFile:
                     return Tail(offset + len(line) + 1, offset, header, size)
         return Tail(0, -1, None, size)
 
-    def redacted_ids(self) -> AbstractSet[str]:
+    def read_redacted_ids(self) -> AbstractSet[str]:
         """Return the ids that the redact entries in this file name."""
         found = filter(None, (_decode_redact_line(line) for _, line in self.lines()))
         return {target for data in found for target in data.targets}
@@ -227,11 +227,11 @@ class Phases:
             raise Damaged(f"{name!r} is not the name of a phase")
         try:
             with self.folder.sub(name) as folder:
-                return PhaseFile(folder.file(ENTRIES), name, self.redacted_ids)
+                return PhaseFile(folder.file(ENTRIES), name, self.read_redacted_ids)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"phase {name} does not exist") from error
 
-    def all_lines(self) -> Iterator[tuple[str, int, bytes]]:
+    def read_all_lines(self) -> Iterator[tuple[str, int, bytes]]:
         """Yield phase, offset and line of all stored entries, committed or not."""
         for name in self.list_with_origin():
             with suppress(NotFound), self.open(name) as file:  # a folder without its file
@@ -240,12 +240,12 @@ class Phases:
 
     def iter_redact_payloads(self) -> Iterator[tuple[str, Redact]]:
         """Yield every redact entry whose hashes hold, and the phase it is in; reads every line."""
-        for name, _, line in self.all_lines():
+        for name, _, line in self.read_all_lines():
             data = _decode_redact_line(line)
             if data is not None:
                 yield name, data
 
-    def redacted_ids(self) -> AbstractSet[str]:
+    def read_redacted_ids(self) -> AbstractSet[str]:
         """Return the ids that the redact entries of this tape name; reads every line."""
         return {target for _, data in self.iter_redact_payloads() for target in data.targets}
 

@@ -167,7 +167,7 @@ def resume_redaction(tape: RedactableTape) -> None:
     if mark is None and tape.folder.has(MARK_NAME):
         return
     if mark is None:  # an older program left no mark: the newest entry is a redact entry
-        if next(find_unredacted_entries(tape.phases, tape.phases.redacted_ids()), None):
+        if next(find_unredacted_entries(tape.phases, tape.phases.read_redacted_ids()), None):
             complete_redaction(tape)
         return
     with mark:
@@ -178,7 +178,7 @@ def resume_redaction(tape: RedactableTape) -> None:
 def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[RedactionEntry]:
     """Yield the entries among `ids` whose data is not all overwritten; reads every line."""
     begins = {entry.encode() for entry in ids}
-    for phase, offset, line in phases.all_lines() if begins else ():
+    for phase, offset, line in phases.read_all_lines() if begins else ():
         if line[_ID_START:_ID_END] not in begins:
             continue
         try:
@@ -195,7 +195,7 @@ def find_unshared_blobs(phases: Phases, targets: Sequence[RedactionEntry]) -> li
     """Return the hashes of the blobs that only the targets name."""
     found = {digest for target in targets for digest in BLOB_REFERENCE.findall(target.data)}
     ids = {target.entry.encode() for target in targets}
-    for _, _, line in phases.all_lines() if found else ():
+    for _, _, line in phases.read_all_lines() if found else ():
         if line[_ID_START:_ID_END] not in ids:
             found.difference_update(BLOB_REFERENCE.findall(line))
     return sorted(digest.decode() for digest in found)

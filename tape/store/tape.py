@@ -190,7 +190,7 @@ class Tape:
     ) -> list[Entry]:
         """Return the entries of a range, from this tape or else from the origin."""
         lines, tape = self.read_kept_lines(kept)
-        check = LineChecker(kept.phase, tape.phases.redacted_ids, skipped)
+        check = LineChecker(kept.phase, tape.phases.read_redacted_ids, skipped)
         offset, entries = kept.offset, []
         for line in lines:
             checked = check.read(offset, line)
@@ -237,7 +237,7 @@ class Tape:
         if not self.phases.has_origin:
             return []
         with self.phases.open(ORIGIN) as file:
-            back = file.lines_back(file.tail().end)
+            back = file.read_lines_back(file.tail().end)
             found = (
                 offset for offset, line in back if line.startswith(_encode_id_prefix(kept.first))
             )
@@ -320,7 +320,7 @@ class Tape:
 
     def iter_own_lines(self) -> Iterator[tuple[str, int, bytes]]:
         """Return phase, offset and line of all entries in this tape itself, committed or not."""
-        return self.phases.all_lines()
+        return self.phases.read_all_lines()
 
     def find_branch(self, phase: str) -> str:
         """Return the branch a phase was written on."""
@@ -339,7 +339,7 @@ class Tape:
         with self.phases.open(head.phase) as file:
             line = file.line_at(head.offset)
         wrong: list[str] = []
-        checked = LineChecker(head.phase, self.phases.redacted_ids, wrong.append).read(
+        checked = LineChecker(head.phase, self.phases.read_redacted_ids, wrong.append).read(
             head.offset, line
         )
         if checked is None:

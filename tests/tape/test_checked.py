@@ -74,7 +74,7 @@ def test_what_changed_is_left_out_and_told(tape, folder, how, left, why):
     if how is flip_data:
         assert [made[2].id[:12] in text for text in told] == [True]
     (segment,) = tape.path(tape.head())
-    for lines in (segment.checked_lines, segment.checked_back):
+    for lines in (segment.read_checked_lines, segment.read_checked_lines_back):
         again = []
         ids = [line[7:47] for _, line in lines(again.append)]
         assert len(ids) == len(left) + 1
@@ -101,9 +101,9 @@ def test_whole_lines_read_before_are_told_where_they_do_not_belong(tape, folder)
     data = (folder / MAIN).read_bytes()
     second = data.index(b"\n") + 1
     third = data.index(b"\n", second) + 1
-    check = LineChecker("p", tape.phases.redacted_ids, told.append)
+    check = LineChecker("p", tape.phases.read_redacted_ids, told.append)
     assert check.read_run(third, data[third:]) == (data[third:], None)
-    check = LineChecker("p", tape.phases.redacted_ids, told.append)
+    check = LineChecker("p", tape.phases.read_redacted_ids, told.append)
     assert check.read_run(0, data[:second]) == (data[:second], None)
     whole, single = check.read_run(third, data[third:])
     assert (whole, len(list(single))) == (b"", len(WORDS) - 1)

@@ -61,7 +61,7 @@ class TestReading:
         data = b"\n".join(lines) + b"\n"
         opened = file(data)
         assert list(opened.lines()) == plain(lines)
-        assert list(opened.lines_back(len(data))) == plain(lines)[::-1]
+        assert list(opened.read_lines_back(len(data))) == plain(lines)[::-1]
 
     @pytest.mark.parametrize("size", SIZES)
     def test_between_two_offsets(self, file, size):
@@ -69,14 +69,14 @@ class TestReading:
         opened = file(b"\n".join(lines) + b"\n")
         placed = plain(lines)
         assert list(opened.lines(placed[1][0], placed[3][0])) == placed[1:3]
-        assert list(opened.lines_back(placed[3][0])) == placed[2::-1]
+        assert list(opened.read_lines_back(placed[3][0])) == placed[2::-1]
 
     def test_what_has_no_newline_is_no_line(self, file):
         assert list(file(b"a\nbc").lines()) == [(0, b"a")]
         assert list(file(b"a" * 3 * CHUNK).lines()) == []
 
     def test_an_empty_file_has_no_lines(self, file):
-        assert list(file(b"").lines()) == list(file(b"").lines_back(0)) == []
+        assert list(file(b"").lines()) == list(file(b"").read_lines_back(0)) == []
 
     def test_only_a_newline_ends_a_line(self, file):
         odd = "a\u2028b\u2029c\x85d\x0be\x0cf\rg\x00h".encode()

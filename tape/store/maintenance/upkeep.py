@@ -127,7 +127,7 @@ def _explain_missing_entry(tape: Tape, prefix: str) -> NotFound | UsageError:
 
 def _record_redaction(tape: Tape, targets: list[str], why: str, branch: str | None) -> str | None:
     """Write and sync a `redact` entry for the targets; None if earlier ones name them all."""
-    named = tape.phases.redacted_ids()
+    named = tape.phases.read_redacted_ids()
     new = tuple(target for target in targets if target not in named)
     if not new:
         return None
@@ -164,7 +164,9 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
         with suppress(FileNotFoundError):  # left by an interrupted copy
             os.unlink(ENTRIES, dir_fd=new.fd)
         with PhaseFile(new.file(ENTRIES, os.O_RDWR | os.O_CREAT | os.O_EXCL), ORIGIN) as copy:
-            gone = {id_ for source in _list_sources(shared) for id_ in source.phases.redacted_ids()}
+            gone = {
+                id_ for source in _list_sources(shared) for id_ in source.phases.read_redacted_ids()
+            }
             for segment in shared:
                 _copy_segment(segment, copy.fd, gone)
             if new.durable:
@@ -207,7 +209,7 @@ def _copy_single_blob(digest: str, source: Blobs, to: Blobs) -> None:
 
 
 def _find_unnamed_redactions(tape: Tape, copy: PhaseFile) -> tuple[str, ...]:
-    named = {*tape.phases.redacted_ids(), *copy.redacted_ids()}
+    named = {*tape.phases.read_redacted_ids(), *copy.read_redacted_ids()}
     gone = (_read_redacted_id(line) for _, line in copy.lines() if _DATA + BLANK_DATA in line)
     return tuple(entry for entry in gone if entry and entry not in named)
 
