@@ -424,7 +424,7 @@ FIRST = f"""
 import runpy, sqlite3, sys
 from pathlib import Path
 from sqlite_utils import Database
-from tape.index.library.database import migrations_dir
+from tape.index.database import migrations_dir
 
 steps = runpy.run_path(str(migrations_dir() / "index.py"))["steps"]
 db = sqlite3.connect(sys.argv[1])

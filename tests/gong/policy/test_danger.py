@@ -125,8 +125,8 @@ def test_what_names_itself_is_followed_once(command):
 def test_without_a_grammar_everything_is_asked_about():
     script = (
         "import sys; sys.modules['tree_sitter_bash'] = None\n"
-        "from gong.policy.decision.danger import classify\n"
-        "print(*(classify(one, '/w', '/h').level.name for one in ('ls', 'rm -rf /', '')))"
+        "from gong.policy.danger import classify_command\n"
+        "print(*(classify_command(one, '/w', '/h').level.name for one in ('ls', 'rm -rf /', '')))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

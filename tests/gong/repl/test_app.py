@@ -311,7 +311,7 @@ async def test_words_entered_just_as_a_run_ends_are_answered(host, talk):
         await now.sees("I thought about tea")
         await now.status("main · ready")
     assert words(here, User) == ["think", "think about tea"]
-    assert here.session.queued() == ()
+    assert here.session.list_queued() == ()
 
 
 async def test_what_is_held_is_dropped_when_the_person_leaves(host, talk):
