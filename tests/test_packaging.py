@@ -67,8 +67,8 @@ def test_unfinished_json_is_read_with_what_the_core_asks_for():
         "import sys\n"
         "for name in ('anthropic', 'openai', 'httpx2', 'keyring', 'pypdf', 'PIL', 'tiktoken'):\n"
         "    sys.modules[name] = None\n"
-        "from gong.llm.partial_json import arguments\n"
-        """print(arguments('{"file":"/src/ma'), arguments('{"a":[1,'))"""
+        "from gong.llm.partial_json import parse_partial_arguments\n"
+        """print(parse_partial_arguments('{"file":"/src/ma'), parse_partial_arguments('{"a":[1,'))"""
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "{'file': '/src/ma'} {'a': [1]}\n"

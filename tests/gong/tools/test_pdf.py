@@ -103,7 +103,7 @@ def test_without_pypdf_the_way_to_it_is_told(tmp_path):
         "from gong.tools import read, tool\n"
         "env = LocalEnvironment('.', {'PATH': ''})\n"
         "context = tool.ToolContext(env, 'c1', print)\n"
-        "print(asyncio.run(read.run(read.Arguments('a.pdf'), context)).content[0].text)"
+        "print(asyncio.run(read.run_read(read.ReadArguments('a.pdf'), context)).content[0].text)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -192,7 +192,7 @@ def test_without_pillow_the_way_to_it_is_told(tmp_path):
         "env = LocalEnvironment('.', {'PATH': ''})\n"
         "context = tool.ToolContext(env, 'c1', print, FolderStorage('kept'))\n"
         "for name in ('small.png', 'large.png'):\n"
-        "    print(asyncio.run(read.run(read.Arguments(name), context)).content[0].text)"
+        "    print(asyncio.run(read.run_read(read.ReadArguments(name), context)).content[0].text)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -98,7 +98,9 @@ def test_what_is_sent_breaks_no_rule_of_its_provider(case, data):
     target = (
         TARGETS[name] if data.draw(st.booleans()) else replace(TARGETS[name], sees_images=False)
     )
-    sent = form.messages(repaired(history, target), form.Options(**options), load)
+    sent = form.encode_messages(
+        repaired(history, target), type(form.DEFAULT_OPTIONS)(**options), load
+    )
     if check is None:
         assert FORMATS[name].check(sent) == []
     else:
