@@ -57,7 +57,7 @@ ANCHOR = (
 REWIND = (
     MOVES
     + """
-    writer.rewind(tape.back(tape.head("main"), 1).head, "undo")
+    writer.rewind(tape.find_ancestor(tape.head("main"), 1).head, "undo")
     print("rewound", flush=True)
     entry = writer.append(User((Text("instead"),)))
     writer.barrier()

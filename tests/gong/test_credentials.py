@@ -31,7 +31,7 @@ def test_a_key_is_kept_in_a_file_only_its_owner_can_read(kept):
     assert kept.find("openai", ["OPENAI_API_KEY"]) == ProviderKey(
         "sk-openai-123456", "credentials.json"
     )
-    assert kept.kept() == ("openai", "xai")
+    assert kept.list_saved() == ("openai", "xai")
     assert kept.remove("openai")
     assert not kept.remove("openai")
     assert kept.find("openai", ["OPENAI_API_KEY"]) is None
@@ -47,8 +47,8 @@ def test_the_environment_goes_first_and_an_empty_variable_is_none(kept):
     assert kept.find("groq", ["OPENAI_API_KEY"]) == ProviderKey(
         "gsk_kept_0123456", "credentials.json"
     )
-    assert kept.knows("groq", [])
-    assert not kept.knows("openai", ["OPENAI_API_KEY"])
+    assert kept.has_key("groq", [])
+    assert not kept.has_key("openai", ["OPENAI_API_KEY"])
 
 
 def test_a_wider_file_is_replaced_by_a_narrow_one(kept):
@@ -128,6 +128,6 @@ def test_where_there_is_a_keyring_the_file_holds_no_key(kept):
     assert kept.save("openai", "sk-in-the-ring-1234", NOW) == "keyring"
     assert "ring-1234" not in kept.file.read_text()
     assert kept.find("openai", []) == ProviderKey("sk-in-the-ring-1234", "keyring")
-    assert kept.knows("openai", [])
+    assert kept.has_key("openai", [])
     assert kept.remove("openai")
     assert kept.find("openai", []) is None

@@ -157,7 +157,7 @@ class Histories(RuleBasedStateMachine):
         tape = self.any_tape(pick)
         branch = self.any_branch(tape, other)
         size, base = self.place(tape, branch, depth)
-        with tape.journal.moving() as moves:
+        with tape.journal.open_moves() as moves:
             moves.branch(branch, base.phase, Pin(base.offset, base.entry), "undo")
         del self.model[tape.id][branch][size:]
 

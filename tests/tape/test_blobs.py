@@ -82,31 +82,31 @@ class TestLongStrings:
         text = unit * ((MAX_INLINE_BYTES + over) // size) + "b" * ((MAX_INLINE_BYTES + over) % size)
         data = msgspec.json.encode({"a": text, "b": 1})
         expected = {"a": reference(text) if over > 0 else text, "b": 1}
-        assert msgspec.json.decode(blobs.lift(data)) == expected
+        assert msgspec.json.decode(blobs.extract_long_strings(data)) == expected
 
     def test_are_measured_with_their_escapes_decoded(self, blobs):
         data = b'{"a":"%b"}' % (rb"\u0041" * MAX_INLINE_BYTES)
-        assert blobs.lift(data) == data
+        assert blobs.extract_long_strings(data) == data
         data = b'{"a":"%b"}' % (rb"\u0041" * (MAX_INLINE_BYTES + 1))
-        assert msgspec.json.decode(blobs.lift(data)) == {
+        assert msgspec.json.decode(blobs.extract_long_strings(data)) == {
             "a": reference("A" * (MAX_INLINE_BYTES + 1))
         }
 
     def test_are_never_lifted_out_of_keys(self, blobs, tmp_path):
         data = msgspec.json.encode({"k" * (MAX_INLINE_BYTES + 1): "v"})
-        assert blobs.lift(data) == data
+        assert blobs.extract_long_strings(data) == data
         assert stored(tmp_path) == {}
 
     def test_are_found_at_any_depth_and_the_rest_stays_as_it_was(self, blobs):
         long = "x" * (MAX_INLINE_BYTES + 1)
         data = b'{"n":1.50,"l":[{"t":"\\u00e9","x":"%b"},"%b"]}' % (long.encode(), long.encode())
         ref = msgspec.json.encode(reference(long))
-        assert blobs.lift(data) == b'{"n":1.50,"l":[{"t":"\\u00e9","x":%b},%b]}' % (ref, ref)
+        assert blobs.extract_long_strings(data) == b'{"n":1.50,"l":[{"t":"\\u00e9","x":%b},%b]}' % (ref, ref)
 
     def test_begin_with_two_thousand_characters(self, blobs):
         assert HEAD_CHARACTERS == 2000
         lifted = msgspec.json.decode(
-            blobs.lift(msgspec.json.encode({"a": "😀" * MAX_INLINE_BYTES}))
+            blobs.extract_long_strings(msgspec.json.encode({"a": "😀" * MAX_INLINE_BYTES}))
         )
         assert lifted["a"]["head"] == "😀" * 2000
 

@@ -51,7 +51,7 @@ def said(library):
         ids = [one.head().entry]
         with one.writer() as writer:
             ids += [writer.append(User((Text(text),))).id for text in ("a", "b", "c")]
-        hit = one.back(one.head(), 2)
+        hit = one.find_ancestor(one.head(), 2)
         one.fork(hit.head, "try", switch=True)
         one.fork(hit.head, "side")
         one.label("good", ids[1])
@@ -215,7 +215,7 @@ def test_a_tape_comes_before_an_entry_and_an_entry_before_a_label(library, said,
 
 def test_entries_of_the_origin_belong_to_the_child_too(library, said, place):
     with library.store.open("1a2b") as one:
-        base = one.back(one.head("main"), 1).head
+        base = one.find_ancestor(one.head("main"), 1).head
         library.store.create(Beginning("/child", "test/1", "Child"), (one, base)).close()
     assert place("3d4e")[:2] == (CHILD, "main")
     assert place("3d4e~1") == (ONE, "main", said[2])

@@ -109,7 +109,7 @@ def test_it_goes_on_after_any_entry_of_the_branch(tape):
 
 def test_it_goes_on_after_the_entry_a_branch_was_pinned_at(tape):
     making.write(tape, "one", "two")
-    tape.fork(tape.back(tape.head(), 1).head, "b")
+    tape.fork(tape.find_ancestor(tape.head(), 1).head, "b")
     pinned = tape.head("b").place
     making.write(tape, "mine", branch="b")
     with follow(tape, "b", pinned) as follower:
@@ -455,7 +455,7 @@ def write(tape, writer, step):
     match step:
         case "undo":
             back = min(2, writer.head.header.n)
-            writer.rewind(tape.back(writer.head, back).head, "undo")
+            writer.rewind(tape.find_ancestor(writer.head, back).head, "undo")
         case "anchor":
             writer.anchor(ANCHOR)
         case _:

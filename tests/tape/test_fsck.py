@@ -106,7 +106,7 @@ class TestTails:
 
     def test_of_a_branch_that_was_rewound_is_cut_too(self, folder, tape, planned, mended):
         with tape.writer() as writer:
-            writer.rewind(tape.back(tape.head(), 1).head, "undo")
+            writer.rewind(tape.find_ancestor(tape.head(), 1).head, "undo")
         appended(folder / LAST, b"{")
         head = tape.head()
         mended()
@@ -223,9 +223,9 @@ class TestTheJournal:
 
     def test_put_together_again_puts_lines_where_they_were(self, made, folder, tape):
         whole = (folder / "refs.jsonl").read_bytes()
-        tape.fork(tape.back(tape.head(), 1).head, "later")
+        tape.fork(tape.find_ancestor(tape.head(), 1).head, "later")
         with tape.writer() as writer:
-            writer.rewind(tape.back(tape.head(), 2).head, "undo")
+            writer.rewind(tape.find_ancestor(tape.head(), 2).head, "undo")
         undone = tape.head()
         broken = (folder / "refs.jsonl").read_bytes().replace(b'"why":"compaction"', b'"why":"x"')
         (folder / "refs.jsonl").write_bytes(broken)

@@ -90,7 +90,7 @@ def test_what_is_stored_meanwhile_is_kept(store, tape, old):
     found = find_garbage(store)
     tape.blobs.put(b"unnamed")
     assert [one.kind for one in delete_garbage(store, found).garbage] == ["phase"]
-    assert tape.blobs.retire("0" * 64, LATER * 1000) is False
+    assert tape.blobs.remove_if_older("0" * 64, LATER * 1000) is False
 
 
 def test_a_blob_that_is_stored_while_it_goes_is_written_again(store, tape, old):

@@ -134,7 +134,7 @@ sys.addaudithook(lambda event, args: COUNTING and event == "open" and OPENED.app
 def work_of_a_fork(library):
     """Return how many files a fork with a first append opens, and how many rows it changes."""
     with library.store.open_folder(library.store.folders()[0]) as tape:
-        db = library.index._open()
+        db = library.index._open_current()
         before, base = db.total_changes, tape.head("main")
         tape.refs()
         OPENED.clear()
@@ -243,7 +243,7 @@ class TestRows:
             start = tape.head()
             with tape.writer() as writer:
                 writer.append(say("undone"))
-            with tape._moving() as moves:
+            with tape._open_moves() as moves:
                 moves.branch("main", start.phase, Pin(start.offset, start.entry), "undo")
             (row,) = listed(library)
             assert (row.updated, row.entries) == (start.header.time, 2)
@@ -391,7 +391,7 @@ class TestFiles:
         listed(library)
         other = sqlite3.connect(home / "index.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        library.index._do(lambda db: db.execute("PRAGMA busy_timeout = 10"))
+        library.index._run_with_recovery(lambda db: db.execute("PRAGMA busy_timeout = 10"))
         with library.store.open("0000") as tape:
             tape.rename("renamed")
         assert [row.title for row in listed(library)] == ["renamed"]
@@ -559,7 +559,7 @@ class TestFollowing:
         lines = path.read_bytes().split(b"\n")
         for kept in (b"\n".join(lines[:3]) + b"\n", b"\n".join(lines[:5]) + b"\nhalf"):
             path.write_bytes(kept)
-            with library.store.open(tape.id) as tape, tape.followed():
+            with library.store.open(tape.id) as tape, tape.notify_projection():
                 pass
             assert [row.entries for row in listed(library)] == [kept.count(b"\n")]
 
@@ -665,7 +665,7 @@ from pathlib import Path
 from tape.index.library import open_store
 
 library = open_store(Path(sys.argv[1]))
-with library.store.open("0000") as tape, tape._moving() as moves:
+with library.store.open("0000") as tape, tape._open_moves() as moves:
     moves.title("after")
     os._exit(9)
 """
@@ -734,7 +734,7 @@ class Histories(RuleBasedStateMachine):
         with suppress(TapeError), self.opened(data) as tape:  # or its origin removed, or copied
             if not isinstance(tape, ExitStack):
                 head = tape.head()
-                hit = tape.back(head, min(back, head.header.n))
+                hit = tape.find_ancestor(head, min(back, head.header.n))
                 tape.fork(hit.head if hit.tape is tape else head, switch=switch)
 
     @rule(data=st.data())
@@ -795,7 +795,7 @@ class Histories(RuleBasedStateMachine):
             phase = data.draw(st.sampled_from(tape.phases.names()))
             path = self.library.store.tapes / tape.folder.name / "phases" / phase / ENTRIES
             first = path.read_bytes().index(b"\n") + 1
-            with tape.followed():
+            with tape.notify_projection():
                 os.truncate(path, data.draw(st.integers(first, path.stat().st_size)))
 
     @rule()

@@ -61,7 +61,7 @@ class TestAPath:
         _, line = encode_line("anchor", head.entry, head.header.n + 1, time, encode_payload(anchor))
         with tape.phases.folder.make(name) as made:
             made.create("entries.jsonl", line)
-        with tape.journal.moving() as moves:
+        with tape.journal.open_moves() as moves:
             moves.branch("main", name, None, "compaction")
         making.write(tape, "two")
         types = [entry.type for entry in tape.entries(tape.head(), to_anchor=True)]

@@ -115,7 +115,7 @@ class TestFolding:
 
 class TestMoving:
     def test_every_move_is_one_line_and_known_at_once(self, journal, tmp_path):
-        with journal.moving() as moves:
+        with journal.open_moves() as moves:
             moves.branch("b", "0001-main-start", Pin(0, "ab"), "fork")
             moves.current("b")
             moves.title("Tïtle \ud800")
@@ -130,7 +130,7 @@ class TestMoving:
         whole, torn = tmp_path / "refs.jsonl", branch("b", "0002-b")[:-9]
         for name in (f"refs.{len(START)}", f"refs.{len(START)}.2", f"refs.{len(START)}.3"):
             whole.write_bytes(START + torn)
-            with journal.moving() as moves:
+            with journal.open_moves() as moves:
                 moves.title("after")
             assert (tmp_path / "quarantine" / name).read_bytes() == torn
             assert journal.read() == replay_journal(whole.read_bytes())
@@ -139,7 +139,7 @@ class TestMoving:
     def test_damage_further_up_is_refused_and_nothing_is_written(self, journal, tmp_path):
         data = START.replace(b"main", b"maim", 1) + branch("b", "0002-b")
         (tmp_path / "refs.jsonl").write_bytes(data)
-        with pytest.raises(Damaged, match=r"byte 0.*tape fsck") as caught, journal.moving():
+        with pytest.raises(Damaged, match=r"byte 0.*tape fsck") as caught, journal.open_moves():
             pass
         assert (caught.value.exit_code, caught.value.file, caught.value.offset) == (
             4,
@@ -153,7 +153,7 @@ class TestMoving:
         (tmp_path / "refs.jsonl").unlink()
         with pytest.raises(Damaged, match="missing"):
             journal.read()
-        with pytest.raises(Damaged, match="missing"), journal.moving():
+        with pytest.raises(Damaged, match="missing"), journal.open_moves():
             pass
         assert not (tmp_path / "refs.jsonl").exists()
 

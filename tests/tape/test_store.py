@@ -141,9 +141,9 @@ class TestOpening:
             store.open_folder("notes.txt")
 
     def test_the_id_of_what_cannot_be_read_is_empty(self, store, folder, tape):
-        assert store.id_of(folder.name) == tape.id
+        assert store.read_tape_id(folder.name) == tape.id
         (folder / "tape.json").write_bytes(b"\xff")
-        assert store.id_of(folder.name) == store.id_of("nothing") == ""
+        assert store.read_tape_id(folder.name) == store.id_of("nothing") == ""
 
 
 class TestTheStoresOwnFile:

@@ -105,11 +105,11 @@ class TestFinding:
             making.write(child, "five")
             path = making.entries(child)
             for steps, entry in enumerate(reversed(path)):
-                hit = child.back(child.head(), steps)
+                hit = child.find_ancestor(child.head(), steps)
                 assert hit.head.entry == entry.id
                 assert hit.tape.entry(hit.head) == entry
             with pytest.raises(NotFound, match="before the first entry"):
-                child.back(child.head(), len(path))
+                child.find_ancestor(child.head(), len(path))
 
 
 class TestNames:
@@ -138,7 +138,7 @@ def test_reading_writes_nothing_and_makes_no_lock(store, tape, folder):
     with store.open(tape.id) as found:
         making.entries(found, "b")
         found.find_entry(one.id)
-        found.back(found.head("b"), 1)
+        found.find_ancestor(found.head("b"), 1)
         found.refs()
     assert {file: file.lstat().st_mtime_ns for file in folder.rglob("*")} == before
 

@@ -69,7 +69,7 @@ class Forest:
         """Return a place of the tape itself on a branch."""
         head = tape.head(branch)
         for back in range(pick % 5, -1, -1):
-            hit = tape.back(head, back) if back <= head.header.n else None
+            hit = tape.find_ancestor(head, back) if back <= head.header.n else None
             if hit is not None and hit.tape is tape:
                 return hit.head
         raise AssertionError

@@ -241,7 +241,7 @@ class TestRedactingIsRefused:
         (folder / "phases/0002-b").mkdir()
         copy = (folder / MAIN).read_bytes()
         (folder / "phases/0002-b/entries.jsonl").write_bytes(copy)
-        with tape.journal.moving() as moves:
+        with tape.journal.open_moves() as moves:
             moves.branch("b", "0002-b", Pin(0, "0" * 40), "x")
         with pytest.raises(Ambiguous, match="0001-main-start"):
             redact(tape, [one.id[:6]], "why")
@@ -288,8 +288,8 @@ def seen(tape):
     return (
         tape.entries(head),
         view(path, tape.kept(anchors[-1]) if anchors else ()),
-        [tape.back(head, steps).head.entry for steps in range(len(tape.entries(head)))],
-        [tape.tape_of(segment.source).id == tape.id for segment in tape.path(head)],
+        [tape.find_ancestor(head, steps).head.entry for steps in range(len(tape.entries(head)))],
+        [tape.find_tape(segment.source).id == tape.id for segment in tape.path(head)],
     )
 
 
@@ -351,7 +351,7 @@ class TestDetaching:
         detach(child)
         rmtree(making.folder_of(store, tape))
         with store.open(child.id) as alone:
-            hit = alone.back(alone.head(), len(alone.entries(alone.head())) - 2)
+            hit = alone.find_ancestor(alone.head(), len(alone.entries(alone.head())) - 2)
             alone.fork(hit.head, "again")
             making.write(alone, "anew", branch="again")
             assert making.texts(alone, "again") == [old, "anew"]

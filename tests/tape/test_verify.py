@@ -48,7 +48,7 @@ def folder(store):
             writer.append(said("one"))
             blob = tape.blobs.put(b"a picture")
             writer.append(User((Image(blob=blob, mime="image/png"),)))
-        tape.fork(tape.back(tape.head(), 1).head, "side")
+        tape.fork(tape.find_ancestor(tape.head(), 1).head, "side")
         with tape.writer("side") as writer:
             writer.append(Note("aside"))
         tape.label("good", tape.head().entry)

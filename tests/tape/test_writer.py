@@ -257,7 +257,7 @@ class TestAPinnedBranch:
         (one,) = making.write(tape, "one")
         base = making.at(tape, one.id)
         for text in ("two", "three"):
-            with tape.journal.moving() as moves:
+            with tape.journal.open_moves() as moves:
                 moves.branch("main", base.phase, Pin(base.offset, base.entry), "undo")
             making.write(tape, text)
         assert list(reader.phases(folder)) == ["0001-main-start", "0002-main", "0003-main"]

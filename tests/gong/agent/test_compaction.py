@@ -80,7 +80,7 @@ async def compacted(session, **wish):
 
 
 def request(session):
-    return msgspec.json.encode(prepare_next_call(session.parts()).request.messages)
+    return msgspec.json.encode(prepare_next_call(session.build_run_context()).request.messages)
 
 
 async def talk(session, turns, words=400):
@@ -94,9 +94,9 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
         *({"text": f"answer {n} {noise(n)}"} for n in range(8)), {"text": GOOD}
     )
     await talk(session, 8)
-    before, system = len(request(session)), prepare_next_call(session.parts()).request.system
+    before, system = len(request(session)), prepare_next_call(session.build_run_context()).request.system
     told = await compacted(session)
-    assert prepare_next_call(session.parts()).request.system == system
+    assert prepare_next_call(session.build_run_context()).request.system == system
     assert [type(event) for event in told] == [events.CompactionStart, events.CompactionEnd]
     anchor = session.recorder.path[0].data
     assert isinstance(anchor, Anchor)
@@ -107,7 +107,7 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
     assert anchor.by.provider == "scripted"
     assert anchor.covers.count > 10
     assert anchor.tokens.after < anchor.tokens.before * 0.4
-    messages = prepare_next_call(session.parts()).request.messages
+    messages = prepare_next_call(session.build_run_context()).request.messages
     assert join_texts(messages[0].content) == render_summary(anchor.summary)
     assert join_texts(messages[-1].content).startswith("answer 7")
     assert len(request(session)) < before * 0.4
@@ -376,7 +376,7 @@ async def test_old_results_are_put_aside_in_batches(stage):
     assert any(isinstance(event, events.ResultsElided) for event in told)
     marks = [e.data for e in session.recorder.path if isinstance(e.data, Custom)]
     assert len(marks) < 4
-    texts = [join_texts(m.content) for m in prepare_next_call(session.parts()).request.messages]
+    texts = [join_texts(m.content) for m in prepare_next_call(session.build_run_context()).request.messages]
     assert sum(text.startswith("[executed: read, ") for text in texts) >= 3
     results = [e for e in session.recorder.path if e.type == "tool.result"]
     assert all(len(join_texts(e.data.content)) > 2_000 for e in results)
@@ -456,11 +456,11 @@ async def test_what_another_anchor_left_out_does_not_come_back(stage):
     (late,) = record.tape.newest(record.head(), 2)
     record.anchor(Anchor(kind="compaction", summary="so far", kept=(early, late)))
     await talk(session, 2, words=20)
-    kept = find_kept_ranges(session.parts(), [*record.kept, *record.path[1:]])
+    kept = find_kept_ranges(session.build_run_context(), [*record.kept, *record.path[1:]])
     assert [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))] == [
         *(ids[n] for n in (0, 1, 6, 7)),
         *(one.id for one in record.path[1:]),
     ]
-    kept = find_kept_ranges(session.parts(), [*record.kept[3:], *record.path[1:]])
+    kept = find_kept_ranges(session.build_run_context(), [*record.kept[3:], *record.path[1:]])
     kept_ids = [one.id for one in record.tape.kept(Anchor(kind="merge", summary="", kept=kept))]
     assert kept_ids == [ids[7], *(one.id for one in record.path[1:])]

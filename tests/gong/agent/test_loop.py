@@ -109,7 +109,7 @@ async def test_steering_skips_the_rest_of_a_batch_and_comes_before_the_next_call
     session.subscribe(
         lambda event: (
             session.steer("stop that")
-            if isinstance(event, events.ToolExecutionStart) and not session.queued()
+            if isinstance(event, events.ToolExecutionStart) and not session.list_queued()
             else None
         )
     )

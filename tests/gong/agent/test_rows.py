@@ -67,7 +67,7 @@ async def test_follow_ups_are_served_one_by_one_when_calls_and_words_are_used_up
     ]
     assert names(found).count("AgentEnd") == 1
     assert found[-1] == events.AgentEnd("stop", 6, found[-1].usage)
-    assert session.queued() == ()
+    assert session.list_queued() == ()
 
 
 async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage):
@@ -110,10 +110,10 @@ async def test_an_error_and_a_stop_end_the_run_at_once(stage, stop):
         on(session, events.TurnStart, session.abort)
     found = await seen(session, "go")
     assert (found[-1].stop_reason, found[-1].turns) == (stop, 1)
-    assert session.queued() == ("later",)
+    assert session.list_queued() == ("later",)
     assert types(session) == ["start", "user", "error"]
     await seen(session, "again")
-    assert session.queued() == ()
+    assert session.list_queued() == ()
     assert types(session)[3:] == ["user", "assistant", "context", "assistant"]
 
 

@@ -203,7 +203,7 @@ async def test_the_system_prompt_names_the_tools_of_its_call(stage):
     await seen(session, "go")
 
     def request():
-        parts = session.parts()
+        parts = session.build_run_context()
         path, kept = parts.record.path, parts.record.kept
         specs = parts.tools.specs()
         return prepare_request(

@@ -22,7 +22,7 @@ def spans(data, text):
     """Return the bytes of each place that holds the text as it is."""
     opened = file(data)
     found = find_text(opened.text, text)
-    ends = [(len(opened.bytes_of(opened.text[:end])) for end in span) for span in found.spans]
+    ends = [(len(opened.encode_piece(opened.text[:end])) for end in span) for span in found.spans]
     mark = len(opened.mark)
     return [(mark + start, mark + end) for start, end in ends] if found.exact else []
 
