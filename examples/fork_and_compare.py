@@ -1,4 +1,4 @@
-"""Fork a tape at an earlier entry, go on differently, and see that the past is shared.
+"""Fork a tape at an earlier entry, continue differently, and see that both share the past.
 
 Run it with a folder for the store: python examples/fork_and_compare.py /tmp/tapes
 """

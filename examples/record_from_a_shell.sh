@@ -1,5 +1,5 @@
 #!/bin/sh
-# Record from any language through `tape append`: JSON lines in, one id a line out.
+# Record from any language through `tape append`: JSON lines in, one id per line out.
 # Run it with a folder for the store: sh examples/record_from_a_shell.sh /tmp/tapes
 set -eu
 TAPE_HOME=$1

@@ -1,4 +1,4 @@
-"""Record any agent on a tape: a prompt, an answer with a tool call, the result, the last words.
+"""Record any agent on a tape: a prompt, an answer with a tool call, the result, the final answer.
 
 Run it with a folder for the store: python examples/record_your_agent.py /tmp/tapes
 """
@@ -15,7 +15,7 @@ beginning = Beginning(cwd=str(Path.cwd()), program="example/1", slug="how long i
 
 with store.create(beginning) as tape, tape.writer() as writer:
     writer.append(User((Text("How many lines has README.md?"),)))
-    writer.barrier()  # on the medium before a model is asked
+    writer.barrier()  # on disk before the model is called
 
     call = ToolCall("c_00000001_0", "count_lines", Raw(b'{"path":"README.md"}'))
     writer.append(Assistant((call,), provider="mine", model="m1", stop_reason="tool_calls"))

@@ -1,4 +1,4 @@
-"""A report on all sessions with plain SQL: index.db is an SQLite file, and its views are for you.
+"""A report on all sessions with plain SQL: index.db is an SQLite file, with stable views.
 
 Run it with the store: python examples/report_with_sql.py ~/.tape
 To look around in a browser: pip install datasette && datasette ~/.tape/index.db

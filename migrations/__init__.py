@@ -1,1 +1,1 @@
-"""Schemas in ordered steps; a step that was released is never changed, a later one changes it."""
+"""Schemas in ordered steps; a released step is never changed, a later one changes the schema."""

@@ -1,6 +1,6 @@
-"""The schema of index.db, step by step; `tape.index` applies it to a file that is new or old.
+"""The schema of index.db, step by step; `tape.index` applies it to new and old files.
 
-Everything here can be rebuilt from the tapes, so a step may also drop what it does not want.
+Everything in it can be rebuilt from the tapes, so a step may also drop data.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ steps = Migrations("index")
 
 
 def apply(connection: Connection) -> None:
-    """Take the steps that were not taken yet, in the caller's transaction."""
+    """Apply the steps that are missing, in the caller's transaction."""
     steps.apply(Database(connection, execute_plugins=False))
 
 
 @steps()
 def m001_tapes(db: Database) -> None:
-    """Make the tables behind `tape ls`."""
+    """Create the tables for `tape ls`."""
     db.table("tapes").create(
         {
             "id": bytes,
@@ -71,7 +71,7 @@ def m001_tapes(db: Database) -> None:
 
 @steps()
 def m002_entries(db: Database) -> None:
-    """Make the tables of single entries, and forget what was read without them."""
+    """Create the tables of single entries, and delete what was read without them."""
     db.execute("DELETE FROM meta")
     db.execute("DELETE FROM tapes")
     db.table("phases").drop()
@@ -129,13 +129,13 @@ def m002_entries(db: Database) -> None:
 
 @steps()
 def m003_short_ids(db: Database) -> None:
-    """Put entries in order by a part of their ids: a quarter of the room, and nearly as telling."""
+    """Index entries by a prefix of their ids: a quarter of the size, and nearly as selective."""
     db.execute("DROP INDEX entries_id")
     db.execute("CREATE INDEX entries_id ON entries (substr(id, 1, 4))")
 
 
 def _make_facts(db: Database) -> None:
-    """Make the tables of what calls of models and tools took and touched."""
+    """Create the tables of usage, tool calls and files."""
     db.table("usage").create(
         {
             "entry": int,
@@ -170,7 +170,7 @@ def _make_facts(db: Database) -> None:
 
 
 def _make_names(db: Database) -> None:
-    """Make the tables of what people call places, and of what was redacted."""
+    """Create the tables of labels and of redactions."""
     db.table("branches").create(
         {
             "tape": bytes,
@@ -210,7 +210,7 @@ _WHERE = """
 
 
 def _make_views(db: Database) -> None:
-    """Make what people read: ids in hex, times as text. A copied past shows in its own tape too."""
+    """Create views for people: ids in hex, times as text. A copied past is in its own tape too."""
     db.create_view(
         "sessions",
         "SELECT lower(hex(id)) AS tape, title, folder, cwd, project, created, updated, model, "

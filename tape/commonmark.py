@@ -1,9 +1,9 @@
-"""Markdown of somebody else → Markdown that may stand in a page of ours; pure.
+"""Foreign Markdown → Markdown that is safe to embed in an exported page; pure.
 
-It goes on rendering, but it stays where it stands. Invariants, whatever the text: no HTML, no code
-block that is not closed, no heading as high as ours, no image that is fetched, no definition that
-gives other text a link, no link but to the web, to mail or to a file. Nothing has to know how the
-whole parses: fences are written anew at the margin, and backticks pair within a line or not at all.
+It still renders, but cannot affect the rest of the page. Invariants for any text: no HTML, no
+unclosed code block, no heading as high as the page's, no image that is fetched, no link definition,
+no link except to the web, to mail or to a file. This works without parsing the whole text: fences
+are rewritten at the margin, and backticks pair only within a line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _DEEPEST = 8
-"""Quotes in quotes that are kept as such."""
+"""Deepest nesting of quotes that is kept."""
 _ITEM = r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]++"
 _OPENS = re.compile(rf"([ \t]*)((?:{_ITEM})*)(?:(`{{3,}})([^`]*)|(~{{3,}})(.*))\Z")
 _QUOTE = re.compile(r" {0,3}>")
@@ -23,26 +23,26 @@ _HEADING = re.compile(rf"([ \t]*(?:{_ITEM})*)(#{{1,6}})(?=[ \t]|\Z)(.*)\Z")
 _OURS = re.compile(
     r"[\s\\*_`#]*(?:user|assistant|tool\.result|context|anchor|start)\b[^·]*·", re.IGNORECASE
 )
-"""A heading that would pass for one of ours."""
+"""A heading that could be taken for one of the page."""
 _UNDERLINE = re.compile(rf"([ \t]*(?:{_ITEM})*)(=+|-+)[ \t]*\Z")
 _INDENTED = re.compile(r" {0,3}\t| {4}")
 _LISTED = re.compile(rf"[ \t]*(?:{_ITEM}|[-*+][ \t]*\Z)")
 _DIVIDES = re.compile(r"(?=[^-]*-)[\s>|:-]*+\Z")
-"""The row below the head of a table; there a pipe ends a cell, also amid code."""
+"""The row below the head of a table; in a table a pipe ends a cell, even inside code."""
 _FENCE = re.compile(r" {0,3}(`{3,})")
 _TOKEN = re.compile(r"\\?`+|\\[!-/:-@\[-_{-~]|<|\]\(|\]:|!\[")
 _SAFE = re.compile(r"[ \t]{0,3}(?:https?://|mailto:|[^\s:&\\)<]{0,300}[/?#) \t])", re.IGNORECASE)
 
 
 def fence_code(lines: Sequence[str], about: str = "") -> list[str]:
-    """Return lines as a block of code, in a fence longer than any of theirs."""
+    """Return lines as a block of code, with a fence longer than any fence in them."""
     longest = max((len(found[1]) for line in lines if (found := _FENCE.match(line))), default=2)
     fence = "`" * max(3, longest + 1)
     return [fence + about, *lines, fence]
 
 
 def quote_code(text: str) -> str:
-    """Return one line of text as a piece of code."""
+    """Return one line of text as inline code."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     ticks = "`" * (longest + 1)
     pad = " " * (longest > 0 or text.startswith(" ") or not text)
@@ -50,14 +50,14 @@ def quote_code(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return one line of text as Markdown that shows it as it is."""
+    """Return one line of text escaped, so that Markdown shows it literally."""
     return re.sub(r"([\\`*_<>\[\]#&~|!])", r"\\\1", text)
 
 
 def contain_markdown(
     lines: Sequence[str], depth: int = 0, *, tables: bool | None = None
 ) -> list[str]:
-    """Return the lines of somebody's Markdown as Markdown for a page of ours."""
+    """Return the lines of foreign Markdown as Markdown that is safe to embed."""
     if tables is None:
         tables = any(map(_DIVIDES.match, lines))
     return list(_contain_lines(lines, depth, tables))
@@ -90,19 +90,19 @@ def _contain_lines(lines: Sequence[str], depth: int, tables: bool) -> Iterator[s
 
 
 def _find_run_end(lines: Sequence[str], start: int, holds: Callable[[str], bool]) -> int:
-    """Return the number of the first line behind `start` of which something does not hold."""
+    """Return the index of the first line after `start` for which `holds` is false."""
     return next((at for at in range(start, len(lines)) if not holds(lines[at])), len(lines))
 
 
 def _find_fence_end(lines: Sequence[str], start: int, opens: re.Match[str]) -> int:
-    """Return the number of the line that closes a fence; behind the last where none does."""
+    """Return the index of the line that closes a fence; the number of lines if none does."""
     fence = opens[3] or opens[5]
     closes = re.compile(rf"[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*\Z")
     return next((at for at in range(start + 1, len(lines)) if closes.match(lines[at])), len(lines))
 
 
 def _contain_fence(lines: Sequence[str], opens: re.Match[str]) -> Iterator[str]:
-    """Yield a block of code at the margin; of a list's item, its mark before it."""
+    """Yield a block of code at the margin, after the marker of its list item if any."""
     if opens[2]:
         yield _contain_line(opens[1] + opens[2].rstrip(), tables=False)
     room = len((opens[1] + opens[2]).expandtabs(4))
@@ -113,7 +113,7 @@ def _contain_fence(lines: Sequence[str], opens: re.Match[str]) -> Iterator[str]:
 
 
 def _contain_line(line: str, tables: bool) -> str:
-    """Return a line outside of blocks of code."""
+    """Return a line outside of code blocks, made safe."""
     if underline := _UNDERLINE.match(line):
         before, drawn = underline.groups()
         rule = drawn[0] == "-" and len(drawn) > 2  # noqa: PLR2004 (as many make a rule)
@@ -127,7 +127,7 @@ def _contain_line(line: str, tables: bool) -> str:
 
 
 def _contain_inline(line: str, tables: bool) -> str:
-    """Return words with what stands outside of code made harmless."""
+    """Return text with everything outside of inline code made harmless."""
     made: list[str] = []
     at = 0
     while found := _TOKEN.search(line, at):
@@ -152,7 +152,7 @@ _HARMLESS = {"<": "&lt;", "]:": "]\\:", "![": "\\!["}
 
 
 def _find_code_end(line: str, ticks: str, at: int) -> int | None:
-    """Return where the code ends that backticks begin; None where they begin none."""
+    """Return the end of the inline code that backticks start; None if they start none."""
     if ticks[0] == "\\":
         return None
     closes = re.compile(rf"(?<!`){ticks}(?!`)").search(line, at)

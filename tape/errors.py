@@ -1,18 +1,18 @@
-"""The error tree of the store; every error knows the exit code its command line gives it.
+"""The error tree of the store; every error has the exit code of its command line.
 
 TapeError                 1  something went wrong; the text says what to do
-├── UsageError            2  the caller asked for something that cannot be
+├── UsageError            2  the request is invalid
 │   ├── InvalidName          a branch, label or folder name that may not become a path
 │   └── InvalidEntry         data that may not be written as an entry
 ├── NotFound              3  no such tape, branch, entry or label
-├── Ambiguous             3  a prefix that fits several; `hits` lists them
-├── Damaged               4  bytes that do not verify; `file`, `offset` say where
+├── Ambiguous             3  a prefix that matches several; `hits` lists them
+├── Damaged               4  bytes that do not verify; `file`, `offset` are their place
 ├── Busy                  5  another writer holds the lock
-├── NewerFormat           1  written by a later version: refused, never touched
-├── OlderFormat           1  of an earlier version that this one cannot lift: never touched
-├── WriteFailed           1  the disk said no; nothing acknowledged is lost
-│   └── SyncFailed           it took the bytes and may not keep them: the writer closes
-└── Overtaken             1  somebody else wrote into a file this writer holds
+├── NewerFormat           1  written by a later version: refused, never changed
+├── OlderFormat           1  of an earlier version that this one cannot read: never changed
+├── WriteFailed           1  the disk refused to write; acknowledged data is safe
+│   └── SyncFailed           data may not have reached the disk: the writer closes
+└── Overtaken             1  another process wrote to a file of this writer
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class TapeError(Exception):
 
 
 class UsageError(TapeError):
-    """What was asked for cannot be; asking differently helps."""
+    """The request is invalid; another request may work."""
 
     exit_code = 2
 
 
 class InvalidName(UsageError):
-    """A name that may not become part of a path."""
+    """A name that may not be part of a path."""
 
     def __init__(self, kind: str, name: str, rule: str) -> None:
         super().__init__(f"{kind} {name!r} is not allowed: {rule}")
@@ -49,7 +49,7 @@ class NotFound(TapeError):
 
 
 class Ambiguous(TapeError):
-    """A prefix that fits more than one thing; `hits` names them."""
+    """A prefix that matches more than one item; `hits` names them."""
 
     exit_code = 3
 
@@ -59,7 +59,7 @@ class Ambiguous(TapeError):
 
 
 class Damaged(TapeError):
-    """Bytes that do not verify; `file` (inside the tape) and `offset` say where."""
+    """Bytes that do not verify; `file` (inside the tape) and `offset` are their place."""
 
     exit_code = 4
 
@@ -75,20 +75,20 @@ class Busy(TapeError):
 
 
 class NewerFormat(TapeError):
-    """Written by a later version of the format: refused and never touched."""
+    """Written by a later version of the format: refused and never changed."""
 
 
 class OlderFormat(TapeError):
-    """Written by an earlier version of the format that this one cannot lift: never touched."""
+    """Written by an earlier version of the format that this one cannot read: never changed."""
 
 
 class WriteFailed(TapeError):
-    """The disk refused; what was acknowledged before still stands."""
+    """The disk refused to write; what was acknowledged before is still stored."""
 
 
 class SyncFailed(WriteFailed):
-    """The disk took the bytes and may not keep them: whoever wrote them stops."""
+    """A sync failed, so data may not have reached the disk: the writer stops."""
 
 
 class Overtaken(TapeError):
-    """A file grew while this writer held it: somebody else wrote, so it stops."""
+    """A file changed size while this writer had it open: another process wrote, so it stops."""

@@ -1,16 +1,16 @@
 """Which files a tool call reads or changes, and how: one table for the tools of all agents; pure.
 
-Names of tools and of their arguments are data (`table.py`): an agent that calls them otherwise
-needs a line there and nothing else.
+Names of tools and of their arguments are data (`table.py`): an agent with other names only needs a
+line there.
 
-What a tool call does to a file, whatever the tool was called.
+What a tool call does to a file, independent of the tool's name.
 
-The text of a patch (`*** Begin Patch`) as what it does to each file.
+The text of a patch (`*** Begin Patch`) → its changes to each file.
 
-Read kindly: what is judged here was applied already, so that a line of no known kind is passed
-over instead of refused, and a patch that breaks off counts as far as it goes.
+Parsing is lenient, because the patch was applied already: an unknown line is skipped instead of
+refused, and a truncated patch counts as far as it goes.
 
-Names of tools and of their arguments in the agents there are, and what such a call does.
+Names of tools and of their arguments in known agents, and what such a call does.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ __all__ = [
 
 
 class FileRead(NamedTuple):
-    """The file was looked at; `whole` when no part of it was asked for."""
+    """The file was read; `whole` if no part of it was selected."""
 
     whole: bool = True
 
 
 class FileWrite(NamedTuple):
-    """The file holds this text from now on; `created` when there surely was none before."""
+    """The file was written with this text; `created` if it surely did not exist before."""
 
     text: str
     created: bool = False
 
 
 class FileDelete(NamedTuple):
-    """The file is gone."""
+    """The file was deleted."""
 
 
 class TextReplacement(NamedTuple):
-    """A text that stood there once, or `every` time it stood there, gave way to another."""
+    """One occurrence of a text, or `every` one, was replaced by another text."""
 
     old: str
     new: str
@@ -70,7 +70,7 @@ class TextReplacement(NamedTuple):
 
 
 class PatchHunk(NamedTuple):
-    """Whole lines gave way to others, behind the lines in `contexts`; `at_end` of the file."""
+    """Whole lines were replaced, after the lines in `contexts`; `at_end` of the file if set."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
@@ -79,14 +79,14 @@ class PatchHunk(NamedTuple):
 
 
 class TextInsertion(NamedTuple):
-    """A text came in behind line `line`, counted from 1: 0 is the top, None the end."""
+    """A text was inserted after line `line`, counted from 1: 0 is the top, None the end."""
 
     line: int | None
     text: str
 
 
 class FileEdit(NamedTuple):
-    """Parts of the file changed, one after the other."""
+    """Parts of the file were changed, one after the other."""
 
     steps: tuple[TextReplacement | PatchHunk | TextInsertion, ...]
 
@@ -103,7 +103,7 @@ class FileCall(NamedTuple):
     """As the model wrote it: absolute, or relative to the folder of the session."""
     work: FileWork
     source: str | None = None
-    """The file whose content it takes over, when it was moved here."""
+    """The old path of the file, if it was moved here."""
 
 
 _PATCH = re.compile(
@@ -117,7 +117,7 @@ _AT_END = "*** End of File"
 
 @dataclass(slots=True)
 class _PatchSection:
-    """One file of a patch while it is read."""
+    """One file of a patch while it is parsed."""
 
     kind: str
     path: str
@@ -125,7 +125,7 @@ class _PatchSection:
 
 
 def parse_patches(text: str) -> tuple[FileCall, ...]:
-    """Return what the patches in a text do to files; nothing where it holds none."""
+    """Return the changes to files by the patches in a text; empty if there are none."""
     bodies = _PATCH.findall(f"{text}\n".replace("\r\n", "\n"))
     return tuple(
         call
@@ -164,7 +164,7 @@ def _convert_patch_section(section: _PatchSection) -> Iterator[FileCall]:
 
 
 def _split_hunks(lines: list[str]) -> Iterator[PatchHunk]:
-    """Yield the hunks of an update; `@@` lines that follow each other are contexts of one."""
+    """Yield the hunks of an update; successive `@@` lines are contexts of one hunk."""
     contexts: list[str] = []
     body: list[str] = []
     for line in lines:
@@ -179,7 +179,7 @@ def _split_hunks(lines: list[str]) -> Iterator[PatchHunk]:
 def _build_hunk(contexts: list[str], body: list[str]) -> Iterator[PatchHunk]:
     at_end = _AT_END in (line.strip() for line in body)
     said = [line for line in body if line[:1] in {"", " ", "+", "-"}]
-    while said and not said[-1]:  # blank lines between hunks belong to none
+    while said and not said[-1]:  # blank lines between hunks belong to no hunk
         said.pop()
     if said:
         old = tuple(line[1:] for line in said if line[:1] != "+")
@@ -188,7 +188,7 @@ def _build_hunk(contexts: list[str], body: list[str]) -> Iterator[PatchHunk]:
 
 
 ToolArguments = Mapping[str, object]
-"""The arguments of a call, as JSON says them."""
+"""The arguments of a call, as decoded JSON."""
 
 _PATH = (
     *("path", "file_path", "filePath", "absolute_path", "absolutePath", "target_file"),
@@ -202,15 +202,15 @@ _EDITS = ("edits", "edit", "replacements")
 _PART = ("offset", "limit", "start_line", "end_line", "view_range", "lines")
 _FOLDER = ("workdir", "cwd", "dir_path")
 _WHOLE: tuple[object, ...] = (None, 0, 1, [])
-"""Values of an offset that leave nothing out."""
+"""Values of an offset that read the file from its beginning."""
 
 _ARGUMENT_ERRORS = (ValueError, RecursionError)
 
 
 def parse_file_calls(call: ToolCall, ran: msgspec.Raw = NO_JSON) -> tuple[FileCall, ...]:
-    """Return what a call does to files, in order; nothing for a tool that is not known to.
+    """Return what a call does to files, in order; empty for an unknown tool.
 
-    `ran` are the arguments it ran with when they were not those of the call.
+    `ran` are the arguments it ran with if they differ from those of the call.
     """
     return (
         parse_named_call(call.name, _read_call_arguments(call, ran))
@@ -220,13 +220,13 @@ def parse_file_calls(call: ToolCall, ran: msgspec.Raw = NO_JSON) -> tuple[FileCa
 
 
 def parse_named_call(name: str, arguments: ToolArguments) -> tuple[FileCall, ...]:
-    """Return the same for a tool's name and arguments."""
+    """Return what a tool with this name and these arguments does to files, in order."""
     known = _find_tool_parser(name)
     return () if known is None else tuple(known(arguments))
 
 
 def _find_tool_parser(name: str) -> _ToolParser | None:
-    """Return what a tool does, whatever server it stands behind."""
+    """Return the shape of a tool, ignoring the prefix of its server."""
     return _TOOLS.get(name.rpartition("__")[2].rpartition(".")[2].lower())
 
 
@@ -242,7 +242,7 @@ def _read_call_arguments(call: ToolCall, ran: msgspec.Raw) -> ToolArguments:
 
 
 def _find_text_argument(arguments: ToolArguments, names: tuple[str, ...]) -> str | None:
-    """Return the first of these arguments that is a text."""
+    """Return the first of the named arguments that is a string."""
     return next((v for v in map(arguments.get, names) if isinstance(v, str)), None)
 
 
@@ -270,7 +270,7 @@ def _parse_edit(arguments: ToolArguments) -> Iterator[FileCall]:
 
 
 def _parse_replacements(arguments: ToolArguments) -> Iterator[TextReplacement]:
-    """Yield the replacements of a call, the one it names itself and those in a list."""
+    """Yield the replacements of a call: the one in its own arguments and those in a list."""
     old, new = _find_text_argument(arguments, _OLD), _find_text_argument(arguments, _NEW)
     if old is not None and new is not None:
         count = arguments.get("expected_replacements")
@@ -300,7 +300,7 @@ def _parse_patch_call(arguments: ToolArguments) -> Iterator[FileCall]:
 
 
 def _parse_shell(arguments: ToolArguments) -> Iterator[FileCall]:
-    """Yield what a patch does that a shell was given."""
+    """Yield what a patch in a shell command does."""
     for name in ("command", "cmd", "script"):
         given = arguments.get(name)
         words = given if isinstance(given, list) else [given]
@@ -312,7 +312,7 @@ def _parse_shell(arguments: ToolArguments) -> Iterator[FileCall]:
 
 
 def _parse_command(arguments: ToolArguments) -> Iterator[FileCall]:
-    """Yield what a tool does that is several in one."""
+    """Yield what a tool with sub-commands does."""
     known = _COMMANDS.get(str(arguments.get("command")))
     yield from known(arguments) if known else ()
 
@@ -346,4 +346,4 @@ _NAMES: tuple[tuple[_ToolParser, tuple[str, ...]], ...] = (
     (_parse_command, ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")),
 )
 _TOOLS: dict[str, _ToolParser] = {name: shape for shape, names in _NAMES for name in names}
-"""What each tool does with its arguments, by its name in small letters, without a server's name."""
+"""What each tool does with its arguments, by its lower-case name without the server's name."""

@@ -1,6 +1,6 @@
-"""Characters that look like plain ones, and are written as those by models and people; pure.
+"""Typographic characters that look like ASCII ones, which models and people mix up; pure.
 
-One table for whatever compares texts as they look: the tool edit, patches, blame.
+One table for everything that compares texts by their looks: the edit tool, patches, blame.
 """
 
 from __future__ import annotations

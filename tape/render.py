@@ -1,6 +1,6 @@
 """Entries → text for people: one line, a paragraph, a whole conversation, plain or Markdown.
 
-Pure. Nothing that stands on a tape reaches a terminal as a control: `visible` shows what would.
+Pure. No control character on a tape reaches a terminal: `visible` replaces them.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ __all__ = [
 
 
 def render_blob_head(ref: BlobRef) -> str:
-    """Return what stands for a long text where its beginning is enough."""
+    """Return the beginning of a long text and its size, for where that is enough."""
     return f"{ref.head}… ({ref.bytes} bytes)"
 
 
 def render_entry_line(entry: Entry, columns: int = 100) -> str:
-    """Return an entry on one line: short id, type, and the beginning of what it says."""
+    """Return an entry on one line: short id, type, and the beginning of its content."""
     start = show_controls(f"{entry.id[:SHORT]}  {entry.type:<11}  ")
     return start + shorten_to_width(
         _summarize_entry(entry.data), max(columns - measure_width(start), 20)
@@ -89,7 +89,7 @@ def _summarize_entry(data: Payload) -> str:
 
 
 def _describe_payload(data: Payload) -> str:
-    """Return what the entries around a conversation say, in a few words."""
+    """Return the content of an entry that is not part of the conversation, in a few words."""
     match data:
         case Start():
             return f"{data.program} in {data.cwd}"
@@ -130,14 +130,14 @@ def _join_content(content: Content) -> str:
 
 
 def _describe_stop(answer: Assistant) -> str:
-    """Return how an answer ended, where that is worth a word."""
+    """Return how an answer ended, "" if it ended normally."""
     if answer.error is not None:
         return f"({answer.stop_reason}: {answer.error.message})"
     return "" if answer.stop_reason in {"stop", "tool_calls"} else f"({answer.stop_reason})"
 
 
 def render_entry(entry: Entry, most: int | None = None) -> list[str]:
-    """Return an entry as lines: a heading, then what it says, cut behind `most` lines if given."""
+    """Return an entry as lines: a heading, then its content, cut after `most` lines if given."""
     body = list(_render_entry_body(entry.data))
     if most is not None and len(body) > most:
         body = [*body[:most], f"… {len(body) - most} more lines"]
@@ -146,7 +146,7 @@ def render_entry(entry: Entry, most: int | None = None) -> list[str]:
 
 
 def _render_entry_body(data: Payload) -> Iterator[str]:
-    """Yield the lines of what an entry says, visible."""
+    """Yield the lines of an entry's content, made visible."""
     match data:
         case User(content=content) | Context(content=content):
             yield from render_content(content)
@@ -165,7 +165,7 @@ def _render_entry_body(data: Payload) -> Iterator[str]:
 
 
 def render_content(content: Content) -> Iterator[str]:
-    """Yield the lines of a message's blocks, visible."""
+    """Yield the lines of a message's blocks, made visible."""
     for block in content:
         yield from (part for line in _render_block(block) for part in _split_visible_lines(line))
 
@@ -175,7 +175,7 @@ def _split_visible_lines(text: str) -> list[str]:
 
 
 def _render_block(block: Block) -> Iterator[str]:
-    """Yield a block as text: words as they are, everything else named."""
+    """Yield a block as text; blocks other than text are named."""
     match block:
         case Text(text=text):
             yield text
@@ -205,7 +205,7 @@ def _format_entry_time(entry: Entry) -> str:
 
 
 def _describe_author(data: Payload) -> str:
-    """Return who or what an entry is from, where its type does not say."""
+    """Return the author or origin of an entry, if its type does not imply it."""
     match data:
         case Assistant():
             return f" · {data.provider}/{data.model}" if data.model else ""
@@ -220,7 +220,7 @@ def _describe_author(data: Payload) -> str:
 
 
 _SPOKEN = (User, Assistant, ToolResult, Context, Anchor)
-_SILENT = (ToolStart,)  # its call has been shown
+_SILENT = (ToolStart,)  # its call was shown already
 
 
 def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> Iterator[str]:
@@ -243,7 +243,7 @@ def _render_spoken(entry: Entry) -> Iterator[str]:
 
 
 def _indent_heading_like(line: str) -> str:
-    """Return a line of somebody's words set in where it would pass for a line of ours."""
+    """Return a line of content, indented if it looks like a heading of this page."""
     return f" {line}" if line.startswith(("── ", "· ")) else line
 
 
@@ -255,7 +255,7 @@ def _render_spoken_markdown(entry: Entry) -> Iterator[str]:
 
 
 def _render_parts_markdown(data: Payload) -> Iterator[list[str]]:
-    """Yield what an entry says, part by part, as lines of Markdown."""
+    """Yield the content of an entry, part by part, as lines of Markdown."""
     match data:
         case ToolResult():
             yield fence_code(list(_render_entry_body(data)))

@@ -1,6 +1,6 @@
-"""Text as it may stand on a screen: shown whole, on one line, in so many columns; pure.
+"""Text for a screen: made visible, put on one line, cut to a width; pure.
 
-Nothing is imported that takes time: a list of tapes needs no more than this.
+Nothing slow is imported: the fast path of `tape ls` uses this.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ import re
 import unicodedata
 
 SHORT = 8
-"""Digits of an id that stand for it on a screen."""
+"""How many digits of an id are shown."""
 _TITLE = 80
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""What acts on a terminal, turns its text around, or is not seen at all; joiners may stay."""
+"""Characters that control a terminal, change the text direction, or are invisible."""
 _JOINS = re.compile(
     "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
     "[\u200c\u200d]"
     "[\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18af\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
 )
-"""A zero-width joiner between letters or emoji, where it changes what is seen."""
+"""A zero-width joiner between letters or emoji, where it changes their shape."""
 _ENDS_OF_LINES = str.maketrans("\u2028\u2029", "  ")
 
 
 def replace_surrogates(text: str) -> str:
-    """Return text with U+FFFD in the place of each lone surrogate."""
+    """Return text with each lone surrogate replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def show_controls(text: str) -> str:
-    """Return a text with its control characters shown: no escape sequence, no turned direction.
+    """Return a text with its control characters made visible, also those for text direction.
 
-    What takes no room and hides is shown too: zero-width blanks, U+2028, tags. Tabs and newlines
-    stay, CR before LF goes.
+    Invisible characters are made visible too: zero-width spaces, U+2028, tags. Tabs and newlines
+    stay, CR before LF is removed.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -43,7 +43,7 @@ def show_controls(text: str) -> str:
 
 
 def escape_json_controls(text: str) -> str:
-    """Return JSON with the same characters as escapes: it shows them and means the same."""
+    """Return JSON with the characters of `visible` as JSON escapes, which keeps its meaning."""
     return _HIDDEN.sub(_escape_control, text)
 
 
@@ -71,7 +71,7 @@ def _show_control(found: re.Match[str]) -> str:
 
 
 def measure_width(text: str) -> int:
-    """Return how many columns a text takes: wide characters two, combining ones none."""
+    """Return the width of a text in columns: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(_count_columns(char) for char in text)
@@ -84,12 +84,12 @@ def _count_columns(char: str) -> int:
 
 
 def to_single_line(text: str) -> str:
-    """Return a text on one line, its blanks and line ends each one blank."""
+    """Return a text on one line, with each run of blanks and line ends as one space."""
     return " ".join(show_controls(text.translate(_ENDS_OF_LINES)).split())
 
 
 def shorten_to_width(text: str, columns: int) -> str:
-    """Return a text on one line of at most so many columns, with `…` where it was cut."""
+    """Return a text on one line of at most `columns` columns, with `…` where it was cut."""
     text = to_single_line(text)
     if measure_width(text) <= columns:
         return text
@@ -103,5 +103,5 @@ def shorten_to_width(text: str, columns: int) -> str:
 
 
 def extract_title(said: str) -> str | None:
-    """Return the beginning of a prompt in one line, to call a tape by; None without words."""
+    """Return the beginning of a prompt in one line, as a title; None if it has no text."""
     return " ".join(said.split(None, _TITLE)[:_TITLE])[:_TITLE] or None

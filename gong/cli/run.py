@@ -62,7 +62,7 @@ class _LazyGroup(click.Group):
         return verb
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Verbs"):
+        with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
 

@@ -61,7 +61,7 @@ def write_file_atomically(path: str, data: bytes) -> None:
 def open_folder(
     path: str, root: str | None = None
 ) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-    """Give what stands in a folder; with `root` no link below it is followed."""
+    """Return the entries of a folder; with `root` no link below it is followed."""
     return os.scandir(path) if root is None else _open_folder_below(root, path)
 
 

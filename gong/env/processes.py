@@ -93,7 +93,7 @@ class SupervisorClient:
             self._release()
 
     def _send_descriptors(self, *handles: int) -> None:
-        """Hand over what a command needs; a supervisor that somebody killed is replaced."""
+        """Send a command's descriptors; a supervisor that was killed is replaced."""
         if self._control is None:
             self._start_supervisor()
         try:
@@ -181,7 +181,7 @@ class SupervisedProcess:
 
     def _request_signal(self, what: bytes) -> None:
         if self._channel >= 0:
-            with suppress(OSError):  # it is gone, which is told in a moment
+            with suppress(OSError):  # it has ended, which is reported in a moment
                 os.write(self._channel, what)
 
     def _read_messages(self) -> None:
@@ -225,7 +225,7 @@ def _write_all_bytes(handle: int, data: bytes) -> None:
 
 
 def _abandon_supervisor(control: socket.socket, pid: int) -> None:
-    """Let a supervisor end that nobody closed, and have it collected meanwhile."""
+    """End a supervisor that was not closed, and collect it in the background."""
     control.close()
     with suppress(RuntimeError):  # at the end of Python there are no new threads
         Thread(target=_reap_process, args=(pid,), daemon=True).start()
@@ -246,7 +246,7 @@ GONE_SECONDS = 10.0
 
 
 class CommandOutput:
-    """What a command says: the newest bytes, a count, and each chunk passed on as it comes."""
+    """Output of a command: the newest bytes, a count, and each chunk passed on as it arrives."""
 
     def __init__(self, handle: int, on_output: Callable[[bytes], None] | None) -> None:
         self.newest = bytearray()

@@ -1,4 +1,4 @@
-"""A process of ours and the moment it ends, without a thread where the system has pidfds.
+"""A child process and its end, without a thread on systems with pidfds.
 
 However it ends it is buried at once, as long as the event loop runs.
 
@@ -101,7 +101,7 @@ class ChildProcess:
         await self.wait()
 
     def watch_by_handle(self) -> bool:
-        """Be told by the system when it ends (Linux 5.3); False where the system cannot."""
+        """Watch for its end with a pidfd (Linux 5.3); False if the system has none."""
         try:
             handle = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
@@ -138,7 +138,7 @@ _FD_FLAGS = ("--color=never", "--hidden", "--print0", "--no-follow", "--exclude"
 _ANY_FOLDER = "--no-require-git"
 """Tells fd to mind .gitignore files outside of repositories too; from 8.7 on."""
 _OTHER_IGNORE_FILES = {".ignore", ".fdignore"}
-"""What fd minds besides; it cannot be told not to."""
+"""Further ignore files that fd always reads."""
 _NO_HOME = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
 """Files there change what fd finds."""
 _LINE_BYTES = 1 << 22

@@ -1,7 +1,7 @@
-"""The unified client: one vocabulary for every model.
+"""The unified client: the same types for every model.
 
-The names of `__all__` are loaded when they are first used, so importing this costs nothing; their
-types are in `__init__.pyi`.
+Names in `__all__` are loaded on first use, so that the import is fast; `__init__.pyi` has their
+types.
 """
 
 from __future__ import annotations

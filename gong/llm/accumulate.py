@@ -1,9 +1,9 @@
-"""A text that grows by small pieces, kept in little more memory than it has characters.
+"""A text that grows by small pieces, with little memory besides its characters.
 
-From stream events back to a whole answer: what streaming and not streaming have in common.
+Collects stream events into a complete answer.
 
-Invariant: a call's `args` are exactly the text the model wrote, and are set only when that text
-is a JSON object an entry can hold as it is; any other text stands in `args_text`.
+Invariant: a call's `args` are exactly the text the model wrote, and are set only if that text is a
+JSON object that an entry can store unchanged; any other text is in `args_text`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .types import (
 )
 
 _PIECES_PER_JOIN = 1_024
-"""Pieces that become one: a short one takes fifty bytes beside its characters."""
+"""Number of pieces to join: a short string takes fifty bytes besides its characters."""
 
 
 class TextBuffer:
@@ -71,7 +71,7 @@ _BLOB_KEY = "$blob"  # an object with this key means a blob on a tape (tape.md Â
 
 @dataclass(slots=True)
 class _TextDraft:
-    """A text or thinking block on its way."""
+    """An incomplete text or thinking block."""
 
     kind: type[Text | Thinking]
     parts: TextBuffer = field(default_factory=TextBuffer)
@@ -79,7 +79,7 @@ class _TextDraft:
     redacted: bool = False
 
     def build_block(self) -> Text | Thinking | None:
-        """Return the block so far; None while nothing real is in it."""
+        """Return the block so far; None while it is empty."""
         text = self.parts.text()
         if not text and self.wire == NO_JSON:
             return None
@@ -90,7 +90,7 @@ class _TextDraft:
 
 @dataclass(slots=True)
 class _CallDraft:
-    """A tool call on its way."""
+    """An incomplete tool call."""
 
     id: str
     name: str
@@ -99,7 +99,7 @@ class _CallDraft:
     whole: bool = False
 
     def build_block(self) -> ToolCall | None:
-        """Return the call; None until it is whole, because half a call must never run."""
+        """Return the call; None until it is complete, because half a call must never run."""
         if not self.whole:
             return None
         return _build_tool_call(self.id, self.name, self.parts.text(), self.wire)
@@ -107,12 +107,12 @@ class _CallDraft:
 
 @dataclass(slots=True)
 class _OpaqueDraft:
-    """A provider's own block, which always comes whole."""
+    """A provider-specific block, which always arrives complete."""
 
     raw: Raw
 
     def build_block(self) -> Opaque:
-        """Return it."""
+        """Return the block."""
         return Opaque(raw=self.raw)
 
 
@@ -120,7 +120,7 @@ _Draft = _TextDraft | _CallDraft | _OpaqueDraft
 
 
 class StreamAccumulator:
-    """Takes the events of one answer; `prefix` (such as c_1a2b3c4d) begins the ids of its calls."""
+    """Collects the events of one answer; `prefix` (such as c_1a2b3c4d) starts its call ids."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -133,7 +133,7 @@ class StreamAccumulator:
         self._calls = 0
 
     def process(self, event: StreamEvent) -> None:
-        """Take the next event."""
+        """Add the next event."""
         match event:
             case StreamStart():
                 self.model, self.response_id = event.model, event.response_id
@@ -157,21 +157,21 @@ class StreamAccumulator:
                 assert_never(event)
 
     def partial(self) -> Content:
-        """Return what is really there so far: no half tool calls, no empty or blank blocks."""
+        """Return the content so far, without incomplete tool calls and empty or blank blocks."""
         return tuple(block for block in self._list_blocks() if not _is_blank_block(block))
 
     def arguments(self, index: int) -> dict[str, Any]:
-        """Return what is there so far of the arguments of the call at `index`; `{}` at first.
+        """Return the arguments so far of the call at `index`; `{}` at first.
 
-        Each use reads the whole text again: ask when something is to be drawn, not for each delta.
+        Each use parses the whole text again: call it once per frame, not for each delta.
         """
         draft = self._drafts.get(index)
         return parse_partial_arguments(draft.parts.text()) if isinstance(draft, _CallDraft) else {}
 
     def response(self) -> Response:
-        """Return the whole answer.
+        """Return the complete answer.
 
-        Raises the error the stream failed with, or StreamError when it has not ended.
+        Raises the error of the stream, or StreamError if it has not ended.
         """
         if self.error is not None:
             raise self.error
@@ -218,7 +218,7 @@ def _is_blank_block(block: Block) -> bool:
 
 
 def _build_tool_call(call_id: str, name: str, text: str, wire: Raw) -> ToolCall:
-    """Return the call with its arguments where they belong; no text at all means no arguments."""
+    """Return the call with `args` or `args_text` set; an empty text means no arguments."""
     if not text.strip():
         return ToolCall(id=call_id, name=name, args=Raw(b"{}"), wire=wire)
     if _is_plain_object(text):
@@ -235,7 +235,7 @@ def _is_plain_object(text: str) -> bool:
 
 
 def _has_blob_key(value: Any) -> bool:
-    """Return whether any object inside `value` has the key that means a blob."""
+    """Return whether any object inside `value` has the key that marks a blob."""
     pending = [value]
     while pending:
         item = pending.pop()

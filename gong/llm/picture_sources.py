@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
 URL_KEY = "$url"
-"""Where a picture is that its provider fetches."""
+"""Address of a picture that the provider fetches."""
 DETAIL_KEY = "$detail"
-"""How closely it is looked at, where a provider can be told."""
+"""Level of detail, if the provider supports it."""
 
 _BY_MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -60,9 +60,9 @@ class Pictures:
     ) -> Image:
         """Return the block of a picture.
 
-        A text is an address, or a file where it begins with `/`, `./`, `../` or `~`. The kind is
-        told by `mime`, else by the bytes, else by the name. Raises ConfigurationError for a file
-        that cannot be read, and for a text that is neither.
+        A text is an address, or a file if it starts with `/`, `./`, `../` or `~`. The type is given
+        by `mime`, else by the bytes, else by the name. Raises ConfigurationError for a file that
+        cannot be read, and for a text that is neither.
         """
         notes: dict[str, str] = {DETAIL_KEY: detail} if detail else {}
         name = ""
@@ -83,7 +83,7 @@ class Pictures:
         return Image(blob=blob, mime=kind, wire=_pack_notes(notes))
 
     def load(self, blob: BlobRef) -> bytes:
-        """Return the bytes of a picture; raises NotFound for one that is not from here."""
+        """Return the bytes of a picture; raises NotFound if it was not added here."""
         if blob.hash not in self._data:
             raise NotFound(f"no picture {blob.hash[:12]} was given")
         return self._data[blob.hash]
@@ -96,7 +96,7 @@ def _pack_notes(notes: dict[str, str]) -> Raw:
 def _read_picture(source: str | Path) -> bytes:
     if isinstance(source, str) and not source.startswith(_FILE_PREFIXES):
         raise ConfigurationError(
-            f"{source!r} is no picture: give an http(s) address, or a file as ./{source}"
+            f"{source!r} is not a picture: give an http(s) address, or a file as ./{source}"
         )
     try:
         return Path(source).expanduser().read_bytes()

@@ -1,6 +1,6 @@
-"""The transcript a summariser is shown, as text and back: pure.
+"""The transcript for a summariser: pieces to text and back; pure.
 
-`written` and `read` are each other's inverse, whatever is said in between.
+`written` and `read` are inverse functions for all texts.
 
 Parses Markdown into the fields of a summary; accepts the headings that models write. Pure.
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 SUMMARISER = "You write the summary from which a conversation continues."
-"""The first sentence of every summariser's system prompt: by it the offline model knows one."""
+"""The first sentence of a summariser's system prompt; the offline model recognises it."""
 FOCUS_PREFIX = "Pay special attention to: "
-"""How the line of a summariser's request begins that names what to look at most."""
+"""Start of the line of a summariser's request that gives the focus."""
 LENGTH_PREFIX = "Characters the summary may have at most: "
-"""How the line of a summariser's request begins that bounds its answer."""
+"""Start of the line of a summariser's request that limits the answer."""
 FAILED_PREFIX = "[error] "
-"""How the text of a tool's piece begins when the call failed."""
+"""Start of the text of a tool's piece if the call failed."""
 
 _HEADER_MARK = "=== "
 _END_LINE = "=== end"
@@ -63,7 +63,7 @@ def _format_piece(piece: TranscriptPiece) -> str:
 
 
 def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
-    """Return the pieces of a transcript; what stands before and behind it is passed over."""
+    """Return the pieces of a transcript; text before and after it is ignored."""
     found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.split("\n"):
         if line == _END_LINE:
@@ -84,12 +84,12 @@ def _parse_piece(header: re.Match[str], text: str) -> TranscriptPiece:
 
 
 def find_focus(text: str) -> str:
-    """Return what a summariser's request wants looked at most; empty when it does not say."""
+    """Return the focus of a summariser's request; empty if it has none."""
     return _find_line(text, FOCUS_PREFIX)
 
 
 def find_length(text: str) -> int | None:
-    """Return how many characters a summariser's request allows; None when it does not say."""
+    """Return the maximum characters in a summariser's request; None if not given."""
     said = _find_line(text, LENGTH_PREFIX)
     return int(said) if said.isdecimal() else None
 
@@ -180,7 +180,7 @@ def _parse_heading(line: str) -> _Heading | None:
 
 
 def _find_field(title: str) -> str | None:
-    """Return the field a title stands for, however it is numbered, marked or spelt."""
+    """Return the field of a title, in any numbering, markup or spelling."""
     plain = re.sub(r"\A\W*\d{1,2}[.)、]\s*", "", title.lower())
     plain = re.sub(r"[’']", "'", plain).replace("&", " and ")
     whole = _look_up_title(plain)
@@ -193,7 +193,7 @@ def _look_up_title(title: str) -> str | None:
 
 
 def _strip_fence(markdown: str) -> list[str]:
-    """Return the lines without a code fence that stands round all of them."""
+    """Return the lines without a code fence around all of them."""
     lines = markdown.strip().replace("\r\n", "\n").split("\n")
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
     headings = [number for number, line in enumerate(lines) if _parse_heading(line)]
@@ -203,7 +203,7 @@ def _strip_fence(markdown: str) -> list[str]:
 
 
 def _is_announcement(line: str, number: int, headings: list[int]) -> bool:
-    """Tell whether a line before the first heading only says that a summary follows."""
+    """Return whether a line before the first heading only announces the summary."""
     return bool(headings) and number < headings[0] and line.rstrip().endswith((":", "："))
 
 

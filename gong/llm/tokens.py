@@ -1,4 +1,4 @@
-"""How many tokens a text has: counted where the tokenizer lies on this machine, else estimated.
+"""Tokens of a text: counted if the tokenizer is installed on this machine, else estimated.
 
 Nothing is ever downloaded. The estimate adds up weighted pieces; its weights were fitted to
 o200k_base, and `python bench/tokens.py` shows how far it is off.
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class TokenCount(NamedTuple):
-    """Tokens, and how they were found."""
+    """A number of tokens, and how it was found."""
 
     tokens: int
     exact: bool
 
 
 class _RankFile(NamedTuple):
-    """A file of merge ranks: where tiktoken would get it from, and the hash of what is right."""
+    """A file of merge ranks: its address for tiktoken, and its expected hash."""
 
     url: str
     sha256: str
@@ -92,7 +92,7 @@ _MARK, _NEXT_MARK = 0.73, 0.15
 def count_tokens(
     text: str, model: str = "", environ: Mapping[str, str] | None = None
 ) -> TokenCount:
-    """Return the tokens of `text` for a model's id; exact where its tokenizer is at hand.
+    """Return the tokens of `text` for a model's id; exact if its tokenizer is installed.
 
     The first exact count loads it, which takes a third of a second.
     """
@@ -104,7 +104,7 @@ def count_tokens(
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has, less than a fifth off for prose, code and JSON."""
+    """Return the estimated tokens of a text, within 20 % for prose, code and JSON."""
     total, glued = 0.0, False
     for match in _PIECE.finditer(text):
         kind, piece = match.lastgroup or "other", match.group()
@@ -159,7 +159,7 @@ def _load_encoding(name: str, folder: str) -> Encoding | None:
 
 
 def _read_packaged_ranks(ranks: _RankFile) -> bytes | None:
-    """Return the ranks from the bpe-openai package, which is data only for us."""
+    """Return the ranks from the bpe-openai package, of which only the data is used."""
     found = find_spec("bpe_openai")
     for folder in (found and found.submodule_search_locations) or ():
         file = Path(folder) / "data" / ranks.data

@@ -1,1 +1,1 @@
-"""May this call run?"""
+"""Decides whether a call may run."""

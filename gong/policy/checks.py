@@ -180,7 +180,7 @@ def _check_secret_read(use: Invocation) -> str | None:
 
 
 def _split_arguments(arguments: Arguments) -> Iterator[Argument]:
-    """Yield the arguments and what stands in them behind `=` or `@`, but keys to log in with."""
+    """Yield the arguments and their parts after `=` or `@`, except keys to log in with."""
     for left, one in zip((None, *arguments), arguments, strict=False):
         if left is None or left.text not in _KEY_OPTIONS:
             yield one

@@ -1,4 +1,4 @@
-"""The walk through a command line: each command judged by what stands before and around it.
+"""The walk through a command line: judges each command by the commands before and around it.
 
 A judge is used for one command line; its findings are collected in `found` and never removed.
 

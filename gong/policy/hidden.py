@@ -245,7 +245,7 @@ class WrittenFiles:
     fetched: set[str] = field(default_factory=set)
     """Those that come from the network."""
     texts: dict[str, list[str]] = field(default_factory=dict)
-    """Those whose text stands in the command line."""
+    """Those whose text is in the command line."""
 
     def keep(self, uses: Sequence[Invocation], targets: Sequence[Argument]) -> tuple[str, ...]:
         """Remember what the programs of one command write; `targets` are its redirections.

@@ -57,7 +57,7 @@ _MOST_STARS = 16
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]*\*?")
 
 _STREAMS = ("/dev/null", "/dev/stdin", "/dev/fd/[0-9]*")
-"""What a command reads that was opened for it, or nothing."""
+"""Paths of already opened input, or of no input."""
 _HOMES = {"/home", "/Users"}
 
 
@@ -71,10 +71,10 @@ class PathContext:
     roots: tuple[str, ...]
     """Folders whose files may be read unasked."""
     folders: tuple[str | None, ...]
-    """Where the command may run; None for a folder that is unknown."""
+    """Folders in which the command may run; None for an unknown one."""
 
     def paths(self, argument: Argument) -> tuple[str, ...]:
-        """Return the absolute paths an argument may mean; none when it cannot be told."""
+        """Return the absolute paths that an argument may mean; none if unknown."""
         text = argument.text
         if text.startswith("/"):
             return (_normalize_path(text),)
@@ -124,7 +124,7 @@ class PathContext:
         return path in names.tops or any(_is_inside(path, one) for one in names.system)
 
     def _is_owned_folder(self, folder: str) -> bool:
-        """Whether what stands in a folder is the user's, even where the folder is the system's."""
+        """Whether the content of a folder is the user's, even if the folder is the system's."""
         return folder != "/" and (folder == self.home or folder not in _load_place_table().tops)
 
     def is_foreign(self, argument: Argument) -> bool:

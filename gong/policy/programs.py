@@ -81,7 +81,7 @@ class CommandWalk(Protocol):
 
 @dataclass(slots=True)
 class ProgramJudge:
-    """Judges the programs of one command line, and remembers what their files and aliases hold."""
+    """Judges the programs of one command line, and stores the text of their files and aliases."""
 
     walk: CommandWalk
     running: set[str] = field(default_factory=set)

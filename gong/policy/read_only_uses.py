@@ -122,5 +122,5 @@ def _pop_next(rest: list[Argument]) -> tuple[Argument, ...]:
 
 
 def _is_local_archive(archive: Argument) -> bool:
-    """Whether an archive stands on this machine: `host:file` does not."""
+    """Whether an archive is on this machine: `host:file` is not."""
     return archive.known and not archive.glob and ":" not in archive.text

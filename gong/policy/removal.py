@@ -59,7 +59,7 @@ def _list_parents(folder: str) -> Iterator[str]:
 
 
 def _find_mounts(use: Invocation) -> Iterator[tuple[Argument, str]]:
-    """Yield each folder that may be written to, and where it stands in the container."""
+    """Yield each writable folder, and its path in the container."""
     for one in use.arguments:
         found = _MOUNT.fullmatch(one.text)
         if found and "ro" not in (found[3] or "").split(","):

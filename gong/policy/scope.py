@@ -2,7 +2,7 @@
 
 Only `remember` changes a value: the state it is given.
 
-What stands around a command: where it runs, what it may read, what its substitutions print.
+The context of a command: where it runs, what it may read, what its substitutions print.
 
 Pure but for the variables that `resolved` gives to the state, for outputs it knows.
 """
@@ -39,7 +39,7 @@ _OPTION = re.compile(r"[-+][A-Za-z]+|--?|[A-Za-z_]\w*")
 _SET = re.compile(
     r"[-+][euxfvEoC]+|errexit|nounset|pipefail|xtrace|verbose|noglob|noclobber|errtrace"
 )
-"""What `set` may be told: options that only stop a script earlier, or show what it does."""
+"""Harmless options of `set`: they only stop a script earlier, or show what it does."""
 _MOST_READ = 4  # so many of the lines and words a name may read are looked at
 _WIDE = re.compile(r"(?:^|\s)[/~.*-]")
 """What is read matters where it names a place or is an option."""
@@ -164,7 +164,7 @@ def apply_builtin(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a command stands."""
+    """The surroundings of a command."""
 
     command: SimpleCommand
     state: ShellState
@@ -265,7 +265,7 @@ def _is_naming_parts(ran: tuple[Invocation, ...]) -> bool:
 def _find_printed_values(
     ran: tuple[Invocation, ...], commands: int, state: ShellState
 ) -> tuple[str | None, ...]:
-    """Return what the commands of a substitution may print; nothing where it cannot be told."""
+    """Return the possible outputs of a substitution's commands; empty if unknown."""
     if not ran:
         return ()
     if ran[-1].name == "pwd" and all(one.name in {"pwd", *_MOVES} for one in ran):

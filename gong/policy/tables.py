@@ -56,7 +56,7 @@ class ReadOnlyCommand(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WrapperCommand(Struct, frozen=True, forbid_unknown_fields=True):
-    """A command that runs another one, which stands among its arguments."""
+    """A command that runs another one, given in its arguments."""
 
     valued: tuple[str, ...] = ()
     """Options that take the next argument."""
@@ -139,7 +139,7 @@ class ProgramNames(Struct, frozen=True, forbid_unknown_fields=True):
     speak: tuple[str, ...]
     """Plain commands that open no file they are given."""
     interactive: tuple[str, ...]
-    """Programs that wait for somebody at the keyboard."""
+    """Programs that wait for keyboard input."""
     version: tuple[str, ...]
     """Programs that may be asked for their version."""
     version_options: tuple[str, ...]
@@ -158,7 +158,7 @@ class DangerTables(Struct, frozen=True, forbid_unknown_fields=True):
     calls: tuple[tuple[str, str], ...]
     """Pattern and reason: what the code of another language must not hold."""
     statements: tuple[tuple[str, str], ...]
-    """Pattern and reason: what a database must not be told."""
+    """Pattern and reason: dangerous statements for a database."""
 
     def find_reader(self, name: str) -> ReadOnlyCommand | None:
         """Return the limits of a command that changes nothing, None when it is not known."""

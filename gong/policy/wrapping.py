@@ -37,7 +37,7 @@ _SETTING = re.compile(
     r"-x|--exec|alias\..+|core\.\w+|[\w.-]+\.(?:textconv|cmd|command|helper|driver|clean|smudge)",
     re.IGNORECASE,
 )
-"""Arguments of git after which a command stands."""
+"""Arguments of git that are followed by a command."""
 _CARRIERS = {
     "su": ("--command",),
     "runuser": ("--command",),
@@ -177,7 +177,7 @@ def _find_in_wrapper(
 
 
 def _find_after_marks(wrapper: WrapperCommand, arguments: Arguments) -> Iterator[InnerCommand]:
-    """Yield what stands after each mark, up to the `;` or `+` that ends it."""
+    """Yield the arguments after each mark, up to the `;` or `+` that ends them."""
     starts = [i + 1 for i, one in enumerate(arguments) if one.text in wrapper.after]
     for start in starts:
         rest = arguments[start + wrapper.skip :]
@@ -282,7 +282,7 @@ def is_harmless_xargs(use: Invocation) -> bool:
 
 
 def is_listing_files(use: Invocation) -> bool:
-    """Whether what stands before a command lists files and nothing else."""
+    """Whether the command before it only lists files."""
     if not use.before or any(one.read or one.given for one in (use, *use.before)):
         return False
     first, *others = use.before

@@ -1,6 +1,6 @@
-"""Tools of `generate`: a name, what arguments look like, and a function that may run here.
+"""Tools of `generate`: a name, a type of arguments, and an optional function to run.
 
-Whatever a call goes wrong with becomes a result the model reads; nothing is raised but cancelling.
+Every error of a call becomes a result that the model reads; only cancellation is raised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tape.model.entries import ToolCall
 
     Repair = Callable[[ToolCall, str], ToolCall | Awaitable[ToolCall | None] | None]
-    """From a call that cannot run, and why, to a better one."""
+    """Returns a corrected call for one that cannot run and its error, or None."""
 
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
 
@@ -50,14 +50,14 @@ class Tool:
     def __post_init__(self) -> None:
         if not _TOOL_NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f"{self.name!r} is no name for a tool: letters, digits and _, at most 64"
+                f"{self.name!r} is not a tool name: use letters, digits and _, at most 64"
             )
         if self.schema.get("type") != "object":
             raise ConfigurationError(f"the parameters of {self.name} must be an object")
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of the arguments."""
         return (
             self.parameters
             if isinstance(self.parameters, dict)
@@ -65,12 +65,12 @@ class Tool:
         )
 
     def to_spec(self) -> ToolSpec:
-        """Return it as the model is told of it."""
+        """Return the tool's definition for the model."""
         return ToolSpec(self.name, self.description, Raw(msgspec.json.encode(self.schema)))
 
 
 class FunctionResult(NamedTuple):
-    """What came of one call."""
+    """The result of one call."""
 
     call_id: str
     name: str
@@ -78,14 +78,14 @@ class FunctionResult(NamedTuple):
     is_error: bool = False
 
     def to_message(self) -> Message:
-        """Return it as the model reads it."""
+        """Return the result message for the model."""
         return Message("tool", (Text(self.output),), self.call_id, self.name, self.is_error)
 
 
 async def repair_calls(
     tools: Sequence[Tool], calls: Sequence[ToolCall], repair: Repair | None
 ) -> tuple[ToolCall, ...]:
-    """Return the calls, those that cannot run as `repair` has them; each keeps its id."""
+    """Return the calls, with those that cannot run replaced by `repair`; ids are kept."""
     if repair is None:
         return tuple(calls)
     return tuple([await _repair_call(tools, call, repair) for call in calls])
@@ -127,7 +127,7 @@ async def _run_call(
         if inspect.isawaitable(output):
             output = await output
         return FunctionResult(call.id, call.name, _encode_output(output))
-    except Exception as error:  # noqa: BLE001 (a tool's failure is the model's to read)
+    except Exception as error:  # noqa: BLE001 (a tool's failure becomes a result)
         return FunctionResult(call.id, call.name, f"{type(error).__name__}: {error}", is_error=True)
 
 
@@ -136,7 +136,7 @@ class _InvalidCall(Exception):
 
 
 def _prepare_call(tools: Sequence[Tool], call: ToolCall) -> tuple[Callable[..., Any], Any]:
-    """Return what runs and what it is given; raises _Unfit."""
+    """Return the function to run and its argument; raises _Unfit."""
     tool = next((one for one in tools if one.name == call.name), None)
     if tool is None or tool.execute is None:
         raise _InvalidCall(f"there is no tool {call.name}")

@@ -1,6 +1,6 @@
-"""Limits of an answer on its way: its time as a whole, each step's, and the caller's own stop.
+"""Limits of a running answer: timeouts for the whole and for each step, and the caller's abort.
 
-They hold while something of the answer is waited for, never while its reader works.
+They apply while the code waits for the answer, never while its reader works.
 
 Answers in one call for scripts: text, streams, typed objects, with tools run between calls.
 
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 class AnswerDeadline:
-    """For one answer and its steps; times are in seconds, None for as long as it takes."""
+    """Limits of one answer and its steps; times are in seconds, None for no limit."""
 
     def __init__(
         self,
@@ -65,20 +65,20 @@ class AnswerDeadline:
         self._over: ModelError | None = None
 
     def begin_answer(self) -> None:
-        """Begin to count, and to listen."""
+        """Start the timers, and watch the abort signal."""
         self._set_timer("whole", self._whole, "was not done")
         if self.abort is not None:
             self._watch = asyncio.ensure_future(self.abort.wait())
             self._watch.add_done_callback(self._on_abort)
 
     def begin_step(self) -> None:
-        """Count the time of the next step from now on."""
+        """Restart the timer of a step."""
         self._set_timer("step", self._step, "was not done with a step")
 
     async def wait(self, what: Callable[[], Awaitable[_T]]) -> _T:
-        """Return what `what()` gives; when it is cancelled for its time, raises RequestTimeout.
+        """Return the result of `what()`; raises RequestTimeout if a timer ran out.
 
-        Raises Aborted when the caller stopped.
+        Raises Aborted if the caller aborted.
         """
         if self.abort is not None and self.abort.is_set():
             self._over = self._over or self._build_abort_error()
@@ -98,7 +98,7 @@ class AnswerDeadline:
             self._waiting = None
 
     def close(self) -> None:
-        """Count and listen no longer."""
+        """Stop the timers and the watch."""
         for timer in self._timers.values():
             timer.cancel()
         if self._watch is not None:

@@ -1,4 +1,4 @@
-"""What `generate` and `stream_text` give back: steps, the whole of them, and one on its way."""
+"""Results of `generate` and `stream_text`: steps, complete results, and running streams."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class StepResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The words of the answer."""
+        """The text of the answer."""
         return self.response.text
 
     @property
     def reasoning(self) -> str:
-        """The thoughts before it."""
+        """The thinking before it."""
         return self.response.reasoning
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls it asked for."""
+        """Its tool calls."""
         return self.response.tool_calls
 
     @property
     def usage(self) -> Usage:
-        """What the call used."""
+        """The usage of the call."""
         return self.response.usage
 
 
 class StepFinish(Struct, frozen=True, tag_field="type", tag="step_finish"):
-    """A step is whole: it stands in a stream between the rounds."""
+    """The event at the end of a step."""
 
     step: StepResult
 
@@ -67,12 +67,12 @@ class GenerateResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The last answer's words."""
+        """The last answer's text."""
         return self.steps[-1].text
 
     @property
     def reasoning(self) -> str:
-        """The last answer's thoughts."""
+        """The last answer's thinking."""
         return self.steps[-1].reasoning
 
     @property
@@ -82,27 +82,27 @@ class GenerateResult(NamedTuple):
 
     @property
     def tool_results(self) -> tuple[FunctionResult, ...]:
-        """What came of them."""
+        """The results of these calls."""
         return self.steps[-1].tool_results
 
     @property
     def finish_reason(self) -> str:
-        """Why the last answer ended."""
+        """The stop reason of the last answer."""
         return self.response.stop_reason
 
     @property
     def usage(self) -> Usage:
-        """What the last call used."""
+        """The usage of the last call."""
         return self.steps[-1].usage
 
     @property
     def total_usage(self) -> Usage:
-        """What all calls used."""
+        """The usage of all calls."""
         return sum((step.usage for step in self.steps), start=Usage())
 
 
 class StreamResult:
-    """An answer on its way: iterate it, or its `text_stream`; afterwards it has the whole."""
+    """A running answer: iterate it, or its `text_stream`; afterwards it has the result."""
 
     def __init__(
         self,
@@ -116,18 +116,18 @@ class StreamResult:
         return self._iter_events()
 
     async def text_stream(self) -> AsyncGenerator[str, None]:
-        """Yield the words as they come, of all steps."""
+        """Yield the text of all steps as it arrives."""
         async for event in self:
             if isinstance(event, TextDelta):
                 yield event.delta
 
     @property
     def partial(self) -> Content:
-        """What is there so far of the newest step's answer, also of one that failed."""
+        """The newest step's answer so far, also of one that failed."""
         return self._answers[-1].partial() if self._answers else ()
 
     async def result(self) -> GenerateResult:
-        """Return the whole, reading what is left of the stream."""
+        """Read the rest of the stream and return the result."""
         async for _ in self:
             pass
         return GenerateResult(tuple(self._steps))

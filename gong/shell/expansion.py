@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     text: str
     """The characters; the name of a variable; the source of what is unknown."""
     in_quotes: bool = False
-    """Whether a variable or an unknown part stands in double quotes: no blank splits it."""
+    """Whether a variable or an unknown part is in double quotes, so that no space splits it."""
     default: str | None = None
     """What stands for a variable that is empty: `${name:-default}`; other names follow a dollar."""
     filled: bool = False
@@ -44,7 +44,7 @@ class Redirect(NamedTuple):
     """One redirection."""
 
     operator: str
-    """`>`, `>>`, `<`, `>&` and so on; `<<` for text that stands in the command."""
+    """`>`, `>>`, `<`, `>&` and so on; `<<` for text in the command itself."""
     target: Word
     """The file or descriptor; the text itself after `<<`."""
     source: str = ""
@@ -63,7 +63,7 @@ class SimpleCommand:
     """
     redirects: tuple[Redirect, ...] = ()
     feeders: tuple[SimpleCommand, ...] = ()
-    """What stands before it in its pipelines."""
+    """The commands before it in its pipelines."""
     scope: tuple[int, ...] = ()
     """The subshells around it, outermost first: what they assign ends with them."""
     certain: bool = True
@@ -77,7 +77,7 @@ class ParsedCommandLine:
     """A command line, taken apart."""
 
     commands: tuple[SimpleCommand, ...]
-    """In the order of the source, what a substitution runs before the command it stands in."""
+    """In the order of the source; commands of a substitution before the command around it."""
     functions: frozenset[str]
     """The functions it defines; their bodies are among the commands."""
     bombs: tuple[str, ...]
@@ -87,9 +87,9 @@ class ParsedCommandLine:
 
 
 FILLED_TEXT = "\ufffd"
-"""Stands for a text that is unknown and cannot be empty."""
+"""Represents a text that is unknown and cannot be empty."""
 ANY_PATH = "\ufffe"
-"""Stands for a text that a command prints, which may be any path."""
+"""Represents the output of a command, which may be any path."""
 MOST_READINGS = 96
 """So many readings of one command are looked at, and so many words of one brace."""
 _FEW = 8
@@ -139,7 +139,7 @@ class FreshFolder(NamedTuple):
 
 @dataclass(slots=True)
 class ShellState:
-    """What stands when a command begins."""
+    """The state at the start of a command."""
 
     home: str
     folders: tuple[str | None, ...]
@@ -148,7 +148,7 @@ class ShellState:
     fresh: FreshFolder | None = None
 
     def copy(self) -> ShellState:
-        """Return one that changes on its own."""
+        """Return an independent copy."""
         return ShellState(self.home, self.folders, dict(self.variables), self.fresh)
 
     def leave_chain(self, chain: int) -> None:

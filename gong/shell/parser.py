@@ -3,7 +3,7 @@
 The grammar puts a list inside of the pipeline before it, and a redirection around all of them: in
 `a | b && c < f` the shell feeds `f` to `c` alone, and `a` to `b` alone.
 
-A shell command as values: every simple command in it, wherever it stands.
+Parses a shell command: every simple command in it, at any depth.
 
 The grammar is tree-sitter's (`grammar`); this module reads the statements of its tree, `words` what
 they are made of. Nothing is left out in silence: where the text does not parse, or runs something
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-_MOST_WAITING = 10_000  # nodes of a list that wait for what stands before them
+_MOST_WAITING = 10_000  # nodes of a list that wait for their left side
 CHAIN_NODES = {"list", "pipeline", "redirected_statement"}
 REDIRECT_NODES = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 
@@ -264,7 +264,7 @@ class _TreeReader:
             self._walk_after_heredoc(part, fed)
 
     def _walk_after_heredoc(self, node: Node, place: NodeContext) -> None:
-        """Walk what stands on the line of a here-document after its word."""
+        """Walk the rest of the line after the word of a here-document."""
         if node.type == "heredoc_redirect":
             for child in node.children:
                 if child.type == "||":

@@ -1,4 +1,4 @@
-"""What quoted text of a shell stands for; pure.
+"""Decodes quoted text of a shell; pure.
 
 What `${name…}` with an operator may stand for: cut, replaced, or another value; pure.
 """
@@ -39,7 +39,7 @@ def split_bare_word(text: str) -> list[tuple[str, bool]]:
 
 
 def unescape_double_quoted(text: str) -> str:
-    """Return what stands between double quotes, its backslashes taken away."""
+    """Return the text between double quotes, without its escaping backslashes."""
     return _IN_DOUBLE_QUOTES.sub(lambda found: found[1].strip("\n"), text)
 
 
@@ -67,7 +67,7 @@ _PARTS = re.compile(r"((?:\\.|[^/\\])+|/)(?:/(.*))?", re.DOTALL)
 """Pattern and replacement."""
 _LONGEST_CUT_VALUE = 4096
 _KNOWN_VALUES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/bash"}
-"""What stands in the environment, as far as the beginning matters."""
+"""Known starts of values in the environment."""
 
 
 def expand_operator(text: str, state: ShellState) -> tuple[str | None, ...]:

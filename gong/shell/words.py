@@ -88,7 +88,7 @@ def has_expansion(text: str) -> bool:
 
 
 def cut_gap(source: bytes, left: Node, right: Node) -> bytes:
-    """Return what stands between two words, broken lines taken away."""
+    """Return the text between two words, without line continuations."""
     return source[left.end_byte : right.start_byte].replace(_BROKEN_LINE, b"")
 
 
@@ -127,7 +127,7 @@ _DIGITS = re.compile(r"[\d\s+*/%()-]*")
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """Where a node stands."""
+    """The position of a node."""
 
     scope: tuple[int, ...] = ()
     feeders: tuple[SimpleCommand, ...] = ()

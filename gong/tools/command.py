@@ -39,7 +39,7 @@ KEPT_BYTES = 1 << 30
 
 
 class SpillFile:
-    """Takes output as it comes, counts its lines, and can name a file that holds all of it.
+    """Receives output as it arrives, counts its lines, and can save all of it in a file.
 
     If the disk fails, the file is lost but the command continues: `failure` has the reason.
     """
@@ -116,7 +116,7 @@ class SpillFile:
             return None
         try:
             return os.open(self._folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        except OSError:  # not every file system can; a folder that is missing is told of later
+        except OSError:  # not every file system can; a missing folder is reported later
             return None
 
     def _give_name(self) -> None:

@@ -1,4 +1,4 @@
-"""A file that is to be read: found under the name a model writes for it, and told by its bytes.
+"""Opens a file for reading: resolves the model's path, and detects the type by its bytes.
 
 A Jupyter notebook as text: its cells with what they are, and what came of them in brief (pure).
 
@@ -93,7 +93,7 @@ def _render_cell(number: int, cell: Mapping[str, Any]) -> str:
 
 
 def _render_output(output: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an output says: an error by its name, text, or what stands for a picture."""
+    """Yield the text of an output: an error with its name, text, or a placeholder of a picture."""
     if output.get("output_type") in {"error", "pyerr"}:
         yield f"{output.get('ename', '')}: {output.get('evalue', '')}"
         return

@@ -1,6 +1,6 @@
 """find: files and folders by the pattern of their names.
 
-ls: what a folder holds.
+ls: lists the content of a folder.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def find_paths(
 def show_paths(
     found: Sequence[ListedPath], pattern: str, caps: OutputCaps, limit: int, more: str
 ) -> ToolResult:
-    """Return the first of what was found; `more` is said where the limit leaves some out."""
+    """Return the first results; `more` is the notice if the limit leaves some out."""
     if not found:
         return ToolResult.from_text(NO_FILES_TEXT, FindDetails(pattern, 0, truncated=False))
     names = [_format_listed_path(one) for one in found]

@@ -1,4 +1,4 @@
-"""Lines that match, as a model reads them: found, read again with what stands around, and cut.
+"""Matching lines for a model: search, add context lines, and cut.
 
 grep: lines of files that match a pattern.
 """
@@ -135,26 +135,26 @@ def _cut_matches(
 
 
 def describe_limit_reached(limit: int, what: str, name: str) -> str:
-    """Return what is said where there may be more than was asked for."""
+    """Return the notice that there may be more results."""
     return f"{limit} {what} limit reached. Use {name}={limit * 2} for more, or refine pattern"
 
 
 def describe_cap_reached(cut: TruncatedText) -> str:
-    """Return what is said of a text that was cut."""
+    """Return the notice of a cut text."""
     if cut.truncated_by == "lines":
         return f"{cut.max_lines} lines limit reached"
     return f"{format_size(cut.max_bytes or 0)} limit reached"
 
 
 def append_notices(text: str, notices: Sequence[str]) -> str:
-    """Return a text with what is said of its cuts after it."""
+    """Return a text followed by its notices."""
     return f"{text}\n\n[{'. '.join(notices)}]" if notices else text
 
 
 def _list_file_lines(
     path: str, lines: Sequence[str], found: Sequence[LineMatch], context: int
 ) -> list[tuple[str, str]]:
-    """Return the lines to show of one file, each once: where each stands, and the whole of it."""
+    """Return the lines to show of one file, each once: its number, and the whole line."""
     numbers = {match.line for match in found if match.path == path}
     around = {
         number
@@ -173,7 +173,7 @@ async def _read_lines(env: ExecutionEnvironment, place: str) -> list[str]:
     try:
         file = decode_text_file(await env.read_file(place))
     except OSError:
-        # Gone since it was searched.
+        # Deleted since the search.
         return []
     if file is None:
         return []

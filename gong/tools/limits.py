@@ -85,7 +85,7 @@ class ToolSettings(Struct, frozen=True):
     """Limits for results that their tool does not cut."""
 
     def caps(self, name: str, *, by_lines: bool = True) -> OutputCaps:
-        """Return where a tool cuts its own text; without `by_lines` only where somebody set it."""
+        """Return the limits of a tool's own text; without `by_lines`, lines only if set."""
         own = self.truncation.tools.get(name, TruncationOverride())
         usual = self.truncation.max_lines if by_lines else None
         return OutputCaps(
@@ -103,7 +103,7 @@ CONTINUATION = 0b1000_0000
 
 
 class TruncatedText(Struct, frozen=True, kw_only=True):
-    """What is left of a text, and of how much; a limit of None stands for no limit."""
+    """The rest of a cut text, and the original size; a limit of None means no limit."""
 
     content: str
     truncated: bool

@@ -69,7 +69,7 @@ class FolderStorage:
         self._is_tidy = False
 
     async def save(self, content: str, tool_name: str) -> str:
-        """Write a new file; PermissionError when the folder is somebody else's."""
+        """Write a new file; PermissionError if the folder belongs to another user."""
         path = await asyncio.to_thread(self._save_file, encode_text(content), tool_name)
         await self._tidy_up()
         return path
@@ -134,7 +134,7 @@ class TapeStorage:
 
     @property
     def directory(self) -> str:
-        """The folder of the blobs, wherever the tape stands now."""
+        """The folder of the blobs, at the current path of the tape."""
         return f"{_find_folder_path(self._blobs.tape.fd)}/blobs"
 
     async def save(self, content: str, tool_name: str) -> str:  # noqa: ARG002 (a storage's face)
@@ -155,7 +155,7 @@ class TapeStorage:
         return await asyncio.to_thread(_read_reference, path)
 
     async def cleanup(self, retention_days: float) -> int:  # noqa: ARG002 (a storage's face)
-        """Leave everything: what stands on a tape is not forgotten by the calendar."""
+        """Do nothing: blobs of a tape do not expire."""
         return 0
 
     def _adopt_file(self, path: str) -> str:
@@ -174,7 +174,7 @@ class TapeStorage:
 
 
 async def find_blob(storage: OutputStorage | None, path: str) -> BlobRef | None:
-    """Return the blob of a tape that stands at a path; None where a storage is no tape."""
+    """Return the blob of a tape at a path; None if the storage is not a tape."""
     return await storage.reference(path) if isinstance(storage, TapeStorage) else None
 
 
@@ -195,13 +195,13 @@ def _delete_if_old(entry: os.DirEntry[str], before: float) -> bool:
         if entry.stat().st_mtime >= before:
             return False
         Path(entry.path).unlink()
-    except OSError:  # somebody else deletes, too
+    except OSError:  # another process deletes, too
         return False
     return True
 
 
 def _find_folder_path(folder: int) -> str:
-    """Return where an open folder stands."""
+    """Return the path of an open folder."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 (only here)
 

@@ -1,10 +1,10 @@
-"""Which file or folder a model means by a path: the name as it is written comes first.
+"""Resolves a path from a model to a file or folder: the exact name comes first.
 
 Then the path rule (no leading "@", plain blanks), then what macOS writes for the same name, then
 the only name in its folder that reads the same: as listings show it, so that whatever was listed
 can be handed back. Whether a path may be used is decided on what is found here.
 
-One change of a file at a time: a lock for each path, taken in one order.
+One change of a file at a time: a lock for each path, acquired in a fixed order.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ async def _has_path(env: ExecutionEnvironment, path: str) -> bool:
 
 
 _LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-"""The locks that somebody holds or waits for."""
+"""The locks that are held or waited for."""
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ A text as it looks: the view in which texts that differ only in typography are t
 Each line loses the blanks at its end; what remains is brought to NFKC, and curly quotes, dashes
 and odd blanks become plain ones. Every place of the view is known in the text it was made of.
 
-Where a text stands in a file, and the file with it replaced (pure; bytes in, bytes out).
+Finds a text in a file and replaces it (pure; bytes in, bytes out).
 
 Only matched spans change: every byte outside them stays as it is. CRLF and LF match each other; a
 lone carriage return is text. What is put in gets the line ends of the file, told by its first.
@@ -57,7 +57,7 @@ class TextFile(NamedTuple):
         try:
             return text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            # A lone surrogate that stands for no byte: only a model can have written it.
+            # A lone surrogate that represents no byte: only a model can have written it.
             return b"".join(map(_encode_character, text))
 
 
@@ -72,7 +72,7 @@ def decode_text_file(data: bytes) -> TextFile | None:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether these bytes are no UTF-8: a NUL stands in nearly every binary and in no text."""
+    """Whether these bytes are binary: nearly every binary contains a NUL, and no text does."""
     return b"\0" in data
 
 
@@ -158,7 +158,7 @@ class NormalizedText:
         self._maps: dict[int, _ColumnMap] = {}
 
     def source(self, span: Span) -> Span | None:
-        """Return where a piece of the view stands in the text.
+        """Return the span of a piece of the view in the text.
 
         None when it begins or ends inside what is one character there.
         """
@@ -175,7 +175,7 @@ class NormalizedText:
 
 
 def find_lookalike_spans(text: str, wanted: str) -> list[Span]:
-    """Return where something that looks like `wanted` stands in `text`, without overlaps.
+    """Return where `text` contains something that looks like `wanted`, without overlaps.
 
     Blanks at the end of `wanted` are found as they are or not at all at the end of a line.
     """
@@ -254,10 +254,10 @@ class FileReplacement:
 
 
 class TextPlaces(NamedTuple):
-    """Where a text stands."""
+    """The occurrences of a text."""
 
     spans: tuple[Span, ...]
-    """Those that may be replaced: as it is where it so stands, else what looks like it."""
+    """The occurrences to replace: exact ones if there are any, else similar ones."""
     total: int
     """How many there are in all, counting what only looks like it."""
     exact: bool
@@ -265,7 +265,7 @@ class TextPlaces(NamedTuple):
 
 
 def find_text(text: str, wanted: str) -> TextPlaces:
-    """Return where `wanted` stands in `text`; looks alone count too when it comes to being unique.
+    """Return the occurrences of `wanted` in `text`; similar ones count too for uniqueness.
 
     What is found as it is is never taken for something that only looks like it.
     """

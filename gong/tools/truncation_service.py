@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-__all__ = [
-    "Direction",
-    "TruncationOverride",
-    "TruncationSettings",
-]  # what is set stands in `settings`
+__all__ = ["Direction", "TruncationOverride", "TruncationSettings"]  # settings are in `settings`
 
 
 class TruncationOptions(Struct, frozen=True):

@@ -1,12 +1,12 @@
-"""The text of a file as the answer to a reading tool shows it, where it shows all of it.
+"""The text of a file from the result of a reading tool, if that shows all of it.
 
-Where the file that a call names may be now.
+The current path of a file that a call names.
 
-What held when something was done on a tape: the folder worked in, and the newest prompt.
+The context of an entry: the working folder and the newest prompt at that point.
 
 What the calls on one tape did to files of one name, on all its branches.
 
-Only lines that may tell of it are decoded: a name that a line does not hold, it does not name.
+Only lines that contain the name are decoded.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ if TYPE_CHECKING:
 _NUMBERED = re.compile(r"[ ]*([0-9]+)(?:→|\t| ?\| ?|: )(.*)", re.DOTALL)
 _NOTICE = re.compile(r"\[[^\]\n]*(lines|limit|truncated)[^\]\n]*\]\s*\Z", re.IGNORECASE)
 _PAGE = 2000
-"""Lines that agents show at once: a listing as long as that may not be the whole file."""
+"""Line limits of agents: a listing of that length may not be the whole file."""
 
 
 def extract_seen_text(answer: ToolResult) -> str | None:
-    """Return what a file held that was read whole, None where that cannot be told.
+    """Return the text of a file that was read completely; None if that is unclear.
 
-    Lines may have numbers before them; then a remark may follow.
+    Lines may be numbered; then a remark may follow.
     """
     text = answer.whole if answer.whole is not None else join_texts(answer.content)
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -86,17 +86,17 @@ def extract_seen_text(answer: ToolResult) -> str | None:
 
 
 class FileLocation(NamedTuple):
-    """The paths a file may have, resolved but for links."""
+    """The possible paths of a file, normalized without following links."""
 
     paths: tuple[str, ...]
-    """Absolute: where it was, and where the tape says that its project went."""
+    """Absolute: its old path, and its path in the project's new folder."""
     tail: str | None = None
-    """Last parts of its path, from the project's folder on, where that is gone and nothing says
-    where to."""
+    """Last parts of its path, from the project's folder on, if that no longer exists and the
+    tape does not have a new one."""
 
 
 def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) -> FileLocation:
-    """Return where a file is that was named in `cwd`; `newest` tells where its tape works now."""
+    """Return the paths of a file named in `cwd`; `newest` returns its tape's current folder."""
     was = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text, and not looked at)
     inside = f"{cwd.rstrip('/')}/"
     if os.path.isdir(cwd) or not was.startswith(inside):  # noqa: PTH112
@@ -110,11 +110,11 @@ def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) ->
 _MOVES = frozenset({"start", "meta"})
 _ASKS = frozenset({"user", "context"})
 _TYPED = frozenset({"steering", "follow_up"})
-"""Origins of what a person typed though it is no prompt of its own."""
+"""Origins of context entries that a person typed."""
 
 
 class PhaseNotes(NamedTuple):
-    """A phase, and where in it something was said that holds from there on: byte offsets."""
+    """A phase, and the byte offsets of lines that change the working folder or the prompt."""
 
     name: str
     branch: str
@@ -122,7 +122,7 @@ class PhaseNotes(NamedTuple):
     asks: list[int]
 
     def note_line(self, offset: int, kind: str) -> None:
-        """Keep where a line stands that may change what holds."""
+        """Note the offset of a line that may change the folder or the prompt."""
         if kind in _MOVES:
             self.moves.append(offset)
         elif kind in _ASKS:
@@ -130,21 +130,21 @@ class PhaseNotes(NamedTuple):
 
 
 class _PhaseContext(NamedTuple):
-    """What held when a phase began."""
+    """The folder and the prompt at the start of a phase."""
 
     cwd: str | None = None
     prompt: str | None = None
 
 
 class WorkContext:
-    """Answers for one tape; lines that cannot be read are told to `skipped`."""
+    """The contexts of one tape; unreadable lines are reported to `skipped`."""
 
     def __init__(self, tape: Tape, skipped: Callable[[str], None]) -> None:
         self.tape, self.skipped = tape, skipped
         self._pasts: dict[str, _PhaseContext] = {}
 
     def entry(self, line: bytes) -> Entry | None:
-        """Return the entry of a line, None where it does not verify."""
+        """Return the entry of a line; None if it does not verify."""
         try:
             header = read_header(line)
             if not has_valid_data(line, header):
@@ -159,11 +159,11 @@ class WorkContext:
             return None
 
     def report_skipped(self, text: str) -> None:
-        """Tell of something on this tape that is left out."""
+        """Report something on this tape that is left out."""
         self.skipped(f"{self.tape.id[:8]}: {text}")
 
     def cwd(self, phase: PhaseNotes, offset: int) -> str:
-        """Return the folder the session worked in at a place; empty where nothing says."""
+        """Return the working folder at a place; "" if unknown."""
         own = self._read_newest(phase, phase.moves, offset, read_cwd)
         return own or self._load_phase_context(phase.name).cwd or ""
 
@@ -173,7 +173,7 @@ class WorkContext:
         return self._load_phase_context(phase.name).prompt if own is None else own
 
     def find_newest_cwd(self) -> str | None:
-        """Return where the tape works now."""
+        """Return the newest working folder of the tape."""
         return self._newest_cwd
 
     @cached_property
@@ -189,7 +189,7 @@ class WorkContext:
         end: int,
         said: Callable[[Entry | None], str | None],
     ) -> str | None:
-        """Return what the newest of these lines before `end` says."""
+        """Return the value of `said` for the newest of these lines before `end`."""
         with self.tape.phases.open(phase.name) as file:
             entries = (self.entry(file.line_at(at)) for at in reversed(offsets) if at < end)
             return next((text for text in map(said, entries) if text is not None), None)
@@ -200,7 +200,7 @@ class WorkContext:
         return self._pasts[phase]
 
     def _walk_phase_context(self, phase: str) -> _PhaseContext:
-        """Return what the path that leads to a phase says, read from its end."""
+        """Return the folder and the prompt before a phase, read backwards along its path."""
         past = _PhaseContext()
         begin = read_head_at(self.tape.phases, "", phase, 0)
         for segment in reversed(self.tape.path(begin)[:-1]):
@@ -220,12 +220,12 @@ class WorkContext:
 
 
 def read_cwd(entry: Entry | None) -> str | None:
-    """Return the folder that an entry says is worked in from now on."""
+    """Return the working folder that an entry sets; None if it sets none."""
     return entry.data.cwd if entry and isinstance(entry.data, Start | Meta) else None
 
 
 def read_prompt(entry: Entry | None) -> str | None:
-    """Return the first line of what a person typed; None where an entry is nothing of the kind."""
+    """Return the first line of what a person typed; None for other entries."""
     match entry and entry.data:
         case User(content=content):
             pass
@@ -241,7 +241,7 @@ _BLOB = b'"$blob"'
 
 
 class FileChange(NamedTuple):
-    """What was done to one file."""
+    """A change of one file."""
 
     op: str
     where: FileLocation
@@ -251,32 +251,32 @@ class FileChange(NamedTuple):
 
 
 class FileEvent(NamedTuple):
-    """A deed, and the entry that tells of it."""
+    """A file change, and the entry that records it."""
 
     time: str
     tape: str
     n: int
     entry: str
     place: int
-    """Which of the files that the entry touches."""
+    """Index among the files that the entry touches."""
     branch: str
     model: str | None
     prompt: str | None
     deed: FileChange
     known: bool
-    """False when no result tells whether it ran."""
+    """False if no result shows whether it ran."""
     is_copy: bool
-    """True in the copy of another tape's past."""
+    """True in a copied past of another tape."""
 
 
 class _CallPlace(NamedTuple):
-    """A place on the tape that tells of a call or of files."""
+    """A line on the tape with a call or with files."""
 
     phase: PhaseNotes
     offset: int
     entry: Entry
     first: int
-    """How many files the calls before it in the entry touch."""
+    """Number of files that earlier calls of the entry touch."""
     call: ToolCall
 
 
@@ -293,7 +293,7 @@ def read_file_events(
 ) -> list[FileEvent]:
     """Return what the calls on the tape in a folder did to files called `name`.
 
-    Of a tape that cannot be read nothing; `skipped` is told.
+    An unreadable tape gives an empty list and is reported to `skipped`.
     """
     try:
         with store.open_folder(folder) as tape:
@@ -312,12 +312,12 @@ class _CallReader:
         self.around = WorkContext(tape, skipped)
         self.waiting: dict[str, _CallPlace] = {}
         self.ran: dict[str, Raw] = {}
-        """Arguments of the calls whose bodies surely began to run."""
+        """Arguments of the calls that certainly started."""
         self.has_starts = False
         self.found: list[FileEvent] = []
 
     def read(self) -> list[FileEvent]:
-        """Return all that is found, phase by phase."""
+        """Return all file changes, phase by phase."""
         named = self.tape.refs().phases() | {ORIGIN}
         for phase in self.tape.phases.list_with_origin():
             if phase in named:
@@ -370,7 +370,7 @@ class _CallReader:
                 for at, state in enumerate(files):
                     blob = state.after or state.before
                     if blob is not None and self._has_name(state.path):
-                        with suppress(NotFound):  # what it held is not known any more
+                        with suppress(NotFound):  # its content is no longer known
                             text = self.tape.blobs.read(blob.hash).decode("utf-8", "replace")
                             self._add_seen_version(told._replace(first=at), state.path, text)
 
@@ -387,7 +387,7 @@ class _CallReader:
                     self._add_call_events(told, entry)
 
     def _add_call_events(self, told: _CallPlace, answer: Entry | None) -> None:
-        """Note what a call did to files of the name that is looked for."""
+        """Note what a call did to files of the wanted name."""
         calls = parse_file_calls(told.call, self.ran.get(told.call.id, NO_JSON))
         cwd = self.around.cwd(told.phase, told.offset)
         for at, call in enumerate(calls):
@@ -433,7 +433,7 @@ def _join_path(cwd: str, path: str) -> str:
 
 
 def _read_call_work(call: FileCall, answer: Entry | None) -> ChangeWork | None:
-    """Return what a call did, as far as its answer tells; None for a look at a part."""
+    """Return what a call did, by its result; None for reading only a part."""
     result = answer.data if answer and isinstance(answer.data, ToolResult) else None
     match call.work:
         case FileRead(whole):
@@ -446,9 +446,9 @@ def _read_call_work(call: FileCall, answer: Entry | None) -> ChangeWork | None:
 
 
 def _is_created_file(result: ToolResult) -> bool:
-    """Tell whether a tool said that there was no such file before."""
+    """Return whether a tool reported that the file did not exist before."""
     try:
         details = _DETAILS.decode(bytes(result.details) or b"null")
-    except msgspec.DecodeError:  # another tool's details
+    except msgspec.DecodeError:  # details of another tool
         return False
     return details is not None and details.created is True

@@ -1,9 +1,9 @@
-"""Which line of an old text each line of a new one is: pure, and never quadratic in their length.
+"""Matching the lines of a new text to those of an old one: pure, never quadratic in their length.
 
-Lines that stand once on both sides hold the two together; between them the same is done again, and
-only where no such line is left, and little, every line is compared with every other.
+Lines that occur once on both sides are anchors; the parts between them are matched in the same way.
+Only small parts without anchors are compared line by line.
 
-Where an edit stands in a text, before it was made and after; pure.
+The places that an edit changes in a text, before and after it; pure.
 
 A text here is whole lines: it is empty, or ends with a line feed, and has no other line ends.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 MAX_COMPARED_PAIRS = 40_000
-"""Pairs of lines that may be compared; beyond it what lies between counts as rewritten."""
+"""Most pairs of lines to compare; a larger part counts as rewritten."""
 NO_ORIGIN = -1
-"""In the place of an old line's number: there was none."""
+"""Marks a line that has no old line."""
 
 
 class _LineSpan(NamedTuple):
-    """A stretch of both texts: first line, and the one after the last."""
+    """A part of both texts: index of its first line, and of the one after the last."""
 
     old: int
     old_end: int
@@ -51,7 +51,7 @@ def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
 def _trim_span(
     old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
 ) -> _LineSpan:
-    """Note what is alike at both ends and return what lies between."""
+    """Match equal lines at both ends and return the part between them."""
     a, b, c, d = span
     while a < b and c < d and old[a] == new[c]:
         found[c] = a
@@ -65,7 +65,7 @@ def _trim_span(
 def _split_span(
     old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
 ) -> list[_LineSpan]:
-    """Note the lines that hold a stretch together and return what lies between them."""
+    """Match the anchor lines of a part and return the parts between them."""
     anchors = _find_unique_pairs(old, new, span)
     if not anchors:
         _compare_span(old, new, span, found)
@@ -83,7 +83,7 @@ def _split_span(
 def _find_unique_pairs(
     old: Sequence[str], new: Sequence[str], span: _LineSpan
 ) -> list[tuple[int, int]]:
-    """Return the longest run, in order, of lines that stand once on both sides."""
+    """Return the longest ordered list of lines that occur once on both sides."""
     once_old, once_new = (
         _index_unique_lines(old, span.old, span.old_end),
         _index_unique_lines(new, span.new, span.new_end),
@@ -98,10 +98,10 @@ def _index_unique_lines(lines: Sequence[str], start: int, end: int) -> dict[str,
 
 
 def _select_rising_pairs(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest part of the pairs whose first numbers rise."""
+    """Return the longest subsequence of pairs whose first numbers increase."""
     ends: list[int] = []  # smallest first number that ends a run of each length
-    at: list[int] = []  # which pair that is
-    before: list[int] = []  # the pair before each in its run
+    at: list[int] = []  # the index of that pair
+    before: list[int] = []  # the previous pair of each pair
     for k, (i, _) in enumerate(pairs):
         length = bisect_left(ends, i)
         before.append(at[length - 1] if length else -1)
@@ -132,7 +132,7 @@ EditStep = TextReplacement | PatchHunk | TextInsertion
 
 
 class TextSpan(NamedTuple):
-    """A span of a text, by characters, and what is to stand there instead."""
+    """A span of characters in a text, and its replacement."""
 
     start: int
     end: int
@@ -158,7 +158,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def find_step_spans(text: str, step: EditStep, cursor: int = 0) -> list[TextSpan]:
-    """Return what a step would change in a text; nothing where it does not fit.
+    """Return the places that a step would change in a text; empty if it does not fit.
 
     Hunks of a patch come in the order of the file: `cursor` is where the one before ended.
     """
@@ -176,10 +176,9 @@ def find_step_spans(text: str, step: EditStep, cursor: int = 0) -> list[TextSpan
 
 
 def find_undo_spans(text: str, step: EditStep) -> list[TextSpan]:
-    """Return what would take a step back in a text that holds what it brought.
+    """Return the places that revert a step in a text that contains its result.
 
-    Nothing where that cannot be told: it brought nothing, or its text does not stand there, or
-    more than once.
+    Empty if that is unclear: it added nothing, or its text occurs not at all or more than once.
     """
     match step:
         case TextReplacement():
@@ -196,7 +195,7 @@ def find_undo_spans(text: str, step: EditStep) -> list[TextSpan]:
 
 
 def list_added_runs(step: EditStep) -> list[list[str]]:
-    """Return the runs of whole lines that a step brought in."""
+    """Return the runs of whole lines that a step added."""
     match step:
         case TextReplacement():
             old, new = split_lines(normalize_text(step.old)), split_lines(normalize_text(step.new))
@@ -219,9 +218,9 @@ def find_line_numbers(text: str, run: Sequence[str]) -> list[int]:
 
 
 def splice_text(marked: MarkedText[T], place: TextSpan, mark: T) -> tuple[MarkedText[T], list[T]]:
-    """Return a text with a place of it changed, and the marks of the lines that went.
+    """Return a text with a place replaced, and the marks of the removed lines.
 
-    Lines that stay as they are keep their marks, new ones get `mark`.
+    Unchanged lines keep their marks, new ones get `mark`.
     """
     text, marks = marked
     start = text.rfind("\n", 0, place.start) + 1
@@ -259,7 +258,7 @@ def _strip_returns(lines: Sequence[str]) -> list[str]:
 
 
 def _find_text_spans(text: str, old: str, new: str) -> Iterator[TextSpan]:
-    """Yield the places where a text stands."""
+    """Yield the places where a text occurs."""
     start = text.find(old) if old else -1
     while start >= 0:
         yield TextSpan(start, start + len(old), new)
@@ -269,7 +268,7 @@ def _find_text_spans(text: str, old: str, new: str) -> Iterator[TextSpan]:
 def _find_line_spans(
     text: str, old: Sequence[str], new: Sequence[str], start: int = 0
 ) -> Iterator[TextSpan]:
-    """Yield the places from `start` on where whole lines stand."""
+    """Yield the places from `start` on where these whole lines occur."""
     needle, instead = "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new)
     at = text.find(needle, start) if needle else -1
     while at >= 0:
@@ -289,7 +288,7 @@ def _build_insertion_span(text: str, line: int | None, added: str) -> list[TextS
 
 
 def _find_hunk_span(text: str, hunk: PatchHunk, cursor: int) -> TextSpan | None:
-    """Return the first place behind the contexts of a hunk where its old lines stand."""
+    """Return the first place after the contexts of a hunk where its old lines occur."""
     for context in hunk.contexts:
         found = _find_first_span(text, [context], [], cursor)
         cursor = found.end if found else cursor
@@ -305,7 +304,7 @@ def _find_hunk_span(text: str, hunk: PatchHunk, cursor: int) -> TextSpan | None:
 
 
 def _find_first_span(text: str, old: list[str], new: list[str], start: int) -> TextSpan | None:
-    """Return the first place where lines stand: exactly, or else as people see them."""
+    """Return the first place where lines occur: exactly, or else with look-alike characters."""
     exact = next(_find_line_spans(text, old, new, start), None)
     if exact is not None:
         return exact

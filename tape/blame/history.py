@@ -1,18 +1,18 @@
-"""Which tapes may know a file: told by the index, or else all of them.
+"""The tapes that may have changes of a file: from the index, or else all of them.
 
-The index is asked for every tape that a call on it may name the file, in a path or in a command;
-what such a call really did is read from the tape itself.
+The index finds tapes with a call that may name the file, in a path or in a command; what such a
+call really did is read from the tape itself.
 
-The changes of one file that all tapes of a store tell of, oldest first.
+The changes of one file on all tapes of a store, oldest first.
 
-A file that was moved by a patch goes on in the one it was. A tape whose project moved knows its
-files by old paths: they are followed to where the tape works now, or, where nobody told the tape,
-to a folder of the same name.
+A file that a patch moved has the history of its old path. A tape whose project moved has old paths:
+they are mapped to the tape's newest working folder or, if the move was not recorded, to a folder of
+the same name.
 
 Which entry, tape and prompt last changed each line of a file: from all tapes and branches.
 
-What the tapes tell is checked against the file as it is now; a line they do not explain is said
-to be nobody's. `attribute` is the pure part.
+The recorded edits are checked against the current file; a line that they do not explain has no
+owner. `attribute` is the pure part.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _TOUCHED_QUERY = """
 
 def find_candidate_folders(store: Store, index: Index | None, name: str) -> list[str]:
     """Return the folders of the tapes whose calls may have touched a file called `name`."""
-    if index is not None and any(map(str.isalnum, name)):  # else it has no words to look for
-        with suppress(OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+    if index is not None and any(map(str.isalnum, name)):  # else it has no words to search for
+        with suppress(OSError, sqlite3.Error):  # no index, or one behind: use all tapes
             return index.answer(lambda db: _query_touched_folders(db, name))
     return store.folders()
 
@@ -67,15 +67,15 @@ def _query_touched_folders(db: sqlite3.Connection, name: str) -> list[str]:
 
 
 class ChangeCause(Struct, frozen=True, gc=False):
-    """What led to a change."""
+    """The origin of a change."""
 
     tape: str
     """32 hex digits."""
     branch: str
     entry: str
-    """Id of the answer that holds the call."""
+    """Id of the answer with the call."""
     time: str
-    """When the tool had done it; of a call without a result, when it was asked for. UTC."""
+    """Time of the result; for a call without one, time of the call. UTC."""
     model: str | None
     prompt: str | None
     """First line of the newest prompt before it."""
@@ -84,14 +84,14 @@ class ChangeCause(Struct, frozen=True, gc=False):
 
 
 class _PathEvents:
-    """Which touches are those of a file; looks at each path once."""
+    """Finds the events of a file; resolves each path once."""
 
     def __init__(self, touches: Callable[[str], list[FileEvent]]) -> None:
         self._touches = touches
         self._real = cache(os.path.realpath)
 
     def trace_lineage(self, path: str, until: str | None = None) -> list[FileEvent]:
-        """Return what was done to a file before a time, and to the file it was before a move."""
+        """Return the events of a file before a time, with those of its path before a move."""
         own = [
             touch for touch in self._find_own_events(path) if until is None or touch.time < until
         ]
@@ -102,7 +102,7 @@ class _PathEvents:
         return own
 
     def _find_own_events(self, path: str) -> list[FileEvent]:
-        """Return what was done to a file, and before that to one that its project took along."""
+        """Return the events of a file, and of its old path if its project moved."""
         real = self._real(path)
         names = dict.fromkeys(os.path.basename(one) for one in (path, real))  # noqa: PTH119 (text)
         found = [touch for name in names for touch in self._touches(name)]
@@ -125,9 +125,9 @@ def read_file_history(
     skipped: Callable[[str], None],
     progress: Callable[[int, int], None],
 ) -> list[AttributedChange[ChangeCause]]:
-    """Return the changes of a file, oldest first, and what it was seen to hold between them.
+    """Return the changes of a file, oldest first, with the texts seen between them.
 
-    Empty when no tape tells of a change.
+    Empty if no tape has a change of it.
     """
 
     @cache
@@ -152,7 +152,7 @@ def _order_event(touch: FileEvent) -> tuple[str, str, int, int]:
 
 
 def _build_change(touch: FileEvent) -> AttributedChange[ChangeCause]:
-    """Return a touch as a change of one file."""
+    """Return an event as a change of one file."""
     cause = ChangeCause(
         touch.tape,
         touch.branch,
@@ -177,12 +177,12 @@ __all__ = [
 
 
 class BlamedFile(NamedTuple):
-    """A file as it is now, and where its lines come from."""
+    """The current file, and the origin of its lines."""
 
     lines: list[str]
-    """Without their ends."""
+    """Without line ends."""
     ranges: list[BlamedRange[ChangeCause]]
-    """In order and without gaps; none of a file without lines."""
+    """In order and without gaps; empty for a file without lines."""
 
 
 def blame_file(
@@ -192,17 +192,16 @@ def blame_file(
     skipped: Callable[[str], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> BlamedFile:
-    """Return which change brought in each line of a file.
+    """Return the change that last touched each line of a file.
 
-    What cannot be read on a tape is told to `skipped` and left out; `progress` is told how many of
-    the tapes were read. Raises NotFound where the file
-    is not there or no tape knows it, UsageError where it is no text, OSError where it cannot be
-    read.
+    Unreadable parts of tapes are reported to `skipped` and left out; `progress` is called with the
+    number of tapes read. Raises NotFound if the file does not exist or no tape has a change of it,
+    UsageError if it is not a text file, OSError if it cannot be read.
     """
     text = _read_current_text(file)
     changes = read_file_history(store, index, file, skipped, progress)
     if not changes:
-        raise NotFound(f"{file}: no tape of {store.path} knows of a change of it")
+        raise NotFound(f"{file}: no tape of {store.path} has a change of it")
     *lines, last = text.removeprefix("\ufeff").split("\n")
     whole = [*lines, last] if last else lines
     ranges = attribute_lines(text, changes)
@@ -213,9 +212,9 @@ def _read_current_text(file: Path) -> str:
     try:
         data = read_file(file)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFound(f"{file}: there is no such file now") from error
+        raise NotFound(f"{file}: the file does not exist") from error
     except IsADirectoryError as error:
         raise UsageError(f"{file} is a folder: name a file in it") from error
     if b"\0" in data:
-        raise UsageError(f"{file} is a binary file: it has no lines to tell about")
+        raise UsageError(f"{file} is a binary file: it has no lines")
     return data.decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""Which change brought in each line of a text; pure.
+"""Finding the change that last touched each line of a text; pure.
 
-Changes are gone through oldest first, with the file as far as they tell it. An edit that does not
-fit what is known waits until a whole text is known again, the current one at the latest, and is
-then taken back from there, newest first. What no change explains stays nobody's: somebody changed
-it outside, or it stood there before.
+Changes are applied oldest first to the known content of the file. An edit that does not fit waits
+until the whole text is known again, at the latest from the current file, and is then reverted from
+there, newest first. A line that no change explains has no owner: it was changed outside, or was
+there before.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 By = TypeVar("By")
 
-UNKNOWN_RESULT = "no result tells whether it ran"
-PARTIAL_MATCH = "only a part of its text stands here"
-UNKNOWN_BASE = "the file before it is not known"
+UNKNOWN_RESULT = "there is no result, so it may not have run"
+PARTIAL_MATCH = "only a part of its text is still here"
+UNKNOWN_BASE = "the earlier content of the file is unknown"
 
 
 class SeenVersion(NamedTuple):
-    """The file held this text: no change, but it tells what others changed."""
+    """The file was seen with this text: not a change, but it shows what others changed."""
 
     text: str
 
@@ -50,25 +50,25 @@ class AttributedChange(NamedTuple, Generic[By]):
     """One change of the file."""
 
     by: By
-    """Who made it: handed through."""
+    """The author of the change, passed through."""
     work: ChangeWork
     known: bool = True
-    """Whether it surely ran."""
+    """Whether it certainly ran."""
 
 
 class BlamedRange(NamedTuple, Generic[By]):
-    """Lines that came in together: numbers of the first and the last, from 1."""
+    """Lines from one change: numbers of the first and the last, from 1."""
 
     first: int
     last: int
     by: By | None
-    """None where no change explains them."""
+    """None if no change explains them."""
     doubt: str | None = None
-    """Why it may be otherwise."""
+    """Why this may be wrong; None if it is certain."""
 
     @property
     def is_older(self) -> bool:
-        """Tell whether the lines may have stood there before."""
+        """Return whether the lines may be older than the change."""
         return self.doubt == UNKNOWN_BASE
 
 
@@ -80,24 +80,24 @@ class _LineOwner(NamedTuple):
 
 
 _NOBODY = _LineOwner(NO_ORIGIN)
-"""Owner of a line that was seen to be there, though no change brought it in."""
+"""Owner of a line that was seen in the file but that no change added."""
 _LineOwners = list[_LineOwner | None]
-"""Who brought in each line; None while that is not known."""
+"""The owner of each line; None while unknown."""
 
 
 class _FileReplay:
-    """The file as the changes so far tell it."""
+    """The file after the changes so far."""
 
     def __init__(self, works: Sequence[ChangeWork], known: Sequence[bool]) -> None:
         self.works, self.known = works, known
         self.version: MarkedText[_LineOwner | None] | None = None
-        """As known; None while nothing is. Others may have changed it while `waiting` is not empty.
+        """Its known content; None if unknown. It may be outdated while `waiting` is not empty.
         """
         self.waiting: list[int] = []
-        """Changes that could not be placed."""
+        """Changes that could not be applied."""
 
     def apply_change(self, number: int) -> None:
-        """Go on by one change."""
+        """Apply one change."""
         work = self.works[number]
         if not self.known[number]:
             self.waiting.append(number)
@@ -128,17 +128,19 @@ class _FileReplay:
         self._set_version(MarkedText(normalize_text(work.text), [owner or own for owner in owners]))
 
     def _apply_seen(self, seen: SeenVersion) -> None:
-        """Take a text for the file, unless it is so different that it can hardly be."""
+        """Use a seen text as the file's content, unless it is too different."""
         text = normalize_text(seen.text)
         if self.version is not None and not _is_similar(self.version.text, text):
             return
         owners = self.find_owners(text)
         surely = any(self.known[one] for one in self.waiting)
-        if self.version is not None or any(owners) or not surely:  # else it may be a listing
+        if (
+            self.version is not None or any(owners) or not surely
+        ):  # else it may be a partial listing
             self._set_version(MarkedText(text, [owner or _NOBODY for owner in owners]))
 
     def _apply_edit(self, work: FileEdit, number: int) -> MarkedText[_LineOwner | None] | None:
-        """Return the version with an edit made, None where it does not fit."""
+        """Return the version after an edit; None if the edit does not fit."""
         version, cursor = self.version, 0
         if version is None:
             return None
@@ -150,12 +152,12 @@ class _FileReplay:
                 version, _ = splice_text(version, place, _LineOwner(number))
             if not (
                 isinstance(step, PatchHunk) and not step.old
-            ):  # lines may be put in further down
+            ):  # the insertion may be further down
                 cursor = places[-1].start + len(places[-1].text)
         return version
 
     def find_owners(self, text: str) -> _LineOwners:
-        """Return who brought in each line of a text that the file has now."""
+        """Return the owner of each line of a text that is the file's content now."""
         lines = split_lines(text)
         claims: _LineOwners = [None] * len(lines)
         rest = MarkedText(text, list(range(len(lines))))
@@ -172,7 +174,7 @@ class _FileReplay:
     def _undo_change(
         self, number: int, rest: MarkedText[int], claims: _LineOwners
     ) -> MarkedText[int]:
-        """Take a change back where its text stands, and note the lines it brought."""
+        """Revert a change where its text is found, and claim the lines it added."""
         work, doubt = self.works[number], None if self.known[number] else UNKNOWN_RESULT
         if isinstance(work, FileEdit):
             for step in reversed(work.steps):
@@ -200,13 +202,13 @@ class _FileReplay:
         return rest
 
     def _has_text(self, text: str, place: TextSpan) -> bool:
-        """Tell whether the known version has that text too: then nothing else brought it."""
+        """Return whether the known version has that text too, so that no other change added it."""
         return self.version is not None and text[place.start : place.end] in self.version.text
 
     def _claim_part_lines(
         self, step: EditStep, rest: MarkedText[int], claims: _LineOwners, owner: _LineOwner
     ) -> None:
-        """Note the runs of lines that a step brought, where they still stand together."""
+        """Claim the runs of lines that a step added, where they are still contiguous."""
         for run in list_added_runs(step):
             starts = find_line_numbers(rest.text, run)
             in_version = self.version is not None and find_line_numbers(self.version.text, run)
@@ -215,7 +217,7 @@ class _FileReplay:
                 _claim_lines(gone, claims, owner._replace(doubt=owner.doubt or PARTIAL_MATCH))
 
     def _find_explained_lines(self, text: str) -> set[int]:
-        """Return the lines of a text that the known version has too."""
+        """Return the indexes of the lines of a text that the known version has too."""
         if self.version is None:
             return set()
         found = match_lines(split_lines(self.version.text), split_lines(text))
@@ -223,9 +225,9 @@ class _FileReplay:
 
 
 def attribute_lines(current: str, changes: Sequence[AttributedChange[By]]) -> list[BlamedRange[By]]:
-    """Return the ranges of lines of `current`, in order and without gaps, and who brought them in.
+    """Return the ranges of lines of `current`, in order and without gaps, with their owners.
 
-    Changes come oldest first. Line ends and a byte order mark are no part of a line.
+    Changes come oldest first. Line ends and a byte order mark are not part of a line.
     """
     file = _FileReplay([change.work for change in changes], [change.known for change in changes])
     for number in range(len(changes)):
@@ -246,18 +248,18 @@ def attribute_lines(current: str, changes: Sequence[AttributedChange[By]]) -> li
 def _claim_lines(
     marks: Sequence[int], claims: _LineOwners, owner: _LineOwner, besides: Collection[int] = ()
 ) -> None:
-    """Give lines that have no owner yet to a change, besides those at some places."""
+    """Assign lines without an owner to a change, except those in `besides`."""
     for place, at in enumerate(marks):
         if at != NO_ORIGIN and claims[at] is None and place not in besides:
             claims[at] = owner
 
 
 def _is_distinctive(line: str) -> bool:
-    """Tell whether a line is more than a bracket: such lines stand everywhere."""
+    """Return whether a line is more than a bracket, which occurs everywhere."""
     return sum(map(str.isalnum, line)) > 3  # noqa: PLR2004 (a word)
 
 
 def _is_similar(one: str, other: str) -> bool:
-    """Tell whether two texts share half of the lines of the shorter one."""
+    """Return whether two texts share half of the lines of the shorter one."""
     ours, theirs = set(split_lines(one)), set(split_lines(other))
     return 2 * len(ours & theirs) >= min(len(ours), len(theirs))

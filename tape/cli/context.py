@@ -163,7 +163,7 @@ def _read_phase_start(source: Source, phase: str) -> PhaseStart:
         with source.phases.open(phase) as file:
             last = file.tail().header
         if first is None or last is None:
-            return PhaseStart(source.tape, phase, error="it has no entry that verifies")
+            return PhaseStart(source.tape, phase, error="it has no valid entry")
         return _build_phase_start(source.tape, phase, first, last.n - first.n + 1)
     except (TapeError, OSError) as error:
         return PhaseStart(source.tape, phase, error=str(error))

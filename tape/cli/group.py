@@ -69,7 +69,7 @@ PAGED_COMMANDS = {
 
 EPILOG = """\b
 REF is [TAPE][:BRANCH][@ENTRY | @{N}][~N]: ids by any unique prefix of four
-digits or more, @{N} where the branch stood N moves ago, ~N entries back.
+digits or more, @{N} the head N moves ago, ~N entries back.
 Without a REF: the newest tape of this folder.
 """
 

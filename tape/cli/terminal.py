@@ -61,7 +61,7 @@ def _get_terminal_size() -> tuple[int, int]:
 
 
 def can_colour() -> bool:
-    """Tell whether standard output takes colours (NO_COLOR, CLICOLOR_FORCE, or a terminal)."""
+    """Return whether standard output takes colours (NO_COLOR, CLICOLOR_FORCE, or a terminal)."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("CLICOLOR_FORCE", "0") not in {"", "0"}:

@@ -1,9 +1,9 @@
-"""Repair: a view becomes messages that every provider accepts, and says what it did (tape.md §6).
+"""Repair: turn a view into messages that every provider accepts (tape.md §6).
 
 Pure and idempotent: the same view and target always give the same messages. Each call has exactly
 one result, directly after its assistant message, in call order.
 
-From a head to what a model call is built of: view and repair in one reading of the path.
+From a head to the input of a model call: view and repair in one pass over the path.
 
 Each run of entries is repaired as it comes from the disk: while it is in the processor's cache that
 takes half the time.
@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 NO_RESULT = "No result provided"
-"""How the text of every result made up by repair begins."""
+"""The beginning of the text of every placeholder result."""
 NEVER_RAN = f"{NO_RESULT}: the call never ran."
 UNKNOWN_OUTCOME = (
     f"{NO_RESULT}: the call was begun and its outcome is unknown. "
@@ -75,34 +75,34 @@ UNKNOWN_OUTCOME = (
 )
 STOPPED = f"{NO_RESULT}: the user stopped it before it ran."
 NOT_SENT = frozenset({"aborted", "error"})
-"""Stop reasons of answers that stay out."""
+"""Stop reasons of answers that are left out."""
 ABORTED = "Aborted"
-"""Class of the error entry that says a user stopped the turn."""
+"""Class of the error entry that records that the user stopped the turn."""
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 
 
 class Repaired(Struct, frozen=True):
-    """Sendable messages, and the entry that records what was mended; None when nothing was."""
+    """Sendable messages, and the entry that records the repair; None if nothing was repaired."""
 
     messages: tuple[Message, ...]
     repair: Repair | None
 
 
 class _CarefulReader:
-    """Reads entries in order: each call stands in `messages` until its result takes its place.
+    """Processes entries in order: each call has a slot in `messages` until its result replaces it.
 
-    Nothing is made for a call that the garbage collector would have to look at: a long history
-    holds many.
+    It creates no object per call that the garbage collector has to track: a long history has many
+    calls.
     """
 
     def __init__(self, target: Target, messages: list[Message | ToolCall]) -> None:
         self.target, self.messages = target, messages
         self.open: dict[str, int] = {}
-        """Place of the newest call of each id."""
+        """Index in `messages` of the newest call of each id."""
         self.again: dict[int, int] = {}
-        """Place of the first, for a call whose id stands twice in one answer."""
+        """Index of the first call, if an id is used twice in one answer."""
         self.last = range(0)
-        """Places of the calls of the newest answer."""
+        """Indexes of the calls of the newest answer."""
         self.started: set[int] = set()
         self.stopped: set[int] = set()
         self.dropped: list[str] = []
@@ -123,7 +123,7 @@ class _CarefulReader:
                 read(entry, data)
 
     def _read_user(self, entry: Entry, user: User) -> None:
-        self.last = range(0)  # stopping now is not stopping what went before
+        self.last = range(0)  # stopping this turn does not concern calls of earlier turns
         self._append_message(entry, user)
 
     def _append_message(self, entry: Entry, data: User | Assistant | Context) -> bool:
@@ -169,7 +169,7 @@ class _CarefulReader:
         )
 
     def fill_missing_results(self) -> tuple[tuple[Message, ...], list[InjectedResult]]:
-        """Return the messages with a result for every call, and the results that were made up."""
+        """Return the messages with a result for every call, and the placeholder results."""
         injected: list[InjectedResult] = []
         open_ones = [
             (place, call) for place, call in enumerate(self.messages) if type(call) is ToolCall
@@ -194,26 +194,26 @@ class _CarefulReader:
 
 
 class _OrderlyStart(NamedTuple):
-    """A beginning in which nothing is to be mended."""
+    """The beginning of a history that needs no repair."""
 
     messages: list[Message]
     length: int
-    """How many entries it has: it ends where no call waits for a result."""
+    """Its number of entries; it ends where no call waits for a result."""
     goes_on: bool
-    """What follows may belong to it too, once there is more."""
+    """Whether following entries may belong to it too."""
 
 
 def _read_orderly_start(entries: Sequence[Entry], target: Target) -> _OrderlyStart:  # noqa: C901, PLR0912 (below)
-    """Return the beginning of a history in which nothing is to be mended.
+    """Return the beginning of a history that needs no repair.
 
-    Nearly every history is such a beginning and nothing else: whatever it says may be sent, and
-    behind each answer stand the results of its calls, in their order. `_Fold` would say the same
-    of it, in four times the time: this loop runs for every entry, so it calls little, and asks for
-    types because isinstance is slow with Structs.
+    For nearly every history that is all of it: everything may be sent, and each answer is followed
+    by the results of its calls, in order. `_Fold` gives the same messages in four times the time:
+    this loop runs for every entry, so it calls few functions, and compares types because isinstance
+    is slow with Structs.
     """
     messages: list[Message] = []
     waiting: list[str] = []
-    place, border = 0, (0, 0)  # the latter of the newest answer that calls, in both
+    place, border = 0, (0, 0)  # `results` are those of the newest answer with calls
     goes_on = False
     for place, entry in enumerate(entries):
         data = entry.data
@@ -254,7 +254,7 @@ def _read_orderly_start(entries: Sequence[Entry], target: Target) -> _OrderlySta
 
 
 def _build_message(data: Assistant | User | Context, target: Target) -> Message | None:
-    """Return what an entry says as a message, None when it stays out."""
+    """Return an entry as a message; None if it is not sent."""
     if type(data) is Assistant:
         if data.stop_reason in NOT_SENT:
             return None
@@ -268,7 +268,7 @@ def _build_message(data: Assistant | User | Context, target: Target) -> Message 
 
 
 class IncrementalRepair:
-    """A repair that is handed its entries run by run, oldest first, as they come from the disk."""
+    """A repair that reads its entries run by run, oldest first, as they come from the disk."""
 
     def __init__(self, target: Target, summary: str | None = None) -> None:
         self._target = target
@@ -276,11 +276,11 @@ class IncrementalRepair:
         if summary:
             self._messages.append(Message("user", (Text(summary),)))
         self._rest: list[Entry] = []
-        """Read, and not yet among the messages: the newest answer waits for results."""
+        """Entries without messages yet: the newest answer waits for results."""
         self._fold: _CarefulReader | None = None
 
     def read(self, entries: Sequence[Entry]) -> None:
-        """Take the next entries."""
+        """Process the next entries."""
         if self._fold is not None:
             self._fold.read(entries)
             return
@@ -292,24 +292,24 @@ class IncrementalRepair:
             self._read_carefully()
 
     def _read_carefully(self) -> _CarefulReader:
-        """Read with care from here on."""
+        """Switch to the careful reading from here on."""
         self._fold = _CarefulReader(self._target, [*self._messages])
         self._fold.read(self._rest)
         return self._fold
 
     def finish_repair(self) -> Repaired:
-        """Return the messages, and what had to be mended."""
+        """Return the messages and the repair."""
         fold = self._fold or self._read_carefully()
         messages, injected = fold.fill_missing_results()
         return Repaired(messages, _build_repair_entry(injected, fold.dropped))
 
 
 _MAX_REREAD_ENTRIES = 10_000
-"""Entries of one turn from which on it is no longer read again with each run."""
+"""Number of pending entries above which they are no longer read again with each run."""
 
 
 def repair(view: View, target: Target) -> Repaired:
-    """Return the messages of a view for one target, and what had to be mended."""
+    """Return the messages of a view for one target, and the repair."""
     repairing = IncrementalRepair(target, view.summary)
     repairing.read((*view.kept, *view.entries))
     return repairing.finish_repair()
@@ -327,7 +327,7 @@ def _build_repair_entry(
 
 
 def is_repair_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
-    """Tell whether the newest `results` repair on a path says the same already."""
+    """Return whether the newest `results` repair on a path records the same."""
     newest = None
     for entry in path:
         if isinstance(entry.data, Repair) and entry.data.kind == "results":
@@ -339,7 +339,7 @@ def is_repair_recorded(repair: Repair, path: Iterable[Entry]) -> bool:
 
 
 class ModelInput(NamedTuple):
-    """What stands before a model, and what is sent of it."""
+    """The view of a head, and the messages to send."""
 
     view: View
     repaired: Repaired
@@ -350,9 +350,8 @@ def build_messages(
 ) -> ModelInput:
     """Return the view of a head and its messages: `repair(view(path, kept), target)`.
 
-    What does not verify is told to `skipped` and left out: what changed on the disk never goes to a
-    model. Raises Damaged and NotFound as
-    `Tape.path` and `Tape.kept` do.
+    Entries that do not verify are left out and reported to `skipped`: changed bytes are never sent
+    to a model. Raises Damaged and NotFound as `Tape.path` and `Tape.kept` do.
     """
     summary: str | None = None
     kept: tuple[Entry, ...] = ()

@@ -1,11 +1,11 @@
-"""The view: what of a path stands before the model, from its newest anchor on (tape.md §6).
+"""The view: the part of a path that the model sees, from its newest anchor on (tape.md §6).
 
-Pure: the same path always gives the same view. `repair.py` makes sendable messages of it.
+Pure: the same path always gives the same view. `repair.py` turns it into sendable messages.
 
-Whom messages are for, and what of a block it may see; pure.
+The model that messages are for, and which blocks it may see; pure.
 
-Who writes `wire` data is the only one who gets it back: another model gets the block without it, or
-nothing where the block means nothing without it.
+Only the model that wrote `wire` data gets it back: another model gets the block without it, or no
+block if that is useless without it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Message(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One message as a provider-neutral value; `call_id` and `name` stand for role "tool" only."""
+    """One message as a provider-neutral value; `call_id` and `name` only for role "tool"."""
 
     role: Role
     content: Content
@@ -56,7 +56,7 @@ class View(Struct, frozen=True, gc=False):
     """The part of a path a model call is built from, oldest first."""
 
     summary: str | None
-    """Text of the newest anchor's summary; None when there is no anchor."""
+    """Text of the newest anchor's summary; None if there is no anchor."""
     kept: tuple[Entry, ...]
     """Entries before the anchor that it keeps in view."""
     entries: tuple[Entry, ...]
@@ -64,7 +64,7 @@ class View(Struct, frozen=True, gc=False):
 
 
 def view(path: Sequence[Entry], kept: Sequence[Entry] = ()) -> View:
-    """Return the view of a path given oldest first; `kept` is what its newest anchor keeps."""
+    """Return the view of a path given oldest first; `kept` are its newest anchor's entries."""
     kinds = [type(entry.data) for entry in path]
     if Anchor not in kinds:
         return View(None, (), tuple(path))
@@ -78,10 +78,10 @@ _OMITTED_IMAGE = Text("(image omitted: model does not support images)")
 
 
 class Target(Struct, frozen=True):
-    """Who the messages are for; `wire` data goes only where all three first fields are equal.
+    """The model that messages are for; `wire` data is sent only if the first three fields match.
 
-    Without an endpoint they are for nobody yet, but written in the form of `api`: then what people
-    and tools said keeps the data that names this API as its own (`$api`, see `formats.wire`).
+    Without an endpoint there is no model yet, only the form of `api`: then prompts and tool results
+    keep `wire` data that names this API (`$api`, see `formats.wire`).
     """
 
     endpoint: str
@@ -91,7 +91,7 @@ class Target(Struct, frozen=True):
 
 
 class _WireMark(Struct, frozen=True):
-    """What tells whose `wire` data is that no model wrote; `text` holds it where it is packed."""
+    """The API that owns `wire` data not written by a model; `text` holds it if it is packed."""
 
     api: str | None = field(name="$api", default=None)
     text: str | None = field(name="$json", default=None)
@@ -101,8 +101,8 @@ _WIRE_MARK = Decoder(_WireMark)
 
 
 def select_visible_blocks(content: Content, target: Target, *, foreign: bool) -> Content:
-    """Return the blocks a target may see; `foreign` when another model wrote them."""
-    for block in content:  # nearly all are such as everybody may see
+    """Return the blocks a target may see; `foreign` if another model wrote them."""
+    for block in content:  # nearly all blocks may be seen by every target
         if block.wire is not NO_JSON:
             break
         if type(block) is Text:
@@ -117,7 +117,7 @@ def select_visible_blocks(content: Content, target: Target, *, foreign: bool) ->
 
 
 def select_visible_result(content: Content, target: Target) -> Content:
-    """Return what a tool said, or words that say it said nothing."""
+    """Return the content of a tool result, or a placeholder text if it is empty."""
     found = select_visible_blocks(content, target, foreign=True)
     if found:
         return found
@@ -125,7 +125,7 @@ def select_visible_result(content: Content, target: Target) -> Content:
 
 
 def is_plain_text(content: Content) -> bool:
-    """Tell whether content is one text that everybody may see as it is."""
+    """Return whether content is a single text without provider data."""
     if len(content) != 1:
         return False
     block = content[0]
@@ -138,7 +138,7 @@ def is_plain_text(content: Content) -> bool:
 
 
 def list_plain_call_ids(content: Content) -> list[str] | None:
-    """Return the ids of calls; None where something stands beside them and plain words."""
+    """Return the ids of calls; None if content has more than calls and plain text."""
     calls: list[str] = []
     for block in content:
         if block.wire is not NO_JSON:
@@ -154,7 +154,7 @@ def list_plain_call_ids(content: Content) -> list[str] | None:
 
 
 def is_foreign_answer(answer: Assistant, target: Target) -> bool:
-    """Tell whether another model wrote an answer, or the same one through another door."""
+    """Return whether an answer is of another model, or of another endpoint or API."""
     return (
         answer.model != target.model
         or answer.api != target.api
@@ -163,14 +163,14 @@ def is_foreign_answer(answer: Assistant, target: Target) -> bool:
 
 
 def _has_own_wire(block: Block, target: Target) -> bool:
-    """Tell whether data that no model wrote goes back to the API it names, as that API has it."""
+    """Return whether data that no model wrote belongs to the target's API."""
     if block.wire is NO_JSON or target.endpoint or not target.api:
         return False
     try:
         mark = _WIRE_MARK.decode(block.wire)
         if mark.text is not None:
             mark = _WIRE_MARK.decode(mark.text)
-    except ValueError:  # another program's, of another shape
+    except ValueError:  # written by another program, in another shape
         return False
     return mark.api == target.api
 

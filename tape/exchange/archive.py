@@ -1,14 +1,14 @@
-"""The lines of an export that are no entries: shapes, pure (`__init__` describes the file).
+"""The lines of an export that are not entries: their shapes, pure (`__init__` describes the file).
 
-Entry lines and journal lines stand in it as they stand on disk, byte for byte.
+Entry lines and journal lines are in it as on disk, byte for byte.
 
-What an export holds: which part of which phase file, and which lines of the journal.
+The content of an export: parts of phase files, and lines of the journal.
 
-Everything is settled when a plan is made, so a tape may be written while it is exported.
+A plan fixes the content when it is created, so the tape may be written during the export.
 
-A first look at all lines of an export: that they hold, which blobs they name, what is secret.
+A scan of all lines of an export: verify them, find the blobs they name, and secrets.
 
-Nothing is given out before it ends, so what is damaged is refused before the first byte.
+It ends before anything is written, so damage is refused before the first byte.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class MaskingRecord(Struct, frozen=True):
-    """What was masked: the id of the tape itself, and how many secrets in how many entries."""
+    """The masking: the id of the original tape, and how many secrets in how many entries."""
 
     tape: str
     secrets: int
@@ -56,31 +56,31 @@ class MaskingRecord(Struct, frozen=True):
 
 
 class ArchiveHeader(Struct, frozen=True, omit_defaults=True):
-    """The first line: `tape` is tape.json as it stands."""
+    """The first line: `tape` is the unchanged tape.json."""
 
     export: int
     tape: Raw
     folder: str
     path: str | None = None
-    """Id of the entry, where only the path to it was exported."""
+    """Id of the entry, if only the path to it was exported."""
     masked: MaskingRecord | None = None
 
 
 class BlobLine(Struct, frozen=True):
-    """One blob; `data` is its bytes in base64, null where the tape has lost it."""
+    """One blob; `data` is its bytes in base64, null if it is missing."""
 
     blob: Digest
     data: bytes | None
 
 
 class PhaseLine(Struct, frozen=True):
-    """The entry lines behind this one, up to the next line of another kind, are this phase's."""
+    """The entry lines after this one, up to the next line of another kind, are this phase's."""
 
     phase: str
 
 
 class ArchiveTotals(Struct, frozen=True):
-    """What stands before the last line; `sha256` of all those bytes, as hex digits."""
+    """Totals of the lines before the last one; `sha256` of all those bytes, as hex digits."""
 
     entries: int
     phases: int
@@ -90,7 +90,7 @@ class ArchiveTotals(Struct, frozen=True):
 
 
 class EndLine(Struct, frozen=True):
-    """The last line: a file without it was cut."""
+    """The last line: a file without it was truncated."""
 
     end: ArchiveTotals
 
@@ -114,7 +114,7 @@ class ArchivedPhase(NamedTuple):
 
 
 class ArchivePlan(NamedTuple):
-    """All an export holds but blobs; those are found in its lines."""
+    """The content of an export except blobs, which its lines name."""
 
     header: ArchiveHeader
     parts: tuple[ArchivedPhase, ...]
@@ -126,7 +126,7 @@ class ArchivePlan(NamedTuple):
 def plan_tape(tape: Tape) -> ArchivePlan:
     """Return the plan of everything that readers of a tape see; raise Damaged, NotFound.
 
-    Torn ends, phases never committed and blobs that no entry names are left out.
+    Torn tails, uncommitted phases and blobs that no entry names are left out.
     """
     data, committed = _read_committed_journal(tape)
     past = _plan_origin(tape)
@@ -141,7 +141,7 @@ def plan_tape(tape: Tape) -> ArchivePlan:
 
 
 def _refuse_uncommitted(tape: Tape, names: Sequence[str]) -> None:
-    """Raise Damaged for a phase in use that no line of the journal names, as it is by now."""
+    """Raise Damaged for a phase in use that the current journal does not name."""
     for name in names:
         with suppress(NotFound), tape.phases.open(name) as file:
             is_used = len(list(islice(file.lines(), 2))) > 1
@@ -153,10 +153,10 @@ def _refuse_uncommitted(tape: Tape, names: Sequence[str]) -> None:
 
 
 def plan_path(tape: Tape, head: Head) -> ArchivePlan:
-    """Return the plan of the path to an entry, with what the journal says of that path."""
+    """Return the plan of the path to an entry, with the journal lines about that path."""
     if head.phase == ORIGIN:
         raise UsageError(
-            f"entry {head.entry[:12]} is of the past this tape was forked from: "
+            f"entry {head.entry[:12]} is in the past this tape was forked from: "
             "export the tape, or a later entry"
         )
     own: dict[str, Segment] = {}
@@ -178,7 +178,7 @@ def _build_header(tape: Tape, path: str | None = None) -> ArchiveHeader:
 
 
 def _read_committed_journal(tape: Tape) -> tuple[bytes, set[str]]:
-    """Return the bytes of the journal up to a torn end, and the phases it names."""
+    """Return the bytes of the journal without a torn tail, and the phases it names."""
     data = tape.folder.read(JOURNAL_NAME)
     refs = replay_journal(data)
     if refs.damage:
@@ -187,7 +187,7 @@ def _read_committed_journal(tape: Tape) -> tuple[bytes, set[str]]:
 
 
 def _plan_origin(tape: Tape) -> tuple[ArchivedPhase, ...]:
-    """Return the path that a fork shares with its origin, from the copy where there is one."""
+    """Return the path that a fork shares with its origin, from the copy if there is one."""
     if tape.info.origin is None:
         return ()
     if tape.phases.has_origin:
@@ -215,9 +215,9 @@ def _split_journal(journal: bytes) -> list[bytes]:
 
 
 def _iter_path_refs(tape: Tape, head: Head, parts: Sequence[ArchivedPhase]) -> Iterator[bytes]:
-    """Yield the journal lines whose places are on the path, then those that make `head` its end.
+    """Yield the journal lines whose places are on the path, then those that end it at `head`.
 
-    Of those the time is the entry's, so that the same path is the same file.
+    Those have the time of the entry, so that the same path gives the same file.
     """
     data, _ = _read_committed_journal(tape)
     lines = [(line, msgspec.json.decode(line)) for line in _split_journal(data)]
@@ -235,7 +235,7 @@ def _iter_path_refs(tape: Tape, head: Head, parts: Sequence[ArchivedPhase]) -> I
 
 
 def _is_on_path(fields: dict[str, Any], ends: dict[str, int], entries: set[str]) -> bool:
-    """Tell whether what a journal line says is so on a path; which branch is current is not."""
+    """Return whether a journal line applies to a path; the current branch does not."""
     if "branch" in fields:
         pin, end = fields["pin"], ends.get(fields["phase"], 0)
         return bool(end) and (pin is None or pin["offset"] < end)
@@ -245,7 +245,7 @@ def _is_on_path(fields: dict[str, Any], ends: dict[str, int], entries: set[str])
 
 
 def _find_present(parts: Sequence[ArchivedPhase], entries: set[str]) -> set[str]:
-    """Return which of some entries stand in the parts."""
+    """Return those of `entries` that are in the parts."""
     begins = {b'{"id":"%b"' % entry.encode() for entry in entries}
     if not begins:
         return set()
@@ -256,26 +256,26 @@ def _find_present(parts: Sequence[ArchivedPhase], entries: set[str]) -> set[str]
 BLOB_IN_DATA = re.compile(
     rb'\{"\$blob":"([0-9a-f]{64})","bytes":[0-9]{1,18},"head":"(?:[^"\\]++|\\.)*+"\}', re.DOTALL
 )
-"""A blob as an entry names it."""
+"""A blob reference in an entry."""
 ENTRY_ID = re.compile(rb'"([0-9a-f]{40})"')
-"""What may be the id of an entry, where it is a whole string."""
+"""A whole string that may be the id of an entry."""
 
 
 class ArchiveScan(Struct):
-    """What a first look found."""
+    """The result of the scan."""
 
     entries: int = 0
     blobs: dict[str, Blobs | None] = {}
-    """Every blob that is named, in order, and where it is read; None where it is lost."""
+    """Every blob that is named, in order, and where it is read; None if it is missing."""
     masked_blobs: dict[str, BlobRef] = {}
-    """Digest of each blob that holds a secret → what names it once that is masked."""
+    """Digest of each blob with a secret → its reference after masking."""
     wanted: set[str] = set()
-    """What may be ids of entries that others name."""
+    """Possible ids of entries that others name."""
     secrets: int = 0
     masked: set[str] = set()
     """Ids of the entries with a secret."""
     is_secret_named: bool = False
-    """A title, or the name of the folder, holds a secret."""
+    """Whether a title, or the name of the folder, has a secret."""
 
 
 class CheckedLine(NamedTuple):
@@ -291,9 +291,9 @@ class CheckedLine(NamedTuple):
 
 
 def read_checked_lines(part: ArchivedPhase) -> Iterator[CheckedLine]:
-    """Yield the lines of a phase, each checked; raise Damaged with the place of one that fails.
+    """Yield the verified lines of a phase; raise Damaged with the place of one that fails.
 
-    Data that a redaction cut short has left in part is blank.
+    Data of an interrupted redaction is blank.
     """
     before: Header | None = None
     for segment, offset, raw in part.lines():
@@ -322,7 +322,7 @@ def _check_entry_line(segment: Segment, raw: bytes, before: Header | None) -> Ch
 
 
 def scan_archive(tape: Tape, plan: ArchivePlan, *, redact: bool) -> ArchiveScan:
-    """Look at everything a plan holds; with `redact` for secrets too. Raises Damaged."""
+    """Scan everything in a plan; with `redact` for secrets too. Raises Damaged."""
     found = ArchiveScan()
     for part in plan.parts:
         shelves = list(dict.fromkeys(tape.find_tape(one.source).blobs for one in part.segments))
@@ -366,7 +366,7 @@ def _rename_blob(found: ArchiveScan, name: re.Match[bytes]) -> bytes:
 
 
 def _find_blob_shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
-    """Return where a blob is read that is what its name says."""
+    """Return the folder that has an intact copy of a blob; None if none has."""
     for shelf in shelves:
         try:
             if sha256(shelf.read(digest)).hexdigest() == digest:
@@ -386,13 +386,13 @@ def _scan_blob(found: ArchiveScan, digest: str) -> None:
 
 
 def read_blob(found: ArchiveScan, digest: str) -> bytes | None:
-    """Return the bytes of a blob, None where it is lost."""
+    """Return the bytes of a blob; None if it is missing."""
     shelf = found.blobs[digest]
     return None if shelf is None else shelf.read(digest)
 
 
 def mask_blob(data: bytes) -> tuple[bytes, int]:
-    """Return a blob with its secrets masked, and how many; one that is no text is left alone."""
+    """Return a blob with its secrets masked, and their number; other bytes are unchanged."""
     try:
         text, secrets = mask_text(data.decode())
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A provider's message array → a tape: orphans, duplicates and all, as it stands.
+"""A provider's message array → a tape, unchanged, with orphans and duplicates.
 
-What is no message stays on the tape as an entry of type custom. The tape's id derives from what
-the array says, so the same array is the same tape.
+An element that is not a message is recorded as an entry of type custom. The tape's id is derived
+from the array, so the same array gives the same tape.
 
 The path to a head as a provider's message array, repaired so that the provider takes it.
 """
@@ -42,25 +42,25 @@ _SYSTEM_FIELDS = ("system", "instructions", "systemInstruction", "system_instruc
 
 
 class ArrayImportReport(ImportReport, frozen=True):
-    """What the import of an array did."""
+    """The result of importing an array."""
 
     unsent: int
-    """Elements, or parts of them, that are no message of this API: kept, and never sent."""
+    """Number of elements, or parts of them, that are not messages of this API: kept, never sent."""
 
 
 class _ArrayRequest(NamedTuple):
-    """What a file holds: the array alone, or the body of a request around it."""
+    """The content of a file: the array alone, or the body of a request around it."""
 
     array: list[Any]
     model: str
     rest: WireObject
-    """Fields that are no part of the conversation."""
+    """Fields that are not part of the conversation."""
 
 
 def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> ArrayImportReport:
-    """Make a tape of the array of API `name` (see FORMATS) that `data` is, alone or in its request.
+    """Create a tape from `data`, an array of API `name` (see FORMATS), alone or in its request.
 
-    Doing so again adds nothing. Raises UsageError for what is no such array; nothing is made then.
+    Importing it again adds nothing. Raises UsageError for other data, and then creates nothing.
     """
     form = FORMATS[name]
     request = _parse_request(data, name, form)
@@ -99,22 +99,22 @@ def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> 
 
 
 def _parse_request(data: bytes, name: str, form: ArrayFormat) -> _ArrayRequest:
-    """Return what a file holds; raise UsageError."""
+    """Return the content of a file; raise UsageError if it is not a conversation of this API."""
     wanted = f"a JSON array of {form.field}, or a request with that field"
     try:
         value = decode_json(data)
     except JSON_ERRORS as error:
         raise UsageError(
-            f"this is no JSON: {_describe_error(error)}; give {wanted}; {_NOTHING_DONE}"
+            f"this is not JSON: {_describe_error(error)}; give {wanted}; {_NOTHING_DONE}"
         ) from error
     is_request = isinstance(value, dict) and form.field in value
     request = _unwrap_request(value, form) if is_request else _ArrayRequest(value, "", {})
     if not isinstance(request.array, list):
-        raise UsageError(f"this is no conversation of {name}: give {wanted}; {_NOTHING_DONE}")
+        raise UsageError(f"this is not a conversation of {name}: give {wanted}; {_NOTHING_DONE}")
     if request.array and not any(_has_format_sign(element, form) for element in request.array):
         fields = " or ".join(form.signs)
         raise UsageError(
-            f"this is no conversation of {name}: none of its elements has {fields}; {_NOTHING_DONE}"
+            f"this is not a conversation of {name}: none of its elements has {fields}; {_NOTHING_DONE}"
         )
     return request
 
@@ -128,7 +128,7 @@ def _has_format_sign(element: Any, form: ArrayFormat) -> bool:
 
 
 def _unwrap_request(body: WireObject, form: ArrayFormat) -> _ArrayRequest:
-    """Take a request apart; what the system is told becomes the first message."""
+    """Split a request; its system prompt becomes the first message."""
     said = {name: body[name] for name in _SYSTEM_FIELDS if body.get(name)}
     array, model = body[form.field], body.get("model")
     if isinstance(array, str):
@@ -175,38 +175,38 @@ _SEALED_MEMBERS = frozenset(
         *(b"signature", b"thoughtSignature", b"encrypted_content"),
     )
 )
-"""Members that a provider compares with what it wrote."""
+"""JSON members that a provider compares with what it wrote."""
 _FILE_BYTES = re.compile(rb'"(?:data:[^,"]*;base64,)?[A-Za-z0-9+/]{200,}={0,2}"')
 """The bytes of a picture or a file."""
 
 
 def _is_sealed_member(name: bytes, value: bytes) -> bool:
-    """Tell whether a mask would break a member's value."""
+    """Return whether masking would break a member's value."""
     return name in _SEALED_MEMBERS or (bool(name) and _FILE_BYTES.fullmatch(value) is not None)
 
 
 class MessageArray(NamedTuple):
-    """A conversation as one API takes it."""
+    """A conversation in the form of one API."""
 
     field: str
     """Name of the array in the API's request."""
     elements: tuple[bytes, ...]
     """Each as JSON."""
     beside: dict[str, bytes]
-    """Other fields of the request that say something, as JSON: the model, the system prompt."""
+    """Other fields of the request, as JSON: the model, the system prompt."""
     repair: Repair | None
-    """What was mended; None when nothing was."""
+    """The repair; None if nothing was repaired."""
     secrets: int
-    """How many were masked."""
+    """Number of masked secrets."""
 
     @property
     def array(self) -> bytes:
-        """The array as JSON, an element a line."""
+        """The array as JSON, one element per line."""
         return b"[\n%b\n]" % b",\n".join(self.elements) if self.elements else b"[]"
 
     @property
     def request(self) -> bytes:
-        """The request as JSON: the array and what stands beside it."""
+        """The request as JSON: the array and the other fields."""
         fields = [b'"%b":%b,\n' % (name.encode(), value) for name, value in self.beside.items()]
         return b'{%b"%b":%b}' % (b"".join(fields), self.field.encode(), self.array)
 
@@ -216,8 +216,8 @@ def export_array(
 ) -> MessageArray:
     """Return the view of a head as the array of API `name` (see FORMATS); `redact` masks secrets.
 
-    It is written for whoever answered last over this API, so what only he understands is in it.
-    What cannot be read is told to `skipped` and left out. Raises as `sendable` does.
+    The target is the model that answered last over this API, so its own provider data is included.
+    Unreadable entries are reported to `skipped` and left out. Raises as `sendable` does.
     """
     form = FORMATS[name]
     seen, made = build_messages(tape, head, Target("", form.api, ""), skipped)
@@ -237,7 +237,7 @@ def export_array(
 
 
 def _find_last_target(entries: Sequence[Entry], api: str) -> Target:
-    """Return who answered last over an API; nobody when nobody did."""
+    """Return the model that answered last over an API, or a target without a model."""
     for entry in reversed(entries):
         if isinstance(answer := entry.data, Assistant) and answer.api == api:
             return Target(answer.endpoint, api, answer.model)

@@ -1,12 +1,12 @@
-"""A tape written anew without its secrets: another id, other hashes, the same history.
+"""A tape rewritten without its secrets: new id, new hashes, the same history.
 
-Invariant: what comes out is a whole tape again, every hash and every place in it true. The same
-tape gives the same bytes each time. Entries of a copied past that stand before the first masked
-one stay as they are; all of the tape's own change, for their root names the tape.
+Invariant: the result is a complete tape, every hash and every place in it valid. The same tape
+always gives the same bytes. Entries of a copied past before the first masked one are unchanged; all
+of the tape's own entries change, because their root names the tape.
 
-Export: a plan → the lines of a file, all of it or only the path to one entry.
+Export: a plan → the lines of a file, for a whole tape or only the path to one entry.
 
-A tape is only read. Memory holds one entry or one blob at a time, and the ids others name.
+The tape is only read. Memory holds one entry or one blob at a time, and the ids that entries name.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ _PLACE_FIELDS = re.compile(
 )
 _PARENT_FIELD = re.compile(rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)')
 _HASH_FIELD = re.compile(rb'"dh":"[0-9a-f]{32}"\Z')
-_BODY_START = 49  # where the bytes begin that the id covers: after `{"id":"`, 40 digits and `",`
+_BODY_START = 49  # offset of the bytes that the id covers: after `{"id":"`, 40 digits and `",`
 _DATA_FIELD = b',"data":'
 
 
 class RedactedCopy:
-    """A plan without its secrets, in place of the plan itself."""
+    """A plan with its secrets masked."""
 
     def __init__(self, plan: ArchivePlan, found: ArchiveScan, tape: str) -> None:
         self._plan, self._found, self._old = plan, found, tape
         self.tape = sha256(f"masked {tape}".encode()).hexdigest()[:32]
-        """Id of the tape that comes out."""
+        """Id of the resulting tape."""
         self._ids: dict[str, str] = {}
         self._offsets: dict[str, int] = {}
         self._known: Callable[[str], object] = self._ids.get
         self._assign_ids()
 
     def _assign_ids(self) -> None:
-        """Learn the new ids and places of all entries that others name.
+        """Compute the new ids and places of all entries that others name.
 
-        Phases are gone through side by side: an entry may name one of a later phase, written
-        before it on another branch.
+        Phases are processed in parallel: an entry may name one of a later phase, written earlier on
+        another branch.
         """
         phases = {
             line.header.id: part.name
@@ -96,7 +96,7 @@ class RedactedCopy:
         self._known = self._ids.get
 
     def lines(self, part: ArchivedPhase) -> Iterator[bytes]:
-        """Yield the lines of a phase, written anew, each with its newline."""
+        """Yield the rewritten lines of a phase, each with its newline."""
         return self._rewrite_phase(part)
 
     def _rewrite_phase(self, part: ArchivedPhase) -> Iterator[bytes]:
@@ -111,7 +111,7 @@ class RedactedCopy:
             before = raw[7:47].decode()
             if line.header.id in self._found.wanted and line.header.id not in self._ids:
                 self._ids[line.header.id] = before
-                if part.name != ORIGIN:  # a place in the past is one in the tape it comes from
+                if part.name != ORIGIN:  # a place in a copied past is a place in the origin tape
                     self._offsets[line.header.id] = offset
             offset += len(raw)
             yield raw
@@ -166,7 +166,7 @@ class RedactedCopy:
         return encode_ref_line(fields)
 
     def header(self) -> ArchiveHeader:
-        """Return the first line: the new tape.json, and what was masked."""
+        """Return the first line: the new tape.json, and the counts of masked secrets."""
         info: dict[str, Any] = msgspec.json.decode(self._plan.header.tape)
         info["id"] = self.tape
         if info.get("origin"):
@@ -188,9 +188,9 @@ class RedactedCopy:
 
 
 def _rebuild_line(line: CheckedLine, parent: str | None, data: bytes) -> bytes:
-    """Return a line with another parent and other data, in the format it was written in.
+    """Return a line with another parent and other data, in its original format.
 
-    The hash of data that is as it was stays: that of redacted data can no more be computed.
+    The hash of unchanged data is kept: that of redacted data can no longer be computed.
     """
     body = line.raw[_BODY_START : line.header.data - len(_DATA_FIELD)]
     name = f'"{parent}"' if parent else "null"
@@ -202,16 +202,16 @@ def _rebuild_line(line: CheckedLine, parent: str | None, data: bytes) -> bytes:
 
 
 class ExportReport(NamedTuple):
-    """What was written."""
+    """The result of an export."""
 
     tape: str
-    """Id of the tape in the file: another one where secrets were masked."""
+    """Id of the tape in the file: a new one if secrets were masked."""
     entries: int
     blobs: int
     lost: tuple[str, ...]
-    """Digests of the blobs that are named and not there."""
+    """Digests of the blobs that are named but missing."""
     secrets: int
-    """How many were masked, in `masked` entries."""
+    """Number of masked secrets, in `masked` entries."""
     masked: int
 
 
@@ -220,8 +220,8 @@ def export_tape(
 ) -> ExportReport:
     """Write a tape, or the path to `head`, as the lines of one file; `redact` masks secrets.
 
-    Raises Damaged with the place of the first line that does not hold, NotFound where the tape it
-    was forked from is gone, and before anything is written.
+    Raises Damaged with the place of the first line that does not verify, NotFound if the origin is
+    missing, both before anything is written.
     """
     plan = plan_tape(tape) if head is None else plan_path(tape, head)
     found = scan_archive(tape, plan, redact=redact)
@@ -243,7 +243,7 @@ def export_tape(
 def _iter_archive_lines(
     plan: ArchivePlan, found: ArchiveScan, anew: RedactedCopy | None
 ) -> Iterator[bytes]:
-    """Yield all lines but the last: blobs before the entries that name them, refs behind."""
+    """Yield all lines except the last: blobs before the entries that name them, refs after."""
     yield encode_archive_line(anew.header() if anew else plan.header)
     yield from _iter_blob_lines(found)
     for part in plan.parts:
@@ -261,7 +261,7 @@ def _iter_blob_lines(found: ArchiveScan) -> Iterator[bytes]:
     given: set[str] = set()
     for digest in found.blobs:
         name = _get_blob_digest(found, digest)
-        if name in given:  # two that differ in nothing but a secret
+        if name in given:  # two blobs that differ only in a secret
             continue
         given.add(name)
         data = read_blob(found, digest)

@@ -1,13 +1,13 @@
-"""A tape recorded from what was read, or built from its lines, and put among the others.
+"""Moving a recorded or built tape into the store.
 
-Invariant: it is made in a folder that no reader looks at, and renamed when it is whole.
+Invariant: it is created in a folder that readers ignore, and renamed when it is complete.
 
-What a tape that is about to be imported has, and the one of the same id in the store lacks.
+Comparing a tape to import with the tape of the same id in the store.
 
-Import: a file → a tape, checked whole, there whole or not at all.
+Import: a file → a tape, verified, created whole or not at all.
 
-Invariant: a tape is built under a name that no reader looks at, verified, and renamed. What fails
-leaves nothing; a process that is killed leaves a folder `.new-…`, which nothing reads.
+Invariant: a tape is built under a name that readers ignore, verified, and renamed. A failed import
+leaves nothing; a killed process leaves a folder `.new-…`, which readers ignore.
 """
 
 from __future__ import annotations
@@ -57,26 +57,26 @@ _NAME_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 
 
 class ImportReport(Struct, frozen=True):
-    """What an import did."""
+    """The result of an import."""
 
     id: str
     path: str
     """The tape's folder."""
     added: int
-    """Entries that are new in the store: all of them, or none."""
+    """Number of entries added to the store: all of them, or 0."""
     entries: int
-    """Entries in the file."""
+    """Number of entries in the file."""
     lost: int
-    """Blobs that entries name and the file does not have."""
+    """Number of blobs that entries name but the file does not contain."""
 
 
 class ImportTarget(NamedTuple):
-    """The tape that a file makes."""
+    """The tape to create from a file."""
 
     id: str
     folder: str
     is_path: bool
-    """It holds one path only, so what names a redacted entry may stand elsewhere."""
+    """It has one path only, so the entry that names a redacted one may not be part of it."""
 
 
 class RecordedTape(NamedTuple):
@@ -88,7 +88,7 @@ class RecordedTape(NamedTuple):
 
 @contextmanager
 def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder, str]]:
-    """Hold `tapes/` and a new name in it; whatever bears that name at the end is removed."""
+    """Yield `tapes/` and an unused name in it; at the end anything of that name is removed."""
     with store.open_tapes_folder() as tapes:
         name = f".new-{identity}.{store.random(4)}"
         tapes.make(name).close()
@@ -99,19 +99,19 @@ def create_scratch_folder(store: Store, identity: str) -> Iterator[tuple[Folder,
 
 
 def find_existing_folder(store: Store, identity: str) -> str | None:
-    """Return the folder of the tape with this id, None where the store has none."""
+    """Return the folder of the tape with this id; None if the store has none."""
     return next((name for name in store.folders() if store.read_tape_id(name) == identity), None)
 
 
 def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: ImportTarget) -> str:
-    """Rename what was built into the store, and return its name there."""
+    """Rename the built tape into the store, and return its folder's name."""
     free, k = wanted.folder, 2
     while True:
         try:
             os.rename(name, free, src_dir_fd=source.fd, dst_dir_fd=tapes.fd)
         except OSError as error:
             if error.errno not in _NAME_TAKEN:
-                raise WriteFailed(f"{free} cannot be made: {error.strerror}") from error
+                raise WriteFailed(f"{free} cannot be created: {error.strerror}") from error
         else:
             tapes.sync()
             return free
@@ -123,7 +123,7 @@ def place_tape(store: Store, tapes: Folder, source: Folder, name: str, wanted: I
 def record_tape(
     store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
 ) -> RecordedTape:
-    """Make the tape with this id, filled by `fill`, unless the store has it.
+    """Create the tape with this id, filled by `fill`, unless the store has it.
 
     It is recorded in a store inside the new folder, as any tape is, and moved.
     """
@@ -156,17 +156,17 @@ _IMPORT_MOVE = b'"why":"import"'
 
 
 class TapeDifference(NamedTuple):
-    """What is new."""
+    """What the store's tape lacks."""
 
     entries: int
     moves: int
-    """Lines of the journal: branches, titles, labels."""
+    """Number of journal lines: branches, titles, labels."""
 
 
 def find_missing(there: Tape, new: Tape, made: str | None) -> TapeDifference:
-    """Return what `new` holds that `there` lacks; `made` is an entry that only the import added.
+    """Return what `new` has and `there` lacks; `made` is an entry that only the import added.
 
-    Entries are told by their ids, so one that was redacted meanwhile counts as there.
+    Entries are compared by id, so one that was redacted meanwhile is not missing.
     """
     entries = sum(
         _count_new_entries(there, new, phase, made) for phase in new.phases.list_with_origin()
@@ -178,7 +178,7 @@ def find_missing(there: Tape, new: Tape, made: str | None) -> TapeDifference:
 
 def _count_new_entries(there: Tape, new: Tape, phase: str, made: str | None) -> int:
     if phase == ORIGIN and not there.phases.has_origin:
-        return 0  # there it is read in the tape it was forked from
+        return 0  # the store's tape may read it from its origin
     both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
     ours = made and made.encode()
     return sum(one is not None and one not in (other, ours) for one, other in both)
@@ -199,12 +199,12 @@ _REDACT_REASON = "redacted before it was imported"
 
 
 def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
-    """Make the tape that a file holds, which can be read twice; `beginning` for bare lines.
+    """Create a tape from a file that can be read twice; `beginning` is for bare lines.
 
-    Takes an export, the entry lines of one path, or lines `{"type":…,"data":…}`. Doing so again
-    adds nothing. Raises Damaged, NewerFormat or InvalidEntry with the line, UsageError for another
-    kind of file, TapeError where the store has the tape and lacks what the file has; nothing is
-    made then.
+    Accepts an export, the entry lines of one path, or lines `{"type":…,"data":…}`. Importing it
+    again adds nothing. Raises Damaged, NewerFormat or InvalidEntry with the line, UsageError for
+    another kind of file, TapeError if the store's tape of this id lacks entries of the file;
+    nothing is created then.
     """
     form = detect_form(source)
     if form == "export":
@@ -249,7 +249,7 @@ def _open_builder(tapes: Folder, name: str) -> Iterator[TapeBuilder]:
 def _finish_import(
     store: Store, tapes: Folder, building: TapeBuilder, wanted: ImportTarget
 ) -> ImportReport:
-    """Verify what was built, and put it among the tapes unless it is there."""
+    """Verify the built tape, and move it into the store unless the store has it."""
     building.finish_writing()
     name = building.folder.name
     with _open_built(store, tapes, name) as tape:
@@ -271,7 +271,7 @@ def _finish_import(
 
 
 def _open_built(store: Store, tapes: Folder, name: str) -> Tape:
-    """Open what was built; its clock stands still, so that the same file makes the same tape."""
+    """Open the built tape with a fixed clock, so that the same file gives the same tape."""
     folder = tapes.sub(name)
     try:
         return Tape(folder, store.open, clock=lambda: 0)
@@ -281,7 +281,7 @@ def _open_built(store: Store, tapes: Folder, name: str) -> Tape:
 
 
 def _refuse_finding(finding: Finding, building: TapeBuilder) -> None:
-    """Raise Damaged for what does not hold, but for a blob that the source says is lost."""
+    """Raise Damaged for a finding, except for a blob that is missing in the source."""
     if finding.level == "note":
         return
     if finding.kind is FindingKind.BLOB_NAMED and any(
@@ -295,9 +295,9 @@ def _refuse_finding(finding: Finding, building: TapeBuilder) -> None:
 
 
 def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
-    """Name what was redacted in the tape it was forked from, or elsewhere than on its path.
+    """Write a `redact` entry for data that was redacted in the origin, or off the path.
 
-    Return the id of the entry that does so, None where none is needed.
+    Returns the id of that entry, None if none is needed.
     """
     gone: list[str] = []
     named: set[str] = set()
@@ -315,7 +315,7 @@ def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
 
 
 def _require_all(store: Store, folder: str, new: Tape, made: str | None) -> None:
-    """Raise TapeError when the tape in the store lacks something of the one in the file."""
+    """Raise TapeError if the tape in the store lacks entries or moves of the file."""
     with store.open_folder(folder) as there:
         lacks = find_missing(there, new, made)
     if lacks.entries or lacks.moves:
@@ -327,17 +327,17 @@ def _require_all(store: Store, folder: str, new: Tape, made: str | None) -> None
 
 
 class _BareLines(NamedTuple):
-    """What bare lines come to."""
+    """The facts about a file of bare lines."""
 
     id: str
-    """The tape's id: it derives from types and data, so that the same lines are the same tape."""
+    """The tape's id, derived from types and data, so that the same lines give the same tape."""
     prompt: str
     entries: int
-    """How many, with the start entry."""
+    """Number of entries, with the start entry."""
 
 
 def _inspect_bare_lines(source: BinaryIO) -> _BareLines:
-    """Check bare lines, and go back to the beginning; raise InvalidEntry."""
+    """Check bare lines, and seek to the beginning; raise InvalidEntry."""
     hashed, prompt, count = sha256(), "", 1
     for number, line in read_items(source):
         with add_error_line(number):
@@ -352,7 +352,7 @@ def _inspect_bare_lines(source: BinaryIO) -> _BareLines:
 
 
 def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
-    """Record bare lines in a tape of their own."""
+    """Record bare lines in a new tape."""
     found = _inspect_bare_lines(source)
 
     def fill(_: Tape, writer: Writer) -> None:

@@ -1,6 +1,6 @@
-"""A conversation as a page of Markdown: a header, the words, calls and their results folded away.
+"""A conversation as a page of Markdown: a header, the texts, calls and results collapsed.
 
-What cannot be read is told and left out; the words themselves are `render.conversation`'s.
+Unreadable entries are reported and left out; `render.conversation` gives the texts.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
 
 _SUMMARY_COLUMNS = 80
-"""Columns of the line that stands for what is folded away."""
+"""Width of the summary line of a collapsed part."""
 
 
 class MaskCount(Struct):
-    """What was masked in a page, counted while it is read."""
+    """Counts of masked secrets in a page, updated while it is read."""
 
     secrets: int = 0
     entries: int = 0
 
 
 class _PageFacts(Struct):
-    """What the header of a page says."""
+    """The facts in the header of a page."""
 
     first: str = ""
     last: str = ""
@@ -54,7 +54,7 @@ def render_markdown(
 ) -> Iterator[str]:
     """Yield the lines of the page of a path, read twice; with `masks` secrets are masked.
 
-    `skipped` is told of entries that cannot be read.
+    Entries that cannot be read are reported to `skipped`.
     """
     facts = _PageFacts()
     for entry in _read_entries(tape, head, None, lambda _: None):
@@ -70,7 +70,7 @@ def _read_entries(
     for segment in tape.path(head):
         for offset, line in segment.read_checked_lines(skipped):
             try:
-                line.decode()  # raw parts of an entry are not looked at by the decoder
+                line.decode()  # the decoder does not check raw parts of an entry
                 yield _decode_masked(line, segment.source, masks)
             except (Damaged, ValueError, RecursionError) as error:
                 skipped(f"{segment.phase}: line at byte {offset} cannot be read: {error}")
@@ -134,7 +134,7 @@ def _render_entry(entry: Entry) -> Iterator[str]:
 
 
 def _render_answer(entry: Entry, data: Assistant) -> Iterator[str]:
-    """Yield an answer block by block, its calls folded."""
+    """Yield an answer block by block, its calls collapsed."""
     heading, blank, *end = render_conversation(
         [replace(entry, data=replace(data, content=()))], markdown=True
     )
@@ -154,7 +154,7 @@ def _describe_call(call: ToolCall) -> str:
 
 
 def _render_body(entry: Entry) -> list[str]:
-    """Return what an entry says, without its heading."""
+    """Return the content of an entry, without its heading."""
     return list(render_conversation([entry], markdown=True))[2:]
 
 

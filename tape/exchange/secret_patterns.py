@@ -1,8 +1,8 @@
-"""What secrets look like: the whole knowledge of `masking`, as data.
+"""The patterns of secrets that `masking` uses, as data.
 
-Each pattern is narrow enough to leave hashes, ids, pictures in base64 and plain source alone. The
-beginnings of keys are those that the providers publish. No pattern takes longer than in proportion
-to the text: what repeats is bounded, or cannot match in two ways.
+Each pattern is narrow enough not to match hashes, ids, pictures in base64 and plain source. The
+prefixes of keys are those that the providers publish. Every pattern takes linear time: repetitions
+are bounded, or cannot match in two ways.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import NamedTuple
 
 
 class SecretPattern(NamedTuple):
-    """How one kind of secret looks."""
+    """The pattern of one kind of secret."""
 
     kind: str
     hints: tuple[str, ...]
-    """Lower-case words of which one stands wherever the expression can match.
+    """Lower-case words, one of which is in every possible match.
 
-    Without any the expression itself is looked for, in JSON too.
+    Without hints the expression itself is searched, in JSON too.
     """
     expression: re.Pattern[str]
-    """What of its match is secret is its group `secret`, the whole match where it has none."""
+    """The secret is its group `secret`, or the whole match if it has none."""
 
 
 _START = r"(?<![A-Za-z0-9])"
 _WRAP = r"(?:(?:\\?\r?\n|\\{1,4}n)[ \t]{0,20})?"
-"""Where a line may have been broken amid a key."""
+"""A possible line break inside a key."""
 _REAL = (
     r"(?!(?i:\[?redacted|[$<{%*([&]|\.\.\.|…|x{3}|(?:your|my|example|changeme|change_me|placeholder"
     r"|password[0-9]?|passwd|pass|secret|hidden|masked|none|null|nil|true|false|undefined|test|str"
@@ -38,9 +38,9 @@ _REAL = (
     r"|your[_-]|my[_-]|example[_-]|os\.|process\.|self\.|this\.|config\.|settings\.|env\."
     r"|new[ ]|get_?[a-z]*\())"
 )
-"""Not what stands in a manual or a script where a secret would stand."""
+"""Not a placeholder that manuals and scripts use in place of a secret."""
 _RANDOM = r"(?=[^\s\"']{0,200}[0-9])(?=[^\s\"']{0,200}[A-Za-z])"
-"""With letters and digits, as what was drawn by a machine has them."""
+"""With both letters and digits, like a generated secret."""
 _NO_MEMBER = r"(?![A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,9}(?![\w/+~=-]))"
 """Not a member of something: `user.password2`."""
 _NO_CODE = (
@@ -63,17 +63,17 @@ _NAMED = (
 
 
 def _build_key_pattern(kind: str, expression: str, *hints: str) -> SecretPattern:
-    """Return the pattern of a key that is known by how it begins."""
+    """Return the pattern of a key that is recognized by its prefix."""
     return SecretPattern(kind, hints, re.compile(_START + expression))
 
 
 def _build_context_pattern(kind: str, expression: str, *hints: str) -> SecretPattern:
-    """Return the pattern of a secret that is known by what stands around it."""
+    """Return the pattern of a secret that is recognized by its context."""
     return SecretPattern(kind, hints, re.compile(f"(?is:{expression})"))
 
 
 def _build_run_expression(chars: str, least: int) -> str:
-    """Return what matches at least so many characters, among which lines may break."""
+    """Return an expression for at least `least` characters, with possible line breaks."""
     return rf"(?:[{chars}]{_WRAP}){{{least - 1}}}[{chars}]+"
 
 
@@ -157,7 +157,7 @@ KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("1password", "ops_eyJ", "A-Za-z0-9_=+/-", 40),
     ("alibaba", "LTAI", _ALNUM, 16),
 )
-"""Provider, how its keys begin, what they go on with, and at least how many characters of that."""
+"""Provider, prefix of its keys, characters after it, and their minimum number."""
 
 PATTERNS = (
     _build_context_pattern(
@@ -221,7 +221,7 @@ PATTERNS = (
     _build_key_pattern("pypi", r"pypi-(?=[a-z0-9_-]{0,99}[A-Z])[A-Za-z0-9_-]{32,}", "pypi-"),
     _build_key_pattern("sendgrid", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
     _build_key_pattern("digitalocean", r"do[opr]_v1_[0-9a-f]{40,}", "_v1_"),
-    # Begun with letters, so that the search skips to them: no word tells that these are there.
+    # They start with literal letters, so that the search skips to them: there are no hint words.
     SecretPattern(
         "twilio", (), re.compile(r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])")
     ),
@@ -385,7 +385,7 @@ PATTERNS = (
         r"(?P<secret>[\w.-]{1,80}=(?!\[redacted)[^\"'\\\n]{4,2000})",
         "curl",
     ),
-    # Names that say that what they are given is secret
+    # Names whose assigned value is secret
     _build_context_pattern(
         "assignment",
         r"<(?P<tag>(?:[\w.-]{0,40}?)(?:password|passwd|passphrase|secret|token|api[_-]?key))>\s{0,9}"
@@ -458,11 +458,11 @@ PATTERNS = (
         "pass",
     ),
 )
-"""Every kind of secret that is known, the narrow ones first."""
+"""Every known kind of secret, the narrow ones first."""
 
 ASSIGNMENT_HINT = re.compile(
     r"(?:key|secret|token|credentials?|_auth|pass(?:word|wd|phrase|code)?|pwd)"
     r"(?:[_-]?(?:key[_-]?base|base|value|string))?"
     r"(?:[\"'\\]{0,20}(?:\s|\\[nrt]){0,3}(?:=|:)|[\"'\\]{1,20}\s{1,3}value=|>)"
 )
-"""What stands wherever an assignment can match, in lower-case text or JSON; found much faster."""
+"""In every possible match of an assignment, in lower-case text or JSON; found much faster."""

@@ -1,6 +1,6 @@
-"""Masking: what looks like a secret in text and in JSON gives way to `[redacted:kind]`; pure.
+"""Masking: replace what looks like a secret in text and in JSON by `[redacted:kind]`; pure.
 
-A secret that looks like nothing in `PATTERNS` is not found. Masking again changes nothing.
+A secret that matches none of `PATTERNS` is not found. Masking again changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MaskedText(NamedTuple):
 
 
 class MaskedJson(NamedTuple):
-    """JSON without the secrets in its strings; all else is byte for byte as it was."""
+    """JSON without the secrets in its strings; all else is unchanged, byte for byte."""
 
     data: bytes
     secrets: int
@@ -35,12 +35,12 @@ class MaskedJson(NamedTuple):
 
 _ASSIGNMENT = "assignment"
 _SECRET_NAME = re.compile(rb"(?i:key|secret|token|pass|pwd|authorization|credential|cookie|_auth)")
-"""Stands in the name of a member whose value is secret by that name."""
+"""Matches member names that imply a secret value."""
 _HIDING_ESCAPES = (b"\\u00", b"\\/")
-"""In a string that hides its letters no hint can be seen."""
+"""An escape that can hide letters, so that hints cannot be found."""
 _JSON_MEMBER = re.compile(rb'("(?:[^"\\]++|\\.)*+":)?("(?:[^"\\]++|\\.)*+")', re.DOTALL)
 _STRUCTURAL_MEMBERS = frozenset({b'"phase":', b'"branch":', b'"call_id":', b'"$blob":'})
-"""Members that hold a tape together."""
+"""Members that are part of a tape's structure."""
 
 
 def mask_text(text: str) -> MaskedText:
@@ -91,8 +91,8 @@ def mask_json(
 ) -> MaskedJson:
     """Return compact JSON with the secrets in its strings masked, names of members included.
 
-    What is sealed stays: `is_sealed` is given a member's name, with its colon, and its value, both
-    as JSON.
+    Sealed members are unchanged: `is_sealed` gets a member's name, with its colon, and its value,
+    both as JSON.
     """
     if any(escape in data for escape in _HIDING_ESCAPES):
         patterns = list(PATTERNS)
@@ -116,10 +116,10 @@ def mask_json(
 
 
 def _mask_json_string(token: bytes, patterns: list[SecretPattern], name: bytes = b"") -> MaskedJson:
-    """Mask one string of JSON, as the value of the member `name` where that says it is secret."""
+    """Mask one string of JSON; the member `name` may imply that its value is secret."""
     try:
         text: str = msgspec.json.decode(token)
-    except (ValueError, RecursionError):  # no text, so nothing that a pattern can tell
+    except (ValueError, RecursionError):  # not valid text, so no pattern applies
         return MaskedJson(token, 0)
     before = name[1:-1].decode("utf-8", "replace") if _SECRET_NAME.search(name) else ""
     new, secrets = _apply_patterns(f'{before}:"{text}"' if before else text, patterns)

@@ -1,15 +1,15 @@
-"""A tape being put together from lines, in a folder that no reader looks at.
+"""Building a tape from lines, in a folder that readers ignore.
 
 Names are checked before they become paths, and lines against their hashes as they come.
 
-What can be imported, told apart by its first line, and the file of an export read line by line.
+Recognizing an import file by its first line, and reading an export line by line.
 
-An error names the line of the source it was found in.
+An error names its line in the source.
 
 The entry lines of one path, as `tape log --json` and `tape cat --json` print them → a tape.
 
-What stands before the tape's own start entry is the past it was forked from. The journal is made
-of what the entries say, with their times, so that the same lines make the same tape.
+Entries before the tape's own start entry are the past it was forked from. The journal is rebuilt
+from the entries, with their times, so that the same lines give the same tape.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class _Timed(Struct):
 
 
 class TapeBuilder:
-    """The folder of a tape that is not one yet. A context manager."""
+    """The folder of an unfinished tape. A context manager."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.entries = self.refs = 0
         self.phases: dict[str, int] = {}
-        """Number of the line in the source that each phase's first entry is."""
+        """Line number in the source of each phase's first entry."""
         self.blobs: set[str] = set()
         self.lost: set[str] = set()
-        """Digests of blobs that the source names and does not have."""
+        """Digests of blobs that the source names but does not contain."""
         self.first_ref = 0
-        """Number of the line in the source that is the first of the journal."""
+        """Line number in the source of the journal's first line."""
         self._blobs = Blobs(folder)
         self._file: BinaryIO | None = None
         self._begun = ""
@@ -85,14 +85,14 @@ class TapeBuilder:
         self.folder.create(INFO_NAME, data + b"\n")
 
     def begin_phase(self, name: str, number: int) -> None:
-        """Begin a phase whose first entry is line `number` of the source."""
+        """Start a phase whose first entry is line `number` of the source."""
         self.close()
         if not _PHASE_NAME.match(name) or ".." in name:
             raise Damaged(f"{name!r} is not the name of a phase")
         if self.refs:
-            raise Damaged(f"phase {name} stands behind the journal")
+            raise Damaged(f"phase {name} comes after the journal")
         if name in self.phases:
-            raise Damaged(f"phase {name} stands twice")
+            raise Damaged(f"phase {name} is duplicated")
         self.phases[name] = number
         self._begun = name
         with self.folder.sub("phases") as phases, phases.make(name) as made:
@@ -103,7 +103,7 @@ class TapeBuilder:
         header = verify_line(raw)
         require_valid_time(header.time)
         if self._file is None or self.refs:
-            raise Damaged("an entry stands here, outside of any phase")
+            raise Damaged("this entry is outside of any phase")
         self._file.write(raw + b"\n")
         self.entries += 1
         if self._begun and header.type == Anchor.entry_type and self._begun != ORIGIN:
@@ -112,7 +112,7 @@ class TapeBuilder:
         return header
 
     def _write_summary_page(self, name: str, raw: bytes) -> None:
-        """Write the summary that a phase begins with for people, as its writer did."""
+        """Write ANCHOR.md of a phase that begins with an anchor, as its writer did."""
         anchor = decode_line(raw)
         if isinstance(anchor.data, Anchor):
             with self.folder.sub("phases") as phases, phases.sub(name) as phase:
@@ -132,9 +132,9 @@ class TapeBuilder:
         self.refs += 1
 
     def add_blob(self, digest: str, data: bytes | None) -> None:
-        """Write a blob; None where the source has lost it."""
+        """Write a blob; None if it is missing in the source."""
         if digest in self.blobs:
-            raise Damaged(f"blob {digest} stands twice")
+            raise Damaged(f"blob {digest} is duplicated")
         if data is not None and sha256(data).hexdigest() != digest:
             raise Damaged(f"the bytes of blob {digest} do not match its name")
         self.blobs.add(digest)
@@ -144,7 +144,7 @@ class TapeBuilder:
             self._blobs.put(data)
 
     def finish_writing(self) -> None:
-        """Return when everything is on the medium."""
+        """Sync everything."""
         self.close()
         with self.folder.sub("phases") as phases:
             for name in self.phases:
@@ -159,7 +159,7 @@ class TapeBuilder:
         )
 
     def close(self) -> None:
-        """Let go of the file that is being written, once it is on the medium."""
+        """Sync and close the file that is being written."""
         file, self._file = self._file, None
         if file is not None:
             with file:
@@ -169,20 +169,20 @@ class TapeBuilder:
 
 
 def require_valid_time(time: str) -> None:
-    """Raise Damaged for a tape's time text that is no moment."""
+    """Raise Damaged for an invalid time text."""
     for _, message in check_time(time):
         raise Damaged(message)
 
 
 SourceForm = Literal["export", "entries", "given"]
-"""A file of ours; the entry lines of one path; lines as `tape append` takes them."""
-_CUT_SHORT = "the file was cut, get it whole again"
+"""An export; the entry lines of one path; lines as `tape append` takes them."""
+_CUT_SHORT = "the file was truncated, get a complete copy"
 _NOTHING_IMPORTED = "nothing was imported"
 
 
 @contextmanager
 def add_error_line(number: int) -> Iterator[None]:
-    """Say in an error which line of the source it was found in."""
+    """Add the line number in the source to an error."""
     try:
         yield
     except InvalidEntry as error:
@@ -194,7 +194,7 @@ def add_error_line(number: int) -> Iterator[None]:
 
 
 def read_items(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield number and text of the lines that hold something, of an array with one a line too."""
+    """Yield number and text of non-empty lines, also of an array with one element per line."""
     for number, line in enumerate(source, 1):
         text = line.strip()
         if text not in {b"", b"[", b"]", b"[]"}:
@@ -202,11 +202,11 @@ def read_items(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def detect_form(source: BinaryIO) -> SourceForm:
-    """Return what a file holds, and go back to its beginning; raise UsageError."""
+    """Return the form of a file, and seek to its beginning; raise UsageError if unknown."""
     _, line = next(read_items(source), (0, b""))
     source.seek(0)
     if not line:
-        raise UsageError("there is nothing to import: it holds no line")
+        raise UsageError("nothing to import: the file is empty")
     if line.startswith(b'{"export":'):
         return "export"
     if line.startswith(b'{"id":"'):
@@ -224,7 +224,7 @@ def detect_form(source: BinaryIO) -> SourceForm:
 
 
 def read_archive_header(source: BinaryIO) -> tuple[ArchiveHeader, TapeInfo]:
-    """Return the first line of an export and the tape.json in it, and go back to the beginning."""
+    """Return the first line of an export and the tape.json in it, and seek to the beginning."""
     line = source.readline()
     source.seek(0)
     with add_error_line(1):
@@ -267,7 +267,7 @@ def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder)
     for number, line in enumerate(source, 1):
         with add_error_line(number):
             if end is not None:
-                raise Damaged("it stands behind the end")
+                raise Damaged("it comes after the end line")
             if not line.endswith(b"\n"):
                 raise Damaged(_CUT_SHORT)
             if line.startswith(b'{"end":'):
@@ -278,14 +278,14 @@ def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder)
             hashed.update(line)
     if end is None:
         raise Damaged(
-            f"line {number} is the last and no end line: {_CUT_SHORT}; {_NOTHING_IMPORTED}"
+            f"line {number} is the last but not an end line: {_CUT_SHORT}; {_NOTHING_IMPORTED}"
         )
 
 
 def _check_totals(end: ArchiveTotals, building: TapeBuilder, digest: str) -> None:
     phases, blobs = len(building.phases), len(building.blobs)
     if end != ArchiveTotals(building.entries, phases, blobs, building.refs, digest):
-        raise Damaged("lines before the end were changed, added or left out")
+        raise Damaged("lines before the end were changed, added or removed")
 
 
 def _read_archive_line(line: bytes, number: int, building: TapeBuilder) -> None:
@@ -299,27 +299,27 @@ def _read_archive_line(line: bytes, number: int, building: TapeBuilder) -> None:
         blob = msgspec.json.decode(line, type=BlobLine)
         building.add_blob(blob.blob, blob.data)
     else:
-        raise Damaged("no line that an export has")
+        raise Damaged("not a line of an export")
 
 
 _PHASE_OPENERS = frozenset({"start", "branch", "anchor"})
 
 
 class PathInfo(NamedTuple):
-    """What the lines say of their tape."""
+    """The facts about the tape of the lines."""
 
     info: TapeInfo
     past: int
-    """How many entries stand before its start entry."""
+    """Number of entries before its start entry."""
     prompt: str
     """The first prompt."""
 
 
 def inspect_path(source: BinaryIO) -> PathInfo:
-    """Look at all lines, and go back to the beginning.
+    """Check all lines, and seek to the beginning.
 
-    Raises UsageError where they do not begin at the root, Damaged where one does not hold or does
-    not follow from the one before it.
+    Raises UsageError if they do not begin at the root, Damaged if one does not verify or does not
+    follow the one before it.
     """
     info, past, prompt, before = None, 0, "", None
     for count, (number, raw) in enumerate(read_items(source)):
@@ -328,7 +328,7 @@ def inspect_path(source: BinaryIO) -> PathInfo:
             if before is None and header.n != 0:
                 break
             if before is not None and header.parent_id != before:
-                raise Damaged("its parent is not the entry before it: entries are left out")
+                raise Damaged("its parent is not the entry before it: entries are missing")
             before = header.id
             if header.type == Start.entry_type:
                 info, past = _build_info(decode_line(raw)), count
@@ -344,7 +344,7 @@ def inspect_path(source: BinaryIO) -> PathInfo:
 
 
 def _build_info(entry: Entry) -> TapeInfo:
-    """Return tape.json as it is beside this start entry."""
+    """Return the tape.json that belongs to this start entry."""
     start = entry.data
     if not isinstance(start, Start):
         raise Damaged("a start entry that cannot be read")
@@ -357,7 +357,7 @@ def _get_prompt_text(entry: Entry) -> str:
 
 
 def read_path_lines(source: BinaryIO, path: PathInfo, building: TapeBuilder) -> None:
-    """Read the lines into phases, and end with the journal that leads to the last entry."""
+    """Write the lines into phases, then a journal whose head is the last entry."""
     building.write_info(msgspec.json.encode(path.info))
     moves: list[dict[str, object]] = []
     for count, (number, raw) in enumerate(read_items(source)):
@@ -375,7 +375,7 @@ def read_path_lines(source: BinaryIO, path: PathInfo, building: TapeBuilder) -> 
 
 
 def _build_phase_move(entry: Entry) -> dict[str, object]:
-    """Return the journal's line of the phase that an entry begins."""
+    """Return the journal line of the phase that an entry begins."""
     data = entry.data
     if not isinstance(data, Start | Branch | Anchor):
         raise Damaged(f"a phase begins with {entry.type}, which cannot be read")

@@ -1,5 +1,5 @@
-"""Foreign shapes, parsed and emitted: the message arrays of four provider APIs, pure.
+"""Foreign formats, parsed and written: the message arrays of four provider APIs, pure.
 
-`anthropic`, `openai_chat`, `openai_responses` and `gemini` emit, `parse/` reads, `rules/` judges,
-each with one module for each API; `arrays` is the table of all of them by name.
+`anthropic`, `openai_chat`, `openai_responses` and `gemini` write, `parse/` reads, `rules/`
+validates, each with one module per API; `arrays` is the table of all formats by name.
 """

@@ -1,4 +1,4 @@
-"""Ids and names of tool calls as each API takes them: ours are mapped one to one; pure.
+"""Ids and names of tool calls for each API: ours are mapped one to one; pure.
 
 Invariant: in one array no two calls have the same id, and each result has the id of its call. The
 ids of a history never depend on what comes after it.
@@ -33,7 +33,7 @@ _SAFE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 class IdRule(Struct, frozen=True):
-    """Which ids an API takes: characters (a regular expression's class), and how many."""
+    """The ids an API accepts: characters (a regular expression's class), and length."""
 
     characters: str
     longest: int
@@ -41,7 +41,7 @@ class IdRule(Struct, frozen=True):
     """Always `longest` characters, never fewer."""
 
     def can_send(self, call_id: str) -> bool:
-        """Tell whether an id can be sent as it is."""
+        """Return whether an id can be sent unchanged."""
         least = self.longest if self.exact else 1
         return re.fullmatch(f"{self.characters}{{{least},{self.longest}}}", call_id) is not None
 
@@ -56,7 +56,7 @@ GEMINI_IDS = IdRule(VISIBLE_CHARACTERS, 64)
 
 
 class BoundCall(NamedTuple):
-    """A call's id on the wire, and what its result must know of it."""
+    """A call's id on the wire, and what its result needs of it."""
 
     id: str
     kind: str = ""
@@ -78,11 +78,11 @@ class CallIds:
         self._open: defaultdict[str, deque[BoundCall]] = defaultdict(deque)
 
     def begin_answer(self) -> None:
-        """Forget the calls of the answer before: what follows answers the new one's."""
+        """Start an answer: following results belong to its calls."""
         self._open.clear()
 
     def call(self, call_id: str, wanted: object = None, kind: str = "") -> str:
-        """Return the id a call is sent with: `wanted`, or else its own, where that can be had."""
+        """Return the id a call is sent with: `wanted`, else its own, else a new one."""
         wanted = wanted if isinstance(wanted, str) else None
         given = next(
             name for name in self._generate_ids(wanted or call_id) if name not in self._taken
@@ -92,12 +92,12 @@ class CallIds:
         return given
 
     def result(self, call_id: str) -> BoundCall:
-        """Return what was given to the call that a result answers; calls go in order."""
+        """Return the id of the call that a result answers; calls are answered in order."""
         waiting = self._open.get(call_id)
         return waiting.popleft() if waiting else BoundCall(next(self._generate_ids(call_id)))
 
     def is_first(self, item_id: str) -> bool:
-        """Tell whether an item's id is asked about for the first time: providers take it once."""
+        """Return whether an item's id is new: providers accept it only once."""
         if item_id in self._items:
             return False
         self._items.add(item_id)
@@ -124,24 +124,24 @@ def to_tool_name(name: str) -> str:
 
 
 class ArrayTurn(NamedTuple):
-    """An element that gathers its neighbours' parts as a list under `key`."""
+    """An element that collects the parts of its neighbours in a list under `key`."""
 
     role: str
     key: str
     kind: str = ""
-    """Keeps turns of the same role apart that must not be one."""
+    """Separates turns of the same role that must not be merged."""
 
 
 class ArrayPart(NamedTuple):
-    """What one message gives to the array."""
+    """The part of one message in the array."""
 
     value: WireObject
     turn: ArrayTurn | None = None
     """None for an element of its own."""
     late: bool = False
-    """Waits until all results of its batch stand."""
+    """Waits until all results of its batch are added."""
     short: str | None = None
-    """What stands under the turn's key when this part is the only one."""
+    """The value under the turn's key if this part is the only one."""
 
     @property
     def role(self) -> str:
@@ -155,13 +155,14 @@ class ArrayStyle(Protocol):
     ids: IdRule
 
     def parts(self, message: Message, ids: CallIds) -> Iterable[ArrayPart]:
-        """Return what a message gives, in order."""
+        """Return the parts of a message, in order."""
         ...
 
     def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
         """Return what stands for a part after the role `before`, which is empty at the beginning.
 
-        Mostly the part alone; something first where it cannot follow; nothing where it cannot go.
+        Usually the part alone; with another before it if it cannot follow; empty if it cannot be
+        sent.
         """
         ...
 
@@ -172,7 +173,7 @@ class ArrayStyle(Protocol):
 
 @dataclass(slots=True)
 class _ArrayBuilder:
-    """An array on its way."""
+    """An unfinished array."""
 
     form: ArrayStyle
     elements: list[bytes] = field(default_factory=list)
@@ -183,7 +184,7 @@ class _ArrayBuilder:
     late: list[ArrayPart] = field(default_factory=list)
 
     def take(self, parts: Iterable[ArrayPart], *, is_result: bool) -> None:
-        """Append what a message gives."""
+        """Append the parts of a message."""
         if not is_result:
             self.flush()
         for part in parts:
@@ -193,7 +194,7 @@ class _ArrayBuilder:
                 self._put_part(part)
 
     def flush(self) -> None:
-        """Append what waited for the end of a batch of results."""
+        """Append the parts that waited for the end of a batch of results."""
         late, self.late = self.late, []
         for part in late:
             self._put_part(part)
@@ -213,7 +214,7 @@ class _ArrayBuilder:
         self.role = part.role
 
     def close(self) -> None:
-        """End the turn that gathers."""
+        """End the open turn."""
         if self.turn is not None:
             content = b"[%b]" % b",".join(self.gathered)
             if self.short is not None:
@@ -223,7 +224,7 @@ class _ArrayBuilder:
         self.turn, self.gathered, self.short = None, [], None
 
     def finish_elements(self) -> list[bytes]:
-        """Return the elements as they stand if nothing follows; this one can still go on."""
+        """Return the elements as if nothing follows; the array can still be extended."""
         end = _ArrayBuilder(
             self.form,
             [*self.elements],
@@ -243,7 +244,7 @@ class _ArrayBuilder:
 class ArrayEncoder:
     """Encodes one history again and again as it grows, each of its messages once.
 
-    A history that does not begin with the one before is encoded anew.
+    A history that does not begin with the previous one is encoded again.
     """
 
     def __init__(self, form: ArrayStyle) -> None:

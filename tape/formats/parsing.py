@@ -1,4 +1,4 @@
-"""Which call a result answers, and what we call it: providers repeat, omit and misplace ids; pure.
+"""Matching results to calls, and our ids for them: providers repeat, omit and misplace ids; pure.
 
 Invariant: the same array always gives the same ids, and no two calls of it share one.
 
@@ -67,20 +67,20 @@ class _BoundToolCall:
 class _OpenCalls:
     """Calls in the order results are bound to them: newest answer first, its calls in order.
 
-    Answered ones go when they come to the front, so that all calls together cost what they are.
+    Answered calls are removed when they reach the front, so that the total cost is linear.
     """
 
     def __init__(self) -> None:
         self._answers: list[tuple[int, deque[_BoundToolCall]]] = []
 
     def add(self, answer: int, call: _BoundToolCall) -> None:
-        """Take a call of the answer with this number; numbers only grow."""
+        """Add a call of the answer with this number; numbers only grow."""
         if not self._answers or self._answers[-1][0] != answer:
             self._answers.append((answer, deque()))
         self._answers[-1][1].append(call)
 
     def first(self) -> _BoundToolCall | None:
-        """Return the call whose turn it is, None when all are answered."""
+        """Return the next call to answer; None if all are answered."""
         while self._answers:
             calls = self._answers[-1][1]
             while calls and calls[0].answered:
@@ -100,7 +100,7 @@ class AnsweredCall(NamedTuple):
 
 
 def collect_answered_ids(array: Iterable[Any]) -> frozenset[str]:
-    """Return the ids of calls that results of an array name, in the way of any API."""
+    """Return the ids of calls that results of an array name, for any API."""
     ids = (
         one
         for element in array
@@ -130,7 +130,7 @@ def _iter_named_ids(piece: dict[str, Any]) -> Iterator[Any]:
 class CallBinder:
     """The calls of one array so far. Ids are `c_<8 hex>_<i>`, made from what came before them.
 
-    What results name by `answered` ids waits for those, and no result without an id takes it.
+    A call with an `answered` id waits for that result; results without an id skip it.
     """
 
     def __init__(self, answered: frozenset[str] = frozenset()) -> None:
@@ -144,7 +144,7 @@ class CallBinder:
         """All calls, or those without a provider's id; of all names (None), or of one."""
 
     def begin_answer(self, raw: bytes) -> None:
-        """Tell that an answer begins; `raw` are the bytes it was read from."""
+        """Start an answer; `raw` are the bytes it was read from."""
         self._prefix, self._index = self._build_prefix(raw), 0
         self._answer += 1
 
@@ -180,7 +180,7 @@ class CallBinder:
         return self._open[provider_id is None, name].first()
 
     def _build_prefix(self, raw: bytes) -> str:
-        """Return 8 hex digits that stand for everything up to here, and for nothing else yet."""
+        """Return 8 hex digits for everything up to here, not used yet."""
         self._seen.update(raw)
         while (prefix := self._seen.hexdigest()[:_PREFIX_DIGITS]) in self._prefixes:
             self._seen.update(b"\n")
@@ -192,7 +192,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),(.*)", re.DOTALL)
 
 
 def decode_elements(array: bytes | str | Sequence[Any]) -> list[Any]:
-    """Return an array's elements as well-formed JSON values; raise ValueError when it is none."""
+    """Return an array's elements as well-formed JSON values; raise ValueError if it is not one."""
     value = decode_json(array if isinstance(array, bytes | str) else encode_json(list(array)))
     if not isinstance(value, list):
         raise ValueError("not an array: a JSON array of messages is expected")  # noqa: TRY004
@@ -211,13 +211,13 @@ def list_content(content: Any) -> list[Any] | None:
 
 
 def list_result_content(content: Any) -> list[Any]:
-    """Return what a tool answered as a list; what is no content at all is said as JSON."""
+    """Return a tool's result as a list; a value that is not content becomes JSON text."""
     pieces = list_content(content)
     return [to_plain_text(content)] if pieces is None else pieces
 
 
 def take_string(fields: WireObject, name: str) -> str | None:
-    """Take a string out of the fields; what is none stays there."""
+    """Remove a string from the fields; another value stays there."""
     value = fields.get(name)
     if not isinstance(value, str):
         return None
@@ -233,14 +233,14 @@ def build_wire(fields: WireObject) -> Raw:
 
 
 def to_opaque(value: Any) -> Opaque:
-    """Return a provider's own piece as it came."""
+    """Return a provider's own piece unchanged."""
     return Opaque(raw=pack_raw(value))
 
 
 def to_opaque_or_unknown(value: Any, known: frozenset[str]) -> Opaque | Unknown:
     """Return a piece no other block can hold: opaque, so that its provider gets it back.
 
-    What is malformed, no object or of a `known` type after all, is kept but never sent.
+    A malformed piece, not an object or of a `known` type, is kept but never sent.
     """
     if isinstance(value, dict) and str(value.get("type")) not in known:
         return to_opaque(value)
@@ -248,7 +248,7 @@ def to_opaque_or_unknown(value: Any, known: frozenset[str]) -> Opaque | Unknown:
 
 
 def keep_whole_message(content: Iterable[Block], element: WireObject, api: str) -> Content:
-    """Return content, or the whole element where content says nothing, so that it is kept."""
+    """Return content, or the whole element if content is empty, so that it is kept."""
     blocks = tuple(content)
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
         return mark_api((to_opaque({KEY_MESSAGE: element}),), api)
@@ -256,7 +256,7 @@ def keep_whole_message(content: Iterable[Block], element: WireObject, api: str) 
 
 
 def to_custom_entry(api: str, element: Any) -> Custom:
-    """Return the entry for an element that is no message."""
+    """Return the entry for an element that is not a message."""
     return Custom(api, pack_raw(element))
 
 
@@ -282,7 +282,7 @@ def build_tool_call(call_id: str, name: Any, given: Any, fields: WireObject) -> 
     if given == text and msgspec.json.format(args, indent=-1) != bytes(args):
         kept = pack_raw(
             {**unpack_raw(kept), KEY_TEXT: text}
-        )  # a tape keeps the object without its blanks
+        )  # a tape stores the object without its blanks
     return ToolCall(id=call_id, name=to_plain_text(name), args=args, wire=kept)
 
 
@@ -297,7 +297,7 @@ def _is_plain_object(text: str) -> bool:
 def to_file_block(
     data: Any, mime: Any, put: Put, fields: WireObject, name: str | None = None
 ) -> Image | Audio | Document | None:
-    """Return a file that stands in an array as base64; None when it does not."""
+    """Return a file that is in an array as base64; None if it is not."""
     if not isinstance(data, str) or not isinstance(mime, str):
         return None
     try:
@@ -317,7 +317,7 @@ def to_file_block(
 def to_file_block_from_url(
     url: Any, put: Put, fields: WireObject, name: str | None = None
 ) -> Image | Audio | Document | None:
-    """Return a file that stands in an array as a data URL; None when it does not."""
+    """Return a file that is in an array as a data URL; None if it is not."""
     found = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
     if found is None or found[2] != ";base64":
         return None
@@ -352,7 +352,7 @@ def get_content_form(holder: WireObject, key: str = "content") -> str:
 
 
 def mark_api(content: Content, api: str) -> Content:
-    """Return content no model wrote, with the API's name on what only that API can read."""
+    """Return content that no model wrote, with the API's name on parts only it can read."""
     return tuple(
         replace(block, wire=pack_raw({**unpack_raw(block.wire), KEY_API: api}))
         if block.wire != NO_JSON or isinstance(block, Opaque)

@@ -35,18 +35,18 @@ class ArrayFormat(NamedTuple):
     field: str
     """Name of the array in the API's request."""
     signs: tuple[str, ...]
-    """Fields of which every element has one."""
+    """Fields; every element has one of them."""
     encoder: Callable[[Load | None], ArrayEncoder]
-    """Makes an encoder that gives back ids as their provider wrote them, where they are known."""
+    """Creates an encoder that keeps the provider's own ids, where they are known."""
     system: Callable[[Sequence[Message]], WireObject]
-    """Returns the request's field for system messages that do not stand in the array, if any."""
+    """Returns the request's field for system messages outside of the array, if any."""
     parse: Callable[[bytes | str | Sequence[Any], Put], list[Payload]]
     check: Callable[[Sequence[Any]], list[Violation]]
     names_model: bool = True
-    """The request says which model is asked; otherwise its address does."""
+    """The request names the model; otherwise its address does."""
 
     def message(self, role: str, content: Any) -> WireObject:
-        """Return a message as the array may hold it."""
+        """Return a message as an element of the array."""
         if "parts" not in self.signs:
             return {"role": role, "content": content}
         return {"role": role, "parts": [content] if isinstance(content, str | dict) else content}

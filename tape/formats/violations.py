@@ -1,4 +1,4 @@
-"""A broken rule, and the few tests that the rules of all four APIs share: pure."""
+"""A broken rule, and the checks that all four APIs share: pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_.:-]{1,128}")
 
 
 def find_repeated(names: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield each name that stood before, and its place."""
+    """Yield each repeated name, and its index."""
     seen: set[str] = set()
     for place, name in enumerate(names):
         if name in seen:
@@ -35,12 +35,12 @@ def find_repeated(names: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def is_blank(text: Any) -> bool:
-    """Tell whether a text is one that providers refuse: no string, or nothing but white space."""
+    """Return whether providers refuse a text: not a string, or only white space."""
     return not isinstance(text, str) or not text.strip()
 
 
 def is_object(text: Any) -> bool:
-    """Tell whether a text is a JSON object."""
+    """Return whether a text is a JSON object."""
     try:
         return isinstance(text, str) and isinstance(decode_json(text), dict)
     except JSON_ERRORS:
@@ -48,7 +48,7 @@ def is_object(text: Any) -> bool:
 
 
 def check_objects(array: Sequence[Any], field: str) -> list[Violation]:
-    """Return a violation for each element that is no object."""
+    """Return a violation for each element that is not an object."""
     return [
         Violation(f"{field}[{place}]", "not an object")
         for place, element in enumerate(array)

@@ -54,7 +54,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(data: bytes | str) -> Any:
-    """Return what JSON says, also where it holds half a surrogate pair; raise ValueError."""
+    """Return the value of JSON, also with half a surrogate pair in it; raise ValueError."""
     try:
         return msgspec.json.decode(data)
     except JSON_ERRORS:
@@ -77,14 +77,14 @@ def _replace_lone_surrogates(value: Any) -> Any:
 
 
 def pack_raw(value: Any) -> Raw:
-    """Return a value as raw JSON that an entry can hold, whatever its keys are."""
+    """Return a value as raw JSON that an entry can store, whatever its keys are."""
     data = encode_json(value)
     is_ours = isinstance(value, dict) and value.keys() == {_KEY_JSON}
     return Raw(encode_json({_KEY_JSON: data.decode()}) if BLOB_KEY in data or is_ours else data)
 
 
 def unpack_raw(raw: Raw) -> WireObject:
-    """Return the object a raw field holds; an empty one when there is none."""
+    """Return the object in a raw field; an empty one if there is none."""
     if raw == NO_JSON:
         return {}
     value = decode_json(bytes(raw))
@@ -99,7 +99,7 @@ def drop_fields(value: WireObject, *names: str) -> WireObject:
 
 
 def get_provider_fields(block: Block, api: str) -> WireObject:
-    """Return what the provider wants back with a block; nothing when it is another API's."""
+    """Return the provider's fields of a block; empty if they are of another API."""
     if block.wire is NO_JSON:
         return {}
     wire = unpack_raw(block.wire)
@@ -109,7 +109,7 @@ def get_provider_fields(block: Block, api: str) -> WireObject:
 
 
 def get_outer_fields(content: Iterable[Block], api: str) -> WireObject:
-    """Return the fields that stood beside the content of a message or result."""
+    """Return the fields beside the content of a message or result."""
     found: WireObject = {}
     for block in content:
         if block.wire is not NO_JSON:
@@ -120,7 +120,7 @@ def get_outer_fields(content: Iterable[Block], api: str) -> WireObject:
 
 
 def get_written_form(content: Iterable[Block], api: str) -> str:
-    """Return the word that says how a message or result was written; empty for the usual way."""
+    """Return the word for the form of a message or result; "" for the usual one."""
     for block in content:
         if block.wire is not NO_JSON:
             wire = unpack_raw(block.wire)
@@ -130,9 +130,9 @@ def get_written_form(content: Iterable[Block], api: str) -> str:
 
 
 def find_whole_message(content: Iterable[Block], api: str) -> WireObject | None:
-    """Return the element of an array that stands in content as it came; None where none does.
+    """Return the unchanged array element that content holds; None if it holds none.
 
-    So a message that says nothing is kept: only the array it came from can hold it.
+    So an empty message is kept: it can only be sent to the API it came from.
     """
     match tuple(content):
         case (Opaque(raw=raw) as block,) if is_for_api(block, api):
@@ -142,12 +142,12 @@ def find_whole_message(content: Iterable[Block], api: str) -> WireObject | None:
 
 
 def is_for_api(block: Block, api: str) -> bool:
-    """Tell whether a provider's own block may go to `api`."""
+    """Return whether a provider's own block may be sent to `api`."""
     return block.wire is NO_JSON or unpack_raw(block.wire).get(KEY_API, api) == api
 
 
 def load_bytes(blob: BlobRef, load: Load | None) -> bytes | None:
-    """Return the bytes of a blob; None when they cannot be had."""
+    """Return the bytes of a blob; None if they are missing."""
     if load is None:
         return None
     try:
@@ -157,20 +157,20 @@ def load_bytes(blob: BlobRef, load: Load | None) -> bytes | None:
 
 
 def load_base64(blob: BlobRef, load: Load | None) -> str | None:
-    """Return the bytes of a blob as base64; None when they cannot be had."""
+    """Return the bytes of a blob as base64; None if they are missing."""
     data = load_bytes(blob, load)
     return None if data is None else b64encode(data).decode()
 
 
 def describe_unsent(block: Image | Document | Audio) -> str:
-    """Return the words that stand for a picture or a file that cannot be sent."""
+    """Return the placeholder for a picture or a file that cannot be sent."""
     return f"({block.mime} of {block.blob.bytes} bytes: not sent)"
 
 
 def build_argument_object(call: ToolCall) -> Raw | WireObject:
-    """Return the arguments as the object APIs insist on, whatever the model wrote.
+    """Return the arguments as the object that APIs require, whatever the model wrote.
 
-    What is no object is its `input`, as a tool that takes plain text has it.
+    Text that is not an object becomes its `input`, as for a freeform tool.
     """
     if call.args_text is None:
         return call.args if call.args != NO_JSON else {}

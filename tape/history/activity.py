@@ -1,7 +1,7 @@
-"""Deeds: what was done in a run of entries, in brief; pure and streamed.
+"""A summary of what was done in a run of entries; pure and streamed.
 
-Prompts and how they were answered, tools, files that changed, models, tokens and cost. What a text
-says at length stays on the tape; memory grows with the prompts and the files, not with the entries.
+Prompts and their answers, tools, changed files, models, tokens and cost. Only the beginnings of
+texts are kept; memory grows with the prompts and the files, not with the entries.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPED = frozenset({"steering", "follow_up"})
 
 
 class Utterance(Struct, frozen=True):
-    """The beginning of what somebody said, on one line, and the entry that holds it."""
+    """The beginning of a text, on one line, and its entry."""
 
     entry: str
     time: str
@@ -53,7 +53,7 @@ class Utterance(Struct, frozen=True):
 
 
 class Exchange(Struct, frozen=True):
-    """A prompt and the last words it was answered with; None where the run has no such entry."""
+    """A prompt and the last text of its answer; None if the run has no such entry."""
 
     prompt: Utterance | None
     answer: Utterance | None
@@ -69,14 +69,14 @@ class ToolUse(Struct, frozen=True):
 
 
 class FileUse(Struct, frozen=True):
-    """A file that changed: absolute where the working folder is known, and how often by what."""
+    """A changed file: its path, absolute if the cwd is known, and counts by operation."""
 
     path: str
     ops: dict[str, int]
 
 
 class ModelUse(Struct, frozen=True):
-    """What a model was asked for: `calls`, tokens, and money where it is known."""
+    """The use of a model: `calls`, tokens, and cost if known."""
 
     model: str
     calls: int = 0
@@ -85,7 +85,7 @@ class ModelUse(Struct, frozen=True):
 
 
 class Activity(Struct, frozen=True):
-    """What was done in a run of entries; times are those of its first and last entry."""
+    """The summary of a run of entries; times are those of its first and last entry."""
 
     entries: int
     began: str | None
@@ -96,7 +96,7 @@ class Activity(Struct, frozen=True):
     models: tuple[ModelUse, ...]
     usage: Usage
     cost: Cost | None
-    """None when no call said what it cost."""
+    """None if the cost of every call is unknown."""
     anchors: int
     errors: int
 
@@ -104,9 +104,9 @@ class Activity(Struct, frozen=True):
 def summarize_activity(
     entries: Iterable[Entry], cwd: str = "", before: Iterable[Entry] = ()
 ) -> Activity:
-    """Return what was done in entries, given oldest first; `cwd` is the folder they begin in.
+    """Return the summary of entries, given oldest first; `cwd` is their initial folder.
 
-    `before` is what stands before them from the newest answer on, whose calls they may answer.
+    `before` are the entries before them from the newest answer on, whose calls they may answer.
     """
     told = _ActivityReader(cwd)
     for entry in before:
@@ -117,7 +117,7 @@ def summarize_activity(
 
 
 class _ActivityReader:
-    """What the entries read so far have told."""
+    """The summary of the entries read so far."""
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
@@ -129,12 +129,12 @@ class _ActivityReader:
         self.files: dict[str, dict[str, int]] = {}
         self.models: dict[str, ModelUse] = {}
         self.open: dict[str, tuple[ToolCall, Raw]] = {}
-        """Calls without a result yet, and the arguments they ran with if those were others."""
+        """Calls without a result yet, and the arguments they ran with if those differ."""
         self.recalled: set[str] = set()
-        """Those of them that were made before."""
+        """Those of them that are from before the run."""
 
     def recall_calls(self, entry: Entry) -> None:
-        """Know of calls that were made before and not answered yet."""
+        """Note calls from before the run that have no result yet."""
         match entry.data:
             case Assistant(content=content):
                 calls = select_tool_calls(content)
@@ -254,6 +254,6 @@ def _build_utterance(entry: Entry, content: Content) -> Utterance:
 
 
 def _sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
-    """Return what is known of a cost; None when nothing is."""
+    """Return the sum of the known costs; None if none is known."""
     known = [cost for cost in costs if cost is not None]
     return Cost(known[0].currency, sum(cost.amount for cost in known)) if known else None

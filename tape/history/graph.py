@@ -1,11 +1,11 @@
-"""The shape of a tape: its phases, what each grows from, and where branches stand (tape.md §4).
+"""The shape of a tape: its phases with their bases, and the heads of branches (tape.md §4).
 
-Read from the ends of files: the cost grows with the phases, not with the entries. What is damaged
-is named and left out, so that the rest can still be seen.
+Read from the ends of files: the cost grows with the phases, not with the entries. Damaged parts are
+reported and left out, so that the rest can still be shown.
 
 Lanes: the lines that a tree is drawn with, as `git log --graph` draws them; pure.
 
-A lane waits for the stretch it leads to. Two that wait for the same one become one at once.
+A lane waits for the run it leads to. Two lanes that wait for the same run are joined at once.
 """
 
 from __future__ import annotations
@@ -30,64 +30,64 @@ if TYPE_CHECKING:
 
 
 READ_ERRORS = (Damaged, NotFound, OSError)
-"""What stops at one phase or branch; a newer format stops everything."""
+"""Errors that exclude one phase or branch; a newer format stops everything."""
 
 
 class PhaseKey(NamedTuple):
-    """Which phase: the id of the tape it stands in, and its name."""
+    """The key of a phase: the id of its tape, and its name."""
 
     tape: str
     phase: str
 
 
 class ForkPoint(NamedTuple):
-    """Where a phase grows from: behind byte `end` of another one."""
+    """The fork point of a phase: at offset `end` of another one."""
 
     key: PhaseKey
     end: int
 
 
 class PhaseNode(NamedTuple):
-    """One phase: as much of it as belongs to the tape, of an origin's the shared part."""
+    """One phase; of an origin's phase only the shared part."""
 
     source: Source
     phase: str
     branch: str | None
-    """The branch it was written on, None where its first entry does not say."""
+    """The branch it was written on; None if unknown."""
     first: Header
     last: Header
     end: int
-    """Offset behind the last entry."""
+    """Offset after the last entry."""
     base: ForkPoint | None
-    """None at a root, and where the base cannot be read."""
+    """None at a root, or if the base cannot be read."""
 
     @property
     def key(self) -> PhaseKey:
-        """Which phase it is."""
+        """The key of the phase."""
         return PhaseKey(self.source.tape, self.phase)
 
 
 class TapeGraph(NamedTuple):
-    """The tree of one tape, with the past it shares with its origin."""
+    """The tree of one tape, with the history it shares with its origin."""
 
     nodes: dict[PhaseKey, PhaseNode]
     heads: tuple[Head, ...]
-    """Of each branch that can be read, oldest branch first."""
+    """The head of each readable branch, oldest branch first."""
     reached: dict[PhaseKey, int]
-    """How far the paths of the branches go in each phase: entries behind that were undone."""
+    """Offset up to which paths of branches use each phase: later entries were undone."""
     damage: tuple[str, ...]
 
 
 class PhaseRun(NamedTuple):
-    """A piece of a phase in which nothing forks: the bytes from `start` up to `end`."""
+    """A run of entries in a phase without a fork: the bytes from `start` up to `end`."""
 
     node: PhaseNode
     start: int
     end: int
     parent: int | None
-    """Which stretch it grows from, by its number."""
+    """The number of the run it continues from."""
     undone: bool
-    """No branch leads through it any more."""
+    """Whether it was undone: it is on no branch."""
 
 
 def read_graph(tape: Tape) -> TapeGraph:
@@ -108,7 +108,7 @@ def read_graph(tape: Tape) -> TapeGraph:
 def _add_phase_chain(
     tape: Tape, phase: str, nodes: dict[PhaseKey, PhaseNode], damage: list[str]
 ) -> None:
-    """Add a phase and, until one is known, those it grows from."""
+    """Add a phase and its base phases, up to one that is known."""
     owner: Tape | None = tape
     end: int | None = None
     while owner is not None:
@@ -127,7 +127,7 @@ def _add_phase_chain(
         try:
             owner, head = _find_phase_base(owner, base)
         except READ_ERRORS as error:
-            damage.append(f"{phase}: what it grows from cannot be read: {error}")
+            damage.append(f"{phase}: its base cannot be read: {error}")
             return
         joint = ForkPoint(PhaseKey(owner.id, head.phase), head.end)
         nodes[key] = node._replace(base=joint)
@@ -135,7 +135,7 @@ def _add_phase_chain(
 
 
 def _read_phase_node(owner: Tape, phase: str, end: int | None) -> tuple[PhaseNode, Place | None]:
-    """Return a phase up to `end`, or whole, and the place it grows from."""
+    """Return a phase up to `end`, or whole, and the place of its base."""
     first = owner.phases.first(phase, describe_missing_blob)
     if first is None:
         raise Damaged("it has no first entry", file=phase, offset=0)
@@ -156,7 +156,7 @@ def _read_phase_node(owner: Tape, phase: str, end: int | None) -> tuple[PhaseNod
 
 
 def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
-    """Return the entry a phase grows from, and the tape it is read in."""
+    """Return the base entry of a phase, and the tape it is read from."""
     if base.tape in (None, owner.id):
         return owner, read_head_at(owner.phases, "", base.phase, base.offset, base.entry)
     if owner.phases.has_origin:
@@ -192,7 +192,7 @@ def _measure_reached(
 
 
 def split_runs(tree: TapeGraph) -> list[PhaseRun]:
-    """Return the phases cut where something forks, and where what was undone begins."""
+    """Return the phases split at forks, and where undone entries begin."""
     cuts = {key: {node.end, tree.reached.get(key, 0)} - {0} for key, node in tree.nodes.items()}
     for node in tree.nodes.values():
         if node.base is not None and node.base.key in cuts:
@@ -213,10 +213,10 @@ def split_runs(tree: TapeGraph) -> list[PhaseRun]:
 
 
 def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
-    """Yield the numbers of stretches, what grows from one before it, the newest tip first.
+    """Yield the numbers of runs, children before their parent, the newest tip first.
 
-    All that grows from a fork stands together, what has the newest tip in it first: so a drawing
-    needs no more lanes than forks lie within one another.
+    All children of a fork are together, the one with the newest tip first: so a drawing needs no
+    more lanes than the depth of nested forks.
     """
     children: dict[int | None, list[int]] = {}
     for number, one in enumerate(found):
@@ -257,14 +257,14 @@ class _Lane(NamedTuple):
 
 
 class GraphLanes:
-    """The open lanes, from left to right; fed with stretches, what grows from one before it."""
+    """The open lanes, from left to right; runs are added children first."""
 
     def __init__(self) -> None:
         self._open: list[_Lane] = []
         self._count = 0
 
     def begin(self, stretch: int) -> int:
-        """Return the column of a stretch: of the lane that waits for it, else a new one."""
+        """Return the column of a run: of the lane that waits for it, else a new one."""
         for column, lane in enumerate(self._open):
             if lane.waits_for == stretch:
                 return column
@@ -279,7 +279,7 @@ class GraphLanes:
         return row
 
     def end(self, column: int, parent: int | None) -> list[CellRow]:
-        """End the stretch in a column, going on to its parent; return the rows this takes."""
+        """End the run in a column, continuing with its parent; return the rows this takes."""
         if parent is None:
             return self._drop_lane(column)
         twin = next((at for at, lane in enumerate(self._open) if lane.waits_for == parent), None)
@@ -296,7 +296,7 @@ class GraphLanes:
         return [row]
 
     def _join_lanes(self, left: int, right: int) -> list[CellRow]:
-        """Lead the lane `right` into the lane `left`; those beyond move one column to the left."""
+        """Join the lane `right` into the lane `left`; lanes after it move one column left."""
         lane = self._open[right].number
         first = self._draw_lines(right)
         for column in range(left + 1, right - 1):
@@ -311,7 +311,7 @@ class GraphLanes:
         return [first, second]
 
     def _draw_lines(self, count: int) -> CellRow:
-        """Return the lines of the leftmost lanes, each with the blank behind it."""
+        """Return the lines of the leftmost lanes, each with the space after it."""
         return [
             cell
             for lane in self._open[:count]
@@ -319,6 +319,6 @@ class GraphLanes:
         ]
 
     def _draw_left_shift(self, column: int) -> CellRow:
-        """Return the cells in which the lanes right of a column move over by one."""
+        """Return the cells in which the lanes right of a column move left by one."""
         beyond = self._open[column + 1 :]
         return [cell for lane in beyond for cell in (BLANK_CELL, GraphCell("/", lane.number))]

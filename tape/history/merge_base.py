@@ -1,7 +1,7 @@
-"""Where two paths part: their newest common entry, and what each side has since.
+"""Where two paths diverge: their newest common entry, and the entries of each side since.
 
-Found by the phases the paths lead through. Only against the copied past of a detached tape entries
-are compared, by their ids. A path that breaks off is used as far as it can be read.
+Found by the phases of the paths. Only for the copied past of a detached tape entries are compared,
+by id. A broken path is used as far as it can be read.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ class PathTo(NamedTuple):
 
     segments: tuple[Segment, ...]
     broken: str | None = None
-    """Why what comes before cannot be read."""
+    """Why earlier entries cannot be read; None if the path is complete."""
 
 
 class MergeBase(NamedTuple):
-    """What two paths share, and what they do not."""
+    """The common part of two paths, and the rest of each."""
 
     base: Head | None
-    """The newest common entry, None where the paths have nothing in common."""
+    """The newest common entry; None if there is none."""
     source: Source | None
-    """Where it is read."""
+    """The source that entry is read from."""
     common: tuple[Segment, ...]
     """The path to it, oldest first, as far as it can be read."""
     a: tuple[Segment, ...]
-    """What the first path has since, oldest first; the whole path where nothing is common."""
+    """The segments of the first path since, oldest first; all if there is no common entry."""
     b: tuple[Segment, ...]
     broken: tuple[str, ...] = ()
-    """Why a path could not be read to its beginning, where that could have mattered."""
+    """Why a path could not be read to its beginning, if that can matter."""
 
 
 def read_path_to(tape: Tape, head: Head) -> PathTo:
-    """Return the path to a head, also where what lies before some phase is damaged or gone."""
+    """Return the path to a head, also if an earlier part is damaged or missing."""
     found: list[Segment] = []
     try:
         for segment in _walk_segments_back(tape, head.phase, head.end):
@@ -63,7 +63,7 @@ def read_path_to(tape: Tape, head: Head) -> PathTo:
 
 
 def _walk_segments_back(tape: Tape, phase: str, end: int) -> Iterator[Segment]:
-    """Yield the segments of a path newest first; raise where it breaks off."""
+    """Yield the segments of a path newest first; raise where it is broken."""
     owner, seen = tape, set[PhaseKey]()
     while (key := PhaseKey(owner.id, phase)) not in seen:
         seen.add(key)
@@ -76,7 +76,7 @@ def _walk_segments_back(tape: Tape, phase: str, end: int) -> Iterator[Segment]:
 
 
 def _find_earlier_phase(owner: Tape, base: Place) -> tuple[Tape, str, int]:
-    """Return the tape, phase and byte that a path goes on from towards its root."""
+    """Return the tape, phase and offset where a path continues towards its root."""
     if base.tape in (None, owner.id):
         return owner, base.phase, find_line_end(owner.source, base)
     origin = None if owner.phases.has_origin else owner.origin()
@@ -86,7 +86,7 @@ def _find_earlier_phase(owner: Tape, base: Place) -> tuple[Tape, str, int]:
 
 
 def find_merge_base(a: PathTo, b: PathTo) -> MergeBase:
-    """Return where two paths part, each given oldest first."""
+    """Return where two paths diverge, each given oldest first."""
     ends = {_build_segment_key(one): number for number, one in enumerate(a.segments)}
     for at_b in reversed(range(len(b.segments))):
         at_a = ends.get(_build_segment_key(b.segments[at_b]))
@@ -104,7 +104,7 @@ def _build_segment_key(segment: Segment) -> PhaseKey:
 
 
 def _compare_entry_ids(a: Sequence[Segment], b: Sequence[Segment]) -> MergeBase | None:
-    """Return where two paths that begin with the same entry part, by the ids of their entries."""
+    """Return where two paths with the same first entry diverge, by the ids of their entries."""
     pairs = zip(_iter_path_entries(a), _iter_path_entries(b), strict=False)
     same = deque(takewhile(lambda pair: pair[0][2] == pair[1][2], pairs), maxlen=1)
     if not same:
@@ -114,7 +114,7 @@ def _compare_entry_ids(a: Sequence[Segment], b: Sequence[Segment]) -> MergeBase 
 
 
 def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield of each entry the number of its segment, where its line ends, and its id."""
+    """Yield for each entry the index of its segment, the end of its line, and its id."""
     for number, segment in enumerate(segments):
         for offset, line in segment.lines():
             yield number, offset + len(line) + 1, line[:_ID]
@@ -138,7 +138,7 @@ def _build_merge_base(
 
 
 def _read_segment_branch(segment: Segment) -> str:
-    """Return the branch a phase was written on, "" where that cannot be told."""
+    """Return the branch a phase was written on, "" if unknown."""
     first = segment.source.phases.first(segment.phase, describe_missing_blob)
     branch = getattr(first and first.data, "branch", None)
     return branch if isinstance(branch, str) else ""

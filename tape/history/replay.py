@@ -1,8 +1,8 @@
-"""Replay: fold a path again and prove that it says what it said before.
+"""Replay: recompute a path in two ways and compare the results.
 
-Two readers read every entry, one many lines at once and strictly, one line by line and loosely;
-what they make of it, what repair recorded and what anchors point at has to agree. Nothing is
-written. Memory grows with the path.
+Two readers decode every entry, one strictly and many lines at once, one loosely and line by line;
+their results, the recorded repairs and the ranges of anchors must agree. Reads only. Memory grows
+with the path.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
 
 NOBODY = Target("", "", "")
-"""A target that no message was written by."""
+"""A target that wrote none of the messages."""
 _NEXT_PROMPT = (Anchor, Branch, Context, Model, Repair, ToolResult, User)
-"""What stands between two model calls: an answer behind it was given to another request."""
+"""Entry types that separate model calls: an answer after one belongs to another request."""
 
 
 class ReplayDifference(Struct, frozen=True):
-    """What does not agree, and the entry it was seen at; None where that has no id to be read."""
+    """A difference, and the entry where it was found; None if its id cannot be read."""
 
     entry: str | None
     what: str
 
 
 class ReplayResult(Struct, frozen=True):
-    """How much was folded again, and what differed."""
+    """How much was replayed, and the differences."""
 
     entries: int
     anchors: int
     kept: int
-    """Ranges that anchors keep in view."""
+    """Number of ranges that anchors keep in view."""
     repairs: int
     unanswered: int
-    """Repairs left out: no answer followed, so nobody knows whom they were made for."""
+    """Repairs not compared: no answer followed, so their target is unknown."""
     messages: int
-    """Of the view at the end, repaired."""
+    """Number of messages of the final view, repaired."""
     differences: tuple[ReplayDifference, ...]
 
 
@@ -69,11 +69,11 @@ class _TwoReadings(NamedTuple):
 
     strictly: list[Entry]
     loosely: list[Entry]
-    """From the newest anchor on."""
+    """The entries from the newest anchor on."""
 
 
 def replay_path(tape: Tape, head: Head) -> ReplayResult:
-    """Fold the path to a head again and compare; raise Damaged where it cannot be followed."""
+    """Replay the path to a head and compare; raise Damaged if it cannot be followed."""
     found: list[ReplayDifference] = []
     folded = _TwoReadings([], [])
     before: Header | None = None
@@ -96,7 +96,7 @@ def replay_path(tape: Tape, head: Head) -> ReplayResult:
 def _read_both_ways(
     segment: Segment, folded: _TwoReadings, found: list[ReplayDifference]
 ) -> Iterator[Header | None]:
-    """Read a segment both ways, entry by entry; yield what each line says of itself."""
+    """Read a segment in both ways, entry by entry; yield the header of each line."""
     strictly = segment.entries(lambda _: None)
     folded.strictly.extend(strictly)
     at = 0
@@ -128,8 +128,8 @@ def _read_both_ways(
 
 
 def _read_entry_loosely(segment: Segment, header: Header, line: bytes) -> Entry:
-    """Return an entry from its header and, apart from that, its data."""
-    raw = Raw(line[header.data : -1].rstrip(b" "))  # blanks stand behind data that was redacted
+    """Return an entry decoded from its header and, separately, its data."""
+    raw = Raw(line[header.data : -1].rstrip(b" "))  # spaces follow redacted data
     data = decode_payload(header.type, raw, segment.source.expand)
     if not isinstance(data, Unread):
         return build_entry(header, data)
@@ -137,17 +137,17 @@ def _read_entry_loosely(segment: Segment, header: Header, line: bytes) -> Entry:
 
 
 def _compare_chain(before: Header | None, header: Header) -> Iterator[ReplayDifference]:
-    """Yield where an entry does not follow from the one before it."""
+    """Yield the differences where an entry does not follow the one before it."""
     if before is None:
         if header.parent_id is not None or header.n != 0:
-            yield ReplayDifference(header.id, "the path begins with it, but it is no root")
+            yield ReplayDifference(header.id, "the path begins with it, but it is not a root")
         return
     if header.parent_id != before.id:
         yield ReplayDifference(
             header.id, f"its parent is not {before.id[:12]}, the entry before it"
         )
     if header.n != before.n + 1:
-        yield ReplayDifference(header.id, f"its depth is {header.n} behind {before.n}")
+        yield ReplayDifference(header.id, f"its depth is {header.n} after {before.n}")
     if header.time <= before.time:
         yield ReplayDifference(header.id, "its time is not later than its parent's")
 
@@ -155,22 +155,20 @@ def _compare_chain(before: Header | None, header: Header) -> Iterator[ReplayDiff
 def _check_anchors(
     tape: Tape, path: Sequence[Entry], anchors: Sequence[Entry]
 ) -> Iterator[ReplayDifference]:
-    """Yield what anchors say of the path before them and is not so."""
+    """Yield the wrong claims of anchors about the path before them."""
     depth = {entry.id: entry.n for entry in path} if anchors else {}
     for entry in anchors:
         assert isinstance(entry.data, Anchor)
         for name, first, last, count in _list_anchor_ranges(entry.data):
             if not _is_range_on_path(depth, first, last, count, entry.n):
                 what = f"{name} {count} entries from {first[:12]} to {last[:12]}"
-                yield ReplayDifference(
-                    entry.id, f"it says that it {what}: not on the path before it"
-                )
+                yield ReplayDifference(entry.id, f"it {what}, which are not on the path before it")
         for kept in entry.data.kept:
             yield from _check_kept_range(tape, entry, kept)
 
 
 def _list_anchor_ranges(anchor: Anchor) -> Iterator[tuple[str, str, str, int]]:
-    """Yield what an anchor says of ranges on its own path; a merge speaks of other paths."""
+    """Yield the ranges that an anchor names on its own path; a merge names other paths."""
     if anchor.kind == "merge":
         return
     if anchor.covers is not None:
@@ -182,7 +180,7 @@ def _list_anchor_ranges(anchor: Anchor) -> Iterator[tuple[str, str, str, int]]:
 def _is_range_on_path(
     depth: dict[str, int], first: str, last: str, count: int, before: int
 ) -> bool:
-    """Tell whether a range lies on the path before some depth and holds so many entries."""
+    """Return whether a range is on the path before a depth and has `count` entries."""
     if first not in depth or last not in depth:
         return False
     return depth[last] - depth[first] + 1 == count > 0 and depth[last] < before
@@ -193,15 +191,15 @@ def _check_kept_range(tape: Tape, entry: Entry, kept: KeptRange) -> Iterator[Rep
     try:
         tape.read_kept_range(kept, wrong.append)
     except (Damaged, NotFound) as error:
-        yield ReplayDifference(entry.id, f"what it keeps in view cannot be read: {error}")
+        yield ReplayDifference(entry.id, f"the entries it keeps in view cannot be read: {error}")
     for text in wrong:
-        yield ReplayDifference(entry.id, f"of what it keeps in view: {text}")
+        yield ReplayDifference(entry.id, f"in the entries it keeps in view: {text}")
 
 
 def _check_repairs(
     tape: Tape, path: Sequence[Entry], found: list[ReplayDifference]
 ) -> tuple[int, int]:
-    """Repair again where a repair is recorded; return how often, and how often not."""
+    """Recompute recorded repairs; return how many were compared, and how many were not."""
     since = checked = unanswered = 0
     for at, entry in enumerate(path):
         if isinstance(entry.data, Anchor):
@@ -217,12 +215,14 @@ def _check_repairs(
         again = repair(view(before, _read_kept_entries(tape, before)), target).repair
         recorded = entry.data.injected, entry.data.dropped
         if recorded != ((again.injected, again.dropped) if again else ((), ())):
-            found.append(ReplayDifference(entry.id, "repairing again mends something else"))
+            found.append(
+                ReplayDifference(entry.id, "the recomputed repair differs from the recorded one")
+            )
     return checked, unanswered
 
 
 def _find_request_target(path: Sequence[Entry], at: int) -> Target | None:
-    """Return whom the request behind an entry was for: who answered it."""
+    """Return the target of the request after an entry: the model that answered it."""
     for later in range(at + 1, len(path)):
         data = path[later].data
         if isinstance(data, Assistant):
@@ -233,16 +233,16 @@ def _find_request_target(path: Sequence[Entry], at: int) -> Target | None:
 
 
 def _read_kept_entries(tape: Tape, path: Sequence[Entry]) -> list[Entry]:
-    """Return what the anchor a path begins with keeps in view, as far as it is there."""
+    """Return the entries that a path's first anchor keeps in view, as far as they exist."""
     anchor = path[0].data if path else None
     try:
         return tape.kept(anchor, lambda _: None) if isinstance(anchor, Anchor) else []
-    except (Damaged, NotFound):  # told of the anchor itself
+    except (Damaged, NotFound):  # reported for the anchor itself
         return []
 
 
 def _compare_views(tape: Tape, folded: _TwoReadings, found: list[ReplayDifference]) -> int:
-    """Compare the views at the end and what repair makes of them; return how many messages."""
+    """Compare the final views and their repaired messages; return the number of messages."""
     strictly, loosely = _cut_before_anchor(folded.strictly), folded.loosely
     answers = [entry.data for entry in strictly if isinstance(entry.data, Assistant)]
     target = Target(answers[-1].endpoint, answers[-1].api, answers[-1].model) if answers else NOBODY
@@ -251,9 +251,9 @@ def _compare_views(tape: Tape, folded: _TwoReadings, found: list[ReplayDifferenc
     repaired = [repair(one, target) for one in views]
     last = strictly[-1].id if strictly else None
     if views[0] != views[1]:
-        found.append(ReplayDifference(last, "the two readers give two views"))
+        found.append(ReplayDifference(last, "the two readers give different views"))
     if repaired[0] != repaired[1]:
-        found.append(ReplayDifference(last, "the two readers give two sets of messages"))
+        found.append(ReplayDifference(last, "the two readers give different messages"))
     return len(repaired[0].messages)
 
 

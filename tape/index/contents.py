@@ -1,9 +1,9 @@
 """Tool calls → the files they read and change, as the index lists them.
 
-One line → what the index keeps of it: its place, its words, what it cost and touched; pure.
+One line → its content for the index: place, text, usage and files; pure.
 
-Invariant: each line's data is decoded once. What is redacted, or of a shape nobody knows, says
-nothing and hides nothing else.
+Invariant: each line's data is decoded once. Redacted data and data of an unknown shape give
+nothing, and do not affect the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TouchedFile(NamedTuple):
 
 
 def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
-    """Return the files a call reads or changes, each once; of a long text its head is enough."""
+    """Return the files a call reads or changes, each once; a blob is parsed by its head."""
     given = args if isinstance(args, dict) else {"input": args}
     heads = {key: _get_blob_head(value) for key, value in given.items()}
     return list(
@@ -50,7 +50,7 @@ def _get_blob_head(value: object) -> object:
 
 
 def resolve_path(path: str, cwd: str | None) -> str:
-    """Return a path from the root, without `.` and `..`; as it stands where `cwd` is not known."""
+    """Return a path from the root, without `.` and `..`; unchanged if `cwd` is unknown."""
     if path.startswith("~") or not (isabs(path) or cwd):
         return path
     return normpath(join(cwd or "/", path)).replace("//", "/", 1)
@@ -62,18 +62,18 @@ ANSWER_PURPOSE = "answer"
 
 
 class EntryWords(NamedTuple):
-    """The text of one entry, by who it comes from."""
+    """The text of one entry, by origin."""
 
     said: str = ""
-    """By people and models, or put before the model for them."""
+    """Text by people and models, and context for the model."""
     called: str = ""
     """Names and arguments of tools."""
     answered: str = ""
-    """The beginning of what a tool answered."""
+    """The beginning of a tool's result."""
 
 
 class CallUsage(NamedTuple):
-    """What one model call took; None where nobody said."""
+    """The usage of one model call; None where unknown."""
 
     purpose: str
     provider: str
@@ -97,7 +97,7 @@ class CallOutcome(NamedTuple):
 
 
 class LineContents(NamedTuple):
-    """All that one line tells."""
+    """The content of one line."""
 
     words: EntryWords | None = None
     spent: CallUsage | None = None
@@ -107,7 +107,7 @@ class LineContents(NamedTuple):
     project: str | None = None
     branch: str | None = None
     base: tuple[str, int] | None = None
-    """Phase and offset of the entry that a phase begun by a fork or an anchor goes on from."""
+    """Phase and offset of the entry that a phase started by a fork or an anchor continues from."""
     targets: tuple[str, ...] = ()
     """Ids of the entries that a redaction names."""
 
@@ -116,9 +116,9 @@ NO_CONTENTS = LineContents()
 
 
 _BoundedCount = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
-"""Tokens or milliseconds that one call can have taken; any other number says nothing."""
+"""Tokens or milliseconds that one call can have taken; any other number is ignored."""
 _BoundedAmount = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
-"""The same of money."""
+"""Largest cost that one call can have; any other number is ignored."""
 
 
 class CostAmount(Struct, gc=False):
@@ -126,7 +126,7 @@ class CostAmount(Struct, gc=False):
 
     amount: _BoundedAmount
     currency: Literal["USD"] = "USD"
-    """What is in another one is no amount that can be added up."""
+    """Amounts in another currency cannot be added up."""
 
 
 class _Tokens(Struct, gc=False):
@@ -210,7 +210,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 
 
 def extract_contents(header: Header, line: bytes) -> LineContents:
-    """Return what a line (without its newline) tells."""
+    """Return the content of a line (without its newline)."""
     decoder = _DECODERS.get(header.type)
     if decoder is None:
         return NO_CONTENTS
@@ -223,7 +223,7 @@ def extract_contents(header: Header, line: bytes) -> LineContents:
 
 
 def _decode_by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
-    """Return those members of the data that are as they should be; None where it is no object."""
+    """Return the valid members of the data; None if it is not an object."""
     try:
         members = msgspec.json.decode(data, type=dict[str, Raw])
     except JSON_ERRORS:
@@ -236,7 +236,7 @@ def _decode_by_field(kind: type[Struct], data: bytes | Raw) -> Struct | None:
         try:
             fit[field.name] = msgspec.json.decode(raw, type=field.type)
         except JSON_ERRORS:
-            if _Tokens in get_args(field.type):  # one odd count does not take the others along
+            if _Tokens in get_args(field.type):  # one invalid count does not affect the others
                 fit[field.name] = _decode_by_field(_Tokens, raw)
     return kind(**fit)
 
@@ -289,7 +289,7 @@ def _to_call_usage(purpose: str, duration_ms: int | None, found: _Answer | _Usag
 
 
 def _collect_message_text(content: list[_Block] | str | BlobRef, most: int | None = None) -> str:
-    """Return the words of a message, its thinking left out; of a blob those in its head."""
+    """Return the text of a message without thinking; for a blob that in its head."""
     if not isinstance(content, list):
         return _get_text_or_blob_head(content)[:most]
     return "\n".join(

@@ -1,12 +1,12 @@
-"""index.db as a file: opened, made, migrated, and set aside when it is damaged or not ours.
+"""index.db as a file: open, create and migrate it, and rename a damaged or foreign one.
 
-Invariant: a file with our mark and our version has our tables; any other is renamed, never
-overwritten. An up-to-date one is opened with one query, and without the library that migrates.
+Invariant: a file with our application id and version has our tables; any other is renamed, never
+overwritten. An up-to-date one is opened with one query, without the migration library.
 
-Words of entries that went, taken out of the full-text index without knowing the entries.
+Erasing words of deleted entries from the full-text index without their text.
 
-A contentless FTS5 table forgets a row only when it is told the row's text again. That text may be
-gone, so it is put together from the words and places that the index itself holds.
+A contentless FTS5 table deletes a row only if it gets the row's text again. That text may be gone,
+so it is rebuilt from the words and positions in the index itself.
 """
 
 from __future__ import annotations
@@ -39,37 +39,34 @@ SCHEMA_VERSION = 3
 
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _MISSING_MESSAGES = ("no such ", "table ", "vtable ")
-"""How SQLite begins to say that a table, or a column of it, is not there."""
+"""How SQLite's message about a missing table or column begins."""
 _DAMAGED_COPIES = 3
-"""Damaged files that are kept, the newest."""
+"""How many damaged files are kept, the newest ones."""
 _DAMAGED_NAME = re.compile(
     rf"({re.escape(INDEX_NAME)}\.damaged-[0-9T-]+(?:\.[0-9]+)?)(?:-wal|-shm|-journal)?\Z"
 )
 _READ_BYTES = 1 << 20
-_FILE_SUFFIXES = (
-    "-wal",
-    "-shm",
-    "-journal",
-    "",
-)  # the file itself last: a lost one is only judged again
+_FILE_SUFFIXES = ("-wal", "-shm", "-journal", "")  # the file itself last
 
 
 def open_database(store: Store, home: Path) -> sqlite3.Connection:
-    """Open the index of a store that exists, in the folder `home`; made or mended where needed.
+    """Open the index of a store that exists, in the folder `home`; create or replace it if needed.
 
-    Raises OSError where there is no store, sqlite3.Error or OSError where it cannot be opened.
+    Raises OSError if there is no store, sqlite3.Error or OSError if it cannot be opened.
     """
     db = _open_ready(home) or _create_database(store, home)
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
-    db.execute("PRAGMA secure_delete = ON")  # what is redacted later may stand in a page freed now
+    db.execute(
+        "PRAGMA secure_delete = ON"
+    )  # data that is redacted later may be in a page freed now
     return db
 
 
 def _open_ready(home: Path) -> sqlite3.Connection | None:
     try:
         db = connect_index(home)
-    except sqlite3.OperationalError:  # most often: not there yet
+    except sqlite3.OperationalError:  # most often: it does not exist yet
         return None
     if _classify_file(db) == "ready":
         return db
@@ -78,9 +75,9 @@ def _open_ready(home: Path) -> sqlite3.Connection | None:
 
 
 def connect_index(home: Path) -> sqlite3.Connection:
-    """Connect to the file there, whatever it is; raise sqlite3.OperationalError where none is."""
+    """Connect to the file, whatever it is; raise sqlite3.OperationalError if there is none."""
     with suppress(FileNotFoundError):
-        if not S_ISREG((home / INDEX_NAME).stat().st_mode):  # a FIFO, say
+        if not S_ISREG((home / INDEX_NAME).stat().st_mode):  # for example a FIFO
             raise sqlite3.OperationalError(f"{INDEX_NAME} is not a file")
     uri = (home / INDEX_NAME).absolute().as_uri() + "?mode=rw"
     return sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)
@@ -104,7 +101,7 @@ def _classify_file(db: sqlite3.Connection) -> str:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether an error means that the file is not a whole index."""
+    """Return whether an error means that the file is not an intact index."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in _DAMAGE_CODES or (
         code == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING_MESSAGES)
@@ -112,10 +109,10 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def _create_database(store: Store, home: Path) -> sqlite3.Connection:
-    """Open the index with nobody else making, migrating or renaming it meanwhile."""
+    """Open the index while no other process creates, migrates or renames it."""
     store.check()
     if home == store.path:
-        store.tapes.stat()  # only a store that is there gets an index
+        store.tapes.stat()  # only an existing store gets an index
     with lock_index_folder(home):
         db = _connect_or_create(home)
         state = _classify_file(db)
@@ -130,7 +127,7 @@ def _create_database(store: Store, home: Path) -> sqlite3.Connection:
 
 
 def _connect_or_create(home: Path) -> sqlite3.Connection:
-    """Connect to the file, made empty where none is; what stood beside a lost one goes first."""
+    """Connect to the file; create it if missing, after deleting the lost one's side files."""
     with Folder.open(home) as folder:
         if not folder.has(INDEX_NAME):
             remove_index_files(folder)
@@ -148,9 +145,9 @@ def _migrate_schema(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Write in one transaction that waits for others at its beginning, where it can still wait.
+    """Write in one transaction that waits for others at its beginning, where it still can.
 
-    Inside another one it is a part of that.
+    Inside another transaction it is part of that.
     """
     if db.in_transaction:
         yield
@@ -180,7 +177,7 @@ def find_migrations() -> Path:
 
 
 def rename_damaged(home: Path, file: tuple[int, int] | None, clock: Callable[[], int]) -> None:
-    """Rename a damaged index, unless somebody did so first and another `file` stands there."""
+    """Rename a damaged index, unless it was replaced by another file than `file` meanwhile."""
     with lock_index_folder(home):
         if file is not None and get_file_identity(home) == file:
             require_readable(home)
@@ -188,7 +185,7 @@ def rename_damaged(home: Path, file: tuple[int, int] | None, clock: Callable[[],
 
 
 def require_readable(home: Path) -> None:
-    """Raise OSError where the disk does not give the file back: SQLite may call that damage."""
+    """Raise OSError if the disk cannot read the file: SQLite may report that as damage."""
     fd = open_file(home / INDEX_NAME)
     try:
         while os.read(fd, _READ_BYTES):
@@ -198,20 +195,20 @@ def require_readable(home: Path) -> None:
 
 
 def drop_index(home: Path) -> None:
-    """Remove an index that is behind for good: the next reader makes it anew from the tapes."""
+    """Remove an index that can no longer catch up: the next reader rebuilds it from the tapes."""
     with lock_index_folder(home), Folder.open(home) as folder:
         remove_index_files(folder)
 
 
 def remove_index_files(home: Folder) -> None:
-    """Remove the files of an index; whoever calls holds `alone`."""
+    """Remove the files of an index; the caller holds `alone`."""
     for suffix in _FILE_SUFFIXES:
         with suppress(FileNotFoundError):
             os.unlink(INDEX_NAME + suffix, dir_fd=home.fd)
 
 
 def get_file_identity(home: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file that is the index now, None where none is."""
+    """Return device and inode of the current index file; None if there is none."""
     try:
         found = (home / INDEX_NAME).stat()
     except FileNotFoundError:
@@ -236,7 +233,7 @@ def _rename_index_files(home: Path, why: str, clock: Callable[[], int]) -> None:
 
 
 def _delete_old_copies(home: Folder) -> None:
-    """Delete old damaged copies: all they held is made from the tapes again."""
+    """Delete old damaged copies: their content is rebuilt from the tapes."""
     kept: dict[str, list[str]] = {}
     for name in home.names():
         found = _DAMAGED_NAME.match(name)
@@ -267,13 +264,13 @@ def lock_index_folder(home: Path) -> Iterator[None]:
 
 
 _ERASE_BATCH = 500
-"""Rows taken out in one transaction: others wait that long."""
+"""Rows erased in one transaction, which blocks other writers."""
 
 
 def erase_removed_words(db: Connection) -> None:
-    """Take the words of all entries in `removed` out; reads the whole full-text index if any are.
+    """Erase the words of all entries in `removed`; reads the whole full-text index for it.
 
-    The reading locks nobody out. Raises sqlite3.Error.
+    Reading blocks no other process. Raises sqlite3.Error.
     """
     if db.execute("SELECT 1 FROM removed LIMIT 1").fetchone() is None:
         return
@@ -296,7 +293,7 @@ def erase_removed_words(db: Connection) -> None:
 
 
 def _erase_batch(db: Connection) -> bool:
-    """Take some out that nobody else did meanwhile; tell whether there were any."""
+    """Erase some rows that no other process erased meanwhile; return whether there were any."""
     with write_transaction(db):
         keys = [key for (key,) in db.execute("SELECT key FROM removed LIMIT ?", (_ERASE_BATCH,))]
         db.executemany(
@@ -318,8 +315,8 @@ def _join_terms(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def scrub_index(db: Connection) -> None:
-    """Leave nothing in the file of words that were erased: neither their rows nor their marks."""
-    db.execute("PRAGMA temp_store = MEMORY")  # not on a disk, however short
+    """Remove all traces of erased words from the file: rows and delete markers."""
+    db.execute("PRAGMA temp_store = MEMORY")  # never on a disk
     erase_removed_words(db)
     db.execute("INSERT INTO text (text) VALUES ('optimize')")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -1,7 +1,7 @@
-"""The index as it stands, read without the rooms around it: for what has to answer at once.
+"""Fast queries of the index file alone, without importing the rest of the store.
 
-Invariant: nothing is written and no tape is opened. What cannot be told from the index alone is
-not told: then the caller goes the long way, through `tape.index`.
+Invariant: nothing is written and no tape is opened. If the index alone cannot answer, the result is
+None and the caller uses `tape.index`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 APPLICATION_ID = int.from_bytes(b"tape", "big")
-"""The mark of an index, and its schema: those of `tape.index.database`."""
+"""The application id and the schema version of an index, as in `tape.index.database`."""
 SCHEMA_VERSION = 3
 
 _STORE_MARK = b'{"format":1,'
@@ -27,7 +27,7 @@ _INDEX_ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
 def query_fast(home: str, question: Callable[[sqlite3.Connection], T]) -> T | None:
-    """Return what the index of the store at `home` answers; None where it is not ready for it."""
+    """Return the index's answer to a question, for the store at `home`; None if it is not ready."""
     with suppress(*_INDEX_ERRORS), closing(_connect_fast(home)) as db:
         mark = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
         if db.execute(mark).fetchone() == (APPLICATION_ID, SCHEMA_VERSION):
@@ -40,14 +40,14 @@ def _connect_fast(home: str) -> sqlite3.Connection:
     for special in "%?#":
         path = path.replace(special, f"%{ord(special):02x}")
     if not S_ISREG(os.stat(f"{home}/index.db").st_mode):  # noqa: PTH116 (at once)
-        raise OSError("index.db is no file")
+        raise OSError("index.db is not a file")
     return sqlite3.connect(f"file:{path}/index.db?mode=rw", uri=True, timeout=1)
 
 
 def fetch_newest_tapes(home: str, most: int) -> list[tuple[Any, ...]] | None:
     """Return the newest tapes as (id, updated, title, model, entries, branches, cost).
 
-    None where the index has to catch up first: a tape is being written, came, or went.
+    None if the index has to catch up first: a tape is being written, was added, or removed.
     """
 
     def question(db: sqlite3.Connection) -> list[tuple[Any, ...]] | None:
@@ -63,7 +63,7 @@ def fetch_newest_tapes(home: str, most: int) -> list[tuple[Any, ...]] | None:
 
 
 def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
-    """Tell whether nobody writes, and no tape came or went since the index was caught up."""
+    """Return whether no tape is being written, and none was added or removed since."""
     fd = os.open(os.path.join(home, "store.json"), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # noqa: PTH118 (at once)
     try:
         if os.read(fd, len(_STORE_MARK)) != _STORE_MARK:
@@ -77,7 +77,7 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
 
 
 def fetch_tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[str, str]]:
-    """Return id and title of the newest tapes whose id begins so."""
+    """Return id and title of the newest tapes whose id begins with `prefix`."""
     ends = bytes.fromhex(prefix.ljust(32, "0")), bytes.fromhex(prefix.ljust(32, "f"))
     return db.execute(
         "SELECT lower(hex(id)), coalesce(title, '') FROM tapes WHERE id BETWEEN ? AND ? "
@@ -87,7 +87,7 @@ def fetch_tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[st
 
 
 def find_tape_id(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
-    """Return the id of the one tape whose id begins so; of the newest in `cwd` for no word."""
+    """Return the id of the only tape with this id prefix; without one, of the newest in `cwd`."""
     if word:
         found = [bytes.fromhex(tape) for tape, _ in fetch_tapes(db, word, 2)]
         return found[0] if len(found) == 1 else None
@@ -97,7 +97,7 @@ def find_tape_id(db: sqlite3.Connection, word: str, cwd: str) -> bytes | None:
 
 
 def fetch_branches(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
-    """Return name and time of the head of each branch of a tape."""
+    """Return the name of each branch of a tape, and the time of its head."""
     found = "SELECT name, coalesce(time, '') FROM branches WHERE tape = ? ORDER BY time DESC"
     return db.execute(found, (tape,)).fetchall()
 
@@ -111,9 +111,9 @@ def fetch_labels(db: sqlite3.Connection, tape: bytes) -> list[tuple[str, str]]:
 def fetch_entries(
     db: sqlite3.Connection, tape: bytes, branch: str, most: int
 ) -> list[tuple[str, str]]:
-    """Return id, and depth with type, of entries before a head, newest first; "" is the current.
+    """Return id, and depth with type, of entries before a branch's head, newest first.
 
-    Those that were read together with the head are looked at, and no others.
+    "" is the current branch. Only entries that were indexed shortly before the head are searched.
     """
     return db.execute(
         "SELECT DISTINCT lower(hex(e.id)), e.n || ' ' || t.name "

@@ -1,9 +1,9 @@
-"""The words of an entry from its line, read by the standard library alone.
+"""The text of an entry from its line, parsed with the standard library alone.
 
-Invariant: what is told is what `tape.index.contents` tells. Whatever is not quite as expected (a
-head that the index does not know, numbers and escapes that not all take) raises ValueError instead.
+Invariant: the result equals that of `tape.index.contents`. Anything unexpected (a header that the
+index does not know, numbers and escapes that parsers treat differently) raises ValueError.
 
-A search answered from the index as it stands and from the lines of its hits.
+A search answered from the index file and from the lines of its hits.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _INT64_DIGITS = 18
-"""Of a whole number that fits into 64 bits for sure."""
+"""Most digits of an integer that certainly fits into 64 bits."""
 
 
 def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
-    """Return what the line (without its newline) of a hit said, called and answered.
+    """Return the texts said, called and answered in the line (without newline) of a hit.
 
-    Raises ValueError where it is not the line that the index holds, or of a shape nobody writes.
+    Raises ValueError if it is not the line in the index, or has an unexpected shape.
     """
     if not _has_valid_hashes(line):
         raise ValueError("its hashes do not hold")
@@ -60,7 +60,7 @@ def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
 
 
 def _has_valid_hashes(line: bytes) -> bool:
-    """Tell whether both hashes of a line of today's format hold, as `tape.line` computes them."""
+    """Return whether both hashes of a line of the current format match, as in `tape.line`."""
     cut = line.find(b',"data":', 49)
     named, told = line[7:47].decode("latin-1"), line[cut - 33 : cut - 1].decode("latin-1")
     return (sha256(line[49:cut]).hexdigest()[:40], sha256(line[cut + 8 : -1]).hexdigest()[:32]) == (
@@ -81,7 +81,7 @@ def _split_texts_by_source(kind: str, blocks: list[dict[str, Any]]) -> Texts:
 
 
 def _get_message_blocks(content: object) -> list[dict[str, Any]]:
-    """Return the blocks of a message; a text is one."""
+    """Return the blocks of a message; a plain string is one text block."""
     blocks = content if isinstance(content, list) else [{"text": content}]
     if not all(isinstance(block, dict) and _has_plain_fields(block) for block in blocks):
         raise ValueError("not the blocks of a message")
@@ -109,7 +109,7 @@ def _iter_call_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _get_text_or_head(text: object) -> str:
-    """Return a text, or of a blob the beginning that stands in its place."""
+    """Return a text, or for a blob the beginning in its reference."""
     match text:
         case str():
             return text
@@ -143,9 +143,9 @@ _STRICT_JSON = json.JSONDecoder(
 def search_fast(
     home: str, expression: str, narrow: tuple[str, Sequence[object]], limit: int
 ) -> list[tuple[RankedEntry, str, Marks]] | None:
-    """Return what fits best in the store at `home`, each hit with an excerpt and its marks.
+    """Return the best matches in the store at `home`, each with an excerpt and its marks.
 
-    None where the index has to catch up or to erase first, or a line is not what it was.
+    None if the index has to catch up or to erase first, or if a line changed.
     """
 
     def question(db: Connection) -> list[tuple[RankedEntry, str, Marks]] | None:

@@ -1,16 +1,16 @@
-"""Text as the full-text index takes it, and what people type as a query of that index; pure.
+"""Text for the full-text index, and queries as typed → FTS5 expressions; pure.
 
-The index cuts text where letters and digits end, so `read_file` and `src/auth/login.py:42` are runs
-of words, found as phrases. Chinese, Japanese and Korean are written without blanks: each character
-there counts as a word, so that any two neighbours can be found.
+The index splits text at characters other than letters and digits, so `read_file` and
+`src/auth/login.py:42` are runs of words, found as phrases. Chinese, Japanese and Korean are written
+without spaces: each character counts as a word, so that any two neighbours can be found.
 
-The words of an entry → the part of them to show for a query, with marks; pure but for SQLite.
+The text of an entry → the part to show for a query, with marks; pure except for SQLite.
 
-Nothing is imported that takes time, typing included.
+Nothing slow is imported, typing included.
 
-Full text over all tapes: which entries fit best, and where they stand; told by SQLite alone.
+Full-text search over all tapes: the best entries and their places, from SQLite alone.
 
-Nothing is imported that takes time, typing included.
+Nothing slow is imported, typing included.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 
 CJK_GAP = "\x1f"
-"""Stands around each character that is a word: it is no letter, and no text of people's has it."""
+"""Separates characters that count as words: it is not a letter, and does not occur in texts."""
 
 RESULT_CHARS = 1_000
-"""Characters of a tool's result whose words are kept."""
+"""How many characters of a tool's result are indexed."""
 
 _CJK_CHARS = (
     "[\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u3105-\u312f"
     "\u3130-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
     "\uf900-\ufaff\uff66-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
 )
-"""Compiled at its first use, which takes as long as to look a word up."""
+"""Compiled at its first use, because compiling takes as long as a search."""
 _QUERY_TERM = re.compile(
     r'(?P<sign>(?:-(?=[^\s-]))?)(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))(?P<star>\*?)'
 )
@@ -59,12 +59,12 @@ def space_cjk(text: str) -> str:
 
 
 def unspace_cjk(text: str) -> str:
-    """Return text that was `spaced` as it was."""
+    """Return the original of a text from `spaced`."""
     return text.replace(CJK_GAP, "")
 
 
 def iter_argument_texts(value: object) -> Iterator[str]:
-    """Yield the texts and numbers in an argument; keys say nothing that the name does not."""
+    """Yield the strings and numbers in an argument, without the keys of objects."""
     match value:
         case str():
             yield value
@@ -83,9 +83,9 @@ def iter_argument_texts(value: object) -> Iterator[str]:
 def build_match_expression(query: str) -> str:
     """Return the FTS5 expression of a query as people write it.
 
-    Words must all be there; `"a phrase"` as it stands, `-word` must not be there, `word*` may go
-    on, `one OR two` is either. All else means itself. Raises UsageError where nothing is left to
-    look for.
+    All words must match; `"a phrase"` matches exactly, `-word` excludes, `word*` matches a prefix,
+    `one OR two` matches either. Everything else is literal. Raises UsageError if there is nothing
+    to search for.
     """
     wanted: list[list[str]] = []
     unwanted: list[str] = []
@@ -102,15 +102,17 @@ def build_match_expression(query: str) -> str:
                 wanted.append([term])
             joined = False
     if not wanted:
-        raise UsageError(f"nothing to look for in {query!r}: give a word with a letter or a digit")
+        raise UsageError(
+            f"nothing to search for in {query!r}: give a word with a letter or a digit"
+        )
     found = " AND ".join(f"({' OR '.join(either)})" for either in wanted)
     return f"({found}) NOT ({' OR '.join(unwanted)})" if unwanted else found
 
 
 def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
-    """Yield the terms in order, each as FTS5 takes it, behind its sign: nothing, `-`, or `OR`.
+    """Yield the terms in order as (sign, FTS5 term); the sign is "", `-`, or `OR`.
 
-    What holds no letter or digit is left out.
+    Terms without a letter or digit are left out.
     """
     for part in _QUERY_TERM.finditer(replace_surrogates(query).replace("\0", " ")):
         sign, phrase, word = part["sign"], part["phrase"], part["word"]
@@ -131,7 +133,7 @@ def _quote_term(text: str) -> str:
 EXCERPT_WIDTH = 160
 """Characters of an excerpt."""
 _EXCERPT_LEAD = 40
-"""Characters before what was found."""
+"""Characters before the first match."""
 _MARK_START, _MARK_END = "\x02", "\x03"
 _NO_MARKS = str.maketrans(dict.fromkeys("\0\x02\x03", " "))
 
@@ -139,10 +141,10 @@ _NO_MARKS = str.maketrans(dict.fromkeys("\0\x02\x03", " "))
 def build_excerpts(
     expression: str, texts: Sequence[Texts | None]
 ) -> Iterator[tuple[int, tuple[str, Marks]]]:
-    """Yield the places of the texts that fit an FTS5 expression, and what to show of them.
+    """Yield the indexes of the texts that match an FTS5 expression, with their excerpts.
 
-    Each is what was said, called and answered. The full-text index itself says where, on a small
-    one made for these texts.
+    Each text has three parts: said, called and answered. A small full-text index of these texts
+    finds the matches.
     """
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE text USING fts5(said, called, answered)")
@@ -164,7 +166,7 @@ def _flatten_text(text: str) -> str:
 
 
 def cut_excerpt(marked: str) -> tuple[str, Marks]:
-    """Return the part of a marked text with the most marks in it, and where they are."""
+    """Return the part of a marked text with the most marks, and the places of the marks."""
     text, spans = _strip_marks(unspace_cjk(marked))
     first = _find_densest_mark(spans)
     begin = max(0, spans[first][0] - _EXCERPT_LEAD) if spans else 0
@@ -181,7 +183,7 @@ def cut_excerpt(marked: str) -> tuple[str, Marks]:
 
 
 def _find_densest_mark(spans: Sequence[tuple[int, int]]) -> int:
-    """Return which mark begins the stretch with the most marks; the first of equals."""
+    """Return the index of the mark that begins the part with the most marks."""
     best = count = 0
     last = 0
     for at, (start, _) in enumerate(spans):
@@ -209,9 +211,9 @@ ORIGIN_PHASE = "0000-origin"
 """The phase of a copied past: `tape.phase.ORIGIN`."""
 
 _EXTRA_HITS = 1_000
-"""Hits that are looked at beyond those that are wanted, before all are."""
+"""Candidates to rank beyond the wanted hits, before all are ranked."""
 _RANK_SQL = "bm25(text, 4.0, 2.0, 1.0)"
-"""What was said counts more than arguments of tools, and those more than their results."""
+"""Prompts and answers weigh more than tool arguments, and those more than results."""
 
 RankedEntry = namedtuple(  # noqa: PYI024 (typing takes too long)
     "RankedEntry", "tape title folder phase branch offset length entry n time type score"
@@ -226,11 +228,11 @@ def build_filter(
     since: str | None = None,
     until: str | None = None,
 ) -> tuple[str, list[object]]:
-    """Return more of a WHERE clause, and its values; what is empty asks for nothing.
+    """Return further conditions of a WHERE clause, and their values; empty arguments add none.
 
-    `project` is an absolute folder: tapes that work in it or below, or whose project stands there.
+    `project` is an absolute folder: tapes whose cwd or project is in it or below.
     `model` is a part of `provider/model`: answers of such a model, and the rest of tapes that have
-    some. `since` and `until`, which is not included, are times as on a tape.
+    some. `since` and `until` are tape times; `until` is excluded.
     """
     where, values = "", list[object]()
     if types:
@@ -259,10 +261,10 @@ def build_filter(
 def rank_entries(
     db: Connection, expression: str, narrow: tuple[str, Sequence[object]], limit: int
 ) -> list[RankedEntry]:
-    """Return what fits an FTS5 expression best, newer first among equals, each entry once.
+    """Return the best matches of an FTS5 expression, newer first among equals, each entry once.
 
-    Where copies of an entry stand, the original counts. Words that stand nearly everywhere are not
-    looked up to the last: those that fit best do, unless they leave open which come first.
+    Of several copies of an entry the original counts. For very frequent words only the best
+    candidates are ranked, unless that leaves the order open.
     """
     found, last = _select_ranked(db, expression, narrow, limit, limit + _EXTRA_HITS)
     if last is not None and (len(found) < limit or -found[-1][1] == last):
@@ -275,7 +277,7 @@ def _select_ranked(
 ) -> tuple[list[tuple[int, float]], float | None]:
     """Return keys and scores, best first, and the worst rank if there may be more.
 
-    Of those that fit, the best `most` are looked at (−1: all).
+    Only the best `most` matches are ranked (−1: all).
     """
     where, values = narrow
     rows = db.execute(
@@ -304,7 +306,7 @@ def _fetch_ranked_entry(db: Connection, key: int, score: float) -> RankedEntry |
         "JOIN tapes t ON t.id = p.tape WHERE e.key = ?",
         (key,),
     ).fetchone()
-    if found is None:  # it went in this moment
+    if found is None:  # it was just deleted
         return None
     tape, title, folder, *rest = found
     return RankedEntry._make((tape, title, os.fsdecode(folder), *rest, score))

@@ -1,13 +1,13 @@
-"""Tapes → runs of lines with what they tell, and how far each phase was read.
+"""Tapes → runs of lines with their content, and how far each phase was read.
 
-Invariant: reading on gives the same as reading anew, however it is cut into runs. A run is small
-enough to be kept in memory and written at once, whatever the size of the tape. Entries that a
-redaction names are read as if their data were gone, also while it is not.
+Invariant: continuing gives the same result as reading again, however it is split into runs. A run
+is small enough to be kept in memory and written at once, whatever the size of the tape. Entries
+that a redaction names are read as if their data were overwritten already.
 
-The tables of single entries: runs of lines put in and taken out, in the caller's transaction.
+The tables of single entries: inserting and deleting runs of lines, in the caller's transaction.
 
-Invariant: a key of `entries` is never given twice while its words stand in `text`. The words of a
-line that went can only be taken out when they are known again, so its key waits in `removed`.
+Invariant: a key of `entries` is not used again while its words are in `text`. The words of a
+deleted line can only be erased once they are known, so its key waits in `removed`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _RUN_LINES, _RUN_BYTES = 4_096, 1 << 22
-"""What one run holds at most, but for one line of any length."""
+"""Limits of one run; a single line may be larger."""
 
 
 class IndexedLine(NamedTuple):
@@ -48,11 +48,11 @@ class IndexedLine(NamedTuple):
 
     offset: int
     length: int
-    """Bytes without the newline."""
+    """Length in bytes without the newline."""
     header: Header
     told: LineContents
     cwd: str | None
-    """Where the tape works at this entry."""
+    """The working folder at this entry."""
 
 
 class LineRun(NamedTuple):
@@ -60,11 +60,11 @@ class LineRun(NamedTuple):
 
     phase: str
     before: PhaseTally | None
-    """What had to be known of the phase; None when nothing was."""
+    """The state of the phase before this run; None if it is new."""
     after: PhaseTally
     lines: list[IndexedLine]
     is_anew: bool
-    """The phase is not what was known: all that was kept of it goes first."""
+    """The phase is not the one that was indexed: delete that first."""
 
 
 def read_runs(
@@ -78,10 +78,10 @@ def read_runs(
 ) -> Iterator[LineRun]:
     """Yield what is new in the phases that refs name, in order, and in a copied past.
 
-    `phases` holds what is known of each and is brought up to date; phases that went go from it.
-    Readers ignore phases that no ref names: they are not committed. With `only`, names of committed
-    phases, no other is looked at; the phases that new ones start from must be among these. Lines
-    that changed on the disk say nothing, and are told to `skipped`.
+    `phases` is the state of each phase and is updated; deleted phases are removed from it. Phases
+    that no ref names are not committed, and ignored. With `only`, names of committed phases, no
+    others are read; the base phases of new ones must be among them. Lines that changed on the disk
+    are left out and reported to `skipped`.
     """
     committed = refs.phases() | {ORIGIN} if only is None else only
     there: dict[str, PhaseTally] = {}
@@ -109,7 +109,7 @@ class _PhaseReader(NamedTuple):
     skipped: Callable[[str], None]
 
     def iter_runs(self, before: PhaseTally | None) -> Iterator[LineRun]:
-        """Go on where the tally stops: anew when its last line is not where it was."""
+        """Continue where the tally stops, or start again if its last line is not there."""
         tally = before or PhaseTally()
         is_anew = bool(tally.entries) and not self._has_last_line(tally)
         start = tally.offset if tally.entries and not is_anew else 0
@@ -132,7 +132,7 @@ class _PhaseReader(NamedTuple):
         return last.startswith(b'{"id":"%b"' % tally.last.encode())
 
     def _read_line(self, tally: PhaseTally, offset: int, line: bytes) -> IndexedLine | None:
-        """Count one line; what is no entry of a format we know is passed over, as readers do."""
+        """Count one line; skip it if it is not an entry of a known format."""
         try:
             header = read_header(line)
         except (Damaged, NewerFormat) as error:
@@ -149,7 +149,7 @@ class _PhaseReader(NamedTuple):
         return IndexedLine(offset, len(line), header, told, tally.place)
 
     def _is_redacted(self, header: Header) -> bool:
-        """Tell whether a redaction names an entry: what changed in it is being overwritten."""
+        """Return whether a redaction names an entry, so that its data is being overwritten."""
         return header.id in self.redacted or header.id in self.tape.phases.read_redacted_ids()
 
     def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
@@ -158,7 +158,7 @@ class _PhaseReader(NamedTuple):
         self.skipped(f"{place}: entry {entry}: {why}; {FSCK_ADVICE}")
 
     def _find_place_at(self, phase: str, offset: int) -> str | None:
-        """Return where the tape worked at the entry a phase goes on from."""
+        """Return the working folder at the base of a phase."""
         tally = self.phases.get(phase)
         if tally is None:
             return None
@@ -177,7 +177,7 @@ class _PhaseReader(NamedTuple):
 
 
 def read_tape_record(tape: Tape, folder: str) -> TapeRecord:
-    """Return what is kept of a tape itself, from its files alone."""
+    """Return what the index stores of a tape itself, from its files alone."""
     redacted: set[str] = set()
     while True:
         refs, phases = tape.refs(), dict[str, PhaseTally]()
@@ -203,10 +203,10 @@ _MAX_INTEGER = (1 << 63) - 1
 def insert_run(
     db: Connection, tape: str, run: LineRun, key: int | None, known: AbstractSet[str]
 ) -> bool:
-    """Put a run of lines in; `key` is its phase's, None for a new one, `known` was redacted before.
+    """Insert a run of lines; `key` is its phase's, None for a new one, `known` was redacted before.
 
-    Tells whether that was all: if not, the run redacts what had been read, and all of the tape was
-    taken out, to be read anew.
+    Returns False if the run redacts entries that were read already: then the whole tape was
+    deleted, to be read again.
     """
     whose = bytes.fromhex(tape)
     named = {target for line in run.lines for target in line.told.targets} - known
@@ -221,7 +221,7 @@ def insert_run(
     ):
         reset_tape(db, tape)
         return False
-    if run.is_anew and known:  # what redacted the rest may have stood in it
+    if run.is_anew and known:  # it may have had the redact entries of the rest
         reset_tape(db, tape)
         db.execute("DELETE FROM redactions WHERE tape = ?", (whose,))
         return False
@@ -232,7 +232,7 @@ def insert_run(
 
 
 def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
-    """Tell whether the index holds anything that only the data of an entry says."""
+    """Return whether the index has anything from the data of an entry."""
     found = db.execute(
         "SELECT 1 FROM entries e JOIN phases p ON p.key = e.phase AND p.tape = ?1 "
         "JOIN types k ON k.key = e.type "
@@ -307,7 +307,7 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
 
 
 def _ensure_types(db: Connection, names: set[str]) -> dict[str, int]:
-    """Return the number of each entry type, given to it when it is seen first."""
+    """Return the number of each entry type; new types are added."""
     found: dict[str, int] = dict(db.execute("SELECT name, key FROM types"))
     for name in sorted(names - found.keys()):
         found[name] = db.execute("INSERT INTO types (name) VALUES (?)", (name,)).lastrowid or 0
@@ -315,13 +315,13 @@ def _ensure_types(db: Connection, names: set[str]) -> dict[str, int]:
 
 
 def reset_tape(db: Connection, tape: str) -> None:
-    """Forget what was read of a tape, so that it is read anew."""
+    """Delete everything of a tape, so that it is read again."""
     delete_lines(db, "tape = ?", bytes.fromhex(tape))
     db.execute("DELETE FROM phases WHERE tape = ?", (bytes.fromhex(tape),))
 
 
 def delete_lines(db: Connection, where: str, *values: object) -> None:
-    """Take out the lines of the phases that `where` describes; the phases themselves stay."""
+    """Delete the lines of the phases that match `where`; the phases themselves stay."""
     lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
     db.execute(
         f"INSERT INTO removed SELECT key FROM ({lines}) WHERE key IN (SELECT id FROM text_docsize)",  # noqa: S608 (ours)
@@ -334,9 +334,9 @@ def delete_lines(db: Connection, where: str, *values: object) -> None:
 
 @contextmanager
 def load_bulk(db: Connection) -> Iterator[None]:
-    """Let many lines into a file that nobody else uses, and that is of no use until it is whole.
+    """Fill a file that no other process uses, and that is useless until it is complete.
 
-    There is no journal, words are kept longer before they are written, and ids put in order after.
+    No rollback journal, larger word buffers, and the id index is created at the end.
     """
     (index,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'entries_id'").fetchone()
     db.execute("DROP INDEX entries_id")

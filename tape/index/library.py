@@ -1,8 +1,8 @@
-"""The index: a list of all tapes that needs no look into them (tape.md §7).
+"""The index: lists and search over all tapes without reading them (tape.md §7).
 
-It is derived: deleting it, or doing without it, changes no answer, only the time it takes.
+It is derived: deleting it, or working without it, changes no answer, only the time it takes.
 
-What a store holds and no list tells of: folders that cannot be read, and why; reads only.
+Folders of a store that lists leave out because they cannot be read, and why; reads only.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ T = TypeVar("T")
 
 
 class Library(NamedTuple):
-    """A store, and the index that follows its writers. A context manager; closing is optional."""
+    """A store with its index. A context manager; closing is optional."""
 
     store: Store
     index: Index | None  # type: ignore[assignment]  # instead of tuple.index
 
     def close(self) -> None:
-        """Let go of the index."""
+        """Close the index."""
         if self.index is not None:
             self.index.close()
 
@@ -67,14 +67,12 @@ class Library(NamedTuple):
 
 
 class _IndexedStore(Store):
-    """A store that looks its tapes up in the index, where that can be used."""
+    """A store that finds its tapes by the index, if that can be used."""
 
     def open(self, prefix: str) -> Tape:
         """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
         if isinstance(self.projection, Index) and is_id_prefix(prefix):
-            with suppress(
-                OSError, sqlite3.Error
-            ):  # no index, or one behind: the files say the same
+            with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
                 return self.open_folder(
                     require_single_hit(prefix, "tape", self.projection.folders(prefix))
                 )
@@ -89,11 +87,11 @@ def open_store(
     index: bool = True,
     telling: Telling = report_nothing,
 ) -> Library:
-    """Return the store at `path` and its index, without looking at either.
+    """Return the store at `path` and its index, without reading either.
 
-    The store need not exist yet. The index is opened at its first use and made in a store that
-    exists; one that cannot be used is done without. `telling` is asked for somebody to tell how far
-    reading tapes has got whenever the index, or what stands in for it, has any to read.
+    The store need not exist yet. The index is opened at its first use, and created in a store that
+    exists; if it cannot be used, the files are read instead. `telling` is called for a progress
+    callback whenever tapes have to be read.
     """
     if not index:
         return Library(Store(path, clock=clock, random=random), None)
@@ -106,7 +104,7 @@ def open_store(
 def list_tapes(
     store: Store, index: Index | None, *, cwd: str | None = None, limit: int | None = None
 ) -> list[TapeRow]:
-    """Return the tapes newest first, at most `limit`; with `cwd` those that work there now.
+    """Return the tapes newest first, at most `limit`; with `cwd` those whose current folder it is.
 
     A tape that cannot be read is left out: `left_out` says which and why. Raises NewerFormat or
     Damaged of the store itself.
@@ -116,7 +114,7 @@ def list_tapes(
     if index is not None:
         try:
             return index.rows(cwd, limit)
-        except (OSError, sqlite3.Error):  # no index, or one behind: the files say the same
+        except (OSError, sqlite3.Error):  # no index, or one behind: read the files
             pass
     return _scan_tapes(store, cwd)[:limit]
 
@@ -124,11 +122,11 @@ def list_tapes(
 def query_index(
     store: Store, index: Index | None, question: Callable[[sqlite3.Connection], T]
 ) -> T:
-    """Return what a question asks of the tables, with all that stands in the files in them.
+    """Return the answer of a question to the tables, after they have caught up with the files.
 
-    Where the index cannot be used, the same tables are made from the files for this question
-    alone. It may be asked twice and must not write. Raises NewerFormat or Damaged of the store
-    itself, WriteFailed where those tables cannot be made.
+    If the index cannot be used, the same tables are built from the files for this question. It may
+    be called twice and must not write. Raises NewerFormat or Damaged of the store itself,
+    WriteFailed if those tables cannot be created.
     """
     store.check()
     if index is not None:
@@ -150,13 +148,13 @@ def search_entries(
     until: str | None = None,
     limit: int = 20,
 ) -> list[SearchMatch]:
-    """Return the entries that fit a query best, newer first among equals.
+    """Return the best matches of a query, newer first among equals.
 
-    The query's words must all be there; `"a phrase"`, `-without`, `begin*` and `one OR two` mean
-    what they mean elsewhere, and all else, paths and identifiers too, means itself. The other
-    arguments narrow the search as `narrowed` says. Committed entries are searched, up to now.
+    All words of the query must match; `"a phrase"`, `-without`, `begin*` and `one OR two` have
+    their usual meaning, and everything else, paths and identifiers too, is literal. The other
+    arguments filter the search as `narrowed` says. All committed entries are searched.
 
-    Raises UsageError for a query with nothing to look for, NewerFormat or Damaged of the store.
+    Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of the store.
     """
     from .fast_text import (
         build_filter,
@@ -172,10 +170,10 @@ def search_entries(
 
 
 def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None) -> int:
-    """Make the index anew and return how many tapes it holds; see `rebuilding`.
+    """Rebuild the index and return the number of tapes in it; see `rebuilding`.
 
-    `progress` is told done and total. Raises Busy while another process does so, OSError or
-    sqlite3.Error where it cannot be written, NewerFormat or Damaged of the store itself.
+    `progress` is called with done and total. Raises Busy while another process does so, OSError or
+    sqlite3.Error if it cannot be written, NewerFormat or Damaged of the store itself.
     """
     from .rebuild import replace_index  # noqa: PLC0415 (rare)
 
@@ -184,7 +182,7 @@ def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None)
 
 @contextmanager
 def _open_private_index(store: Store, telling: Telling) -> Iterator[Index]:
-    """Hold an index of one's own that goes afterwards."""
+    """Yield a temporary index that is deleted afterwards."""
     from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
 
     with TemporaryDirectory(prefix="tape-") as folder:
@@ -202,7 +200,7 @@ def _fill_private_index(index: Index, tell: Progress) -> None:
         index.fill(tell)
     except sqlite3.Error as error:
         raise WriteFailed(
-            f"without an index its tables are made in the folder for temporary files: {error}"
+            f"without an index its tables are built in the folder for temporary files: {error}"
         ) from error
 
 
@@ -217,20 +215,20 @@ def _scan_tapes(store: Store, cwd: str | None) -> list[TapeRow]:
 
 
 def read_tape_row(store: Store, folder: str) -> TapeRow | None:
-    """Return the row of the tape in a folder by reading its files, None when that fails."""
+    """Return the row of the tape in a folder from its files; None if that fails."""
     from .ingest import read_tape_record  # noqa: PLC0415 (only where there is no index)
 
     try:
         with store.open_folder(folder) as tape:
             return read_tape_record(tape, folder).row
-    except (OSError, TapeError):  # a damaged or newer one must not hide the others
+    except (OSError, TapeError):  # skip a damaged or newer one
         return None
 
 
 LINK_REASON = (
     "a symbolic link in the place of a tape: links are not followed, move the tape itself here"
 )
-"""What is said of a link in `tapes/`."""
+"""The reason for a link in `tapes/`."""
 
 
 class UnlistedFolder(NamedTuple):
@@ -239,7 +237,7 @@ class UnlistedFolder(NamedTuple):
     folder: str
     why: str
     is_unread: bool
-    """The system did not let it be read: the tape itself may be whole."""
+    """The system refused to read it: the tape itself may be intact."""
 
 
 def find_unlisted(store: Store, index: Index | None) -> list[UnlistedFolder]:
@@ -249,7 +247,7 @@ def find_unlisted(store: Store, index: Index | None) -> list[UnlistedFolder]:
     """
     known: dict[str, tables.TapeLocation] = {}
     if index is not None:
-        with suppress(OSError, sqlite3.Error):  # no index: every tape is looked at
+        with suppress(OSError, sqlite3.Error):  # no index: check every tape
             if index.is_complete():
                 return []
             known = index.answer(tables.select_locations)
@@ -263,7 +261,7 @@ def find_unlisted(store: Store, index: Index | None) -> list[UnlistedFolder]:
 
 
 def _explain_unlisted(store: Store, name: str, ids: dict[str, str]) -> list[UnlistedFolder]:
-    """Return why a tape is in no list, nothing where it should be; note it in `ids`."""
+    """Return why a tape is left out, empty if it is not; note it in `ids`."""
     from .ingest import read_tape_record  # noqa: PLC0415 (most stores leave nothing out)
 
     try:
@@ -282,7 +280,7 @@ def _explain_unlisted(store: Store, name: str, ids: dict[str, str]) -> list[Unli
 
 
 def _is_disk_error(error: BaseException | None) -> bool:
-    """Tell whether an error is one of the disk, not of what stands on it."""
+    """Return whether an error is of the disk, not of the data on it."""
     return isinstance(error, OSError) and not isinstance(
         error, FileNotFoundError | NotADirectoryError | IsADirectoryError
     )

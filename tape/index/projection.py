@@ -1,9 +1,10 @@
 """The index of one store: it follows writers, catches up with files, and answers from SQLite.
 
-Invariant: what it answers after `catch_up` is what reading all files would answer. Whatever moves
-a tape, a writer or one line in its journal, stands in the table of writers from before its first
-byte until it was caught up; so a reader knows where to look, also after a kill. Tapes that came or
-went show in the time of their common folder. Nothing else is looked at, however many there are.
+Invariant: what it answers after `catch_up` is what reading all files would answer. Whatever changes
+a tape, a writer or one line in its journal, is in the table of writers from before its first byte
+until the index has caught up; so a reader knows which tapes to read, also after a kill. Added and
+removed tapes change the time of their common folder. Nothing else is read, however many tapes there
+are.
 """
 
 from __future__ import annotations
@@ -40,33 +41,33 @@ if TYPE_CHECKING:
     from .records import TapeRow
 
     Progress = Callable[[int, int], None]
-    """Is told done and total."""
+    """Called with done and total."""
     Telling = Callable[[], AbstractContextManager[Progress]]
-    """Begins to tell of work that may be long."""
+    """Starts a progress display for work that may be long."""
 
 T = TypeVar("T")
 _CATCH_UP_EVERY = 1_000_000
 _SETTLED_NS = 100_000_000
-"""Nanoseconds after which the next change of a folder surely gives it another time."""
+"""Nanoseconds after which the next change of a folder certainly changes its time."""
 
 _MAX_COLUMN = (1 << 63) - 1
-"""What fits into a column; some file systems have inodes that do not."""
+"""Mask for the 63 bits of a column; inodes of some file systems are larger."""
 
 _SKIPPED_ERRORS = (Error, OSError, TapeError)
-"""What may go wrong under a writer: a derived copy that cannot be written is left to readers."""
+"""Errors that a writer ignores: an index that cannot be written is left to readers."""
 
 
 @contextmanager
 def report_nothing() -> Iterator[Progress]:
-    """Hold a progress that nobody is told of."""
+    """Yield a progress callback that does nothing."""
     yield lambda _done, _total: None
 
 
 class Index:
     """The projection of one store, for one thread; its file is opened at the first use.
 
-    `telling` is asked for somebody to tell how far reading tapes that came has got. Lines of these
-    that changed on the disk are told to `skipped`.
+    `telling` is called for a progress callback when new tapes have to be read. Lines of these that
+    changed on the disk are reported to `skipped`.
     """
 
     def __init__(
@@ -84,24 +85,24 @@ class Index:
         self._caught: dict[str, int] = {}
 
     def on_begin(self, tape: str) -> None:
-        """Enter a writer, or somebody about to write a line in the journal.
+        """Register a writer, or a process about to write a line in the journal.
 
-        An index that cannot be told of it, locked for long or full, would never catch up with what
-        is written now: it is dropped, and the next reader makes it anew.
+        An index that cannot be written now, because it is locked for long or full, would miss these
+        changes: it is deleted, and the next reader rebuilds it.
         """
         self._writing[tape] += 1
         try:
             self._run_with_recovery(lambda db: self._enter_writers(db, [tape]))
-            while not self._is_current():  # another file took its place meanwhile
+            while not self._is_current():  # the file was replaced meanwhile
                 self._open_current()
-        except TapeError:  # a later version wrote this store: no index is made in it
+        except TapeError:  # a later version wrote this store: no index is created in it
             return
         except (Error, OSError):
             with suppress(OSError):
                 drop_index(self._home)
 
     def on_barrier(self, tape: WritableTape, changes: Changes) -> None:
-        """Catch the tape up, at most once a second: while it is being written readers do so too."""
+        """Index the tape's new entries, at most once a second: readers do so too meanwhile."""
         now = self._store.clock()
         with suppress(*_SKIPPED_ERRORS):
             if (
@@ -113,10 +114,10 @@ class Index:
                 changes.clear()
 
     def on_end(self, tape: WritableTape, changes: Changes | None) -> None:
-        """Catch the tape up and, when it was the last one's end, take it out of the writers."""
+        """Index the tape's new entries and, after its last writer, remove it from the table."""
         self._writing[tape.id] -= 1
 
-        def work(db: Connection) -> None:  # both on one file: another may take its place
+        def work(db: Connection) -> None:  # both on one file, which may be replaced meanwhile
             self._take_changes(db, tape, changes)
             if self._writing[tape.id] <= 0:
                 self._remove_writers(db, [self._build_writer_row(tape.id)])
@@ -125,10 +126,10 @@ class Index:
             self._run_with_recovery(work)
 
     def on_redact(self, tape: str) -> None:
-        """Read a redaction, leaving nothing in the file of what was known before."""
+        """Read a redaction, and remove all traces of the redacted data from the file."""
         try:
             self._run_with_recovery(lambda db: self._scrub_redacted(db, tape))
-        except TapeError:  # no index is made in a later version's store, or for a tape that went
+        except TapeError:  # no index is created in a later version's store, or for a removed tape
             return
         except (Error, OSError):
             with suppress(OSError):
@@ -141,9 +142,9 @@ class Index:
         scrub_index(db)
 
     def catch_up(self) -> None:
-        """Read what is new: in tapes being written, and of tapes that came or went.
+        """Index what is new: in tapes being written, and of tapes that were added or removed.
 
-        Raises sqlite3.Error or OSError when the index cannot be opened or written.
+        Raises sqlite3.Error or OSError if the index cannot be opened or written.
         """
         self._run_with_recovery(self._read_changed_tapes)
 
@@ -167,7 +168,7 @@ class Index:
         return self.answer(lambda db: tables.select_labelled(db, name))
 
     def is_complete(self) -> bool:
-        """Tell whether all that stands in `tapes/` was read when it changed last.
+        """Return whether everything in `tapes/` was read after its last change.
 
         False also for the tenth of a second after a change. Raises as `catch_up` does.
         """
@@ -176,15 +177,15 @@ class Index:
         )
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         db, self._db, self._file = self._db, None, None
         if db is not None:
             db.close()
 
     def answer(self, question: Callable[[Connection], T]) -> T:
-        """Catch up and answer on one file: one made anew in between knows nothing yet.
+        """Catch up and answer on one file: one that was replaced in between is empty.
 
-        Raises as `catch_up` does. A question may be asked twice.
+        Raises as `catch_up` does. A question may be called twice.
         """
 
         def work(db: Connection) -> T:
@@ -194,7 +195,7 @@ class Index:
         return self._run_with_recovery(work)
 
     def _run_with_recovery(self, work: Callable[[Connection], T]) -> T:
-        """Do work that may be done twice: on a damaged index, and again on a new one."""
+        """Do work that may be repeated: on a damaged index, and again on a new one."""
         try:
             return work(self._open_current())
         except DatabaseError as error:
@@ -206,7 +207,7 @@ class Index:
         return work(self._open_current())
 
     def _open_current(self) -> Connection:
-        """Return the connection; a file that took the place of ours learns who is writing."""
+        """Return the connection; a file that replaced ours gets our writers."""
         if self._db is None or not self._is_current():
             self.close()
             file = get_file_identity(self._home)
@@ -234,7 +235,7 @@ class Index:
                 tables.delete_writers(db, rows)
 
     def _read_changed_tapes(self, db: Connection) -> None:
-        """Look at the dead before reading, so that what they wrote last is read."""
+        """Find dead writers before reading, so that their last entries are read."""
         writers = tables.select_writers(db)
         dead = {writer for writer in writers if not _is_process_alive(writer.pid)}
         self._scan_tapes_folder(db)
@@ -242,20 +243,20 @@ class Index:
         self._remove_writers(db, [writer for writer in dead if writer.tape in done])
 
     def _try_read(self, db: Connection, tape: str) -> bool:
-        """Read a tape that may be being written; tell whether nothing of it is left to read."""
+        """Index a tape that may be being written; return whether nothing of it is left to read."""
         try:
             self._read_tape(db, tape)
         except NotFound:  # it went
             return True
-        except (OSError, TapeError):  # unreadable now: it stays in the table and is tried again
+        except (OSError, TapeError):  # unreadable now: it stays in the table and is retried
             return False
         return True
 
     def _take_changes(self, db: Connection, tape: WritableTape, changes: Changes | None) -> None:
-        """Take in what was changed, or else all of the tape that is not known yet.
+        """Index the changes, or else everything of the tape that is not indexed yet.
 
-        So a move in a tape of a thousand branches costs what one in a tape of two does. Whatever
-        others change meanwhile they take in themselves, or the next reader does.
+        So a move costs the same in a tape of a thousand branches as in a tape of two. Changes by
+        other processes meanwhile are indexed by them, or by the next reader.
         """
         if (
             changes is None
@@ -265,7 +266,7 @@ class Index:
             self._read_tape(db, tape.id)
 
     def _is_indexed_folder(self, db: Connection, tape: WritableTape) -> bool:
-        """Tell whether this is the tape that is kept under its id: somebody may have copied it."""
+        """Return whether this is the tape that is indexed under its id: it may be a copy."""
         place = tables.select_location(db, tape.id)
         if place is None or not place.folder:
             return False
@@ -291,10 +292,9 @@ class Index:
         raise NotFound(f"tape {tape} is not in the store")
 
     def fill(self, progress: Progress) -> None:
-        """Read all tapes into a file nobody else uses yet; `progress` is told done and total.
+        """Index all tapes into an unused file; `progress` is called with done and total.
 
-        Faster than `catch_up`, but for nothing that has to outlive a power failure. Raises as that
-        does.
+        Faster than `catch_up`, but not safe against a power failure. Raises as that does.
         """
 
         def work(db: Connection) -> None:
@@ -306,7 +306,7 @@ class Index:
         self._run_with_recovery(work)
 
     def learn_from(self, other: Path) -> None:
-        """Read what another index of this store knows of and this one does not, and its writers."""
+        """Index what another index of this store has and this one lacks, and copy its writers."""
         db = self._open_current()
         with tables.attach_index(db, other):
             writers, behind = tables.select_writers(db, "other"), tables.select_differing_tapes(db)
@@ -316,10 +316,10 @@ class Index:
             self._try_read(db, tape)
 
     def _scan_tapes_folder(self, db: Connection, progress: Progress | None = None) -> None:
-        """Take tapes in that came and out that went, if the time of their folder tells of any.
+        """Add new tapes and remove deleted ones, if the time of their folder changed.
 
-        A time too young to differ after the next change is not kept, nor one with tapes that could
-        not be read: then the next reader looks again.
+        A time too recent to differ after the next change is not stored, nor one with unreadable
+        tapes: then the next reader checks again.
         """
         mtime = _get_tapes_mtime(self._store)
         if mtime == tables.select_tapes_mtime(db):
@@ -345,10 +345,10 @@ class Index:
     def _take_in_folder(
         self, db: Connection, where: TapeLocation, held: dict[str, TapeLocation]
     ) -> bool:
-        """Read the tape in a folder and note it in `held`; tell whether that could be done.
+        """Index the tape in a folder and note it in `held`; return whether that succeeded.
 
-        Of a tape that stands in two folders, because somebody copied one, the first counts, and
-        the other one is looked at each time.
+        Of a tape in two folders, because one was copied, the first counts, and the other one is
+        read each time.
         """
         try:
             with self._store.open_folder(where.folder) as tape:
@@ -357,7 +357,7 @@ class Index:
                     _sync_tape(db, tape, where, self._skipped)
                     _save_location(db, tape.id, where)
                     held[tape.id] = where
-        except (OSError, TapeError):  # a damaged or newer one must not hide the others
+        except (OSError, TapeError):  # skip a damaged or newer one
             return False
         return before is None
 
@@ -368,9 +368,10 @@ def _sync_tape(
     where: TapeLocation,
     skipped: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Bring all that is kept of a tape up to date, run by run.
+    """Update everything that is indexed of a tape, run by run.
 
-    Locks nobody out while reading, or for nothing new; goes on from there when another was faster.
+    Takes no lock while reading, or if nothing is new; continues after the changes of another
+    process that was faster.
     """
     while not _try_sync(db, tape, where, skipped):
         pass
@@ -379,7 +380,7 @@ def _sync_tape(
 def _try_sync(
     db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
 ) -> bool:
-    """Read and keep what is new; tell whether nobody else did so meanwhile."""
+    """Index what is new; return whether no other process did so meanwhile."""
     from .ingest import read_runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
     from .records import build_tape_record  # noqa: PLC0415
 
@@ -410,10 +411,10 @@ def _try_sync(
 
 
 def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
-    """Read and keep what was changed in a tape; tell whether that was all there is to do.
+    """Index the changes in a tape; return whether that is complete.
 
-    It is not for a tape or a phase that the index does not know the beginning of, nor when another
-    program was faster.
+    It is not for a tape or a phase whose beginning is not indexed, nor if another process was
+    faster.
     """
     from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
     from .records import PhaseTally, build_branch_row  # noqa: PLC0415
@@ -428,7 +429,7 @@ def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool
             if not _insert_next_run(db, tape.id, run):
                 return False
     with write_transaction(db):
-        refs = tape.journal.read()  # under the lock, so that the newest move is kept last
+        refs = tape.journal.read()  # under the lock, so that the newest move is stored last
         if tables.select_tallies(db, tape.id, changes.phases) != phases:
             return False
         moves = [refs.branches[name][-1] for name in changes.branches & refs.branches.keys()]
@@ -444,7 +445,7 @@ def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool
 
 
 def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
-    """Put a run in, in the caller's transaction, unless it does not follow on what is there."""
+    """Insert a run, in the caller's transaction; return False if it does not follow."""
     from . import ingest  # noqa: PLC0415 (as above)
 
     key, tally = tables.select_phase(db, tape, run.phase)
@@ -455,7 +456,7 @@ def _insert_next_run(db: Connection, tape: str, run: LineRun) -> bool:
 def _get_tapes_mtime(store: Store) -> int:
     try:
         return store.tapes.stat().st_mtime_ns
-    except FileNotFoundError:  # the first tape makes it
+    except FileNotFoundError:  # the first tape creates it
         return 0
 
 

@@ -1,7 +1,7 @@
-"""The whole index made anew, beside the one in use, and put in its place when it is whole.
+"""Rebuilding the whole index beside the one in use, then replacing it.
 
-Invariant: whoever reads or writes meanwhile keeps using the old file, and what the old one learned
-of until the last moment the new one learns too.
+Invariant: readers and writers keep using the old file meanwhile, and everything that it records
+until the last moment is copied to the new one.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _REBUILD_FOLDER = ".index"
 def replace_index(store: Store, progress: Callable[[int, int], None]) -> int:
     """Read all tapes into a new index and return how many it holds; `progress` gets done, total.
 
-    Memory does not grow with the store. Cut short, it leaves the old index as it was, and a folder
-    that the next rebuilding removes. Lines that changed on the disk are a DamageWarning each.
-    Raises Busy while another one is at work, OSError or sqlite3.Error where it cannot be written,
-    NewerFormat or Damaged of the store itself.
+    Uses constant memory. If interrupted, it leaves the old index unchanged, and a folder that the
+    next rebuild removes. Each line that changed on the disk gives a DamageWarning. Raises Busy
+    while another rebuild is running, OSError or sqlite3.Error if it cannot be written, NewerFormat
+    or Damaged of the store itself.
     """
     store.check()
     beside = store.path / _REBUILD_FOLDER
@@ -79,7 +79,9 @@ def _build_and_swap(store: Store, beside: Path, progress: Callable[[int, int], N
             closing(connect_index(store.path)) as old,
             write_transaction(old),
         ):
-            index.learn_from(store.path / INDEX_NAME)  # and nobody tells the old one more
+            index.learn_from(
+                store.path / INDEX_NAME
+            )  # and no process writes to the old one any longer
             index.close()
             with Folder.open(store.path) as home, Folder.open(beside) as source:
                 _sync_index_file(source)

@@ -1,8 +1,8 @@
-"""Full text over all tapes: ranked in SQLite, shown from the lines themselves.
+"""Full-text search over all tapes: ranked in SQLite, excerpts from the lines themselves.
 
-Invariant: of the transcripts only the lines of the hits that are returned are read. A hit whose
-line no longer says what was asked for, because it was redacted just now or changed on the disk, is
-left out; the latter is said.
+Invariant: of the transcripts only the lines of the returned hits are read. A hit whose line no
+longer matches, because it was just redacted or changed on the disk, is left out; a change is
+reported.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class SearchMatch(Struct, frozen=True, gc=False):
     branch: str | None
     """The branch its phase was written on."""
     snippet: str
-    """The words around what was found, in one line."""
+    """The text around the match, in one line."""
     marks: tuple[tuple[int, int], ...]
-    """Start and end, in characters of the snippet, of each thing that was found."""
+    """Start and end, in characters of the snippet, of each match."""
     score: float
-    """The higher, the better it fits."""
+    """The higher, the better the match."""
 
 
 def find_matches(
@@ -61,11 +61,13 @@ def find_matches(
     narrow: tuple[str, Sequence[object]],
     limit: int,
 ) -> list[SearchMatch]:
-    """Return what fits an FTS5 expression best, newer first among equals, each entry once.
+    """Return the best matches of an FTS5 expression, newer first among equals, each entry once.
 
-    `narrow` is more of a WHERE clause and its values, as `narrowed` gives them.
+    `narrow` are further WHERE conditions and their values, as `narrowed` returns them.
     """
-    with suppress(sqlite3.OperationalError):  # another writes: old words only weigh a little
+    with suppress(
+        sqlite3.OperationalError
+    ):  # another process writes: stale words only affect the ranking
         erase_removed_words(db)
     hits = rank_entries(db, expression, narrow, limit)
     shown = dict(build_excerpts(expression, [_read_hit_words(store, hit) for hit in hits]))
@@ -93,19 +95,20 @@ def _to_search_match(
 
 
 def _read_hit_words(store: Store, hit: RankedEntry) -> EntryWords | None:
-    """Return the text of a hit from its line; None where that is not what it was.
+    """Return the text of a hit from its line; None if the line changed.
 
-    Of what went just now nothing is said; what was changed on the disk is a DamageWarning.
+    A line that was just redacted or moved is left out silently; one that changed on the disk gives
+    a DamageWarning.
     """
     try:
         with store.open_folder(hit.folder) as tape, tape.phases.open(hit.phase) as file:
             line = file.read(hit.offset, hit.offset + hit.length)
-    except (OSError, TapeError):  # moved or gone in this moment
+    except (OSError, TapeError):  # it was just moved or deleted
         return None
     try:
         header = read_header(line)
         if header.id != hit.entry:
-            raise Damaged("another one stands there")
+            raise Damaged("another entry is there")
         if not has_valid_data(line, header) and not is_redaction_begun(line, header):
             raise Damaged("its data does not match its hash")
     except TapeError as error:

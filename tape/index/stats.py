@@ -1,7 +1,7 @@
-"""What sessions took: tokens, cost, calls and time, summed by tape, branch, model, day or tool.
+"""Statistics: tokens, cost, calls and time, summed by tape, branch, model, day or tool.
 
-Every entry counts once, however many branches share it; what a tape copied from its origin counts
-where it was written, as long as that is there. Days are UTC. A cost nobody told stays unknown.
+Every entry counts once, however many branches share it; entries that a tape copied from its origin
+count in the origin, as long as that exists. Days are UTC. Unknown costs stay unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COST_DIGITS = 9
 
 
 class UsageTotals(Struct, frozen=True, gc=False):
-    """What model calls took; None where no call told."""
+    """Sums over model calls; None if unknown for all calls."""
 
     calls: int = 0
     input: int | None = None
@@ -40,14 +40,14 @@ class UsageTotals(Struct, frozen=True, gc=False):
     cache_write: int | None = None
     total: int | None = None
     cost: float | None = None
-    """USD of the calls that told."""
+    """USD of the calls with a known cost."""
     unpriced: int = 0
-    """Calls that did not tell what they cost."""
+    """Number of calls of unknown cost."""
     model_ms: int | None = None
 
 
 class ToolTotals(Struct, frozen=True, gc=False):
-    """What tools did."""
+    """Sums over tool calls."""
 
     tool_calls: int = 0
     tool_errors: int = 0
@@ -63,7 +63,7 @@ class StatsRow(Struct, frozen=True, gc=False):
     """One row: what it is of, and the sums."""
 
     key: str | None
-    """Id of a tape, name of a model or tool, a day; None where nobody told."""
+    """Id of a tape, name of a model or tool, a day; None if unknown."""
     branch: str | None
     """With a tape's id, of rows by branch."""
     title: str | None
@@ -76,13 +76,13 @@ class StatsRow(Struct, frozen=True, gc=False):
 
 
 class StatsFilter(NamedTuple):
-    """What is counted; all where nothing is said."""
+    """Filters of what is counted; None means all."""
 
     tape: str | None = None
     """32 hex digits: without what it copied from its origin."""
     branch: str | None = None
     project: str | None = None
-    """Absolute path of a folder: tapes that work there or below."""
+    """Absolute path of a folder: tapes whose cwd or project is there or below."""
     model: str | None = None
     """Part of a provider's and model's name, in any case."""
     since: str | None = None
@@ -151,14 +151,14 @@ _CALLS_WITH_MODEL_SQL = """
         WHERE f.key IN (SELECT entry FROM calls UNION ALL SELECT entry FROM usage)
     ) w ON w.key = c.entry LEFT JOIN usage u ON u.entry = w.asked
 """
-"""Calls with the usage of the newest answer before them in their phase: that asked for them."""
+"""Calls with the usage of the newest answer before them in their phase, which made them."""
 _TOOL_SUMS_SQL = f"count(*), sum(c.is_error), {_build_integer_sum('c.duration_ms')}"
 
 
 def compute_statistics(
     store: Store, index: Index | None, by: By = "all", wanted: StatsFilter | None = None
 ) -> list[StatsRow]:
-    """Return the sums, days in order, all else with the most tokens first; empty for nothing.
+    """Return the sums, days in order, others by tokens, largest first; empty if there are none.
 
     Raises NewerFormat or Damaged of the store itself.
     """

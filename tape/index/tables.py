@@ -1,8 +1,8 @@
-"""The tables of index.db, read and written: values in, values out, one statement a function.
+"""Reading and writing the tables of index.db: values in, values out, one statement per function.
 
-Ids are kept binary. Entries are found by the first four bytes of theirs, as what is in order is
-small then: a question names both these and the whole id. Folder names pass as bytes, because they
-need not be Unicode.
+Ids are stored binary. Entries are indexed by the first four bytes of their id, which keeps that
+index small: a query names both these and the whole id. Folder names are bytes, because they need
+not be Unicode.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TAPE_COLUMNS = (
 )
 _SELECT_TALLY = TALLY_COLUMNS.replace(" last", " lower(hex(last))")
 
-# What `tally.known` says of a tape, from the tables instead of all of its phases.
+# The facts of `tally.known`, from the tables instead of all phases.
 _UPDATE_HEADS = """
     UPDATE tapes SET branches = ?2,
     updated = coalesce((SELECT max(time) FROM branches WHERE tape = ?1), created) WHERE id = ?1
@@ -50,14 +50,14 @@ _UPDATE_TITLE = f"""
 
 
 class TapeLocation(NamedTuple):
-    """Where a tape is: the name of its folder, and that folder's inode, 0 when not looked up."""
+    """Where a tape is: the name of its folder, and that folder's inode, 0 if not looked up."""
 
     folder: str
     inode: int
 
 
 class EntryLocation(NamedTuple):
-    """Where an entry stands."""
+    """The place of an entry."""
 
     folder: str
     """Name of its tape's folder."""
@@ -70,7 +70,7 @@ class EntryLocation(NamedTuple):
 
 
 class ActiveWriter(NamedTuple):
-    """One who may be writing: the tape, the process, and which index in that process says so."""
+    """A possible writer: the tape, the process, and the number of the index in that process."""
 
     tape: str
     pid: int
@@ -144,7 +144,7 @@ def select_location(db: Connection, tape: str) -> TapeLocation | None:
 
 
 def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
-    """Return what is kept of a tape itself, None when it is not known or only half read."""
+    """Return the stored facts of a tape; None if it is unknown or only partly read."""
     key = (bytes.fromhex(tape),)
     row = db.execute(f"SELECT {_TAPE_COLUMNS} FROM tapes WHERE id = ?", key).fetchone()  # noqa: S608 (ours)
     if row is None:
@@ -173,7 +173,7 @@ def select_tape_record(db: Connection, tape: str) -> TapeRecord | None:
 def select_tallies(
     db: Connection, tape: str, names: Iterable[str] | None = None
 ) -> dict[str, PhaseTally]:
-    """Return how far each phase of a tape, or each of these, was read, and what it told."""
+    """Return how far each phase of a tape, or each of these, was read, and its sums."""
     if names is not None:
         found = [(name, select_phase(db, tape, name)[1]) for name in names]
         return {name: tally for name, tally in found if tally is not None}
@@ -185,7 +185,7 @@ def select_tallies(
 
 
 def select_phase(db: Connection, tape: str, name: str) -> tuple[int | None, PhaseTally | None]:
-    """Return the key of a phase and how far it was read; None for one that is not known."""
+    """Return the key of a phase and how far it was read; None for an unknown one."""
     found = db.execute(
         f"SELECT key, {_SELECT_TALLY} FROM phases WHERE tape = ? AND name = ?",  # noqa: S608 (ours)
         (bytes.fromhex(tape), name),
@@ -202,7 +202,7 @@ def select_redacted_ids(db: Connection, tape: str) -> set[str]:
 
 
 def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
-    """Forget phases that went, with their lines; all of a tape where one may have redacted."""
+    """Delete missing phases with their lines; the whole tape if one may have redacted."""
     from .ingest import delete_lines, reset_tape  # noqa: PLC0415 (a list needs none of it)
 
     for name in gone:
@@ -216,7 +216,7 @@ def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
 
 
 def save_tape_record(db: Connection, new: TapeRecord) -> None:
-    """Put what is said of a tape itself in the place of what was."""
+    """Replace the stored facts of a tape."""
     key = bytes.fromhex(new.row.id)
     db.execute(
         "INSERT INTO tapes (id, folder, inode, cwd, created, updated, entries, branches) "
@@ -255,10 +255,10 @@ def update_tape(
     labels: Mapping[str, str | None],
     tallies: Iterable[tuple[PhaseTally, PhaseTally]],
 ) -> None:
-    """Change what is said of a tape where something changed, and nothing else.
+    """Update only the changed facts of a tape.
 
-    `labels` maps names to entry ids, None for a label that was removed; `tallies` holds what was
-    known of each phase that was read, and what is known now. The outcome is that of `keep`.
+    `labels` maps names to entry ids, None for a removed label; `tallies` has the old and the new
+    state of each phase that was read. The result is the same as of `keep`.
     """
     key = bytes.fromhex(tape)
     _insert_branches(db, key, branches)
@@ -282,7 +282,7 @@ def update_tape(
 
 
 def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
-    """Note where a tape is now."""
+    """Store the current folder of a tape."""
     db.execute(
         "UPDATE tapes SET folder = CAST(? AS TEXT), inode = ? WHERE id = ?",
         (os.fsencode(where.folder), where.inode, bytes.fromhex(tape)),
@@ -290,7 +290,7 @@ def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
 
 
 def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
-    """Leave tapes out, given with their folders; those seen in another one meanwhile stay."""
+    """Delete tapes, given with their folders; those found in another folder meanwhile stay."""
     deleted = db.executemany(
         "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
         [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
@@ -305,31 +305,31 @@ def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
 
 
 def select_writers(db: Connection, schema: str = "main") -> list[ActiveWriter]:
-    """Return all who entered and did not leave."""
+    """Return all writers that entered and did not leave."""
     found = db.execute(f"SELECT lower(hex(tape)), pid, serial FROM {schema}.writers")  # noqa: S608 (ours)
     return [ActiveWriter(*row) for row in found]
 
 
 def insert_writers(db: Connection, rows: Iterable[ActiveWriter]) -> None:
-    """Note that these may be writing."""
+    """Add possible writers."""
     keys = [(bytes.fromhex(row.tape), row.pid, row.serial) for row in rows]
     db.executemany("INSERT OR IGNORE INTO writers VALUES (?, ?, ?)", keys)
 
 
 def delete_writers(db: Connection, rows: Iterable[ActiveWriter]) -> None:
-    """Note that these no longer write."""
+    """Remove writers."""
     keys = [(bytes.fromhex(row.tape), row.pid, row.serial) for row in rows]
     db.executemany("DELETE FROM writers WHERE tape = ? AND pid = ? AND serial = ?", keys)
 
 
 def select_tapes_mtime(db: Connection) -> int | None:
-    """Return the modification time of `tapes/`, in ns, up to which all came and went."""
+    """Return the modification time of `tapes/`, in ns, up to which all tapes are known."""
     found = db.execute("SELECT value FROM meta WHERE key = 'tapes_mtime_ns'").fetchone()
     return found and int(found[0])
 
 
 def save_tapes_mtime(db: Connection, mtime_ns: int) -> None:
-    """Keep that time."""
+    """Store that time."""
     db.execute("INSERT OR REPLACE INTO meta VALUES ('tapes_mtime_ns', ?)", (mtime_ns,))
 
 
@@ -341,7 +341,7 @@ def count_tapes(db: Connection) -> int:
 
 @contextmanager
 def attach_index(db: Connection, other: Path) -> Iterator[None]:
-    """Hold another index open beside this one, under the name `other`."""
+    """Attach another index under the name `other`."""
     db.execute("ATTACH ? AS other", (other.absolute().as_uri() + "?mode=ro",))
     try:
         yield
@@ -350,7 +350,7 @@ def attach_index(db: Connection, other: Path) -> Iterator[None]:
 
 
 def select_differing_tapes(db: Connection) -> list[str]:
-    """Return the tapes of which `other` says anything that this index does not."""
+    """Return the tapes of which `other` has facts that this index lacks."""
     parts = (
         ("tapes", "id, title, cwd, updated, model, entries, branches, cost"),
         ("phases", 'tape, name, "offset", last'),

@@ -1,4 +1,4 @@
-"""Summaries as Markdown: for the model that goes on, and for people, in ANCHOR.md."""
+"""Summaries as Markdown: for the model that continues, and for people, in ANCHOR.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .entries import Anchor, Summary
 
 ANCHOR_PAGE = "ANCHOR.md"
-"""Name of the file, beside the entries of the phase that an anchor begins; made once, never read.
+"""Name of the file beside the entries of a phase that begins with an anchor; never read back.
 """
 
 _SUMMARY_SECTIONS = (
@@ -40,7 +40,7 @@ def render_summary(summary: Summary | str) -> str:
 
 
 def render_anchor_page(anchor: Anchor, time: str) -> bytes:
-    """Return what ANCHOR.md says of an anchor set at `time`, as that stands on the tape."""
+    """Return the content of ANCHOR.md for an anchor written at `time`, a tape's time text."""
     heading = f"# {anchor.kind} on {anchor.branch}, {shorten_timestamp(time)} UTC"
     said = render_summary(anchor.summary)
     return f"{heading}\n\n{said}".rstrip().encode("utf-8", "replace") + b"\n"

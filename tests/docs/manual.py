@@ -1,6 +1,6 @@
-"""A page of reference for a command line, made of what its commands say of themselves.
+"""A page of reference for a command line, made from the help of its commands.
 
-Verbs, options, examples and JSON keys come from click; exit codes are handed in.
+Commands, options, examples and JSON keys come from click; exit codes are passed in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb by the words that call it (`work new`), and the line that tells what it does."""
+    """A command: the words that call it (`work new`), and a line that says what it does."""
 
     name: str
     line: str
@@ -29,7 +29,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """What a page is made of."""
+    """The parts of a page."""
 
     program: str
     introduction: str
@@ -37,14 +37,14 @@ class Manual:
     codes: str
     """The section on exit codes."""
     ends: Mapping[str, tuple[tuple[int, str], ...]]
-    """What verbs end with beyond what every verb may: code and when."""
+    """Exit codes of commands besides those of every command: code and when."""
     shared: Sequence[click.Parameter] = field(default=())
-    """Options that every verb has; they are told once."""
+    """Options of every command, described once."""
 
     def page(self) -> str:
         """Return the whole page."""
         parts = [self.introduction, self._contents(), self.codes]
-        parts += [_options("Options of every verb", self.shared)] if self.shared else []
+        parts += [_options("Options of every command", self.shared)] if self.shared else []
         return "\n".join([*parts, *map(self._verb, self.verbs)])
 
     def _contents(self) -> str:
@@ -52,7 +52,7 @@ class Manual:
             f"| [`{one.name}`](#{self.program}-{one.name.replace(' ', '-')}) | {one.line} |"
             for one in self.verbs
         ]
-        return table(("verb", "does"), rows)
+        return table(("command", "does"), rows)
 
     def _verb(self, one: Verb) -> str:
         ctx = click.Context(one.command, info_name=one.name)

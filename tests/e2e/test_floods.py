@@ -81,11 +81,11 @@ FLOODS = {
     ),
     "a coding nobody asked for": (
         lambda wire: plain(forever(b"x"), content_encoding="br"),
-        "sent its answer compressed as 'br', unasked",
+        "sent its answer compressed as 'br', which was not requested",
     ),
     "codings in each other": (
         lambda wire: plain(forever(b"x"), content_encoding="gzip, gzip"),
-        "sent its answer compressed as 'gzip, gzip', unasked",
+        "sent its answer compressed as 'gzip, gzip', which was not requested",
     ),
     "a line": (lambda wire: started(wire, forever(b"x")), "sent a line of more than 8 MiB"),
     "an event of many lines": (

@@ -214,4 +214,4 @@ def test_an_index_that_cannot_be_made_is_told_in_one_line(shop):
     (shop.home / "index.db").mkdir()
     code, _, said = shop.run("reindex")
     assert (code, said.count("\n")) == (1, 1)
-    assert "cannot be made" in said
+    assert "cannot be written" in said

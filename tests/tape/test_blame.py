@@ -579,7 +579,7 @@ def test_a_file_of_the_same_name_elsewhere_is_another(sessions, work_folder, tmp
 
 
 def test_what_cannot_be_blamed_says_why(sessions, work_folder):
-    with pytest.raises(NotFound, match="no such file now"):
+    with pytest.raises(NotFound, match="the file does not exist"):
         sessions.blame(work_folder / "a.py")
     with pytest.raises(UsageError, match="folder"):
         sessions.blame(work_folder)

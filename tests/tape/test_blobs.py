@@ -101,7 +101,10 @@ class TestLongStrings:
         long = "x" * (MAX_INLINE_BYTES + 1)
         data = b'{"n":1.50,"l":[{"t":"\\u00e9","x":"%b"},"%b"]}' % (long.encode(), long.encode())
         ref = msgspec.json.encode(reference(long))
-        assert blobs.extract_long_strings(data) == b'{"n":1.50,"l":[{"t":"\\u00e9","x":%b},%b]}' % (ref, ref)
+        assert blobs.extract_long_strings(data) == b'{"n":1.50,"l":[{"t":"\\u00e9","x":%b},%b]}' % (
+            ref,
+            ref,
+        )
 
     def test_begin_with_two_thousand_characters(self, blobs):
         assert HEAD_CHARACTERS == 2000

@@ -501,5 +501,5 @@ def test_an_entry_of_a_copied_past_is_no_end_of_a_path(tmp_path):
     with made.store.open(made.child) as child:
         detach(child)
         past = making.at(child, next(child.lines(child.head()))[7:47].decode())
-        with pytest.raises(UsageError, match="of the past"):
+        with pytest.raises(UsageError, match="in the past"):
             exported(child, past)

@@ -134,7 +134,7 @@ def test_a_file_cut_anywhere_is_refused_and_says_so(there, file):
     ends = [at for at in range(len(file)) if file[at : at + 1] == b"\n"][:-1]
     for at in sorted({*ends, *(end + 1 for end in ends), *(end + 20 for end in ends)}):
         said = refused(there, file[:at])
-        assert "cut" in said, (at, said)
+        assert "truncated" in said, (at, said)
     assert refused(there, file[:-3]).startswith(f"line {len(parts(file)) + 1}: ")
 
 
@@ -165,14 +165,14 @@ def test_lines_that_are_doubled_or_strange_are_refused(there, file):
         if line.startswith(b'{"h"'):
             break
         refused(there, sealed([*lines[: at + 1], line, *lines[at + 1 :]]))
-    assert "line 3: no line that an export has" in refused(
+    assert "line 3: not a line of an export" in refused(
         there, sealed([*lines[:2], b'{"x":1}\n', *lines[2:]])
     )
-    assert "behind the end" in refused(there, file + lines[3])
+    assert "after the end line" in refused(there, file + lines[3])
     outside = sealed([lines[0], lines[3], *lines[1:]])
-    assert "line 2: an entry stands here, outside of any phase" in refused(there, outside)
+    assert "line 2: this entry is outside of any phase" in refused(there, outside)
     assert "outside of any phase" in refused(there, sealed([*lines, lines[3]]))
-    assert "behind the journal" in refused(there, sealed([*lines, b'{"phase":"0009-x"}\n']))
+    assert "after the journal" in refused(there, sealed([*lines, b'{"phase":"0009-x"}\n']))
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,9 @@ class TestARepair:
             wrong = writer.append(Repair("results", (InjectedResult("c_9", NEVER_RAN),)))
             writer.append(answered())
         (found,) = replay_path(tape, tape.head()).differences
-        assert found == ReplayDifference(wrong.id, "repairing again mends something else")
+        assert found == ReplayDifference(
+            wrong.id, "the recomputed repair differs from the recorded one"
+        )
 
     def test_of_a_torn_tail_is_nothing_to_compare(self, tape):
         with tape.writer() as writer:
@@ -107,7 +109,7 @@ class TestAnAnchor:
             with tape.writer(f"b{number}") as writer:
                 writer.anchor(Anchor(kind="handoff", summary="s", covers=covers))
             (told,) = differences(tape, f"b{number}")
-            assert told.startswith(f"it says that it covers {covers.count} entries from ")
+            assert told.startswith(f"it covers {covers.count} entries from ")
 
     def test_has_to_keep_what_stands_where_it_says(self, tape):
         (one, two), (at, _) = self.ranges(tape)
@@ -118,8 +120,11 @@ class TestAnAnchor:
             )
             writer.anchor(Anchor(kind="compaction", summary="s", kept=kept))
         told = differences(tape)
-        assert sum(text.startswith("what it keeps in view cannot be read") for text in told) == 2
-        assert sum(text.startswith("it says that it keeps 1 entries") for text in told) == 1
+        assert (
+            sum(text.startswith("the entries it keeps in view cannot be read") for text in told)
+            == 2
+        )
+        assert sum(text.startswith("it keeps 1 entries") for text in told) == 1
 
     def test_of_a_merge_speaks_of_other_paths(self, tape):
         (one, two), (_, at) = self.ranges(tape)
@@ -146,7 +151,7 @@ class TestTheChain:
         ("parent", "n", "later", "told"),
         [
             ("0" * 40, 2, 1, "its parent is not "),
-            (None, 9, 1, "its depth is 9 behind 1"),
+            (None, 9, 1, "its depth is 9 after 1"),
             (None, 2, 0, "its time is not later than its parent's"),
         ],
     )

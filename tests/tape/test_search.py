@@ -147,7 +147,7 @@ def test_what_people_type_finds_what_they_mean(library, query, names):
     "query", ["", " ", "{", "->", "-a", "OR", '""', "*", "-OR", "。", '"', "\0"]
 )
 def test_a_query_with_nothing_to_look_for_is_a_usage_error(library, query):
-    with pytest.raises(UsageError, match="nothing to look for"):
+    with pytest.raises(UsageError, match="nothing to search for"):
         search_entries(*library, query)
 
 

@@ -295,7 +295,7 @@ class TestAShape:
         making.write(tape, "two", branch="b")
         shutil.rmtree(folder / "phases/0001-main-start")
         assert len(list(draw_tree(tape, EntryFilter()))) == 2
-        assert "what it grows from cannot be read" in capsys.readouterr().err
+        assert "its base cannot be read" in capsys.readouterr().err
 
     def test_says_when_the_origin_is_gone(self, store, tape, capsys):
         (one,) = making.write(tape, "one")

@@ -74,7 +74,7 @@ HELP = (
     "For a real model set ANTHROPIC_API_KEY and start "
     "`gong chat -m anthropic/claude-sonnet-5-5`."
 )
-"""What the offline model says when it understands nothing."""
+"""The offline model's answer if it understands nothing."""
 
 _SHORT = 100
 _LONG = 300
@@ -90,7 +90,7 @@ _NO_MATCH = re.compile(r"[^\n:]*(?:\n+[^\n:]*)?\bexit\w*\b[^\n:]*\b1\b[^\n:]*\s*
 
 
 class _ToolOutput(Struct, frozen=True):
-    """What a tool showed: `count` lines in all, of which it gave `lines`, in one piece."""
+    """The output of a tool: `count` lines in all, of which it gave the consecutive `lines`."""
 
     lines: list[str]
     count: int

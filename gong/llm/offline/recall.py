@@ -1,7 +1,7 @@
-"""What the offline model finds again in a conversation: quoted, and where it stood. Pure.
+"""Answers questions of the offline model by quotes from the conversation. Pure.
 
-It has no memory of its own: the messages of the request are all it looks at, and what a search of
-the tape gave back. A sentence answers a question by the words they share, rare ones first.
+It has no state: it reads the messages of the request and the results of a search of the tape. A
+sentence answers a question if they share words, rare ones first.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from .rules import Step
 
 HELP_BEGINS = "I am the offline model"
-"""How its help begins, which says nothing of the conversation."""
+"""Start of its help text, which is not part of the conversation's content."""
 SEARCHER = "tape_search"
-"""The tool that looks up what no longer stands before the model."""
+"""The tool that searches entries the model no longer sees."""
 _LONGEST = 300
 _ENOUGH = 0.34
 """Share of a question's weight that a sentence must have to answer it."""
 _SURE = 0.6
 _OWN_WORDS = 0.7
-"""Least worth of what a person said."""
+"""Minimum weight of a user's sentence."""
 _SECOND_HAND = 0.6
-"""How much less it counts that the agent or a tool said something."""
+"""Factor for sentences of the agent or a tool."""
 _WISH = re.compile(
     r"(?:please\s+|can you\s+|could you\s+)*(?:tell me|remind me|recall|repeat)\b"
     r"|(?:请)?(?:告诉我|提醒我|说说|回忆)",
@@ -62,7 +62,7 @@ _SECTIONS = {
     "critical_context": "critical context",
 }
 _ECHO = ("You said", "I said", "The summary", "Noted: ", "I found nothing", "I did not understand")
-"""How sentences begin in which the offline model repeats what was said."""
+"""Starts of sentences in which the offline model repeats others."""
 
 
 class Statement(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the offline model can be asked to do, one step each.
+"""The steps that the offline model can do.
 
 Plain requests to steps, for the offline model: pure text matching, no model of language.
 
@@ -66,7 +66,7 @@ class ThinkStep(Struct, frozen=True, tag="think"):
 
 
 class RememberStep(Struct, frozen=True, tag="remember"):
-    """Note a fact for later: it stands in the conversation, nothing else has to be done."""
+    """Note a fact for later: it is in the conversation, so nothing else has to be done."""
 
     fact: str
 

@@ -2,10 +2,10 @@
 
 One word counts as one token.
 
-The model `scripted/FILE.json`: plays the answers of a file, one a call (docs/scripted-model.md).
+The model `scripted/FILE.json`: replays answers of a file, one per call (docs/scripted-model.md).
 
-A provider begins at the first answer. An answer counts as played once it was asked for, also when
-it is a failure or is cut off.
+A provider starts at the first answer. An answer counts as used once it was requested, even if it
+fails or is cut off.
 """
 
 from __future__ import annotations
@@ -123,19 +123,19 @@ class _Strict(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedText(_Strict, frozen=True, tag="text"):
-    """Words of an answer."""
+    """A text block of an answer."""
 
     text: str
 
 
 class ScriptedThinking(_Strict, frozen=True, tag="thinking"):
-    """Thoughts of an answer."""
+    """A thinking block of an answer."""
 
     text: str
 
 
 class ScriptedCall(_Strict, frozen=True, tag="tool_call"):
-    """A tool call; `args_text` stands instead of `args` and need not be valid JSON."""
+    """A tool call; `args_text` replaces `args` and need not be valid JSON."""
 
     name: str
     args: dict[str, Raw] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class ScriptedCall(_Strict, frozen=True, tag="tool_call"):
 
 
 class ScriptedUsage(_Strict, frozen=True):
-    """Tokens an answer says it cost; `total` is the sum of the others."""
+    """The usage of an answer; `total` is the sum of the others."""
 
     input: int = 0
     output: int = 0
@@ -187,7 +187,7 @@ ScriptedBlock = ScriptedText | ScriptedThinking | ScriptedCall
 
 
 class ScriptedAnswer(_Strict, frozen=True):
-    """One answer of a script; `blocks` stands instead of thinking, text and calls."""
+    """One answer of a script; `blocks` replaces thinking, text and calls."""
 
     text: str = ""
     thinking: str = ""
@@ -201,7 +201,7 @@ class ScriptedAnswer(_Strict, frozen=True):
     error: ScriptedFailure | None = None
 
     def list_blocks(self) -> tuple[ScriptedBlock, ...]:
-        """Return the blocks in the order they are said."""
+        """Return the blocks in order."""
         thinking = (ScriptedThinking(self.thinking),) if self.thinking else ()
         text = (ScriptedText(self.text),) if self.text else ()
         return self.blocks or (*thinking, *text, *self.tool_calls)
@@ -217,7 +217,7 @@ _DECODER = msgspec.json.Decoder(Script | tuple[ScriptedAnswer, ...])
 
 
 class ScriptedProvider:
-    """Plays `answers`; `path` stands in what it says of itself."""
+    """Replays `answers`; `path` is used in its messages."""
 
     name = "scripted"
     api = "scripted"
@@ -329,9 +329,11 @@ def _read_answers(path: str) -> tuple[ScriptedAnswer, ...]:
 def _check_answer(answer: ScriptedAnswer, where: str) -> None:
     """Raise ConfigurationError for what the shape alone does not forbid."""
     if answer.blocks and (answer.text or answer.thinking or answer.tool_calls):
-        raise ConfigurationError(f"{where}: `blocks` stands instead of text, thinking, tool_calls")
+        raise ConfigurationError(
+            f"{where}: `blocks` cannot be combined with text, thinking, tool_calls"
+        )
     if answer.error and answer.error.kind not in _FAILURES:
         known = ", ".join(sorted(_FAILURES))
         raise ConfigurationError(
-            f"{where}: `error.class` is {answer.error.kind!r}, which is none of {known}"
+            f"{where}: `error.class` is {answer.error.kind!r}: use one of {known}"
         )

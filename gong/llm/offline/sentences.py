@@ -138,7 +138,7 @@ def clip_text(text: str, longest: int) -> str:
 
 
 def find_remembered_fact(text: str) -> str | None:
-    """Return what somebody wants to have remembered; None where no such wish is said."""
+    """Return the fact in a request to remember it; None if it is no such request."""
     found = None if is_marked_question(text) else _REMEMBER.match(text.strip())
     return found["fact"].strip() if found else None
 
@@ -168,12 +168,12 @@ def is_order(sentence: str) -> bool:
 
 
 def is_rule(sentence: str) -> bool:
-    """Tell whether a sentence says how things are to be done, or not to be."""
+    """Return whether a sentence is a rule about how to do things, or not to."""
     return _RULE.search(sentence) is not None
 
 
 def is_decision(sentence: str) -> bool:
-    """Tell whether a sentence says what was decided."""
+    """Return whether a sentence is a decision."""
     return _DECISION.search(sentence) is not None
 
 
@@ -183,7 +183,7 @@ def is_precise(sentence: str) -> bool:
 
 
 PINNED = 6.0
-"""Weight of a sentence that somebody wanted to have remembered."""
+"""Weight of a sentence with a request to remember it."""
 
 
 def weigh_sentence(sentence: str) -> float:

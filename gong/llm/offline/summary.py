@@ -3,8 +3,8 @@
 A summary of a transcript, made by rules and without any model: pure.
 
 It is used where a model fails, and it is the offline model's answer to a summariser's request.
-What was said is quoted, never put in other words; the user's requests word for word and the files
-are not its job (`gong.context.summary` puts them in).
+Sentences are quoted, never rephrased; `gong.context.summary` adds the user's requests and the
+files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Fact(NamedTuple):
-    """A sentence worth keeping; `order` is its place in what was said."""
+    """A sentence worth keeping; `order` is its position in the conversation."""
 
     text: str
     field: str
@@ -85,7 +85,7 @@ def _iter_earlier_facts(earlier: Summary) -> Iterator[tuple[str, str, float]]:
 
 
 def _weigh_second_hand(text: str) -> float:
-    """Return the weight of what no person said."""
+    """Return the weight of a sentence of an agent or tool."""
     return 0.7 if text.startswith(ERROR) else 0.5
 
 
@@ -109,7 +109,7 @@ def _iter_stated_facts(pieces: Iterable[TranscriptPiece]) -> Iterator[tuple[str,
 
 
 _NO_FACT = re.compile(r"\w+\(.*\)\Z|\[\d+ characters left out\]|(?:You said|Noted)\b")
-"""How calls and cuts stand in a transcript, and how the agent says again what the user said."""
+"""Forms of calls and cuts in a transcript, and of repetitions by the agent."""
 
 
 def _iter_user_facts(text: str) -> Iterator[tuple[str, str, float]]:
@@ -241,7 +241,7 @@ def _split_turns(pieces: Iterable[TranscriptPiece]) -> list[_Turn]:
         if piece.role == "assistant":
             turn.answers.append(piece.text)
         else:
-            turn.answers.clear()  # words before a call are no outcome
+            turn.answers.clear()  # text before a call is not an outcome
             turn.failure.extend(find_errors(piece))
     return turns
 
@@ -258,7 +258,7 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 _RECENT = 6
-"""Turns whose failures may still stand in the way."""
+"""Number of newest turns whose failures may still block the work."""
 
 
 def _collect_outcomes(

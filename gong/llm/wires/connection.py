@@ -6,13 +6,13 @@ an answer does. Here a timer that has come too early is set again.
 The HTTP client under every wire: it follows no redirect, and reads only the beginning of errors.
 
 An SDK would follow a redirect with the key and the prompt, and read an error's body to its end,
-however long that is. So both are settled below it, where a response first appears.
+however long it is. So both are handled in the HTTP client below it.
 
 One endpoint reached with one key: a body out, the bytes of an answer in, in time.
 
-What sends is an SDK, or the HTTP client under all of them. It is imported by the first call, in a
-thread, because that takes up to two seconds. Only errors of ours come out. A connection serves call
-after call.
+Requests are sent by an SDK, or by the HTTP client under all SDKs. The first call imports it in a
+thread, because that takes up to two seconds. Only errors of gong are raised. A connection is used
+for many calls.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class IdleTimeout:
 IS_CUT = "gong.is_cut"
 """Extension of a response of which only the beginning was read."""
 _CODINGS = ("gzip", "deflate")
-"""What a host may compress with: both are unpacked piece by piece."""
+"""Accepted compressions; both can be decompressed in pieces."""
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that say how a body was sent, not what it is."""
 
@@ -121,7 +121,7 @@ async def _read_beginning(http: Any, response: Response, most: int) -> Response:
     """Return the response with as much of its body as may and can be read."""
     body, is_cut = b"", False
     async with aclosing(response):
-        with suppress(http.HTTPError, http.StreamError):  # its status says enough
+        with suppress(http.HTTPError, http.StreamError):  # the status is enough
             async with aclosing(response.aiter_bytes()) as pieces:
                 async for piece in pieces:
                     body += piece[: most - len(body)]
@@ -144,24 +144,24 @@ async def _read_beginning(http: Any, response: Response, most: int) -> Response:
 _KEPT = 10
 """How many idle connections are kept."""
 _KEPT_SECONDS = 90.0
-"""How long one is: tools run between two calls."""
+"""Seconds that an idle connection is kept: tools run between two calls."""
 _DRAIN_SECONDS = 0.1
-"""How long the end of a finished answer is waited for; without it the connection is lost."""
+"""Seconds to wait for the end of a finished answer; without it the connection is closed."""
 _BEGIN = "begin its answer"
 
 
 class EncodedRequest(NamedTuple):
-    """What is sent: where below the endpoint, the body as JSON, and headers of this call only."""
+    """A call to send: path below the endpoint, JSON body, and headers of this call only."""
 
     path: str
     body: bytes
     headers: dict[str, str]
     warnings: tuple[str, ...] = ()
-    """What of the request has no place in it."""
+    """Warnings for fields of the request that were left out."""
 
 
 class Modules(NamedTuple):
-    """What is loaded late."""
+    """The modules that are imported late."""
 
     sdk: Any
     http: Any
@@ -169,7 +169,7 @@ class Modules(NamedTuple):
 
 
 class Route(NamedTuple):
-    """What a client is made for; `endpoint` has no slash at its end."""
+    """The target of a client; `endpoint` has no slash at its end."""
 
     preset: Preset
     key: str
@@ -185,7 +185,7 @@ class ClientLimits(NamedTuple):
     kept: Any
     timeout: Any
     error_bytes: int
-    """How much is read of an answer that is an error."""
+    """Maximum bytes to read of an error response."""
 
     def open_client(self, http: Any, **options: Any) -> AsyncClient:
         """Return an HTTP client that keeps to these limits."""
@@ -200,22 +200,22 @@ class Sdk(Protocol):
     """Name of the class that all its own errors have in common."""
 
     def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> Any:
-        """Return a client that tries nothing twice and takes nothing from the environment."""
+        """Return a client without retries that reads nothing from the environment."""
         ...
 
     async def post_call(
         self, client: Any, modules: Modules, route: Route, call: EncodedRequest
     ) -> Response:
-        """Return the response whatever its status; its body may be still to come."""
+        """Return the response of any status; its body may not have arrived yet."""
         ...
 
     async def close(self, client: Any) -> None:
-        """Let go of the client's connections."""
+        """Close the client's connections."""
         ...
 
 
 class HttpReply:
-    """The bytes of an answer on its way."""
+    """The bytes of a running answer."""
 
     def __init__(
         self, response: Response, idle_timeout: IdleTimeout, failures: ProviderFailures, http: Any
@@ -225,11 +225,11 @@ class HttpReply:
         self.headers: Mapping[str, str] = response.headers
         self._broken = (http.HTTPError, http.StreamError)
         self.unpacked = 0
-        """How many bytes there were."""
+        """Number of bytes, decompressed."""
 
     @property
     def received(self) -> int:
-        """How many bytes came, packed as they were."""
+        """Number of bytes received, compressed."""
         return self._response.num_bytes_downloaded
 
     async def read_chunk(self, seconds: float) -> bytes | None:
@@ -283,7 +283,7 @@ class Connection:
             idle_timeout.close()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await self._sdk.close(client)
@@ -301,12 +301,12 @@ class Connection:
         if coding := find_unasked_coding(response):
             await response.aclose()
             raise self._failures.build_stream_error(
-                f"sent its answer compressed as {coding!r}, unasked"
+                f"sent its answer compressed as {coding!r}, which was not requested"
             )
         return response
 
     def _build_refusal(self, response: Response, call: EncodedRequest) -> ModelError:
-        """Return what a response whose status is no success tells of."""
+        """Return the error of a response whose status is not a success."""
         status, headers = response.status_code, response.headers
         if response.has_redirect_location:
             asked, location = str(response.request.url), headers["location"]

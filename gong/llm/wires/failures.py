@@ -1,7 +1,7 @@
-"""What a host says went wrong, read from any of the shapes hosts give it: pure.
+"""Parses the error bodies of hosts, in all known shapes: pure.
 
-The Gemini API tells of a limit per minute and of a quota that is used up in the same words; how
-long to wait stands only with the first.
+The Gemini API uses the same words for a limit per minute and for a used-up quota; only the first
+includes how long to wait.
 
 Failures of a provider as errors of gong, the same on every wire; pure. No text has its key.
 """
@@ -78,20 +78,20 @@ _PER_DAY = "PerDay"
 
 
 class ErrorBody(NamedTuple):
-    """What is known of an error; an empty message where there is none."""
+    """A parsed error; the message may be empty."""
 
     message: str = ""
     code: str | None = None
     status: int | None = None
-    """The HTTP status it has or would have had; None when nothing says so."""
+    """The HTTP status, or the equivalent one; None if unknown."""
     wait: float | None = None
-    """How long the text itself asks to wait, in seconds."""
+    """Seconds to wait according to the text."""
     per_day: bool = False
-    """It is a day's quota that is used up."""
+    """Whether a daily quota is used up."""
 
 
 def parse_error_body(error: Any) -> ErrorBody:
-    """Return what a JSON value, or a text that is none, says of an error."""
+    """Return the error in a JSON value or plain text."""
     match error:
         case str():
             return ErrorBody(error)
@@ -137,7 +137,7 @@ def _find_message(fields: WireObject) -> str:
         return encode_json(fields).decode() if fields else ""
     told = next(filter(None, known), "")
     message = told if isinstance(told, str) else encode_json(told).decode()
-    upstream = read_object(fields.get("metadata")).get("raw")  # what a router itself was told
+    upstream = read_object(fields.get("metadata")).get("raw")  # the error that a router received
     if isinstance(upstream, dict):
         upstream = parse_error_body(upstream).message
     return f"{message}: {upstream}" if isinstance(upstream, str) and upstream else message
@@ -231,8 +231,8 @@ class ProviderFailures(NamedTuple):
     def parse_error(self, error: Any) -> ModelError:
         """Return the error that JSON in the place of an answer tells of, in a stream or alone.
 
-        It has no HTTP status, so the one it would have had is read from its code; what nothing is
-        known of is taken for a failure on the way, which may be tried again.
+        It has no HTTP status, so the equivalent one is derived from its code; an unknown error
+        counts as a transport failure, which may be retried.
         """
         found = parse_error_body(error)
         made = self._build_error(found, found.status, None)
@@ -288,7 +288,7 @@ class ProviderFailures(NamedTuple):
 
 
 def _decode_body(text: str) -> Any:
-    """Return what a body says as JSON, or the text of one that is none, such as a proxy's page."""
+    """Return the JSON of a body, or the text of another one, such as a proxy's page."""
     try:
         return decode_json(text)
     except (ValueError, RecursionError):

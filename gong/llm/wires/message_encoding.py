@@ -3,10 +3,10 @@
 The encoders of `tape.formats` know pictures by their bytes. Here a block that says more becomes the
 part of the API's own before they see it, once for each message.
 
-What a provider's sessions sent last, kept so that each message is encoded once.
+A cache of encoded histories, so that each message is encoded once.
 
 Pictures and files, which messages only refer to, are fetched with the request's `load`; without it
-they are told of in words.
+they are described in text.
 """
 
 from __future__ import annotations

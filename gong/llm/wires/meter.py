@@ -1,7 +1,7 @@
-"""How much of one answer has been taken, held against the limits of its provider; pure.
+"""Counts the size of an answer and compares it with the limits of its provider; pure.
 
-What is counted is what stays in memory: text by its characters, all else by what its JSON takes
-once it is read. An answer that goes beyond a limit ends with AnswerTooLarge, and what came is kept.
+It counts what stays in memory: text by its characters, everything else by the memory of its parsed
+JSON. An answer above a limit ends with AnswerTooLarge, and its beginning is recorded.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class AnswerMeter:
         self.sizes = sizes
         self._failures = failures
         self.taken = 0
-        """Events of ours so far."""
+        """Number of stream events so far."""
         self._text = self._data = self._blocks = self._events = self._quiet = 0
 
     def take_bytes(self, unpacked: int, received: int) -> None:
-        """Count the bytes of an answer so far: as they came, and unpacked."""
+        """Count the bytes of an answer so far: as received, and decompressed."""
         if unpacked > _RATIO_FROM and unpacked > _RATIO * received:
             self.refuse_answer(
                 f"sent compressed data that unpacks to more than {_RATIO} times its size"
@@ -75,7 +75,7 @@ class AnswerMeter:
             self.refuse_answer("sent an event with too many values in it")
 
     def take_event(self, event: StreamEvent) -> None:
-        """Count an event of ours."""
+        """Count a stream event."""
         self._quiet = 0
         self.taken += 1
         match event:

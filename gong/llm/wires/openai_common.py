@@ -1,8 +1,8 @@
 """What the two OpenAI wires count, as our usage: pure. Input is always without cached tokens.
 
-How the official OpenAI SDK is used, for both of its wires.
+The official OpenAI SDK as HTTP client for both of its wires.
 
-Its own way for requests it has no types for: the typed one walks the whole history every time.
+It uses the SDK's untyped requests, because the typed ones walk the whole history every time.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class OpenAISdk:
     package, error = "openai", "OpenAIError"
 
     def create_client(self, modules: Modules, route: Route, limits: ClientLimits) -> AsyncOpenAI:
-        """Return a client that tries nothing twice and takes nothing from the environment."""
+        """Return a client without retries that reads nothing from the environment."""
         client: AsyncOpenAI = modules.sdk.AsyncOpenAI(
             api_key=route.key,
             base_url=route.endpoint,
@@ -83,7 +83,7 @@ class OpenAISdk:
             timeout=limits.timeout,
             http_client=limits.open_client(modules.http),
         )
-        # What the SDK took from the environment may be another provider's.
+        # Values that the SDK took from the environment may be another provider's.
         client.organization = client.project = None
         client._custom_headers = route.preset.headers  # noqa: SLF001 (it has no other way)
         return client
@@ -106,7 +106,7 @@ class OpenAISdk:
         return cast("Response", response)
 
     async def close(self, client: AsyncOpenAI) -> None:
-        """Let go of its connections."""
+        """Close its connections."""
         await client.close()
 
 

@@ -3,12 +3,12 @@
 Lines end with LF, CR or CRLF, wherever the bytes are cut. Comments, names and ids of events are
 passed over: what an event is stands in its data. An event that nothing ends is none.
 
-Limits in time as providers tell of them in the headers of an answer: pure but for the clock.
+Parses rate limits from the headers of an answer: pure except for the clock.
 
 Two families of names: `anthropic-ratelimit-KIND-WHAT` with dates, and `x-ratelimit-WHAT-KIND` with
 durations such as 6m0s. What cannot be read is as good as not there.
 
-One answer from its call to its last event, alike on every wire.
+One answer from its call to its last event, the same for every wire.
 
 It ends with exactly one Finish or Failed, begins within `first_byte`, and no silence in it is
 longer than `idle`.
@@ -169,24 +169,24 @@ def _compute_wait_until_reset(moment: float) -> float:
 
 
 _SHOWN = 65_536
-"""Bytes that are kept of an answer in which there is no event yet."""
+"""Maximum bytes stored of an answer without any event yet."""
 _BEGIN, _GO_ON = "begin its answer", "continue its answer"
 _SAY_SOMETHING, _END = "say anything of its answer", "end its answer"
-"""What a host does not do in time."""
+"""What a host did not do before a timeout."""
 _ALIVE = 1_024
 """Bytes of an incomplete line that show that its host is still sending."""
 
 
 class Decoder(Protocol):
-    """Turns the data of one answer's server-sent events into ours."""
+    """Decodes the data of one answer's server-sent events into stream events."""
 
     finished: bool
-    """The answer is whole: nothing more is read."""
+    """Whether the answer is complete, so that no more is read."""
     meter: AnswerMeter
-    """Counts what is kept of the answer."""
+    """Counts the size of the answer."""
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield what one event says; raises ModelError."""
+        """Yield the stream events of one server-sent event; raises ModelError."""
         ...
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -199,7 +199,7 @@ class Decoder(Protocol):
 
 
 class _AnswerNotes:
-    """What is known of an answer beside its events, for the last of them."""
+    """Data of an answer besides its events, for the last event."""
 
     def __init__(self, meter: AnswerMeter) -> None:
         self._meter = meter
@@ -214,7 +214,7 @@ class _AnswerNotes:
             self._raw.append(Raw(data))
 
     def complete_event(self, event: StreamEvent) -> StreamEvent:
-        """Return the event, a Finish with what stands here."""
+        """Return the event; a Finish gets the data collected here."""
         if not isinstance(event, Finish):
             return event
         raw, limits = tuple(self._raw), parse_rate_limit(self.headers)
@@ -223,10 +223,10 @@ class _AnswerNotes:
 
 
 class _Deadline:
-    """How long the next bytes of one answer are waited for.
+    """Timeouts for the next bytes of one answer.
 
-    A whole line, or enough of a long one, is a sign of life and gives its host `idle` more seconds;
-    only events of an answer give it `quiet` more; `whole` is for all of it.
+    A whole line, or enough of a long one, extends the deadline by `idle` seconds; only events of an
+    answer extend it by `quiet`; `whole` is the limit for the whole answer.
     """
 
     def __init__(self, limits: Timeouts, meter: AnswerMeter, failures: ProviderFailures) -> None:
@@ -261,7 +261,7 @@ class _Deadline:
 
 
 class Transport:
-    """The way to one provider."""
+    """Sends calls to one provider and decodes the answers."""
 
     def __init__(self, sdk: Sdk, preset: Preset, key: str, endpoint: str) -> None:
         self.failures = ProviderFailures(preset.name, key, endpoint)
@@ -300,7 +300,7 @@ class Transport:
                 yield beside.complete_event(event)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._connection.close()
 
     async def _read_events(

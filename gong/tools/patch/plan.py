@@ -3,7 +3,7 @@
 Pure except for the `read` function that is passed in. Hunks see the changes of those before them;
 nothing is planned if one of them fails.
 
-Where the paths of a patch really lead: all of them below one folder, or the patch is refused.
+Resolves the paths of a patch: all must be below one folder, or the patch is refused.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _PatchDraft:
         self._operations.append(FileOperation("move", hunk.path, hunk.move_to, before, after))
 
     def _apply_chunks(self, before: bytes, hunk: UpdateFile) -> bytes:
-        """Return the file with the chunks put in; without those that fail, which are noted."""
+        """Return the file with the chunks applied; those that fail are recorded."""
         if not hunk.chunks:
             return before
         failed = f"Failed to read file to update {hunk.path}: it is"

@@ -7,7 +7,7 @@ wins. A weaker pass never overrules a stronger one.
 
 What a file holds where a patch expected something else, in words a model can act on (pure).
 
-A file with the chunks of a hunk put in (pure; bytes in, bytes out).
+Applies the chunks of a hunk to a file (pure; bytes in, bytes out).
 
 Context lines keep their own bytes, whatever was overlooked to find them; lines that come in end
 as the file's first line does; a file that is not empty ends with a line end.
@@ -113,7 +113,7 @@ class SeekLines:
 def seek_lines(
     lines: SeekLines, pattern: Sequence[str], start: int, *, at_end: bool = False
 ) -> SeekMatch | None:
-    """Return where `pattern` stands from line `start` on, 0 being the first; no lines are there.
+    """Return the position of `pattern` from line `start` (0-based) on; an empty one is at `start`.
 
     `at_end` tries the last lines of the file first.
     """
@@ -136,7 +136,7 @@ def _seek_in_passes(lines: SeekLines, pattern: Sequence[str], start: int) -> See
 
 
 def _index_lines(lines: list[str], pattern: list[str], start: int) -> int | None:
-    """Return where `pattern`, which is not empty, first stands from `start` on."""
+    """Return the first position of `pattern`, which is not empty, from `start` on."""
     end = len(lines) - len(pattern) + 1
     while start < end:
         try:
@@ -155,7 +155,7 @@ SHOWN_CHARACTERS = 200
 COMPARED_LINES = 5_000
 """As many lines of a file as one line is compared with letter by letter."""
 COMMON_LINES = 200
-"""A line that stands in the file more often says little about the place."""
+"""A line that occurs more often in the file says little about the position."""
 
 
 class _NearestPlace(NamedTuple):

@@ -1,9 +1,9 @@
 """Message arrays of the Anthropic Messages API, written from our messages: pure.
 
-Rules of that API kept here: user speaks first, user and assistant alternate; all results of a
-batch stand first in the one user message after their calls; no empty text; ids of [a-zA-Z0-9_-] up
-to 64, each once; thinking goes back only with its signature and never ends a message. Call ids on
-the wire are ours, so calls and results always match.
+Rules of that API kept here: user speaks first, user and assistant alternate; all results of a batch
+come first in the one user message after their calls; no empty text; ids of [a-zA-Z0-9_-] up to 64,
+each once; thinking goes back only with its signature and never ends a message. Call ids on the wire
+are ours, so calls and results always match.
 
 `wire` holds, as the API writes them: text `citations`; thinking `signature`, or `data` when it is
 redacted; tool call `id`, `caller`. A block of its own is opaque. System messages join the prompt.
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 API = "anthropic-messages"
 IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""Kinds of pictures the API takes."""
+"""Image types that the API accepts."""
 
 _USER, _ASSISTANT, _SYSTEM = (
     ArrayTurn(role, "content") for role in ("user", "assistant", "system")
@@ -66,11 +66,11 @@ class AnthropicOptions(Struct, frozen=True, kw_only=True):
     """Switches for hosts and models that speak this API."""
 
     thinking_as_text: bool = False
-    """Thinking without a signature goes as text; otherwise it stays out."""
+    """Send thinking without a signature as text; otherwise it is left out."""
     system_in_place: bool = False
-    """System messages after the first user message stand where they were said.
+    """Keep system messages after the first user message in their place.
 
-    For models that take them there; those before it join the system prompt as always.
+    For models that accept them there; earlier ones are part of the system prompt.
     """
     verbatim: bool = False
     """Calls keep the id their provider gave them, where `wire` still holds it."""
@@ -82,7 +82,7 @@ DEFAULT_OPTIONS = AnthropicOptions()
 def build_encoder(
     options: AnthropicOptions = DEFAULT_OPTIONS, load: Load | None = None
 ) -> ArrayEncoder:
-    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+    """Return an encoder of arrays; `load` fetches pictures and files, which else become a text.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """
@@ -144,7 +144,7 @@ class _AnthropicStyle:
         return (part,)
 
     def finish_element(self, element: bytes) -> bytes:
-        """Return the element with no blank at the end of a last answer's text, which is refused."""
+        """Return the last answer without trailing white space, which the API refuses."""
         if not element.startswith(b'{"role":"assistant"'):
             return element
         turn = msgspec.json.decode(element, type=WireObject)
@@ -212,7 +212,7 @@ class _AnthropicStyle:
         assert_never(block)
 
     def _encode_thinking(self, block: Thinking) -> WireObject | None:
-        """Return a thinking block as it came; without the signature that vouches for it, text."""
+        """Return a thinking block unchanged, or as text if it has no signature."""
         wire = get_provider_fields(block, API)
         if block.redacted:
             return {"type": "redacted_thinking", **wire} if "data" in wire else None
@@ -253,7 +253,7 @@ class _AnthropicStyle:
 
 
 def _get_only_text(block: WireObject) -> str | None:
-    """Return the words of a block that is nothing else."""
+    """Return the text of a plain text block; None for others."""
     is_plain = block.get("type") == "text" and len(block) == 2  # noqa: PLR2004 (type and text)
     return str(block["text"]) if is_plain else None
 

@@ -51,7 +51,7 @@ _RESULT_TYPES = frozenset({"tool_result"})
 def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
     """Return the payloads of a `messages` array; `put` stores pictures and files.
 
-    Raises ValueError when it is no JSON array.
+    Raises ValueError if it is not a JSON array.
     """
     found = decode_elements(array)
     reading = _AnthropicReader(put, CallBinder(collect_answered_ids(found)))
@@ -94,7 +94,7 @@ class _AnthropicReader:
         return Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
 
     def _read_user(self, content: list[Any], outer: WireObject, form: str) -> Iterator[Payload]:
-        """Yield results and what a person said, in order; a message of nothing stays one."""
+        """Yield results and user content, in order; an empty message stays a message."""
         run: list[Any] = []
         for piece in content:
             if _get_piece_type(piece) in _RESULT_TYPES:

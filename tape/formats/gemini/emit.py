@@ -53,7 +53,7 @@ API = "google-generate"
 BESIDE = "$beside"
 """Among a function response's fields, those of the part around it."""
 UNSIGNED = "skip_thought_signature_validator"
-"""Stands for the signature of a call that another model made."""
+"""Replaces the signature of a call that another model made."""
 
 _MODEL, _RESULTS = ArrayTurn("model", "parts"), ArrayTurn("user", "parts", "results")
 _ATTACHED = ArrayTurn("user", "parts", "attached")
@@ -66,11 +66,11 @@ class GeminiOptions(Struct, frozen=True, kw_only=True):
     signed_calls: bool = False
     """The first call of a turn must be signed (Gemini 3)."""
     media_in_results: bool = False
-    """Pictures and files of a tool go inside its response (Gemini 3), else in a turn after it."""
+    """Put pictures and files of a tool inside its response (Gemini 3), else in a turn after it."""
     thinking_as_text: bool = False
-    """Thinking of other models goes as text; otherwise it stays out."""
+    """Send thinking of other models as text; otherwise it is left out."""
     verbatim: bool = False
-    """Calls keep the id their provider gave them; the Gemini API itself wants none."""
+    """Calls keep the id of their provider; the Gemini API itself needs none."""
 
 
 DEFAULT_OPTIONS = GeminiOptions()
@@ -79,7 +79,7 @@ DEFAULT_OPTIONS = GeminiOptions()
 def build_encoder(
     options: GeminiOptions = DEFAULT_OPTIONS, load: Load | None = None
 ) -> ArrayEncoder:
-    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+    """Return an encoder of arrays; `load` fetches pictures and files, which else become a text.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """

@@ -43,7 +43,7 @@ _CAMEL_NAMES = {
 def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
     """Return the payloads of a `contents` array; `put` stores pictures and files.
 
-    Raises ValueError when it is no JSON array.
+    Raises ValueError if it is not a JSON array.
     """
     found = decode_elements(array)
     reading = _GeminiReader(put, CallBinder(collect_answered_ids(found)))
@@ -87,7 +87,7 @@ class _GeminiReader:
     def _read_user(
         self, turn: WireObject, parts: list[Any], outer: WireObject
     ) -> Iterator[Payload]:
-        """Yield results and what a person said, in order; a turn of nothing stays one."""
+        """Yield results and user content, in order; an empty turn stays a turn."""
         run: list[Any] = []
         for part in parts:
             if _is_function_response(part):

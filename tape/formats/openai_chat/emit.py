@@ -1,6 +1,6 @@
 """Message arrays of the OpenAI Chat Completions API and hosts that speak it: pure.
 
-Rules kept here: the tool messages of a batch stand right after their calls, with nothing between;
+Rules kept here: the tool messages of a batch come right after their calls, with nothing between;
 pictures of tools follow in a user message; an assistant's content is a string, or null beside
 calls; ids up to 40 characters; arguments are always a JSON object as text. A system message stands
 in its place, so the system prompt is the first message.
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 API = "openai-chat"
 AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""Kinds of sound the API takes, and its names for them."""
+"""Audio types that the API accepts, and its names for them."""
 
 _ATTACHED = ArrayTurn("user", "content", "attached")
 _ATTACHED_HEAD = ArrayPart(
@@ -70,13 +70,13 @@ class OpenAIChatOptions(Struct, frozen=True, kw_only=True):
     content: Literal["auto", "string", "list"] = "auto"
     """Texts as one string, as a list of parts, or a string where there is just one."""
     thinking_as_text: bool = False
-    """Thinking that has no field of the host's goes as tagged text; otherwise it stays out."""
+    """Send thinking without a field of the host as tagged text; otherwise it is left out."""
     replay_reasoning: bool = False
-    """Every answer carries `reasoning_content`, an empty one where there is none."""
+    """Every answer has `reasoning_content`, empty if there is none."""
     tool_result_name: bool = False
     """A tool message names its tool."""
     filler_after_tools: bool = False
-    """An assistant message stands between results and the user message after them."""
+    """Insert an assistant message between results and the user message after them."""
     freeform: frozenset[str] = frozenset()
     """Tools whose input is plain text: their calls are of type custom."""
     verbatim: bool = False
@@ -89,7 +89,7 @@ DEFAULT_OPTIONS = OpenAIChatOptions()
 def build_encoder(
     options: OpenAIChatOptions = DEFAULT_OPTIONS, load: Load | None = None
 ) -> ArrayEncoder:
-    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+    """Return an encoder of arrays; `load` fetches pictures and files, which else become a text.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """
@@ -188,7 +188,7 @@ class _OpenAIChatStyle:
         return answer if sendable else None
 
     def _answer_content(self, content: Content) -> str | list[Any]:
-        """Return the words of an answer as one string, or a list when it holds more than words."""
+        """Return the text of an answer as one string, or a list if it has more than text."""
         own = [
             block.raw for block in content if isinstance(block, Opaque) and is_for_api(block, API)
         ]
@@ -267,9 +267,9 @@ class _OpenAIChatStyle:
 
 
 def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
-    """Return what a call says to a tool of free text.
+    """Return the input of a call to a freeform tool.
 
-    Unless it was such a call itself (`is_own`), the one text in its JSON object is meant.
+    Unless it was a freeform call itself (`is_own`), this is the only string in its JSON object.
     """
     if call.args_text is not None:
         return call.args_text
@@ -281,7 +281,7 @@ def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
 
 
 def _restore_form(answer: WireObject, form: str) -> None:
-    """Give an answer's content the form it came in."""
+    """Restore the original form of an answer's content."""
     said = answer["content"]
     if form == "list" and isinstance(said, str):
         answer["content"] = [{"type": "text", "text": said}]
@@ -292,6 +292,6 @@ def _restore_form(answer: WireObject, form: str) -> None:
 
 
 def _get_refusal(block: Block) -> str:
-    """Return the words of a refusal; empty when the block is none."""
+    """Return the text of a refusal; "" if the block is none."""
     is_one = isinstance(block, Text) and get_provider_fields(block, API).get("refusal")
     return block.text if isinstance(block, Text) and is_one else ""

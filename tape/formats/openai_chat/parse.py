@@ -47,7 +47,7 @@ _MIMES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
     """Return the payloads of a `messages` array; `put` stores pictures and files.
 
-    Raises ValueError when it is no JSON array.
+    Raises ValueError if it is not a JSON array.
     """
     found = decode_elements(array)
     reading = _OpenAIChatReader(put, CallBinder(collect_answered_ids(found)))
@@ -123,7 +123,7 @@ class _OpenAIChatReader:
         yield from (to_custom_entry(API, piece) for piece in strange)
 
     def _take_calls(self, rest: WireObject) -> tuple[list[ToolCall], list[Any]]:
-        """Take the calls out of the fields of a message; return them, and what is no call."""
+        """Remove the calls from the fields of a message; return them, and the other elements."""
         pieces = rest.pop("tool_calls", None) or []
         found = pieces if isinstance(pieces, list) else [pieces]
         if isinstance(rest.get("function_call"), dict):
@@ -185,7 +185,7 @@ def _get_message_list_form(message: WireObject) -> str:
 
 
 def _take_thinking(rest: WireObject) -> list[Thinking]:
-    """Take thinking out of the fields of a message: under the name that says most."""
+    """Remove thinking from the fields of a message: from the field with the most text."""
     named = [name for name in REASONING_FIELDS if isinstance(rest.get(name), str)]
     field = next((name for name in named if rest[name]), named[0] if named else None)
     fields: WireObject = {"field": field} if field else {}

@@ -58,7 +58,7 @@ class OpenAIResponsesOptions(Struct, frozen=True, kw_only=True):
     stored: bool = False
     """The provider keeps items, so reasoning can be named by its id alone (`store: true`)."""
     thinking_as_text: bool = False
-    """Thinking of other models goes as text; otherwise it stays out."""
+    """Send thinking of other models as text; otherwise it is left out."""
     freeform: frozenset[str] = frozenset()
     """Tools whose input is plain text: their calls are of type custom_tool_call."""
     verbatim: bool = False
@@ -71,7 +71,7 @@ DEFAULT_OPTIONS = OpenAIResponsesOptions()
 def build_encoder(
     options: OpenAIResponsesOptions = DEFAULT_OPTIONS, load: Load | None = None
 ) -> ArrayEncoder:
-    """Return an encoder of arrays; `load` fetches pictures and files, without it they are told of.
+    """Return an encoder of arrays; `load` fetches pictures and files, which else become a text.
 
     `wire` data is taken to come from this API, as repair drops any other.
     """
@@ -113,7 +113,7 @@ class _OpenAIResponsesStyle:
         return element
 
     def _encode_message(self, role: str, content: Content) -> Iterable[WireObject]:
-        """Yield the message somebody said, and items of the API's own that stood there."""
+        """Yield a message, and the API's own items in it."""
         own = [block for block in content if isinstance(block, Opaque) and _is_whole_item(block)]
         parts = [
             wire for block in content if block not in own and (wire := self._encode_part(block))
@@ -187,7 +187,7 @@ class _OpenAIResponsesStyle:
                     yield find_whole_message((block,), API) or unpack_raw(raw)
 
     def _drop_trailing_reasoning(self, content: Content, ids: CallIds) -> Content:
-        """Return what can be sent, without reasoning that nothing follows, each item once."""
+        """Return the sendable content, without reasoning that nothing follows, each item once."""
         sent = [block for block in content if self._is_sendable(block) and _is_new_item(block, ids)]
         while sent and _is_reasoning(sent[-1]):
             sent.pop()
@@ -228,14 +228,14 @@ class _OpenAIResponsesStyle:
 
 
 def _get_message_key(placed: tuple[int, Block]) -> tuple[bool, Any]:
-    """Return what texts of one message have in common, and nothing else has."""
+    """Return a key that is equal only for texts of one message."""
     place, block = placed
     item_id = get_provider_fields(block, API).get("id") if isinstance(block, Text) else None
     return (True, item_id) if item_id else (False, place)
 
 
 def _to_full_message(run: list[Block]) -> WireObject:
-    """Return texts of one message as the API gave it."""
+    """Return the texts of one message as an item."""
     wire = get_provider_fields(run[0], API)
     kept = {name: wire[name] for name in _MESSAGE_FIELDS if wire.get(name)}
     content = [_encode_output_part(block) for block in run if isinstance(block, Text)]
@@ -244,7 +244,7 @@ def _to_full_message(run: list[Block]) -> WireObject:
 
 
 def _to_short_message(block: Block) -> WireObject:
-    """Return a text in the form that needs no id."""
+    """Return a text as an item that needs no id."""
     assert isinstance(block, Text), "only texts are messages"
     wire = get_provider_fields(block, API)
     phase = {"phase": wire["phase"]} if wire.get("phase") else {}
@@ -275,7 +275,7 @@ def _is_whole_item(block: Opaque) -> bool:
 
 
 def _is_new_item(block: Block, ids: CallIds) -> bool:
-    """Tell whether a whole item of the provider's was not sent before."""
+    """Return whether a provider's whole item was not sent yet."""
     match block:
         case Thinking():
             item_id = get_provider_fields(block, API).get("id")

@@ -49,7 +49,7 @@ _MIMES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
     """Return the payloads of an `input` array; `put` stores pictures and files.
 
-    Raises ValueError when it is no JSON array.
+    Raises ValueError if it is not a JSON array.
     """
     items = decode_elements(array)
     reading = _OpenAIResponsesReader(put, CallBinder(collect_answered_ids(items)))
@@ -178,7 +178,7 @@ def _get_content_list_form(content: Any) -> str:
 
 
 def _is_model_item(item: Any) -> bool:
-    """Tell whether an item belongs to an answer: what no person and no tool of ours said does."""
+    """Return whether an item belongs to an answer: it is not of a person or a tool of ours."""
     if not isinstance(item, dict) or str(item.get("type")) in _OUTPUTS:
         return False
     if item.get("type", "message") == "message" or "role" in item:
@@ -187,7 +187,7 @@ def _is_model_item(item: Any) -> bool:
 
 
 def _get_reasoning_text(item: WireObject) -> str:
-    """Return the words of a reasoning item: its summary, or else what it says in full."""
+    """Return the text of a reasoning item: its summary, or else its full text."""
     for pieces in (item.get("summary"), item.get("content")):
         texts = [
             piece["text"]

@@ -94,7 +94,10 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
         *({"text": f"answer {n} {noise(n)}"} for n in range(8)), {"text": GOOD}
     )
     await talk(session, 8)
-    before, system = len(request(session)), prepare_next_call(session.build_run_context()).request.system
+    before, system = (
+        len(request(session)),
+        prepare_next_call(session.build_run_context()).request.system,
+    )
     told = await compacted(session)
     assert prepare_next_call(session.build_run_context()).request.system == system
     assert [type(event) for event in told] == [events.CompactionStart, events.CompactionEnd]
@@ -376,7 +379,10 @@ async def test_old_results_are_put_aside_in_batches(stage):
     assert any(isinstance(event, events.ResultsElided) for event in told)
     marks = [e.data for e in session.recorder.path if isinstance(e.data, Custom)]
     assert len(marks) < 4
-    texts = [join_texts(m.content) for m in prepare_next_call(session.build_run_context()).request.messages]
+    texts = [
+        join_texts(m.content)
+        for m in prepare_next_call(session.build_run_context()).request.messages
+    ]
     assert sum(text.startswith("[executed: read, ") for text in texts) >= 3
     results = [e for e in session.recorder.path if e.type == "tool.result"]
     assert all(len(join_texts(e.data.content)) > 2_000 for e in results)

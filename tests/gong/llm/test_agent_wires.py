@@ -157,7 +157,7 @@ async def test_a_prompt_that_was_cut_without_a_word_fails_the_call(stage):
     answer, error = told(session)[-2:]
     assert (answer.stop_reason, answer.content) == ("error", (Text("Hm?"),))
     assert isinstance(error, Error)
-    assert any("go on with one that takes more (-m)" in said for said in warnings(seen))
+    assert any("continue with one that takes more (-m)" in said for said in warnings(seen))
 
 
 PATCH = "*** Begin Patch\n*** Add File: hello.txt\n+Hello\n*** End Patch\n"
@@ -204,7 +204,7 @@ async def test_a_patch_written_as_free_text_is_applied_and_goes_back_as_such(sta
         (
             "tool_use ids were found without tool_result blocks",
             "MalformedHistory",
-            "does not take the conversation as it stands",
+            "does not accept the conversation",
             2,
         ),
     ],

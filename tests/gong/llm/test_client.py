@@ -202,7 +202,7 @@ def test_the_body_of_a_call_that_cannot_be_written_says_why():
     client = Client.from_env({})
     with pytest.raises(UnknownModel, match="nope/x"):
         client.body("nope/x", ASKED_ALL)
-    with pytest.raises(InvalidRequest, match="no JSON"):
+    with pytest.raises(InvalidRequest, match="not valid JSON"):
         client.body("groq/x", replace(ASKED_ALL, options=Raw(b"[]")))
 
 

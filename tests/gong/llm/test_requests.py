@@ -233,9 +233,9 @@ def test_the_kind_of_a_picture_is_read_from_its_bytes_then_its_name(tmp_path, na
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("a.png", "'a.png' is no picture: give an http(s) address, or a file as ./a.png"),
+        ("a.png", "'a.png' is not a picture: give an http(s) address, or a file as ./a.png"),
         ("./none.png", "cannot read the picture ./none.png: No such file"),
-        ("ftp://x/a.png", "is no picture"),
+        ("ftp://x/a.png", "is not a picture"),
         ("data:image/png;base64,?", "is base64"),
     ],
 )

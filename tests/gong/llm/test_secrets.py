@@ -83,7 +83,9 @@ async def test_no_repr_of_what_holds_a_key_shows_it(wire):
 )
 def test_an_address_with_a_secret_in_it_is_refused_without_being_shown(url):
     """Addresses are shown in errors and kept on tapes."""
-    with pytest.raises(errors.ConfigurationError, match="GEMINI_BASE_URL holds more than") as found:
+    with pytest.raises(
+        errors.ConfigurationError, match="GEMINI_BASE_URL contains more than"
+    ) as found:
         create_provider(load_presets({})["google"], {"GEMINI_BASE_URL": url}, lambda *_: KEY)
     assert not [form for form in FORMS if form in shown(found.value)]
 

@@ -174,7 +174,7 @@ async def test_a_missing_folder_is_named(folder, use):
     """M088"""
     folder.rmdir()
     assert said(await use("bash", command="true")).startswith(
-        f"Tool error (bash): The folder {folder} is not there."
+        f"Tool error (bash): The folder {folder} no longer exists."
     )
 
 

@@ -187,10 +187,10 @@ def test_long_output_is_read_page_by_page_and_nothing_is_lost(tape):
         heading, *page = memory.read(entry.id[:8], offset=offset).split("\n")
         assert entry.id[:12] in heading
         parts.append("\n".join(page[:-1]))
-        if "go on with offset" not in page[-1]:
+        if "continue with offset" not in page[-1]:
             break
         offset += PAGE_CHARS
-        assert f"go on with offset {offset}]" in page[-1]
+        assert f"continue with offset {offset}]" in page[-1]
     assert [line.strip() for line in "".join(parts).split("\n")] == whole.strip().split("\n")
     assert "there are none from 9999999 on" in memory.read(entry.id[:8], offset=9_999_999)
 

@@ -108,7 +108,7 @@ def test_a_part_that_is_none_is_refused(tape, identity, part):
 def test_what_cannot_be_blamed_says_which(tape, identity):
     (tape.work / "b.py").write_text("x\n")
     (tape.work / "c.bin").write_bytes(b"\0")
-    assert "no such file now" in tape.refused("blame", "gone.py", code=3)
+    assert "the file does not exist" in tape.refused("blame", "gone.py", code=3)
     assert "no tape" in tape.refused("blame", "b.py", code=3)
     assert "binary" in tape.refused("blame", "c.bin", code=2)
     assert "folder" in tape.refused("blame", ".", code=2)

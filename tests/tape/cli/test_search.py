@@ -84,7 +84,7 @@ def test_what_was_found_is_bold_where_colours_are_and_control_characters_are_sho
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["{"], "nothing to look for in '{': give a word with a letter or a digit"),
+        (["{"], "nothing to search for in '{': give a word with a letter or a digit"),
         (["a", "--since", "soon"], "'soon' is not a valid time: write"),
         ([], "Missing argument 'QUERY...'; see `tape search --help`"),
         (["a", "-n", "0"], "Invalid value for '-n' / '--limit'"),

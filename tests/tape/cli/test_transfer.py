@@ -125,13 +125,17 @@ def test_a_log_can_be_imported_and_lost_blobs_are_told(tape, talk, there):
 @pytest.mark.parametrize(
     ("data", "code", "said"),
     [
-        (b"", 2, "there is nothing to import: it holds no line"),
+        (b"", 2, "nothing to import: the file is empty"),
         (
             b"x\n",
             2,
             "this cannot be imported: give a file of `tape export`, the lines of `tape log",
         ),
-        (b'{"export":1,', 4, "line 1: the file was cut, get it whole again; nothing was imported"),
+        (
+            b'{"export":1,',
+            4,
+            "line 1: the file was truncated, get a complete copy; nothing was imported",
+        ),
         (b'{"type":"start","data":{}}\n', 2, "line 1: entries of type 'start' are written by the"),
     ],
 )

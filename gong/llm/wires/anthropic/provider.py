@@ -1,7 +1,7 @@
 """Anthropic Messages through the official SDK.
 
-It sends the body through its low-level `post`, as bytes: the typed one walks the whole history
-every time. What the answer means is the job of `anthropic_stream`.
+The body is sent as bytes through the SDK's low-level `post`, because the typed method walks the
+whole history every time. `anthropic_stream` decodes the answer.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class _AnthropicSdk:
             open_telemetry=False,
             http_client=limits.open_client(modules.http),
         )
-        # What the SDK took from the environment may be another provider's; and the key goes as it
-        # is documented, where the SDK's own way is a bearer.
+        # Values that the SDK took from the environment may be another provider's; send the key as
+        # documented, where the SDK would send a bearer token.
         client._custom_headers = {**own, **route.preset.headers}  # noqa: SLF001 (it has no other way)
         return client
 
@@ -80,9 +80,9 @@ class AnthropicProvider:
         )
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
-        """Return whether the provider can be told so."""
+        """Return whether the provider supports this tool choice."""
         return mode in self._encoder.preset.quirks.tool_choices
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._transport.close()

@@ -1,4 +1,4 @@
-"""What an Anthropic Messages call sends; pure but for its cache of encoded messages.
+"""Encodes a request for Anthropic Messages; pure except for its cache of encoded messages.
 
 At most four prompt-cache marks: the last tool, the system prompt, and the last block of the two
 newest user messages, so that the newest call finds what the one before it has stored.
@@ -215,7 +215,7 @@ def _encode_thinking(request: Request, preset: Preset) -> WireObject:
 
 
 def _is_adaptive(model: str) -> bool:
-    """Tell whether a model decides itself how much it thinks: every newer Claude."""
+    """Return whether a model itself decides how much it thinks: every newer Claude."""
     return bool(_CLAUDE.match(model)) and not _THINKS_BY_BUDGET.match(model)
 
 

@@ -1,4 +1,4 @@
-"""Events of the Anthropic Messages stream to ours: pure, one decoder for each answer.
+"""Decodes the events of the Anthropic Messages stream: pure, one decoder for each answer.
 
 Event and field names are those of the API's streaming reference. Blocks that are not text,
 thinking or a call of our tools are kept whole as opaque blocks; unknown events are ignored.
@@ -112,7 +112,7 @@ class _OpenBlock:
 
 
 class AnthropicStreamDecoder:
-    """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
+    """Turns the `data` of the stream's events into ours, and collects usage and stop reason."""
 
     def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
         self.meter = AnswerMeter(sizes, failures)
@@ -126,9 +126,9 @@ class AnthropicStreamDecoder:
         self._thoughts = TextBuffer()
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield what one event says.
+        """Yield the stream events of one event of the API.
 
-        Raises the error an `error` event names, StreamError for an event that makes no sense.
+        Raises the error an `error` event names, StreamError for a malformed event.
         """
         try:
             event = _decode_event(data)
@@ -160,7 +160,7 @@ class AnthropicStreamDecoder:
         yield Finish(stop, self.usage(), self._stop, why or None)
 
     def usage(self) -> Usage:
-        """Return the tokens counted so far; input is without cached ones.
+        """Return the usage so far; input is without cached ones.
 
         What was thought is estimated from its text where the API does not count it.
         """
@@ -282,5 +282,5 @@ def _decode_event(data: bytes) -> _WireEvent:
         return _WireEvent()
     try:
         return _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
+    except (msgspec.DecodeError, UnicodeError):  # usually half a surrogate pair
         return _DECODER.decode(encode_json(decode_json(data)))

@@ -2,7 +2,7 @@
 
 Parts stay raw: what one is shows only in its fields, and arguments are kept as they were written.
 
-Arguments of a call that come bit by bit, each with the JSON path of its place: pure.
+Assembles arguments of a call from pieces, each with its JSON path: pure.
 
 Hosts of the Gemini wire may cut arguments up; the Gemini API itself sends them whole.
 """
@@ -22,7 +22,7 @@ from ..json_values import WireObject
 
 
 class GeminiContent(Struct, frozen=True):
-    """What a candidate says."""
+    """The content of a candidate."""
 
     parts: list[Raw] | None = None
 
@@ -36,7 +36,7 @@ class GeminiCandidate(Struct, frozen=True, rename="camel"):
 
 
 class PromptFeedback(Struct, frozen=True, rename="camel"):
-    """What is said of a prompt that was refused."""
+    """The feedback on a refused prompt."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None
@@ -76,7 +76,7 @@ def decode_chunk(data: bytes) -> GeminiChunk:
         return GeminiChunk()
     try:
         return _CHUNK.decode(data)
-    except (msgspec.DecodeError, UnicodeError):  # half a surrogate pair, where it is not worse
+    except (msgspec.DecodeError, UnicodeError):  # usually half a surrogate pair
         return _CHUNK.decode(encode_json(decode_json(data)))
 
 
@@ -138,7 +138,7 @@ def _parse_json_path(path: str) -> list[str | int]:
 
 
 def _enter_step(inside: Any, step: str | int, following: str | int) -> Any:
-    """Return what is at a step, made where it is not yet there."""
+    """Return the value at a step, created if it is missing."""
     if _get_item(inside, step) is None:
         _set_item(inside, step, [] if isinstance(following, int) else {})
     return _get_item(inside, step)

@@ -1,8 +1,8 @@
 """Google Gemini, v1beta, straight over the HTTP client that its SDK is made of.
 
-The SDK itself has only a typed way in: it walks the whole history on each call, takes addresses and
-keys from the environment, and gives chunks as objects that have lost what it has no field for. What
-the answer means is the job of `google_stream`.
+The SDK has only a typed interface: it walks the whole history on each call, reads addresses and
+keys from the environment, and drops fields of chunks that it does not know. `google_stream` decodes
+the answer.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class GoogleProvider:
         )
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
-        """Return whether the provider can be told so."""
+        """Return whether the provider supports this tool choice."""
         return mode in self._encoder.preset.quirks.tool_choices
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._transport.close()
 
 

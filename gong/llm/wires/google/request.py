@@ -1,4 +1,4 @@
-"""What a Gemini call sends, from a request; pure but for its cache of encoded messages."""
+"""Encodes a request for Gemini; pure except for its cache of encoded messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TWO_LEVELS = re.compile(r"(?:.*/)?gemini-3-pro")
 
 
 class _Generation(NamedTuple):
-    """Which one a model is of; what is no Gemini is of none, an undated name of the newest."""
+    """The Gemini generation of a model; None for others, the newest for an undated name."""
 
     major: int
     minor: int

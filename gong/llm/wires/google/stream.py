@@ -1,4 +1,4 @@
-"""Chunks of the Gemini stream to our events: pure, one decoder for each answer.
+"""Decodes the chunks of the Gemini stream: pure, one decoder for each answer.
 
 Field names are those of the API's reference. Pieces of text that follow each other are one block,
 unless one is signed: a signature stays on the part it came with. A part that is neither text,
@@ -53,7 +53,7 @@ _COUNTED = (
 )
 _SIGNATURE = "thoughtSignature"
 _CUT_UP = frozenset({"partialArgs", "willContinue"})
-"""Fields of a call whose arguments come bit by bit."""
+"""Fields of a call whose arguments arrive in pieces."""
 _UNSAID = "FINISH_REASON_UNSPECIFIED"
 _STOPS: dict[str, StopReason] = {
     "MAX_TOKENS": "length",
@@ -97,7 +97,7 @@ class _OpenPart(NamedTuple):
 
 
 class _PiecewiseCall(NamedTuple):
-    """A call whose arguments come bit by bit."""
+    """A call whose arguments arrive in pieces."""
 
     place: int
     pieces: ArgumentPieces
@@ -105,11 +105,11 @@ class _PiecewiseCall(NamedTuple):
 
 
 class GoogleStreamDecoder:
-    """Turns the `data` of the stream's events into ours, keeping usage and stop reason."""
+    """Turns the `data` of the stream's events into ours, and collects usage and stop reason."""
 
     def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
         self.meter = AnswerMeter(sizes, failures)
-        self.finished = False  # only the end of the connection says so
+        self.finished = False  # only the end of the connection marks it
         self._failures = failures
         self._started = False
         self._stop: str | None = None
@@ -120,7 +120,7 @@ class GoogleStreamDecoder:
         self._cut_up: _PiecewiseCall | None = None
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield what one chunk says.
+        """Yield the stream events of one chunk.
 
         Raises the error a chunk tells of, ContentFiltered for a prompt that was refused,
         StreamError for a chunk or an answer that makes no sense.
@@ -138,14 +138,14 @@ class GoogleStreamDecoder:
             yield from self.finish()
 
     def finish(self) -> Iterator[StreamEvent]:
-        """Yield the ends of what is open, and of the answer."""
+        """Yield the ends of open blocks, and of the answer."""
         yield from self._close_open()
         stop = self._stop or _UNSAID
         failed = self._find_failure(stop)
         yield StreamFailure(failed, self.usage()) if failed else self._build_finish(stop)
 
     def usage(self) -> Usage:
-        """Return the tokens counted so far; input is without cached ones, output with thoughts."""
+        """Return the usage so far; input is without cached ones, output with thoughts."""
         count = self._counts.get
         prompt, cached = count("promptTokenCount", 0), count("cachedContentTokenCount")
         thoughts = count("thoughtsTokenCount")

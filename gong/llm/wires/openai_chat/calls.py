@@ -72,21 +72,21 @@ _FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 
 @dataclass(slots=True)
 class OpenAICall:
-    """A tool call on its way; `index` is None until its name is known."""
+    """An incomplete tool call; `index` is None until its name is known."""
 
     id: str
     kind: str = "function"
     index: int | None = None
     extra: WireObject = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
-    """Arguments that nobody was told of: they came before the name."""
+    """Arguments not yet sent as events, because they arrived before the name."""
     sent: TextBuffer = field(default_factory=TextBuffer)
     """Arguments before those."""
     looks: int = 0
-    """How often it was asked whether those are whole."""
+    """How often the code checked whether they are complete."""
 
     def add_piece(self, piece: WireObject, text: str) -> WireObject:
-        """Take what a piece holds beside the name; return what of it nobody is told of yet."""
+        """Add the fields of a piece; return the arguments not yet sent as events."""
         if "custom" in piece:
             self.kind = "custom"
         beside = piece.keys() - _FIELDS
@@ -97,14 +97,14 @@ class OpenAICall:
         return new if self.index is not None else {**new, "arguments": text}
 
     def take_waiting(self) -> list[str]:
-        """Return the arguments nobody was told of, which are told now."""
+        """Return the arguments not yet sent, and mark them as sent."""
         new, self.waiting = [*filter(None, self.waiting)], []
         for text in new:
             self.sent.append(text)
         return new
 
     def pack_wire(self, details: list[Any]) -> Raw:
-        """Return what goes back with it: its id, its host's fields, and thinking of its own."""
+        """Return the `wire` data to send back: id, the host's fields, and its thinking."""
         kept: WireObject = {"id": self.id} if self.id else {}
         if self.kind == "custom":
             kept["type"] = "custom"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIChatProvider:
-    """Talks to one endpoint with one key, in the way its preset says."""
+    """Calls one endpoint with one key, according to its preset."""
 
     def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
         self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
@@ -36,9 +36,9 @@ class OpenAIChatProvider:
         )
 
     def supports_tool_choice(self, mode: ChoiceMode) -> bool:
-        """Return whether the provider can be told so."""
+        """Return whether the provider supports this tool choice."""
         return mode in self._encoder.preset.quirks.tool_choices
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._transport.close()

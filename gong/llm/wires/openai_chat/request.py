@@ -1,4 +1,4 @@
-"""What a Chat Completions call sends, from a request: pure but for its cache of encoded messages.
+"""Encodes a request for Chat Completions: pure except for its cache of encoded messages.
 
 The host's quirks decide which fields it is sent; what the preset and the request say in JSON has
 the last word. The array of messages goes in as bytes, each message encoded once.
@@ -135,7 +135,7 @@ def _choose_form(request: Request, quirks: Quirks) -> emit.OpenAIChatOptions:
 
 
 def _mark_elements(elements: list[bytes]) -> list[bytes]:
-    """Return the elements, marked for the cache: the prompt and the newest of what was said."""
+    """Return the elements with cache marks on the prompt and the newest messages."""
     found = [*elements]
     marks = 0
     for place in (0, *range(len(found) - 1, 0, -1)):
@@ -158,7 +158,7 @@ def _add_mark(element: bytes) -> bytes | None:
 
 
 def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
-    """Return what is said about keeping to the hosts that know of it, which are OpenAI's own."""
+    """Return the `store` field, for OpenAI's own hosts, which know it."""
     if not quirks.store:
         return {}
     key = {"prompt_cache_key": request.session} if request.session else {}
@@ -204,7 +204,7 @@ def _encode_choice(choice: ToolChoice, texts: frozenset[str]) -> WireObject:
 
 
 def _encode_thinking(request: Request, quirks: Quirks) -> WireObject:
-    """Return what asks the host's models to think; nothing where it is left to them."""
+    """Return the fields that request thinking; empty if the models decide."""
     wanted = choose_effort(request, quirks)
     ways: dict[str, WireObject] = {
         "effort": {"reasoning_effort": wanted} if quirks.reasoning_effort else {},

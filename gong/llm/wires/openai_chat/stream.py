@@ -2,7 +2,7 @@
 
 However the text is cut, the same comes out. Tags further on are words like any other.
 
-Chunks of the Chat Completions stream to our events: pure, one decoder for each answer.
+Decodes the chunks of the Chat Completions stream: pure, one decoder for each answer.
 
 Written for what compatible hosts really send: choices left out or null, usage last or inside a
 choice, calls without index or id, ids sent again, thinking under three names, text in parts.
@@ -61,7 +61,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThinkTags:
-    """Tells the thoughts of one answer from its words."""
+    """Separates the thinking of one answer from its text."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -140,7 +140,7 @@ class _Prose:
 
 
 class OpenAIChatStreamDecoder:
-    """Turns the data of the stream's events into ours, keeping usage and stop reason."""
+    """Turns the data of the stream's events into ours, and collects usage and stop reason."""
 
     def __init__(
         self,
@@ -162,12 +162,12 @@ class OpenAIChatStreamDecoder:
         self._details: list[Any] = []
         self._calls = OpenAICalls()
         self._late: tuple[str, ...] = ()
-        """What was complained of once the answer had said why it stopped."""
+        """Errors that arrived after the stop reason."""
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield what one event says.
+        """Yield the stream events of one event of the API.
 
-        Raises the error an event tells of, StreamError for an event that makes no sense.
+        Raises the error in an error event, StreamError for a malformed event.
         """
         if data.strip() == DONE:
             self.finished = self._started
@@ -180,9 +180,9 @@ class OpenAIChatStreamDecoder:
             raise self._failures.build_stream_error(f"sent a malformed event: {error!r}") from error
 
     def finish_with_error(self, error: ModelError) -> Iterator[StreamEvent]:
-        """Yield the last events of a stream that stopped with `error` before it was finished.
+        """Yield the last events of a stream that failed with `error` before its end.
 
-        An answer that had said why it stopped is whole all the same.
+        An answer with a stop reason is complete all the same.
         """
         if self._stop is None or self._stop in _FAILURES:
             yield StreamFailure(error, self.usage())
@@ -190,7 +190,7 @@ class OpenAIChatStreamDecoder:
             yield from self.finish()
 
     def finish(self) -> Iterator[StreamEvent]:
-        """Yield the ends of what is open, and of the answer."""
+        """Yield the ends of open blocks, and of the answer."""
         if self._stop in _FAILURES:
             why = f"{self._failures.provider} stopped its answer: {self._stop}"
             yield StreamFailure(ServerError(why, provider=self._failures.provider), self.usage())
@@ -210,7 +210,7 @@ class OpenAIChatStreamDecoder:
         yield Finish(self._find_stop_reason(), self.usage(), self._stop, warnings=self._late)
 
     def usage(self) -> Usage:
-        """Return the tokens counted so far."""
+        """Return the usage so far."""
         return parse_chat_usage(self._counts)
 
     def _find_stop_reason(self) -> StopReason:
@@ -287,7 +287,7 @@ class OpenAIChatStreamDecoder:
                 yield OpaqueBlock(self._take_index(), pack_raw(part))
 
     def _add_thinking(self, delta: WireObject) -> Iterator[StreamEvent]:
-        """Yield thinking under the first name that says something; an empty one is kept too."""
+        """Yield thinking under the first name with content; an empty one is kept too."""
         named = [name for name in REASONING_FIELDS if isinstance(delta.get(name), str)]
         name = next((name for name in named if delta[name]), named[0] if named else "")
         if name and (delta[name] or name not in self._thought_fields):
@@ -367,7 +367,7 @@ class OpenAIChatStreamDecoder:
 
 
 def _find_error(chunk: WireObject) -> Any:
-    """Return what a chunk says of an error, in the ways hosts have for it; nothing for none."""
+    """Return the error in a chunk, in any known form; empty if there is none."""
     if chunk.get("object") == "error":
         return chunk
     fault = read_object(chunk.get("base_resp"))

@@ -1,7 +1,7 @@
-"""What a Responses call sends, from a request: pure but for its cache of encoded messages.
+"""Encodes a request for Responses: pure except for its cache of encoded messages.
 
-The provider is asked to keep nothing, so models that reason give their reasoning encrypted and get
-it back. What the preset and the request say in JSON has the last word.
+The provider is asked to store nothing, so reasoning models return their reasoning encrypted and get
+it back. JSON of the preset and the request overrides other fields.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _encode_address(url: str, _mime: str) -> WireObject:
 
 
 def _encode_storage(request: Request, quirks: Quirks) -> WireObject:
-    """Return what is said about keeping to hosts that know of it, which are OpenAI's own."""
+    """Return the `store` field, for OpenAI's own hosts, which know it."""
     if not quirks.store:
         return {}
     kept: WireObject = {"store": False}

@@ -1,4 +1,4 @@
-"""Events of the Responses stream to ours: pure, one decoder for each answer.
+"""Decodes the events of the Responses stream: pure, one decoder for each answer.
 
 A block begins with its first piece and ends with its item, which then goes whole into `wire`. What
 pieces left out is taken from the event that says a part is done. Items that are no text, reasoning
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _MESSAGE_FIELDS = ("id", "phase", "status")
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _OURS = frozenset({*_CALLS, "message", "reasoning"})
-"""Items that are blocks of ours; any other stays opaque."""
+"""Items that become blocks; all others stay opaque."""
 _STOPS: dict[str, StopReason] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
@@ -86,7 +86,7 @@ class _Part:
     words: TextBuffer = field(default_factory=TextBuffer)
 
     def find_missing(self, whole: Any) -> str:
-        """Return what the pieces left out of the whole."""
+        """Return the rest of the whole that the pieces left out."""
         if not isinstance(whole, str) or len(whole) <= self.words.length:
             return ""
         is_more = whole.startswith(self.words.text())
@@ -107,7 +107,7 @@ class _Item:
 
 
 class OpenAIResponsesStreamDecoder:
-    """Turns the data of the stream's events into ours, keeping usage and stop reason."""
+    """Turns the data of the stream's events into ours, and collects usage and stop reason."""
 
     def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
         self.meter = AnswerMeter(sizes, failures)
@@ -124,9 +124,9 @@ class OpenAIResponsesStreamDecoder:
         """Ids of items: some hosts end one twice."""
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield what one event says.
+        """Yield the stream events of one event of the API.
 
-        Raises the error an event tells of, StreamError for an event that makes no sense.
+        Raises the error in an error event, StreamError for a malformed event.
         """
         if not data.startswith(b"{"):
             return  # some hosts end with [DONE]
@@ -152,7 +152,7 @@ class OpenAIResponsesStreamDecoder:
         yield Finish(stop, self.usage(), self._reason or "completed")
 
     def usage(self) -> Usage:
-        """Return the tokens counted so far."""
+        """Return the usage so far."""
         return parse_responses_usage(self._counts)
 
     def _handle_event(self, event: WireObject) -> Iterator[StreamEvent]:
