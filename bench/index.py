@@ -21,8 +21,7 @@ from reading import TYPED
 from tape.clock import format_timestamp, parse_timestamp
 from tape.index.library import Library, list_tapes, open_store, rebuild_index, search_entries
 from tape.model.entries import Text, User
-from tape.model.line import encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import encode_line, encode_payload
 from tape.store.store import Beginning, Store
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import msgspec
 
 from tape.clock import format_timestamp
 from tape.model.entries import Assistant, Text, ToolCall, ToolResult, ToolStart, Usage, User
-from tape.model.line import encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import encode_line, encode_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ RENAMED = {
     "tape.blocks": "tape.model.entries",
     "tape.entries": "tape.model.entries",
     "tape.follow": "tape.history.follow",
-    "tape.payload": "tape.model.payload",
+    "tape.payload": "tape.model.line",
     "tape.repair": "tape.context.repair",
     "tape.upkeep": "tape.store.maintenance.upkeep",
     "tape.verify": "tape.check.verify",

@@ -36,7 +36,7 @@ from .model.entries import (
     join_texts,
     select_tool_calls,
 )
-from .model.payload import Unread
+from .model.line import Unread
 from .model.summary import render_summary
 from .text import SHORT, measure_width, shorten_to_width, show_controls, to_single_line
 

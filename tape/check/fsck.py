@@ -22,8 +22,7 @@ import msgspec
 from ..clock import choose_entry_time, format_timestamp, parse_timestamp
 from ..errors import Damaged
 from ..model.entries import Repair
-from ..model.line import encode_line
-from ..model.payload import encode_payload
+from ..model.line import encode_line, encode_payload
 from ..store import disk
 from ..store import store as trash
 from ..store.locks import hold_lock

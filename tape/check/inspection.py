@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from ..errors import InvalidName, TapeError
 from ..model.entries import Anchor, Branch, Place, Start
-from ..model.line import read_header, verify_line
-from ..model.payload import describe_missing_blob
+from ..model.line import describe_missing_blob, read_header, verify_line
 from ..store.disk import Folder
 from ..store.leftovers import find_store_leftovers, find_tape_leftovers
 from ..store.path import read_base

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import TapeError
-from ..model.payload import JSON_ERRORS, describe_missing_blob
+from ..model.line import JSON_ERRORS, describe_missing_blob
 from ..store.path import read_base
 from ..store.phase import ENTRIES, ORIGIN
 from ..store.refs import JOURNAL_NAME, Pin, Refs, check_ref_name, find_head, read_head_at

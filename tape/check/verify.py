@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import Damaged, NewerFormat, NotFound, OlderFormat, TapeError
 from ..model import line as lines
 from ..model.entries import Anchor, Branch, Redact, Repair, Start
-from ..model.payload import Unread
+from ..model.line import Unread
 from ..store.leftovers import find_tape_leftovers
 from ..store.path import find_origin_end, read_base
 from ..store.phase import ENTRIES, ORIGIN

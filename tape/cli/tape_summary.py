@@ -9,8 +9,7 @@ from msgspec import Struct
 from ..clock import shorten_timestamp
 from ..errors import TapeError
 from ..model.entries import Place, Start
-from ..model.line import read_header
-from ..model.payload import describe_missing_blob
+from ..model.line import describe_missing_blob, read_header
 from ..store.refs import find_head
 from ..text import SHORT, to_single_line
 from .output import format_count, format_size

@@ -21,7 +21,7 @@ from ..errors import UsageError
 from ..formats.registry import FORMATS
 from ..formats.wire import WireObject, decode_json, pack_raw
 from ..model.entries import Assistant, BlobRef, Custom, User, join_texts
-from ..model.payload import JSON_ERRORS, encode_payload
+from ..model.line import JSON_ERRORS, encode_payload
 from .import_ import ImportReport, record_tape
 from .secrets import mask_json
 

@@ -27,8 +27,13 @@ from ..check.verify import verify
 from ..errors import Busy, Damaged, NotFound, TapeError, WriteFailed
 from ..model.entries import Redact, User, join_texts
 from ..model.incoming_entry import parse_incoming_entry
-from ..model.line import decode_line, is_data_redacted, read_header
-from ..model.payload import decode_payload, describe_missing_blob
+from ..model.line import (
+    decode_line,
+    decode_payload,
+    describe_missing_blob,
+    is_data_redacted,
+    read_header,
+)
 from ..store.phase import ENTRIES, ORIGIN
 from ..store.refs import JOURNAL_NAME
 from ..store.store import Store, build_slug

@@ -31,7 +31,7 @@ from ..model.entries import (
     ToolCall,
     Unknown,
 )
-from ..model.payload import BLOB_KEY, JSON_ERRORS
+from ..model.line import BLOB_KEY, JSON_ERRORS
 from .wire import (
     KEY_API,
     KEY_FORM,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..model.payload import JSON_ERRORS
+from ..model.line import JSON_ERRORS
 from .wire import decode_json
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from msgspec import Raw
 
 from ..errors import NotFound
 from ..model.entries import NO_JSON, Audio, BlobRef, Document, Image, Opaque, ToolCall
-from ..model.payload import BLOB_KEY, JSON_ERRORS
+from ..model.line import BLOB_KEY, JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

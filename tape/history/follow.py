@@ -13,8 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..errors import Damaged, NewerFormat, NotFound
-from ..model.line import decode_line, verify_line
-from ..model.payload import describe_missing_blob
+from ..model.line import decode_line, describe_missing_blob, verify_line
 from ..store.path import read_base
 from ..store.refs import JOURNAL_NAME, Head, find_head, read_head_at, replay_journal
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Damaged, NotFound
-from ..model.line import read_header
-from ..model.payload import describe_missing_blob
+from ..model.line import describe_missing_blob, read_header
 from ..store.path import find_origin_end, read_base, require_root
 from ..store.phase import ORIGIN
 from ..store.refs import find_head, read_head_at

@@ -10,7 +10,7 @@ from collections import deque
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..model.payload import describe_missing_blob
+from ..model.line import describe_missing_blob
 from ..store.path import Segment, find_line_end, find_origin_end, read_base
 from ..store.phase import ORIGIN
 from ..store.refs import Head, read_head_at

@@ -19,13 +19,14 @@ from ..model.entries import Anchor, Assistant, Branch, Context, Model, Repair, T
 from ..model.line import (
     FORMAT,
     Entry,
+    Unread,
     blank_redacted_data,
     build_entry,
+    decode_payload,
     has_valid_data,
     is_data_redacted,
     read_header,
 )
-from ..model.payload import Unread, decode_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

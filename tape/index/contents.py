@@ -17,7 +17,7 @@ from msgspec.structs import fields
 
 from ..file_calls import parse_named_call
 from ..model.entries import NO_JSON, BlobRef
-from ..model.payload import JSON_ERRORS
+from ..model.line import JSON_ERRORS
 from ..reference import is_id_prefix
 from .fast_text import RESULT_CHARS, iter_argument_texts
 

@@ -17,7 +17,7 @@ import msgspec
 from ..damage import warn_of_damage
 from ..errors import NotFound
 from ..model.entries import BlobRef
-from ..model.payload import describe_missing_blob
+from ..model.line import describe_missing_blob
 from .disk import sync_file, write_bytes
 
 if TYPE_CHECKING:

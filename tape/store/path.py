@@ -27,11 +27,11 @@ from ..model.line import (
     blank_redacted_data,
     decode_line,
     decode_lines,
+    describe_missing_blob,
     has_valid_data,
     is_data_redacted,
     read_header,
 )
-from ..model.payload import describe_missing_blob
 from .phase import ORIGIN
 
 if TYPE_CHECKING:

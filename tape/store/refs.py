@@ -24,8 +24,7 @@ from msgspec.structs import replace
 from ..clock import format_timestamp, read_clock
 from ..errors import Damaged, InvalidName, NotFound, UsageError
 from ..model.entries import Place
-from ..model.line import Header, read_header
-from ..model.payload import JSON_ERRORS
+from ..model.line import JSON_ERRORS, Header, read_header
 from ..text import replace_surrogates
 from . import disk
 from .locks import hold_lock

@@ -22,8 +22,7 @@ from msgspec import Struct
 from ..clock import choose_entry_time, format_timestamp, parse_timestamp, read_clock
 from ..errors import Ambiguous, Damaged, NewerFormat, NotFound, TapeError, UsageError, WriteFailed
 from ..model.entries import Git, Place, Start
-from ..model.line import FORMAT, encode_line
-from ..model.payload import JSON_ERRORS, encode_payload
+from ..model.line import FORMAT, JSON_ERRORS, encode_line, encode_payload
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
 from .refs import MAIN_BRANCH, Head, Journal, sync_base_phase

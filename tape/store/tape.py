@@ -14,8 +14,7 @@ from ..clock import read_clock
 from ..damage import warn_of_damage
 from ..errors import Damaged, NewerFormat, NotFound, TapeError
 from ..model.entries import KeptRange, Place, Text, User
-from ..model.line import FORMAT, decode_line, read_header, read_type
-from ..model.payload import JSON_ERRORS
+from ..model.line import FORMAT, JSON_ERRORS, decode_line, read_header, read_type
 from ..text import extract_title
 from . import refs as branches
 from .blobs import Blobs

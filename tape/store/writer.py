@@ -17,8 +17,15 @@ from msgspec.structs import replace
 from ..clock import choose_entry_time, format_timestamp, parse_timestamp
 from ..errors import Busy, Damaged, NotFound, Overtaken, SyncFailed, TapeError, UsageError
 from ..model.entries import Anchor, Branch, Payload, Place, Redact, Repair
-from ..model.line import Entry, Header, build_entry, decode_line, encode_line
-from ..model.payload import encode_payload, normalize_payload
+from ..model.line import (
+    Entry,
+    Header,
+    build_entry,
+    decode_line,
+    encode_line,
+    encode_payload,
+    normalize_payload,
+)
 from ..model.summary import ANCHOR_PAGE, render_anchor_page
 from . import disk
 from .locks import Lock

@@ -11,8 +11,7 @@ from msgspec import Raw, Struct
 
 from tape.clock import format_timestamp
 from tape.model.entries import NO_JSON, PAYLOADS
-from tape.model.line import build_entry, decode_line, encode_line, verify_line
-from tape.model.payload import encode_payload
+from tape.model.line import build_entry, decode_line, encode_line, encode_payload, verify_line
 from tests.tape.making import BUDGET
 
 JSON = st.recursive(

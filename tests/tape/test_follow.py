@@ -17,8 +17,7 @@ from tape.clock import format_timestamp, parse_timestamp
 from tape.errors import Damaged, NewerFormat, NotFound
 from tape.history.follow import Gained, Moved, follow
 from tape.model.entries import Anchor, Note, Place
-from tape.model.line import decode_line, encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import decode_line, encode_line, encode_payload
 from tape.store.refs import encode_ref_line as encode_ref
 from tests.tape import making, reader
 from tests.tape.making import BUDGET

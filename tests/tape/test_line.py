@@ -24,8 +24,14 @@ from tape.model.entries import (
     Unknown,
     User,
 )
-from tape.model.line import decode_line, decode_lines, encode_line, verify_line
-from tape.model.payload import Unread, encode_payload
+from tape.model.line import (
+    Unread,
+    decode_line,
+    decode_lines,
+    encode_line,
+    encode_payload,
+    verify_line,
+)
 
 TIME = "2026-11-21T20:31:05.123456Z"
 PARENT = "ab" * 20

@@ -5,8 +5,7 @@ import pytest
 from tape.clock import format_timestamp
 from tape.errors import Damaged, NotFound
 from tape.model.entries import Anchor
-from tape.model.line import encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import encode_line, encode_payload
 from tests.tape import making, reader
 
 

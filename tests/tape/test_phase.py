@@ -5,8 +5,7 @@ import pytest
 from tape.clock import format_timestamp
 from tape.errors import Damaged, NewerFormat, NotFound
 from tape.model.entries import Note
-from tape.model.line import encode_line, verify_line
-from tape.model.payload import encode_payload
+from tape.model.line import encode_line, encode_payload, verify_line
 from tape.store import phase
 from tape.store.disk import Folder
 from tape.store.phase import PhaseFile, Phases, Tail, choose_phase_name

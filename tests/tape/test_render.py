@@ -38,8 +38,7 @@ from tape.model.entries import (
     Unknown,
     User,
 )
-from tape.model.line import build_entry, decode_line, encode_line
-from tape.model.payload import Unread, encode_payload
+from tape.model.line import Unread, build_entry, decode_line, encode_line, encode_payload
 from tape.render import render_conversation, render_entry, render_entry_line
 from tape.text import measure_width, shorten_to_width, show_controls
 

@@ -35,8 +35,7 @@ from tape.model.entries import (
     Unknown,
     User,
 )
-from tape.model.line import Entry
-from tape.model.payload import Unread
+from tape.model.line import Entry, Unread
 from tests.tape.making import answer, result, say
 
 TARGET = Target("https://one", "api", "model")

@@ -17,8 +17,7 @@ from tape.model.entries import (
     Text,
     ToolStart,
 )
-from tape.model.line import encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import encode_line, encode_payload
 from tape.store.maintenance.upkeep import redact
 from tests.tape import making
 

@@ -7,7 +7,7 @@ from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.history.replay import replay_path
 from tape.model.entries import Text, ToolResult
-from tape.model.payload import READ_BYTES
+from tape.model.line import READ_BYTES
 from tape.render import render_entry
 from tape.store.blobs import HEAD_CHARACTERS
 from tape.store.store import Beginning, Store

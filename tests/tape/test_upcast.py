@@ -12,8 +12,14 @@ from tape.clock import format_timestamp
 from tape.errors import Damaged, OlderFormat
 from tape.model import line as lines
 from tape.model.entries import Note, ToolResult
-from tape.model.line import Upcast, decode_line, decode_lines, read_header
-from tape.model.payload import Unread, describe_missing_blob
+from tape.model.line import (
+    Unread,
+    Upcast,
+    decode_line,
+    decode_lines,
+    describe_missing_blob,
+    read_header,
+)
 from tape.store.maintenance.upkeep import redact
 from tests.tape import making
 

@@ -11,8 +11,7 @@ from tape.damage import DamageWarning
 from tape.errors import Ambiguous, Busy, NotFound, UsageError
 from tape.index.library import open_store
 from tape.model.entries import Anchor, Image, KeptRange, Redact, Text, User
-from tape.model.line import verify_line
-from tape.model.payload import Unread
+from tape.model.line import Unread, verify_line
 from tape.store.maintenance.upkeep import Redacted, detach, redact
 from tape.store.refs import Pin
 from tests.tape import making, reader

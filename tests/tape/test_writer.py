@@ -11,8 +11,7 @@ from tape.clock import format_timestamp
 from tape.context.view import view
 from tape.errors import Busy, Damaged, NewerFormat, NotFound, Overtaken, UsageError, WriteFailed
 from tape.model.entries import Anchor, Branch, Place, Repair, Summary
-from tape.model.line import encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import encode_line, encode_payload
 from tape.store.refs import Pin
 from tests.tape import making, reader
 

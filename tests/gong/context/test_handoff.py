@@ -18,8 +18,7 @@ from tape.model.entries import (
     Usage,
     User,
 )
-from tape.model.line import decode_line, encode_line
-from tape.model.payload import encode_payload
+from tape.model.line import decode_line, encode_line, encode_payload
 
 LOGIN = Handoff(
     title="Login",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tape.context.view import Target
 from tape.formats.registry import FORMATS
-from tape.model.payload import decode_payload, encode_payload
+from tape.model.line import decode_payload, encode_payload
 from tests.tape.formats.histories import as_messages, emitted, put, repaired
 from tests.tape.making import BUDGET
 
