@@ -32,7 +32,7 @@ from tape.model.entries import (
     join_texts,
     select_tool_calls,
 )
-from tape.model.line import decode_line, read_type
+from tape.model.line import decode_line, encode_id_prefix, read_id, read_type
 from tape.reference import is_id_prefix
 from tape.render import render_blob_head, render_conversation
 from tape.text import to_single_line
@@ -278,7 +278,7 @@ class TapeRecall:
         self, entry: str, before: int, after: int
     ) -> tuple[list[_TapeLine], _TapeLine, list[_TapeLine]]:
         """Return an entry, and the messages before and after it."""
-        start = b'{"id":"%b' % entry.encode()
+        start = encode_id_prefix(entry)
         past: deque[_TapeLine] = deque(maxlen=before)
         hits: list[_TapeLine] = []
         later: list[_TapeLine] = []
@@ -293,7 +293,7 @@ class TapeRecall:
         if not hits:
             raise NotFound(f"no entry {entry} on this branch: find entries with tape_search")
         if len(hits) > 1:
-            raise Ambiguous(entry, tuple(_extract_line_id(hit)[: len(entry) + 8] for hit in hits))
+            raise Ambiguous(entry, tuple(read_id(hit.line)[: len(entry) + 8] for hit in hits))
         return list(past), hits[0], later
 
     def _read_lines(self) -> Iterator[_TapeLine]:
@@ -347,7 +347,8 @@ def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
         try:
             entry = decode_line(one.line, render_blob_head)
         except Damaged as error:
-            yield f"[entry {_extract_line_id(one)[: session_tools.SHORT_ID_DIGITS]} is left out: {error}]"
+            short = read_id(one.line)[: session_tools.SHORT_ID_DIGITS]
+            yield f"[entry {short} is left out: {error}]"
             continue
         if isinstance(entry.data, ToolResult):
             entry = replace(entry, data=replace(entry.data, full=None))
@@ -377,7 +378,3 @@ def _render_entry(entry: Entry) -> tuple[str, str]:
     """Return an entry's heading with its id, and its text."""
     heading, *lines = render_conversation([entry])
     return f"{heading} · {entry.id[: session_tools.SHORT_ID_DIGITS]}", "\n".join(lines).strip("\n")
-
-
-def _extract_line_id(one: _TapeLine) -> str:
-    return one.line[7:47].decode()

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..damage import warn_of_damage
 from ..history.graph import GraphLanes, order_newest_first, read_graph, split_runs
-from ..model.line import read_header, read_type
+from ..model.line import read_header, read_id, read_type
 from ..render import render_blob_head, render_entry_line
 from ..store.path import Segment
 from ..text import SHORT, measure_width, to_single_line
@@ -220,7 +220,7 @@ def _draw_stretch(
     undone = "undone" if stretch.undone else ""
     counted, tip = lanes.draw_row(column, ":"), [undone] * (stretch.end == stretch.node.end)
     for line in _iter_stretch_back(stretch):
-        kind, names = read_type(line.line), listing.names.get(_read_line_id(line.line), [])
+        kind, names = read_type(line.line), listing.names.get(read_id(line.line), [])
         if not names and not listing.choice.is_listed(kind):
             passed[kind] += 1
             continue
@@ -239,10 +239,6 @@ def _iter_stretch_back(stretch: PhaseRun) -> Iterator[LocatedLine]:
     segment = Segment(node.source, node.phase, stretch.end, stretch.start)
     for offset, line in segment.read_checked_lines_back(warn_of_damage):
         yield LocatedLine(node.source, node.phase, offset, line)
-
-
-def _read_line_id(line: bytes) -> str:
-    return line[7:47].decode("ascii", "replace")
 
 
 def _draw_folded_count(

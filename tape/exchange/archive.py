@@ -25,7 +25,7 @@ from msgspec import Meta, Raw, Struct
 from ..damage import warn_of_damage
 from ..errors import Damaged, NotFound, UsageError
 from ..model.entries import BlobRef
-from ..model.line import blank_redacted_data, has_valid_data, is_data_redacted, read_header
+from ..model.line import blank_redacted_data, has_valid_data, is_data_redacted, read_header, read_id
 from ..store.blobs import HEAD_CHARACTERS, Blobs
 from ..store.path import Segment, require_root
 from ..store.phase import ORIGIN, parse_phase_number
@@ -245,12 +245,11 @@ def _is_on_path(fields: dict[str, Any], ends: dict[str, int], entries: set[str])
 
 
 def _find_present(parts: Sequence[ArchivedPhase], entries: set[str]) -> set[str]:
-    """Return those of `entries` that are in the parts."""
-    begins = {b'{"id":"%b"' % entry.encode() for entry in entries}
-    if not begins:
+    """Return which of some entries stand in the parts."""
+    if not entries:
         return set()
-    found = {line[:48] for part in parts for _, _, line in part.lines() if line[:48] in begins}
-    return {begin[7:47].decode() for begin in found}
+    ids = (read_id(line) for part in parts for _, _, line in part.lines())
+    return {entry for entry in ids if entry in entries}
 
 
 BLOB_IN_DATA = re.compile(

@@ -20,6 +20,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ..model.entries import Start
+from ..model.line import read_id, rewrite_line
 from ..store.phase import ORIGIN
 from ..store.refs import encode_ref_line
 from ..store.store import build_slug
@@ -52,10 +53,6 @@ if TYPE_CHECKING:
 _PLACE_FIELDS = re.compile(
     rb'"offset":([0-9]+)(,(?:"count":[0-9]+,)?"(?:entry|first)":"([0-9a-f]{40})")'
 )
-_PARENT_FIELD = re.compile(rb'(,"parentId":)(?:null|"[0-9a-f]{40}")(,"n":)')
-_HASH_FIELD = re.compile(rb'"dh":"[0-9a-f]{32}"\Z')
-_BODY_START = 49  # offset of the bytes that the id covers: after `{"id":"`, 40 digits and `",`
-_DATA_FIELD = b',"data":'
 
 
 class RedactedCopy:
@@ -108,7 +105,7 @@ class RedactedCopy:
                 self._known(line.header.parent_id)
                 parent = self._ids.get(line.header.parent_id, line.header.parent_id)
             raw = self._rewrite_line(line, parent, is_own=part.name != ORIGIN)
-            before = raw[7:47].decode()
+            before = read_id(raw)
             if line.header.id in self._found.wanted and line.header.id not in self._ids:
                 self._ids[line.header.id] = before
                 if part.name != ORIGIN:  # a place in a copied past is a place in the origin tape
@@ -125,7 +122,7 @@ class RedactedCopy:
             data = self._rewrite_start(data)
         if data == line.data and parent == line.header.parent_id:
             return line.raw + b"\n"
-        return _rebuild_line(line, parent, data)
+        return rewrite_line(line.raw, line.header, parent, data)
 
     def _rename_entries(self, data: bytes) -> bytes:
         """Return data with the new ids and places of the entries it names."""
@@ -185,20 +182,6 @@ class RedactedCopy:
         titles = [msgspec.json.decode(line).get("title") for line in self.refs()]
         said = [title for title in titles if title]
         return f"{created[:10]}-{build_slug(said[-1] if said else '')}-{self.tape[:8]}"
-
-
-def _rebuild_line(line: CheckedLine, parent: str | None, data: bytes) -> bytes:
-    """Return a line with another parent and other data, in its original format.
-
-    The hash of unchanged data is kept: that of redacted data can no longer be computed.
-    """
-    body = line.raw[_BODY_START : line.header.data - len(_DATA_FIELD)]
-    name = f'"{parent}"' if parent else "null"
-    body = _PARENT_FIELD.sub(rb"\g<1>%b\g<2>" % name.encode(), body, count=1)
-    if data != line.data:
-        body = _HASH_FIELD.sub(b'"dh":"%b"' % sha256(data).hexdigest()[:32].encode(), body)
-    identity = sha256(body).hexdigest()[:40]
-    return b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)
 
 
 class ExportReport(NamedTuple):

@@ -33,6 +33,7 @@ from ..model.line import (
     describe_missing_blob,
     is_data_redacted,
     read_header,
+    read_id,
 )
 from ..store.phase import ENTRIES, ORIGIN
 from ..store.refs import JOURNAL_NAME
@@ -156,7 +157,6 @@ def _record_new_tape(
             )
 
 
-_ID_BYTES = slice(7, 47)
 _IMPORT_MOVE = b'"why":"import"'
 
 
@@ -185,15 +185,14 @@ def _count_new_entries(there: Tape, new: Tape, phase: str, made: str | None) -> 
     if phase == ORIGIN and not there.phases.has_origin:
         return 0  # the store's tape may read it from its origin
     both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
-    ours = made and made.encode()
-    return sum(one is not None and one not in (other, ours) for one, other in both)
+    return sum(one is not None and one not in (other, made) for one, other in both)
 
 
-def _iter_entry_ids(tape: Tape, phase: str) -> Iterator[bytes]:
+def _iter_entry_ids(tape: Tape, phase: str) -> Iterator[str]:
     try:
         with tape.phases.open(phase) as file:
             for _, line in file.lines():
-                yield line[_ID_BYTES]
+                yield read_id(line)
     except NotFound:
         return
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 from ..check.finding import check_time
 from ..errors import Damaged, InvalidEntry, InvalidName, NewerFormat, OlderFormat, UsageError
 from ..model.entries import Anchor, Branch, Start, User, join_texts
-from ..model.line import FORMAT, Entry, decode_line, read_header, verify_line
+from ..model.line import FORMAT, Entry, decode_line, encode_id_prefix, read_header, verify_line
 from ..model.summary import ANCHOR_PAGE, render_anchor_page
 from ..store import disk
 from ..store.blobs import Blobs
@@ -209,7 +209,7 @@ def detect_form(source: BinaryIO) -> SourceForm:
         raise UsageError("nothing to import: the file is empty")
     if line.startswith(b'{"export":'):
         return "export"
-    if line.startswith(b'{"id":"'):
+    if line.startswith(encode_id_prefix("")):
         return "entries"
     try:
         names = set(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))

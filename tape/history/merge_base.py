@@ -10,7 +10,7 @@ from collections import deque
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..model.line import describe_missing_blob
+from ..model.line import describe_missing_blob, read_id
 from ..store.path import Segment, find_line_end, find_origin_end, read_base
 from ..store.phase import ORIGIN
 from ..store.refs import Head, read_head_at
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ..model.entries import Place
     from ..store.path import Source
     from ..store.tape import Tape
-
-_ID = 48
-"""Bytes of a line up to the end of its id."""
 
 
 class PathTo(NamedTuple):
@@ -113,11 +110,11 @@ def _compare_entry_ids(a: Sequence[Segment], b: Sequence[Segment]) -> MergeBase 
     return _build_merge_base(a, at_a, end_a, b, at_b, end_b)
 
 
-def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield for each entry the index of its segment, the end of its line, and its id."""
+def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, str]]:
+    """Yield of each entry the number of its segment, where its line ends, and its id."""
     for number, segment in enumerate(segments):
         for offset, line in segment.lines():
-            yield number, offset + len(line) + 1, line[:_ID]
+            yield number, offset + len(line) + 1, read_id(line)
 
 
 def _build_merge_base(

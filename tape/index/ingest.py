@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 
 from ..clock import parse_timestamp
 from ..errors import Damaged, NewerFormat, NotFound
-from ..model.line import Header, has_valid_data, is_redaction_begun, read_header
+from ..model.line import Header, encode_id_prefix, has_valid_data, is_redaction_begun, read_header
 from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, parse_phase_number
 from .contents import NO_CONTENTS, LineContents, extract_contents, resolve_path
@@ -129,7 +129,7 @@ class _PhaseReader(NamedTuple):
 
     def _has_last_line(self, tally: PhaseTally) -> bool:
         _, last = next(self.file.lines(tally.offset), (0, b""))
-        return last.startswith(b'{"id":"%b"' % tally.last.encode())
+        return last.startswith(encode_id_prefix(tally.last))
 
     def _read_line(self, tally: PhaseTally, offset: int, line: bytes) -> IndexedLine | None:
         """Count one line; skip it if it is not an entry of a known format."""

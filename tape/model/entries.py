@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+ENTRY_TYPE = "[a-z][a-z0-9._-]{0,63}"
+"""Pattern of the name of an entry type."""
 NO_JSON = Raw(b"")
 """Default of every raw JSON field: empty, and not written."""
 

@@ -13,13 +13,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..errors import InvalidEntry
-from .entries import RESERVED
+from .entries import ENTRY_TYPE, RESERVED
 
 MAX_NESTING = 200
 """Most levels of arrays and objects, because some readers cannot parse deeper ones."""
 
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])|[\]}]')
-_TYPE = re.compile(r"[a-z][a-z0-9._-]{0,63}\Z")
 
 
 class IncomingEntry(NamedTuple):
@@ -33,8 +32,11 @@ class IncomingEntry(NamedTuple):
 class _JsonObject(list[tuple[str, Any]]):
     """The members of a JSON object in order, with duplicates."""
 
-    def names(self) -> list[str]:
-        return [name for name, _ in self]
+    def refuse_duplicates(self, where: str) -> None:
+        keys = [name for name, _ in self]
+        if len(set(keys)) < len(keys):
+            double = next(key for at, key in enumerate(keys) if key in keys[:at])
+            raise InvalidEntry(f"key {double!r} is duplicated in {where}")
 
 
 class _IncomingLine(Struct, gc=False):
@@ -54,17 +56,26 @@ def parse_incoming_entry(line: bytes) -> IncomingEntry:
     members = _parse_incoming_json(line)
     if not isinstance(members, _JsonObject):
         raise InvalidEntry('not an object: give {"type":…,"data":{…}}')
-    _check_line_keys(members, "the line")
+    members.refuse_duplicates("the line")
     fields = dict(members)
-    _check_entry_type(fields.get("type"))
-    data = fields.get("data")
+    for key in fields:
+        if key not in {"type", "data"}:
+            raise InvalidEntry(f"unknown key {key!r}: a line has `type` and `data`")
+    kind, data = fields.get("type"), fields.get("data")
+    if not isinstance(kind, str) or not re.fullmatch(ENTRY_TYPE, kind):
+        raise InvalidEntry(f"type {kind!r} is not allowed: it must match {ENTRY_TYPE}")
+    if kind in RESERVED:
+        raise InvalidEntry(f"entries of type {kind!r} are written by the store alone")
     if not isinstance(data, _JsonObject):
         raise InvalidEntry("data must be an object")
-    _check_duplicate_keys(data, "data")
+    data.refuse_duplicates("data")
     if b"\\ud" in line.lower():
-        _check_surrogates(members)
+        try:
+            json.dumps(members, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidEntry("a lone surrogate (\\ud800 to \\udfff) is not valid text") from error
     raw = bytes(_LINE.decode(line).data)
-    return IncomingEntry(fields["type"], msgspec.json.format(raw, indent=-1))
+    return IncomingEntry(kind, msgspec.json.format(raw, indent=-1))
 
 
 def _parse_incoming_json(line: bytes) -> Any:
@@ -94,10 +105,9 @@ def _measure_nesting(line: bytes) -> int:
 
 
 def _build_json_object(members: list[tuple[str, Any]]) -> _JsonObject:
-    found = _JsonObject(members)
-    if "$blob" in found.names():
+    if any(name == "$blob" for name, _ in members):
         raise InvalidEntry("the key `$blob` is reserved for the store; use another name")
-    return found
+    return _JsonObject(members)
 
 
 def _refuse_json_constant(constant: str) -> NoReturn:
@@ -111,31 +121,3 @@ _DECODER = json.JSONDecoder(
     parse_int=str,
     parse_float=str,
 )
-
-
-def _check_line_keys(members: _JsonObject, where: str) -> None:
-    _check_duplicate_keys(members, where)
-    for key in members.names():
-        if key not in {"type", "data"}:
-            raise InvalidEntry(f"unknown key {key!r}: a line has `type` and `data`")
-
-
-def _check_duplicate_keys(members: _JsonObject, where: str) -> None:
-    keys = members.names()
-    if len(set(keys)) < len(keys):
-        double = next(key for at, key in enumerate(keys) if key in keys[:at])
-        raise InvalidEntry(f"key {double!r} is duplicated in {where}")
-
-
-def _check_entry_type(kind: object) -> None:
-    if not isinstance(kind, str) or not _TYPE.match(kind):
-        raise InvalidEntry(f"type {kind!r} is not allowed: it must match {_TYPE.pattern[:-2]}")
-    if kind in RESERVED:
-        raise InvalidEntry(f"entries of type {kind!r} are written by the store alone")
-
-
-def _check_surrogates(members: _JsonObject) -> None:
-    try:
-        json.dumps(members, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise InvalidEntry("a lone surrogate (\\ud800 to \\udfff) is not valid text") from error

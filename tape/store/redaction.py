@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from ..errors import Damaged
-from ..model.line import is_data_redacted, read_header
+from ..model.line import BLANK_DATA, DATA_KEY, is_data_redacted, read_header, read_id
 from . import disk
 from .blobs import BLOB_REFERENCE
 from .phase import ENTRIES
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 MARK_NAME = ".redacting"
 """Name of the file in the tape's folder while a redaction is unfinished."""
-BLANK_DATA = b"null"
-_DATA = b',"data":'
-_ID_START = len(b'{"id":"')
-_ID_END = _ID_START + 40
 
 
 class RedactableTape(Protocol):
@@ -177,9 +173,9 @@ def resume_redaction(tape: RedactableTape) -> None:
 
 def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[RedactionEntry]:
     """Yield the entries among `ids` whose data is not all overwritten; reads every line."""
-    begins = {entry.encode() for entry in ids}
-    for phase, offset, line in phases.read_all_lines() if begins else ():
-        if line[_ID_START:_ID_END] not in begins:
+    wanted = set(ids)
+    for phase, offset, line in phases.read_all_lines() if wanted else ():
+        if read_id(line) not in wanted:
             continue
         try:
             header = read_header(line)
@@ -194,9 +190,9 @@ def find_unredacted_entries(phases: Phases, ids: Collection[str]) -> Iterator[Re
 def find_unshared_blobs(phases: Phases, targets: Sequence[RedactionEntry]) -> list[str]:
     """Return the hashes of the blobs that only the targets name."""
     found = {digest for target in targets for digest in BLOB_REFERENCE.findall(target.data)}
-    ids = {target.entry.encode() for target in targets}
+    ids = {target.entry for target in targets}
     for _, _, line in phases.read_all_lines() if found else ():
-        if line[_ID_START:_ID_END] not in ids:
+        if read_id(line) not in ids:
             found.difference_update(BLOB_REFERENCE.findall(line))
     return sorted(digest.decode() for digest in found)
 
@@ -251,7 +247,7 @@ def _find_copied_data(
         return
     offset = 0
     for line in lines:
-        head, marker, rest = line.partition(_DATA)
+        head, marker, rest = line.partition(DATA_KEY)
         data = rest.removesuffix(b"}")
         if (
             len(data) >= len(BLANK_DATA)
@@ -266,7 +262,7 @@ def _is_copied_line(
     line: bytes, rest: bytes, targets: Sequence[RedactionEntry], ids: Collection[str]
 ) -> bool:
     """Return whether a line is of one of `ids`, or ends with the beginning of a target's data."""
-    if line[_ID_START:_ID_END].decode("latin-1") in ids:
+    if read_id(line) in ids:
         return True
     return any(_is_data_prefix(rest, target.data + b"}") for target in targets)
 

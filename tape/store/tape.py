@@ -14,7 +14,15 @@ from ..clock import read_clock
 from ..damage import warn_of_damage
 from ..errors import Damaged, NewerFormat, NotFound, TapeError
 from ..model.entries import KeptRange, Place, Text, User
-from ..model.line import FORMAT, JSON_ERRORS, decode_line, read_header, read_type
+from ..model.line import (
+    FORMAT,
+    JSON_ERRORS,
+    decode_line,
+    encode_id_prefix,
+    read_header,
+    read_id,
+    read_type,
+)
 from ..text import extract_title
 from . import refs as branches
 from .blobs import Blobs
@@ -200,10 +208,9 @@ class Tape:
 
     def trim_kept_ranges(self, anchor: Anchor, first: str) -> tuple[KeptRange, ...]:
         """Return the ranges an anchor keeps, from entry `first` on; empty if it is not kept."""
-        begin = _encode_id_prefix(first)
         for place, kept in enumerate(anchor.kept):
             lines, _ = self.read_kept_lines(kept)
-            before = [*takewhile(lambda line: not line.startswith(begin), lines)]
+            before = [*takewhile(lambda line: read_id(line) != first, lines)]
             if len(before) < len(lines):
                 offset = kept.offset + sum(len(line) + 1 for line in before)
                 rest = KeptRange(kept.phase, offset, kept.count - len(before), first, kept.last)
@@ -226,10 +233,8 @@ class Tape:
             return []
         with self.phases.open(phase) as file:
             lines = [line for _, line in islice(file.lines(offset), kept.count)]
-        ends = [line[: len(_encode_id_prefix(kept.first))] for line in lines[:1] + lines[-1:]]
-        return (
-            lines if ends == [_encode_id_prefix(kept.first), _encode_id_prefix(kept.last)] else []
-        )
+        ends = [read_id(line) for line in lines[:1] + lines[-1:]]
+        return lines if ends == [kept.first, kept.last] else []
 
     def _read_copied_lines(self, kept: KeptRange) -> list[bytes]:
         """Return a range's lines from the copied past, if there is one and it has the range."""
@@ -237,10 +242,7 @@ class Tape:
             return []
         with self.phases.open(ORIGIN) as file:
             back = file.read_lines_back(file.tail().end)
-            found = (
-                offset for offset, line in back if line.startswith(_encode_id_prefix(kept.first))
-            )
-            offset = next(found, None)
+            offset = next((offset for offset, line in back if read_id(line) == kept.first), None)
         return [] if offset is None else self._read_lines_at(ORIGIN, offset, kept)
 
     def _open_source(self, tape: str) -> Source:
@@ -302,7 +304,7 @@ class Tape:
 
         Reads every line: the cost grows with the tape.
         """
-        start = b'{"id":"' + prefix.encode()
+        start = encode_id_prefix(prefix)
         found = []
         committed = self.refs().phases() | {ORIGIN}
         for phase in (name for name in self.phases.list_with_origin() if name in committed):
@@ -467,8 +469,3 @@ class Tape:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _encode_id_prefix(entry: str) -> bytes:
-    """Return the first bytes of the line of an entry."""
-    return b'{"id":"%b"' % entry.encode()

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
 from ...model.entries import Meta, Redact
-from ...model.line import blank_redacted_data, is_data_redacted, read_header
+from ...model.line import BLANK_DATA, DATA_KEY, blank_redacted_data, is_data_redacted, read_header
 from ...reference import is_id_prefix
 from .. import disk
 from ..blobs import BLOB_REFERENCE
 from ..phase import ENTRIES, ORIGIN, PhaseFile
 from ..redaction import (
-    BLANK_DATA,
     RedactionEntry,
     RedactionMark,
     complete_redaction,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ..tape import Tape
 
 _STRUCTURE = frozenset({"start", "branch", "anchor", "redact"})
-_DATA = b',"data":'
 _NEW_ORIGIN = ".new-origin"
 
 
@@ -210,7 +208,7 @@ def _copy_single_blob(digest: str, source: Blobs, to: Blobs) -> None:
 
 def _find_unnamed_redactions(tape: Tape, copy: PhaseFile) -> tuple[str, ...]:
     named = {*tape.phases.read_redacted_ids(), *copy.read_redacted_ids()}
-    gone = (_read_redacted_id(line) for _, line in copy.lines() if _DATA + BLANK_DATA in line)
+    gone = (_read_redacted_id(line) for _, line in copy.lines() if DATA_KEY + BLANK_DATA in line)
     return tuple(entry for entry in gone if entry and entry not in named)
 
 
