@@ -88,13 +88,35 @@ def _raise_write_failed(folder: str, name: str) -> Iterator[None]:
         raise
 
 
-class Folder:
+class Descriptor:
+    """An open file or folder, closed by `close` or at the end of a `with` block."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def close(self) -> None:
+        """Close it; closing twice is allowed."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Folder(Descriptor):
     """An open directory; `durable` False skips every sync below it."""
 
-    __slots__ = ("durable", "fd", "name")
+    __slots__ = ("durable", "name")
 
     def __init__(self, fd: int, name: str, *, durable: bool = True) -> None:
-        self.fd, self.name, self.durable = fd, name, durable
+        super().__init__(fd)
+        self.name, self.durable = name, durable
 
     @classmethod
     def open(cls, path: str | Path, *, durable: bool = True) -> Self:
@@ -134,6 +156,35 @@ class Folder:
                 sync_file(fd)
         finally:
             os.close(fd)
+
+    def write_whole(self, name: str, data: bytes, temporary: str) -> None:
+        """Write the file `name` whole or not at all: as `temporary`, synced, then renamed.
+
+        Does not sync this folder.
+        """
+        try:
+            self.create(temporary, data)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=self.fd)
+            raise
+        os.rename(temporary, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a folder with its content; does not sync this folder."""
+        import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
+
+        try:
+            shutil.rmtree(name, dir_fd=self.fd)
+        except NotADirectoryError:
+            os.unlink(name, dir_fd=self.fd)
+
+    def choose_free_name(self, name: str) -> str:
+        """Return `name`, or the first of `name.2`, `name.3`, … that is not in this folder."""
+        taken, free, k = set(self.names()), name, 2
+        while free in taken:
+            free, k = f"{name}.{k}", k + 1
+        return free
 
     def names(self) -> list[str]:
         """Return the names in this directory, sorted."""
@@ -179,18 +230,6 @@ class Folder:
             # Some file systems sync names by themselves and refuse this.
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise SyncFailed(f"{self.name}: {error.strerror}") from error
-
-    def close(self) -> None:
-        """Close the directory; closing twice is allowed."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_file(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> int:

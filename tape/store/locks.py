@@ -19,12 +19,12 @@ from weakref import WeakSet
 
 from ..clock import format_timestamp, read_clock
 from ..errors import Busy, InvalidName, WriteFailed
+from .disk import Descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .disk import Folder
-
 
 DEFAULT_LOCK_WAIT = 30.0
 """Default seconds to wait for the lock of the journal: it is held only while one line is written,
@@ -38,19 +38,20 @@ _WHAT = {"refs": "the journal"}
 _TEXT = 63  # constant size: truncating a file makes the next sync wait for its blocks
 
 
-class Lock:
+class Lock(Descriptor):
     """An exclusive lock, held from construction to `close`."""
 
-    __slots__ = ("__weakref__", "_fd", "name")
+    __slots__ = ("__weakref__", "name")
 
     def __init__(self, fd: int, name: str) -> None:
-        self._fd, self.name = fd, name
+        super().__init__(fd)
+        self.name = name
         _HELD.add(self)
 
     @property
     def is_held(self) -> bool:
         """Return whether this process still holds it."""
-        return self._fd >= 0
+        return self.fd >= 0
 
     @classmethod
     def take(cls, locks: Folder, name: str, *, wait: float = 0) -> Self:
@@ -66,18 +67,11 @@ class Lock:
             os.pwrite(fd, text.ljust(_TEXT).encode() + b"\n", 0)
         return cls(fd, name)
 
-    def close(self) -> None:
-        """Release the lock; closing twice is allowed."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-            _HELD.discard(self)
-
 
 def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
     """Wait for the lock; report its holder if that takes long."""
     begin, pause, is_told = monotonic(), 0.001, False
-    while not _try_flock(fd):
+    while not try_flock(fd):
         passed = monotonic() - begin
         if passed >= seconds:
             holder = _describe_holder(fd)
@@ -97,7 +91,8 @@ def describe_lock_holder(name: str, fd: int) -> str:
     return f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
 
 
-def _try_flock(fd: int) -> bool:
+def try_flock(fd: int) -> bool:
+    """Take a flock if it is free; return whether it was. Raises WriteFailed without flocks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -148,25 +143,27 @@ def _release_inherited_locks() -> None:
         lock.close()
 
 
-os.register_at_fork(
-    after_in_child=_release_inherited_locks
-)  # the lock belongs to the open file, so a copy of the descriptor keeps it
+# The lock belongs to the open file, so a copy of the descriptor keeps it.
+os.register_at_fork(after_in_child=_release_inherited_locks)
+
+
+def is_flock_held(folder: Folder, name: str) -> bool:
+    """Return whether a process holds the flock of a file; raise OSError if it cannot be opened."""
+    with Descriptor(folder.file(name)) as file:
+        try:
+            fcntl.flock(file.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        return False
 
 
 def is_lock_held(tape: Folder, name: str) -> bool:
     """Return whether a process holds a lock of a tape, without creating a lock file."""
     try:
         with tape.sub("locks") as locks:
-            fd = locks.file(name)
+            return is_flock_held(locks, name)
     except (OSError, InvalidName):  # no such lock file, or an invalid name
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 class LockWait(NamedTuple):
@@ -193,13 +190,9 @@ def limit_lock_wait(seconds: float, told: Callable[[str], None]) -> Iterator[Non
 
 @contextmanager
 def hold_lock(locks: Folder, name: str, *, wait: float | None = None) -> Iterator[None]:
-    """Hold the lock `name` while the block runs; without `wait` as `patience` says.
+    """Hold the lock `name` while the block runs; without `wait` as `limit_lock_wait` says.
 
     Raises Busy if another process holds it for longer.
     """
-    wait = _PATIENCE.get().seconds if wait is None else wait
-    lock = Lock.take(locks, name, wait=wait)
-    try:
+    with Lock.take(locks, name, wait=_PATIENCE.get().seconds if wait is None else wait):
         yield
-    finally:
-        lock.close()

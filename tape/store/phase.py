@@ -9,11 +9,13 @@ import os
 import re
 from contextlib import suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, NamedTuple, Self
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Damaged, NewerFormat, NotFound
 from ..model.entries import Redact
 from ..model.line import Entry, Header, decode_line, read_header, read_type, verify_line
+from .disk import Descriptor, sync_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,23 +48,20 @@ class Tail(NamedTuple):
     """Size of the file: the bytes from `end` on are torn."""
 
 
-def _get_no_ids() -> AbstractSet[str]:
-    return frozenset()
-
-
-class PhaseFile:
+class PhaseFile(Descriptor):
     """The entry file of one phase, open for reading.
 
     `redacted` returns the ids that redact entries of the tape name; it is called only for a last
     line whose data does not match its hash.
     """
 
-    __slots__ = ("_redacted", "fd", "name")
+    __slots__ = ("_redacted", "name")
 
     def __init__(
-        self, fd: int, name: str, redacted: Callable[[], AbstractSet[str]] = _get_no_ids
+        self, fd: int, name: str, redacted: Callable[[], AbstractSet[str]] = frozenset
     ) -> None:
-        self.fd, self.name, self._redacted = fd, name, redacted
+        super().__init__(fd)
+        self.name, self._redacted = name, redacted
 
     def size(self) -> int:
         """Return the file's current size in bytes."""
@@ -134,23 +133,16 @@ class PhaseFile:
             except NewerFormat as error:
                 raise NewerFormat(f"{self.name}: {error}") from error
             except Damaged:
-                header = self._find_half_redacted(line)
-                if header is not None:
-                    return Tail(offset + len(line) + 1, offset, header, size)
+                with suppress(Damaged):  # it is whole if only its redaction was interrupted
+                    header = read_header(line)
+                    if header.id in self._redacted():
+                        return Tail(offset + len(line) + 1, offset, header, size)
         return Tail(0, -1, None, size)
 
     def read_redacted_ids(self) -> AbstractSet[str]:
         """Return the ids that the redact entries in this file name."""
         found = filter(None, (_decode_redact_line(line) for _, line in self.lines()))
         return {target for data in found for target in data.targets}
-
-    def _find_half_redacted(self, line: bytes) -> Header | None:
-        """Return the header of a line whose redaction was interrupted; else None."""
-        try:
-            header = read_header(line)
-        except Damaged:
-            return None
-        return header if header.id in self._redacted() else None
 
     def _find_last_newline(self, size: int) -> int:
         end, step = size, 0
@@ -162,18 +154,6 @@ class PhaseFile:
                 return start + cut + 1
             end = start
         return 0
-
-    def close(self) -> None:
-        """Close the file."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _decode_redact_line(line: bytes) -> Redact | None:
@@ -230,6 +210,20 @@ class Phases:
                 return PhaseFile(folder.file(ENTRIES), name, self.read_redacted_ids)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"phase {name} does not exist") from error
+
+    def sync(self, name: str) -> None:
+        """Sync the entries of a phase: whoever wrote them may have been killed before its sync."""
+        if self.folder.durable:
+            with self.open(name) as file:
+                sync_file(file.fd)
+
+    def read_first_lines(self, name: str) -> list[bytes]:
+        """Return at most two lines of a phase; none if its creation was interrupted."""
+        try:
+            with self.open(name) as file:
+                return [line for _, line in islice(file.lines(), 2)]
+        except NotFound:
+            return []
 
     def read_all_lines(self) -> Iterator[tuple[str, int, bytes]]:
         """Yield phase, offset and line of all stored entries, committed or not."""

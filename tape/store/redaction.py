@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from ..errors import Damaged
 from ..model.line import BLANK_DATA, DATA_KEY, is_data_redacted, read_header, read_id
-from . import disk
 from .blobs import BLOB_REFERENCE
+from .disk import Descriptor, overwrite_bytes, sync_file
+from .locks import is_flock_held, try_flock
 from .phase import ENTRIES
 
 if TYPE_CHECKING:
@@ -67,13 +68,17 @@ class RedactionResult(NamedTuple):
     """Names of the files in `quarantine/` that held copies of data, or were such blobs."""
 
 
-class RedactionMark:
-    """The mark of an unfinished redaction, locked by the process that works on it."""
+class RedactionMark(Descriptor):
+    """The mark of an unfinished redaction, locked by the process that works on it.
 
-    __slots__ = ("_fd", "_folder")
+    If it is closed without `remove`, the next process completes the redaction.
+    """
+
+    __slots__ = ("_folder",)
 
     def __init__(self, folder: Folder, fd: int) -> None:
-        self._folder, self._fd = folder, fd
+        super().__init__(fd)
+        self._folder = folder
 
     @classmethod
     def place_mark(cls, folder: Folder) -> Self:
@@ -93,12 +98,10 @@ class RedactionMark:
             fd = folder.file(MARK_NAME, os.O_RDWR)
         except FileNotFoundError:
             return None
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(fd)
-            return None
-        return cls(folder, fd)
+        if try_flock(fd):
+            return cls(folder, fd)
+        os.close(fd)
+        return None
 
     def remove(self) -> None:
         """Remove the mark: the redaction is complete."""
@@ -106,32 +109,13 @@ class RedactionMark:
             os.unlink(MARK_NAME, dir_fd=self._folder.fd)
         self._folder.sync()
 
-    def close(self) -> None:
-        """Unlock the mark; if it was not removed, the next process completes the redaction."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def has_stale_redaction_mark(folder: Folder) -> bool:
     """Return whether a redaction was interrupted and no process is completing it now."""
     try:
-        fd = folder.file(MARK_NAME)
-    except (FileNotFoundError, OSError):
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return not is_flock_held(folder, MARK_NAME)
     except OSError:
         return False
-    finally:
-        os.close(fd)
-    return True
 
 
 def complete_redaction(tape: RedactableTape) -> RedactionResult:
@@ -141,10 +125,8 @@ def complete_redaction(tape: RedactableTape) -> RedactionResult:
     sync. Raises WriteFailed.
     """
     said = list(tape.phases.iter_redact_payloads())
-    if tape.phases.folder.durable:
-        for name in {phase for phase, _ in said}:
-            with tape.phases.open(name) as file:
-                disk.sync_file(file.fd)
+    for name in {phase for phase, _ in said}:
+        tape.phases.sync(name)
     ids = {target for _, data in said for target in data.targets}
     targets = list(find_unredacted_entries(tape.phases, ids))
     doomed = find_unshared_blobs(tape.phases, targets)
@@ -261,30 +243,31 @@ def _find_copied_data(
 def _is_copied_line(
     line: bytes, rest: bytes, targets: Sequence[RedactionEntry], ids: Collection[str]
 ) -> bool:
-    """Return whether a line is of one of `ids`, or ends with the beginning of a target's data."""
+    """Return whether a line is of one of `ids`, or ends with the beginning of a target's data.
+
+    The data may be half overwritten: by `null`, and by spaces up to some place.
+    """
     if read_id(line) in ids:
         return True
-    return any(_is_data_prefix(rest, target.data + b"}") for target in targets)
-
-
-def _is_data_prefix(rest: bytes, data: bytes) -> bool:
-    """Return whether bytes are the beginning of `data`, also if it is half overwritten."""
-    if data.startswith(rest):
-        return True
-    if not rest.startswith(BLANK_DATA) or len(rest) > len(data):
-        return False
-    return data[len(BLANK_DATA) : len(rest)].endswith(rest[len(BLANK_DATA) :].lstrip(b" "))
+    is_blank, behind = rest.startswith(BLANK_DATA), rest[len(BLANK_DATA) :].lstrip(b" ")
+    wholes = [target.data + b"}" for target in targets]
+    return any(
+        whole.startswith(rest)
+        or (
+            is_blank
+            and whole[len(BLANK_DATA) : len(rest)].endswith(behind)
+            and len(rest) <= len(whole)
+        )
+        for whole in wholes
+    )
 
 
 def blank_spans(folder: Folder, name: str, spans: Sequence[tuple[int, int]]) -> None:
     """Overwrite spans (offset, length) of a file by `null` and spaces; sync `null` first."""
-    fd = folder.file(name, os.O_WRONLY)
-    try:
+    with Descriptor(folder.file(name, os.O_WRONLY)) as file:
         for first in (True, False):
             for offset, length in spans:
                 text = BLANK_DATA[:length] if first else b" " * (length - len(BLANK_DATA))
-                disk.overwrite_bytes(fd, text, offset if first else offset + len(BLANK_DATA))
+                overwrite_bytes(file.fd, text, offset if first else offset + len(BLANK_DATA))
             if folder.durable:
-                disk.sync_file(fd)
-    finally:
-        os.close(fd)
+                sync_file(file.fd)

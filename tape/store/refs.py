@@ -1,12 +1,18 @@
 """The journal of branches, titles and labels: refs.jsonl, one hashed line per move (tape.md §4).
 
 Invariant: a ref line is the commit point of what it names. Lines are appended only under the lock
-`locks/refs`; readers need none.
+`locks/refs`; readers need none. What each line changes (file order is order):
 
-Branches: their heads, and the one-line moves that fork, rewind and pin (tape.md §4).
+| line with | changes |
+|---|---|
+| branch, phase, pin null | the branch continues at the end of that phase |
+| branch, phase, pin | its head is the pinned entry; the next append opens a new phase |
+| current | the branch that is opened when none is named |
+| label, entry or null | adds, moves or removes a label |
+| title | the title |
 
-A fork is one journal line with a pin; the folder comes with the first append. Its cost does not
-depend on the size of the history.
+So a fork, an undo and a rewind are each one line with a pin: their cost does not depend on the size
+of the history. A bad last line is torn: writers move it to quarantine. One further up is damage.
 """
 
 from __future__ import annotations
@@ -212,11 +218,8 @@ class Journal:
     def sync_journal(self) -> None:
         """Sync the journal: its last writer may have been killed before its sync."""
         if self.folder.durable:
-            fd = self.folder.file(JOURNAL_NAME)
-            try:
-                disk.sync_file(fd)
-            finally:
-                os.close(fd)
+            with disk.Descriptor(self.folder.file(JOURNAL_NAME)) as file:
+                disk.sync_file(file.fd)
 
     def _read_bytes(self) -> bytes:
         try:
@@ -231,30 +234,24 @@ class Journal:
         """Hold the lock of the journal: read the state, then append moves.
 
         Moves are added to `changes`, also if the append then fails. Raises Busy if another process
-        holds the lock for longer than `locks.patience` allows.
+        holds the lock for longer than `limit_lock_wait` allows.
         """
         with self.folder.make("locks") as locks, hold_lock(locks, "refs"):
             data = self._read_bytes()
-            fd = self.folder.file(JOURNAL_NAME, os.O_RDWR | os.O_APPEND)
-            try:
-                yield self._prepare_moves(fd, data, Changes() if changes is None else changes)
-            finally:
-                os.close(fd)
-
-    def _prepare_moves(self, fd: int, data: bytes, changes: Changes) -> Moves:
-        refs = self._replay_new_lines(data)
-        if refs.damage:
-            raise Damaged(
-                f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",
-                file=JOURNAL_NAME,
-                offset=refs.damage[0].offset,
-            )
-        if refs.size < len(data):
-            quarantine_bytes(self.folder, f"refs.{refs.size}", data[refs.size :])
-            os.ftruncate(fd, refs.size)
-            if self.folder.durable:
-                disk.sync_file(fd)
-        return Moves(self, fd, refs.copy(), changes)
+            with disk.Descriptor(self.folder.file(JOURNAL_NAME, os.O_RDWR | os.O_APPEND)) as file:
+                refs = self._replay_new_lines(data)
+                if refs.damage:
+                    raise Damaged(
+                        f"{refs.damage[0]}; nothing was written, `tape fsck` explains it",
+                        file=JOURNAL_NAME,
+                        offset=refs.damage[0].offset,
+                    )
+                if refs.size < len(data):
+                    quarantine_bytes(self.folder, f"refs.{refs.size}", data[refs.size :])
+                    os.ftruncate(file.fd, refs.size)
+                    if self.folder.durable:
+                        disk.sync_file(file.fd)
+                yield Moves(self, file.fd, refs.copy(), Changes() if changes is None else changes)
 
 
 class Moves:
@@ -298,10 +295,7 @@ class Moves:
 def quarantine_bytes(folder: Folder, name: str, data: bytes) -> str:
     """Store torn bytes in `quarantine/`, synced, and return the name of the file."""
     with folder.make("quarantine") as quarantine:
-        taken = set(quarantine.names())
-        free, k = name, 2
-        while free in taken:
-            free, k = f"{name}.{k}", k + 1
+        free = quarantine.choose_free_name(name)
         quarantine.create(free, data)
         quarantine.sync()
     return free
@@ -341,10 +335,7 @@ def find_head(refs: Refs, phases: Phases, branch: str, *, moves_ago: int = 0) ->
     if moves_ago >= len(moves):
         times = "once" if len(moves) == 1 else f"{len(moves)} times"
         raise NotFound(f"branch {branch!r} has moved {times}, not {moves_ago + 1} times")
-    return _find_moved_head(phases, moves[-1 - moves_ago])
-
-
-def _find_moved_head(phases: Phases, move: Move) -> Head:
+    move = moves[-1 - moves_ago]
     if move.pin is not None:
         return read_head_at(phases, move.branch, move.phase, move.pin.offset, move.pin.entry)
     with phases.open(move.phase) as file:
@@ -386,7 +377,7 @@ def fork_branch(
 def pin_branch(moves: Moves, phases: Phases, name: str, to: Head, why: str) -> None:
     """Point a branch at an entry of its tape; the lock of an existing branch must be held."""
     read_head_at(phases, name, to.phase, to.offset, to.entry)  # the entry must be in this tape
-    sync_base_phase(phases, to.phase)
+    phases.sync(to.phase)
     moves.branch(name, to.phase, Pin(to.offset, to.entry), why)
 
 
@@ -404,10 +395,3 @@ def choose_branch_name(refs: Refs, stem: str, separator: str = "-", first: int =
     while f"{stem}{separator}{k}" in refs.branches:
         k += 1
     return f"{stem}{separator}{k}"
-
-
-def sync_base_phase(phases: Phases, phase: str) -> None:
-    """Sync the file of a phase that a new phase is based on."""
-    if phases.folder.durable:
-        with phases.open(phase) as file:
-            disk.sync_file(file.fd)

@@ -25,7 +25,7 @@ from ..model.entries import Git, Place, Start
 from ..model.line import FORMAT, JSON_ERRORS, encode_line, encode_payload
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
-from .refs import MAIN_BRANCH, Head, Journal, sync_base_phase
+from .refs import MAIN_BRANCH, Head, Journal
 from .tape import INFO_NAME, Tape, TapeInfo
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Store:
         place = None
         if origin is not None:
             tape, head = origin
-            sync_base_phase(tape.phases, head.phase)
+            tape.phases.sync(head.phase)
             time = format_timestamp(
                 choose_entry_time(parse_timestamp(head.header.time), self.clock())
             )

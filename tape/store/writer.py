@@ -39,7 +39,6 @@ from .refs import (
     find_head,
     pin_branch,
     quarantine_bytes,
-    sync_base_phase,
 )
 
 if TYPE_CHECKING:
@@ -259,7 +258,7 @@ class Writer:
             self._reclaim_name(moves)
             name = choose_phase_name(phases.names(), self.branch, began)
             if self._fd >= 0 or not self.head.pinned:  # a pinned entry was synced before its pin
-                sync_base_phase(phases, self._phase)
+                phases.sync(self._phase)
             payload = first(name)
             data = self._tape.blobs.extract_long_strings(encode_payload(payload))
             header, line = self._encode_next(payload.entry_type, data)
