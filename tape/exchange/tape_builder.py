@@ -33,7 +33,7 @@ from ..store.blobs import Blobs
 from ..store.disk import check_plain_name
 from ..store.phase import ENTRIES, ORIGIN
 from ..store.refs import JOURNAL_NAME, encode_ref_line, replay_journal
-from ..store.tape import INFO_NAME, TapeInfo
+from ..store.tape import TapeInfo, make_tape_folder
 from .archive import (
     ARCHIVE_VERSION,
     BLOB_IN_DATA,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 
 _PHASE_NAME = re.compile(r"[0-9]{4,}-[a-z0-9][a-z0-9._-]{0,63}\Z")
-_TAPE_FOLDERS = ("phases", "blobs", "locks", "quarantine")
 _BUFFER_BYTES = 1 << 20
 
 
@@ -77,12 +76,10 @@ class TapeBuilder:
         self._file: BinaryIO | None = None
         self._begun = ""
         """The phase whose first entry comes next."""
-        for name in _TAPE_FOLDERS:
-            folder.make(name).close()
 
     def write_info(self, data: bytes) -> None:
-        """Write tape.json."""
-        self.folder.create(INFO_NAME, data + b"\n")
+        """Write tape.json, and make the folders beside it: the first step."""
+        make_tape_folder(self.folder, data)
 
     def begin_phase(self, name: str, number: int) -> None:
         """Start a phase whose first entry is line `number` of the source."""

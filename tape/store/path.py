@@ -1,13 +1,22 @@
-"""Checked reading: only lines whose hashes match and that follow one from the other.
+"""The path from an entry back to the root, and the lines on it that can be trusted (tape.md §6).
 
-All other lines are left out and reported, one text each, so that changed bytes are never taken for
-what was written. State: the last good line, and the number of damaged lines after it, which also
-shows missing, repeated or misordered lines. Data of an interrupted redaction is read as blank.
+A path is a chain of segments; a segment is the part of one phase file that is on the path. Each
+phase names its base, the entry before its first one, and so leads to the next segment:
 
-The path: from a head, parent by parent, to the newest anchor or to the root (tape.md §6).
+    walk_segments_back:  0003-try (head) → base in 0002-main → base in 0001-main-start → no base
+                         start.origin    → base in the origin tape, or in its copy 0000-origin
 
-A path is a chain of segments; a segment is the part of one phase file that is on the path. It
-continues in origin tapes, unless the tape has a copy of what it shares with them. Reads only.
+Checked reading yields only lines whose hashes match and that follow one from the other. All others
+are left out and reported, one text each, so that changed bytes are never taken for what was
+written. What a `LineChecker` does with a line, after a good line L and k damaged ones:
+
+| the line | result | L, k after it |
+|---|---|---|
+| its id does not match | left out | L, k + 1 |
+| its depth n is not beyond that of L | left out: repeated or out of order | L, k |
+| its parent is not L, or its n is not that of L + k + 1 | read; a gap is reported | it, 0 |
+| its data does not match | left out, or read as blank if a redact entry names it | it, 0 |
+| all matches | read | it, 0 |
 """
 
 from __future__ import annotations
@@ -32,6 +41,7 @@ from ..model.line import (
     read_header,
     read_id,
     read_parent_id,
+    read_type,
 )
 from .phase import ORIGIN
 
@@ -84,17 +94,11 @@ class LineChecker:
         The iterator is None if all lines verify, as nearly always. Else it checks each line when it
         is requested, so that its report comes between those of the lines around it.
         """
-        if not self._damaged and self._is_next_run(data) and _is_valid_run(data):
+        is_next = self._last is None or read_parent_id(data) == self._last.id
+        if not self._damaged and is_next and _is_valid_run(data):
             self._last = read_header(data[data.rfind(b"\n", 0, -1) + 1 :].removesuffix(b"\n"))
             return data, None
-        return b"", self._check_each_line(start, data)
-
-    def _check_each_line(self, start: int, data: bytes) -> Iterator[tuple[int, bytes]]:
-        for line in BytesIO(data).readlines():
-            checked = self.read(start, line.removesuffix(b"\n"))
-            if checked is not None:
-                yield start, checked
-            start += len(line)
+        return b"", select_checked_lines(_split_run(start, data), self)
 
     def read(self, offset: int, line: bytes) -> bytes | None:
         """Return a verified line; None if it is left out.
@@ -124,10 +128,6 @@ class LineChecker:
             self._report_line(offset, line, "its data does not match its hash")
             return None
         return line if is_data_redacted(line, header) else blank_redacted_data(line, self._ids)
-
-    def _is_next_run(self, data: bytes) -> bool:
-        """Return whether a run of lines follows the last good one, or is the first one read."""
-        return self._last is None or read_parent_id(data) == self._last.id
 
     def _is_next_line(self, header: Header) -> bool:
         """Return whether no line is missing between the last good line and this one."""
@@ -161,22 +161,24 @@ def _is_valid_run(data: bytes) -> bool:
     if key in _held:
         return True
     lines = BytesIO(data).readlines()
-    first = _read_valid_header(lines[0])
-    holds = first is not None and has_valid_links(lines[1:], first.id)
-    if holds:
-        if len(_held) >= _MOST_HELD:
-            _held.clear()
-        _held.add(key)
-    return holds
-
-
-def _read_valid_header(line: bytes) -> Header | None:
-    """Return the header of a line with its newline; None unless both hashes match."""
+    first = lines[0].removesuffix(b"\n")
     try:
-        header = read_header(line.removesuffix(b"\n"))
+        header = read_header(first)
     except TapeError:
-        return None
-    return header if has_valid_data(line.removesuffix(b"\n"), header) else None
+        return False
+    if not has_valid_data(first, header) or not has_valid_links(lines[1:], header.id):
+        return False
+    if len(_held) >= _MOST_HELD:
+        _held.clear()
+    _held.add(key)
+    return True
+
+
+def _split_run(start: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and line, without its newline, of a run of lines at `start`."""
+    for line in BytesIO(data).readlines():
+        yield start, line.removesuffix(b"\n")
+        start += len(line)
 
 
 def select_checked_lines(
@@ -192,22 +194,12 @@ def select_checked_lines(
 def select_checked_runs(
     runs: Iterator[tuple[int, bytes]], check: LineChecker
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield what `check_lines` yields, from runs of whole lines, faster."""
+    """Yield what `select_checked_lines` yields, from runs of whole lines, faster."""
     for start, data in runs:
         lines = data[: data.rfind(b"\n") + 1]
-        if not lines:
-            continue
-        whole, single = check.read_run(start, lines)
-        if single is not None:
-            yield from single
-            continue
-        offset = start
-        for line in BytesIO(whole).readlines():
-            yield offset, line[:-1]
-            offset += len(line)
-
-
-_ANCHOR = b'"type":"anchor","dh":"'
+        if lines:
+            whole, single = check.read_run(start, lines)
+            yield from _split_run(start, whole) if single is None else single
 
 
 class Source(NamedTuple):
@@ -256,23 +248,20 @@ class Segment(NamedTuple):
         with self.source.phases.open(self.phase) as file:
             for start, lines in file.read_runs(self.start, self.end):
                 whole, single = check.read_run(start, lines)
-                tell = partial(self._report_undecodable, skipped, start)
                 if single is None:
+                    tell = partial(self._report_undecodable, skipped, start)
                     yield decode_lines(whole, self.source.expand, tell)
-                else:
-                    yield list(self._decode_checked(single, skipped))
-
-    def _decode_checked(
-        self, lines: Iterator[tuple[int, bytes]], skipped: Callable[[str], None]
-    ) -> Iterator[Entry]:
-        for offset, line in lines:
-            try:
-                yield decode_line(line, self.source.expand)
-            except Damaged as error:
-                self._report_undecodable(skipped, 0, offset, error)
+                    continue
+                entries = []
+                for offset, line in single:
+                    try:
+                        entries.append(decode_line(line, self.source.expand))
+                    except Damaged as error:
+                        self._report_undecodable(skipped, 0, offset, error)
+                yield entries
 
     def entries(self, skipped: Callable[[str], None]) -> list[Entry]:
-        """Return the entries of `runs` in one list."""
+        """Return the entries of `read_runs` in one list."""
         entries: list[Entry] = []
         for run in self.read_runs(skipped):
             entries += run
@@ -294,42 +283,46 @@ def read_base(entry: Entry) -> Place | None:
     raise Damaged(f"a phase begins with {entry.type}, which has no base")
 
 
-def collect_segments(
+def walk_segments_back(
     source: Source,
     phase: str,
     end: int,
     other: Callable[[str], Source],
     *,
     to_anchor: bool = False,
-) -> list[Segment]:
-    """Return the segments of the path that ends at byte `end` of `phase`, oldest first.
+) -> Iterator[Segment]:
+    """Yield the segments of the path that ends at byte `end` of `phase`, newest first.
 
-    `other` opens an origin tape. With `to_anchor` the path starts at the newest anchor's phase.
-    Raises Damaged if a base is not where it should be, NotFound if an origin is missing.
+    `other` opens an origin tape. With `to_anchor` the path ends at the newest anchor's phase.
+    Raises Damaged if a base is not where it should be, NotFound if an origin is missing: what was
+    yielded before is on the path.
     """
-    found: list[Segment] = []
     seen: set[tuple[str, str]] = set()
-    while True:
-        if (source.tape, phase) in seen:
-            raise Damaged(f"{phase}: its base leads back to itself", file=phase)
+    while (source.tape, phase) not in seen:
         seen.add((source.tape, phase))
         if phase == ORIGIN:
             require_root(source)
-            start = _find_newest_anchor(source, end) if to_anchor else 0
-            return [Segment(source, phase, end, start), *found[::-1]]
-        found.append(Segment(source, phase, end))
+            yield Segment(source, phase, end, _find_newest_anchor(source, end) if to_anchor else 0)
+            return
+        yield Segment(source, phase, end)
         first = source.phases.first(phase, describe_missing_blob)
         if first is None:
             raise Damaged(f"{phase}: it has no first entry", file=phase)
         base = read_base(first)
         if base is None or (to_anchor and isinstance(first.data, Anchor)):
-            return found[::-1]
+            return
         if base.tape not in (None, source.tape):
             if source.phases.has_origin:
                 phase, end = ORIGIN, find_origin_end(source, base)
                 continue
-            source = _open_origin(other, base)
+            try:
+                source = other(base.tape or "")
+            except NotFound as error:
+                raise NotFound(
+                    f"the tape this one was forked from ({base.tape}) is not in the store: {error}"
+                ) from error
         phase, end = base.phase, find_line_end(source, base)
+    raise Damaged(f"{phase}: its base leads back to itself", file=phase)
 
 
 def require_root(source: Source) -> None:
@@ -344,12 +337,10 @@ def require_root(source: Source) -> None:
 def _find_newest_anchor(source: Source, end: int) -> int:
     """Return the offset of the newest anchor before `end` in a copied past, else 0."""
     with source.phases.open(ORIGIN) as file:
-        anchors = (offset for offset, line in file.read_lines_back(end) if _is_anchor_line(line))
-        return next(anchors, 0)
-
-
-def _is_anchor_line(line: bytes) -> bool:
-    return _ANCHOR in line and read_header(line).type == Anchor.entry_type
+        for offset, line in file.read_lines_back(end):
+            if read_type(line) == Anchor.entry_type and read_header(line).type == Anchor.entry_type:
+                return offset
+    return 0
 
 
 def find_origin_end(source: Source, base: Place) -> int:
@@ -361,15 +352,6 @@ def find_origin_end(source: Source, base: Place) -> int:
             f"{ORIGIN}: it should end with entry {base.entry[:12]}", file=ORIGIN, offset=tail.offset
         )
     return tail.end
-
-
-def _open_origin(other: Callable[[str], Source], base: Place) -> Source:
-    try:
-        return other(base.tape or "")
-    except NotFound as error:
-        raise NotFound(
-            f"the tape this one was forked from ({base.tape}) is not in the store: {error}"
-        ) from error
 
 
 def find_line_end(source: Source, place: Place) -> int:

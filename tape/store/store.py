@@ -26,7 +26,7 @@ from ..model.line import FORMAT, JSON_ERRORS, encode_line, encode_payload
 from .disk import Folder, read_file
 from .phase import ENTRIES, ORIGIN, choose_phase_name
 from .refs import MAIN_BRANCH, Head, Journal
-from .tape import INFO_NAME, Tape, TapeInfo
+from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -128,9 +128,6 @@ def _remove_tape_folder(trash: Folder, name: str) -> None:
         os.unlink(name, dir_fd=trash.fd)
 
 
-_FOLDERS = ("phases", "blobs", "locks", "quarantine")
-
-
 def generate_hex(count: int) -> str:
     """Return `count` random bytes as 2 × `count` hex digits."""
     return os.urandom(count).hex()
@@ -199,9 +196,7 @@ class Store:
             )
             place = Place(tape=tape.id, phase=head.phase, offset=head.offset, entry=head.entry)
         info = TapeInfo(FORMAT, identity, time, beginning.program, place)
-        folder.create(INFO_NAME, msgspec.json.encode(info) + b"\n")
-        for name in _FOLDERS:
-            folder.make(name).close()
+        make_tape_folder(folder, msgspec.json.encode(info))
         phase = choose_phase_name([], MAIN_BRANCH, "start")
         start = Start(
             tape=identity,

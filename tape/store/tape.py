@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
@@ -27,7 +27,7 @@ from ..text import extract_title
 from . import refs as branches
 from .blobs import Blobs
 from .locks import hold_lock, is_lock_held
-from .path import FSCK_ADVICE, LineChecker, Segment, Source, collect_segments, find_line_end
+from .path import FSCK_ADVICE, LineChecker, Segment, Source, find_line_end, walk_segments_back
 from .phase import ORIGIN, Phases
 from .refs import Changes, Journal, Refs, check_ref_name
 from .writer import Durability, Projection, Writer
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .refs import Head, Moves
 
 INFO_NAME = "tape.json"
+_FOLDERS = ("phases", "blobs", "locks", "quarantine")
 
 
 class TapeInfo(Struct, frozen=True, gc=False):
@@ -68,6 +69,13 @@ def read_tape_info(folder: Folder) -> TapeInfo:
         raise Damaged(
             f"{folder.name}/{INFO_NAME} cannot be read: {error}", file=INFO_NAME
         ) from error
+
+
+def make_tape_folder(folder: Folder, info: bytes) -> None:
+    """Fill the folder of a new tape: tape.json with `info`, and its empty folders."""
+    folder.create(INFO_NAME, info + b"\n")
+    for name in _FOLDERS:
+        folder.make(name).close()
 
 
 class Hit(NamedTuple):
@@ -113,8 +121,15 @@ class Tape:
         return branches.find_head(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
 
     def path(self, head: Head, *, to_anchor: bool = False) -> list[Segment]:
-        """Return the segments of the path to a head, oldest first, through origins."""
-        return collect_segments(
+        """Return the segments of the path to a head, oldest first, through origins.
+
+        Raises Damaged if a base is not where it should be, NotFound if an origin is missing.
+        """
+        return [*self.walk_path_back(head, to_anchor=to_anchor)][::-1]
+
+    def walk_path_back(self, head: Head, *, to_anchor: bool = False) -> Iterator[Segment]:
+        """Yield the segments of `path` newest first; raise where it breaks off."""
+        return walk_segments_back(
             self.source, head.phase, head.end, self._open_source, to_anchor=to_anchor
         )
 
@@ -134,7 +149,7 @@ class Tape:
     def report_torn_bytes(
         self, phase: str, branch: str, count: int, skipped: Callable[[str], None]
     ) -> None:
-        """Report `count` incomplete bytes at the end of a phase, as `tell_of_tail` does."""
+        """Report `count` incomplete bytes at the end of a phase, as `report_torn_tail` does."""
         if count and not is_lock_held(self.folder, branch):
             skipped(
                 f"{phase}: the last {count} bytes skipped: incomplete or damaged; {FSCK_ADVICE}"
@@ -163,7 +178,7 @@ class Tape:
         to_anchor: bool = False,
         skipped: Callable[[str], None] = warn_of_damage,
     ) -> list[Entry]:
-        """Return the entries of `runs` in one list: memory grows with the path."""
+        """Return the entries of `read_runs` in one list: memory grows with the path."""
         entries: list[Entry] = []
         for run in self.read_runs(head, to_anchor=to_anchor, skipped=skipped):
             entries += run
@@ -175,7 +190,7 @@ class Tape:
         Fewer if the path is shorter.
         """
         ranges: list[KeptRange] = []
-        for segment in reversed(self.path(head)):
+        for segment in self.walk_path_back(head):
             if count <= 0:
                 break
             lines = deque(segment.lines(), maxlen=count)
@@ -219,7 +234,12 @@ class Tape:
 
     def read_kept_lines(self, kept: KeptRange) -> tuple[list[bytes], Tape]:
         """Return the lines of a range, and the tape they are in; raise Damaged if not found."""
-        found = self._read_lines_at(kept.phase, kept.offset, kept) or self._read_copied_lines(kept)
+        found = self._read_lines_at(kept.phase, kept.offset, kept)
+        if not found and self.phases.has_origin:
+            with self.phases.open(ORIGIN) as file:
+                back = file.read_lines_back(file.tail().end)
+                offset = next((at for at, line in back if read_id(line) == kept.first), None)
+            found = [] if offset is None else self._read_lines_at(ORIGIN, offset, kept)
         if found:
             return found, self
         origin = self.origin()
@@ -235,15 +255,6 @@ class Tape:
             lines = [line for _, line in islice(file.lines(offset), kept.count)]
         ends = [read_id(line) for line in lines[:1] + lines[-1:]]
         return lines if ends == [kept.first, kept.last] else []
-
-    def _read_copied_lines(self, kept: KeptRange) -> list[bytes]:
-        """Return a range's lines from the copied past, if there is one and it has the range."""
-        if not self.phases.has_origin:
-            return []
-        with self.phases.open(ORIGIN) as file:
-            back = file.read_lines_back(file.tail().end)
-            offset = next((offset for offset, line in back if read_id(line) == kept.first), None)
-        return [] if offset is None else self._read_lines_at(ORIGIN, offset, kept)
 
     def _open_source(self, tape: str) -> Source:
         if tape not in self._origins:
@@ -289,9 +300,8 @@ class Tape:
         if place is None:
             return []
         source = self._open_source(place.tape or "")
-        return collect_segments(
-            source, place.phase, find_line_end(source, place), self._open_source
-        )
+        end = find_line_end(source, place)
+        return [*walk_segments_back(source, place.phase, end, self._open_source)][::-1]
 
     def find_entry(self, prefix: str) -> list[Hit]:
         """Return the entries whose id begins with `prefix`, here or else in the origin."""
@@ -320,7 +330,7 @@ class Tape:
         return found
 
     def iter_own_lines(self) -> Iterator[tuple[str, int, bytes]]:
-        """Return phase, offset and line of all entries in this tape itself, committed or not."""
+        """Yield phase, offset and line of all entries in this tape itself, committed or not."""
         return self.phases.read_all_lines()
 
     def find_branch(self, phase: str) -> str:
@@ -351,7 +361,7 @@ class Tape:
         """Return the entry `steps` before a head, in the origin if the path leads there."""
         if steps == 0:
             return Hit(self, head)
-        for segment in reversed(self.path(head)):
+        for segment in self.walk_path_back(head):
             offsets = [offset for offset, _ in segment.lines()]
             if steps < len(offsets):
                 tape = self.find_tape(segment.source)
@@ -384,21 +394,18 @@ class Tape:
     def title(self) -> str | None:
         """Return its title, or else the beginning of its first prompt; None without a prompt."""
         given = self.refs().title
-        return given or next(
-            filter(None, map(self._extract_prompt_title, self.iter_own_lines())), None
-        )
-
-    def _extract_prompt_title(self, found: tuple[str, int, bytes]) -> str:
-        """Return the beginning of a prompt's text; "" for any other line."""
-        if read_type(found[2]) != User.entry_type:
-            return ""
-        try:
-            data = decode_line(found[2], self.blobs.text).data
-        except Damaged:
-            return ""
-        said = data.content if isinstance(data, User) else ()
-        texts = [block.text for block in said if isinstance(block, Text)]
-        return extract_title("\n".join(texts)) or ""
+        if given:
+            return given
+        for _, _, line in self.iter_own_lines():
+            if read_type(line) != User.entry_type:
+                continue
+            with suppress(Damaged):
+                data = decode_line(line, self.blobs.text).data
+                said = data.content if isinstance(data, User) else ()
+                texts = [block.text for block in said if isinstance(block, Text)]
+                if title := extract_title("\n".join(texts)):
+                    return title
+        return None
 
     def label(self, name: str, entry: str | None) -> None:
         """Label an entry, or remove the label with None."""
