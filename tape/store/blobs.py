@@ -18,7 +18,6 @@ from ..damage import warn_of_damage
 from ..errors import NotFound
 from ..model.entries import BlobRef
 from ..model.line import describe_missing_blob
-from .disk import sync_file, write_bytes
 
 if TYPE_CHECKING:
     from .disk import Folder
@@ -51,53 +50,31 @@ class Blobs:
         digest = sha256(data).hexdigest()
         with self.tape.make("blobs") as blobs:
             with blobs.make(digest[:2]) as shelf:
-                if _touch_stored_blob(shelf, digest) and _has_matching_bytes(
-                    shelf, digest, len(data)
-                ):
-                    shelf.sync()  # its writer may have been killed before the sync
-                else:
-                    self._write_blob(shelf, digest, data)
+                if not _is_stored(shelf, digest, len(data)):
+                    shelf.write_whole(digest, data, f".{digest}.{os.urandom(4).hex()}")
+                shelf.sync()  # also if it is stored: its writer may have been killed before
             blobs.sync()
         return BlobRef(digest, len(data), head)
-
-    def _write_blob(self, shelf: Folder, digest: str, data: bytes) -> None:
-        temporary = f".{digest}.{os.urandom(4).hex()}"
-        fd = shelf.file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            write_bytes(fd, data)
-            if shelf.durable:
-                sync_file(fd)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=shelf.fd)
-            raise
-        finally:
-            os.close(fd)
-        os.rename(temporary, digest, src_dir_fd=shelf.fd, dst_dir_fd=shelf.fd)
-        shelf.sync()
 
     def read(self, digest: str) -> bytes:
         """Return the bytes of a blob; raise NotFound if it is missing or damaged.
 
         A blob whose bytes do not match its name is treated as missing, with a DamageWarning.
         """
-        data = self._read_unchecked(digest)
+        if not _HASH.match(digest):
+            raise NotFound(f"{digest!r} is not the name of a blob")
+        try:
+            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                data = shelf.read(digest)
+        except FileNotFoundError as error:
+            raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
+        except OSError as error:  # a link, which is not followed, or a read error
+            raise NotFound(f"blob {digest} cannot be read: {error.strerror}") from error
         if sha256(data).hexdigest() != digest:
             text = f"blob {digest[:16]} skipped: its bytes do not match its name; {_ADVICE}"
             warn_of_damage(text)
             raise NotFound(text)
         return data
-
-    def _read_unchecked(self, digest: str) -> bytes:
-        if not _HASH.match(digest):
-            raise NotFound(f"{digest!r} is not the name of a blob")
-        try:
-            with self.tape.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
-                return shelf.read(digest)
-        except FileNotFoundError as error:
-            raise NotFound(f"blob {digest} is missing: {error.strerror}") from error
-        except OSError as error:  # a link, which is not followed, or a read error
-            raise NotFound(f"blob {digest} cannot be read: {error.strerror}") from error
 
     def remove(self, digest: str) -> bool:
         """Delete a blob, with leftovers of writing it; return whether it existed."""
@@ -155,21 +132,14 @@ class Blobs:
         return msgspec.json.encode(self.put(raw, text[:HEAD_CHARACTERS]))
 
 
-def _touch_stored_blob(shelf: Folder, digest: str) -> bool:
-    """Return whether a blob exists, and set its time to now, so that it is not retired."""
-    try:
+def _is_stored(shelf: Folder, digest: str, size: int) -> bool:
+    """Return whether a blob is there, whole; set its time to now, so that `gc` leaves it."""
+    with suppress(OSError):  # missing, or on a read-only disk
         os.utime(digest, dir_fd=shelf.fd, follow_symlinks=False)
-    except OSError:  # missing, or on a read-only disk
-        return shelf.has(digest)
-    return True
-
-
-def _has_matching_bytes(shelf: Folder, digest: str, size: int) -> bool:
-    """Return whether the bytes of an existing blob match its name."""
     try:
         with os.fdopen(shelf.file(digest), "rb") as file:
             return os.fstat(file.fileno()).st_size == size and (
                 file_digest(file, "sha256").hexdigest() == digest
             )
-    except OSError:  # the disk cannot read it
+    except OSError:  # missing, or the disk cannot read it
         return False

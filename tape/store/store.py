@@ -1,11 +1,8 @@
-"""The trash: removed tapes until it is emptied, and which tapes depend on which.
+"""The store: many tapes in one folder; create, open, list, remove and restore (tape.md §1).
 
-Only `delete` deletes, on request; never on a timer.
-
-The store: many tapes in one folder; create, open, list, fork into a new one (tape.md §1).
-
-A tape is built beside the others under a name that begins with a dot, and renamed when it is
-complete: it exists whole or not at all.
+A tape is built beside the others under a name that starts with a dot, and renamed when it is
+complete: it exists whole or not at all. A removed tape is in the trash until that is emptied, on
+request only; one that other tapes were forked from stays, unless they have a copy of its past.
 """
 
 from __future__ import annotations
@@ -80,13 +77,11 @@ def find_dependent_tapes(tapes: Collection[str], *folders: Path) -> list[str]:
         name
         for folder in folders
         for name, told in _iter_tape_identities(folder)
-        if told.id not in tapes and _is_dependent_tape(told, folder / name, tapes)
+        if told.id not in tapes
+        and isinstance(told.origin, dict)
+        and told.origin.get("tape") in tapes
+        and not (folder / name / "phases" / ORIGIN).is_dir()
     )
-
-
-def _is_dependent_tape(told: _TapeIdentity, path: Path, tapes: Collection[str]) -> bool:
-    origin = told.origin.get("tape") if isinstance(told.origin, dict) else None
-    return origin in tapes and not (path / "phases" / ORIGIN).is_dir()
 
 
 def _iter_tape_identities(folder: Path) -> Iterator[tuple[str, _TapeIdentity]]:
@@ -99,10 +94,7 @@ def _iter_tape_identities(folder: Path) -> Iterator[tuple[str, _TapeIdentity]]:
 
 def move_tape_folder(name: str, source: Folder, to: Folder) -> str:
     """Move a tape's folder into another, and return its name there, with `.2` if it is taken."""
-    taken = set(to.names())
-    free, k = name, 2
-    while free in taken:
-        free, k = f"{name}.{k}", k + 1
+    free = to.choose_free_name(name)
     source.move(name, to, free)
     return free
 
@@ -114,18 +106,8 @@ def delete_trashed_tapes(trash: Folder, names: Sequence[str]) -> None:
             trash.move(name, trash, _DELETED_PREFIX + name)
     for name in trash.names():
         if name.startswith(_DELETED_PREFIX):
-            _remove_tape_folder(trash, name)
+            trash.remove(name)  # a folder, or a file that a repair moved there
     trash.sync()
-
-
-def _remove_tape_folder(trash: Folder, name: str) -> None:
-    """Remove a folder with its content, or a file that a repair moved there."""
-    try:
-        import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
-
-        shutil.rmtree(name, dir_fd=trash.fd)
-    except NotADirectoryError:
-        os.unlink(name, dir_fd=trash.fd)
 
 
 def generate_hex(count: int) -> str:
@@ -187,14 +169,14 @@ class Store:
         self, folder: Folder, identity: str, beginning: Beginning, origin: tuple[Tape, Head] | None
     ) -> None:
         time = format_timestamp(self.clock())
-        place = None
+        place = parent = None
         if origin is not None:
             tape, head = origin
             tape.phases.sync(head.phase)
-            time = format_timestamp(
-                choose_entry_time(parse_timestamp(head.header.time), self.clock())
-            )
             place = Place(tape=tape.id, phase=head.phase, offset=head.offset, entry=head.entry)
+            parent = head.header
+            later = choose_entry_time(parse_timestamp(parent.time), self.clock())
+            time = format_timestamp(later)
         info = TapeInfo(FORMAT, identity, time, beginning.program, place)
         make_tape_folder(folder, msgspec.json.encode(info))
         phase = choose_phase_name([], MAIN_BRANCH, "start")
@@ -208,7 +190,6 @@ class Store:
             git=beginning.git,
             origin=place,
         )
-        parent = origin[1].header if origin else None
         _, line = encode_line(
             Start.entry_type,
             parent.id if parent else None,
@@ -242,8 +223,10 @@ class Store:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with Folder.open(self.path, durable=self.durable) as home:
-                if not home.has("store.json"):
-                    self._write_store_info(home)
+                if not home.has("store.json"):  # written whole: two programs may create the store
+                    now = format_timestamp(self.clock())
+                    text = msgspec.json.encode({"format": FORMAT, "created": now}) + b"\n"
+                    home.write_whole("store.json", text, f".store.{self.random(4)}")
                 for path in (self.path, *new):
                     with Folder.open(path.parent, durable=self.durable) as parent:
                         parent.sync()
@@ -252,16 +235,6 @@ class Store:
             raise WriteFailed(
                 f"the store {self.path} cannot be written: {error.strerror}"
             ) from error
-
-    def _write_store_info(self, home: Folder) -> None:
-        """Write store.json whole or not at all, also when two programs create the store at once."""
-        text = (
-            msgspec.json.encode({"format": FORMAT, "created": format_timestamp(self.clock())})
-            + b"\n"
-        )
-        temporary = f".store.{self.random(4)}"
-        home.create(temporary, text)
-        os.rename(temporary, "store.json", src_dir_fd=home.fd, dst_dir_fd=home.fd)
 
     def check(self) -> None:
         """Raise NewerFormat for a store of a later format, Damaged if store.json is unreadable."""
@@ -338,18 +311,13 @@ class Store:
         """
         with tape.hold_all_locks(), Folder.open(self.path, durable=self.durable) as home:
             self._refuse_children({tape.id}, self.tapes)
-            name = self._find_folder(tape)
+            inode = os.fstat(tape.folder.fd).st_ino  # people may have renamed the folder
+            name = next((name for name, found in self.inodes().items() if found == inode), None)
+            if name is None:
+                raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
             with home.sub("tapes") as tapes, home.make("trash") as to:
                 home.sync()
                 return move_tape_folder(name, tapes, to)
-
-    def _find_folder(self, tape: Tape) -> str:
-        """Return the current name of an open tape's folder, which may have been renamed."""
-        inode = os.fstat(tape.folder.fd).st_ino
-        for name, found in self.inodes().items():
-            if found == inode:
-                return name
-        raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
 
     def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
         children = find_dependent_tapes(tapes, *folders)
@@ -408,13 +376,11 @@ def require_single_hit(what: str, kind: str, hits: list[str]) -> str:
 
 
 def build_slug(text: str) -> str:
-    """Return text for a folder name: letters and digits of any script, at most 60 bytes."""
+    """Return text for a folder name: at most 60 bytes.
+
+    It has letters and digits of any script, with the combining marks that are part of letters.
+    """
     text = unicodedata.normalize("NFC", text.lower())
-    words = "".join(c if _is_slug_character(c) else " " for c in text).split()
-    cut = "-".join(words).encode()[:60].decode(errors="ignore")
+    letters = (c if c.isalnum() or unicodedata.category(c).startswith("M") else " " for c in text)
+    cut = "-".join("".join(letters).split()).encode()[:60].decode(errors="ignore")
     return cut.strip("-") or "tape"
-
-
-def _is_slug_character(character: str) -> bool:
-    """Return whether it is a letter, a digit, or a combining mark that is part of a letter."""
-    return character.isalnum() or unicodedata.category(character).startswith("M")

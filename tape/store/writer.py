@@ -2,6 +2,17 @@
 
 Invariant: an append is one write of one whole line; nothing is acknowledged before the barrier
 that covers it; a file whose length is not as this writer left it is never written again.
+
+| state | how it came to be | the next append |
+|---|---|---|
+| open file | the head is the end of its phase, or a phase was begun | one write into that file |
+| no file, head pinned | opened at a pin, or `rewind` | opens a phase that begins with `branch` |
+| no file, `instead_of` | the wanted branch was busy; a name is claimed | the same, on that name |
+| lock released | `close`, a failed sync, or another process wrote to the file | UsageError |
+
+A phase opens in this order, under the lock of the journal: choose the number, sync the base, write
+the folder with its first entry, sync it and `phases/`, append the journal line. A crash before the
+line leaves a folder that readers ignore.
 """
 
 from __future__ import annotations
@@ -9,13 +20,12 @@ from __future__ import annotations
 import math
 import os
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from msgspec.structs import replace
 
 from ..clock import choose_entry_time, format_timestamp, parse_timestamp
-from ..errors import Busy, Damaged, NotFound, Overtaken, SyncFailed, TapeError, UsageError
+from ..errors import Busy, Damaged, Overtaken, SyncFailed, TapeError, UsageError
 from ..model.entries import Anchor, Branch, Payload, Place, Redact, Repair
 from ..model.line import (
     Entry,
@@ -45,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .disk import Folder
-    from .phase import Phases
     from .refs import Journal, Moves, Refs
 
 Durability = Literal["entry", "barrier", "none"]
@@ -148,24 +157,17 @@ class Writer:
         if self._tape.projection is not None:
             self._tape.projection.on_begin(self._tape.id)
         try:
-            self._resume_phase()
-            self._complete_redaction()
+            # A pinned or a new branch opens a phase of its own at its first append.
+            if not self.head.pinned and self.instead_of is None:
+                self._open_file(self.head.phase, self.head.end)
+                if self.head.torn:
+                    self._cut_tail()
+            # An interrupted redaction shows by its mark, or by its entry at the end.
+            if self.head.header.type == Redact.entry_type or self._tape.folder.has(MARK_NAME):
+                resume_redaction(self._tape)
         except BaseException:
             self._release_lock()
             raise
-
-    def _resume_phase(self) -> None:
-        """Continue in the branch's newest phase; a pinned or new branch opens its own later."""
-        if self.head.pinned or self.instead_of is not None:
-            return
-        self._open_file(self.head.phase, self.head.end)
-        if self.head.torn:
-            self._cut_tail()
-
-    def _complete_redaction(self) -> None:
-        """Complete an interrupted redaction, which its mark or its entry shows."""
-        if self.head.header.type == Redact.entry_type or self._tape.folder.has(MARK_NAME):
-            resume_redaction(self._tape)
 
     def _close_file(self) -> None:
         if self._fd >= 0:
@@ -255,7 +257,12 @@ class Writer:
         phases = self._tape.phases
         self._changes.phases.add(self._phase)
         with self._open_moves() as moves:
-            self._reclaim_name(moves)
+            if self.instead_of is not None and self.branch in moves.refs.branches:
+                old = self._lock  # a branch with the claimed name was created meanwhile
+                with self._tape.folder.make("locks") as locks:
+                    self._lock = _claim_branch(locks, moves.refs, self.instead_of)
+                old.close()
+                self.branch = self._lock.name
             name = choose_phase_name(phases.names(), self.branch, began)
             if self._fd >= 0 or not self.head.pinned:  # a pinned entry was synced before its pin
                 phases.sync(self._phase)
@@ -301,16 +308,6 @@ class Writer:
         except SyncFailed:
             self._release_lock()
             raise
-
-    def _reclaim_name(self, moves: Moves) -> None:
-        """Take the next free name if a branch with the claimed name was created meanwhile."""
-        if self.instead_of is None or self.branch not in moves.refs.branches:
-            return
-        old = self._lock
-        with self._tape.folder.make("locks") as locks:
-            self._lock = _claim_branch(locks, moves.refs, self.instead_of)
-        old.close()
-        self.branch = self._lock.name
 
     def barrier(self) -> None:
         """Sync everything appended so far.
@@ -372,19 +369,10 @@ def _claim_branch(locks: Folder, refs: Refs, busy: str) -> Lock:
 def _refuse_uncommitted_phase(tape: WritableTape, refs: Refs, branch: str) -> None:
     """Raise Damaged for a branch with a phase that has entries but that no journal line names."""
     for name in tape.phases.names(refs.phases()):
-        lines = _read_first_lines(tape.phases, name)
+        lines = tape.phases.read_first_lines(name)
         if len(lines) > 1 and getattr(decode_line(lines[0]).data, "branch", None) == branch:
             raise Damaged(
                 f"{name} holds entries of {branch!r} but {JOURNAL_NAME} does not name it; "
                 "`tape fsck --repair` writes its line again",
                 file=name,
             )
-
-
-def _read_first_lines(phases: Phases, name: str) -> list[bytes]:
-    """Return at most two lines of a phase; none if its creation was interrupted."""
-    try:
-        with phases.open(name) as file:
-            return [line for _, line in islice(file.lines(), 2)]
-    except NotFound:
-        return []
