@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
@@ -69,23 +68,17 @@ def find_garbage(
     folders = store.folders()
     for done, folder in enumerate(folders):
         tell(done, len(folders))
-        found = _survey_tape(store, folder)
-        if isinstance(found, SkippedTape):
-            kept.append(found)
-        else:
+        try:
+            with store.open_folder(folder) as tape:
+                found = list(_find_tape_garbage(store, tape))
+                why = _find_obstacle(tape) if found else None
+        except (TapeError, OSError) as error:
+            found, why = [], f"cannot be read: {error}"
+        if why is None:
             garbage += found
+        else:
+            kept.append(SkippedTape(folder, why))
     return GarbageSurvey(tuple(garbage), tuple(kept))
-
-
-def _survey_tape(store: Store, folder: str) -> list[Garbage] | SkippedTape:
-    """Return the garbage of one tape, or why the tape is skipped."""
-    try:
-        with store.open_folder(folder) as tape:
-            found = list(_find_tape_garbage(store, tape))
-            why = _find_obstacle(tape) if found else None
-    except (TapeError, OSError) as error:
-        return SkippedTape(folder, f"cannot be read: {error}")
-    return found if why is None else SkippedTape(folder, why)
 
 
 def _find_obstacle(tape: Tape) -> str | None:
@@ -108,15 +101,17 @@ def delete_garbage(store: Store, found: GarbageSurvey) -> GarbageSurvey:
     """
     wanted = set(found.garbage)
     gone, kept = [one for one in _find_store_garbage(store) if one in wanted], []
-    _delete_store_garbage(store, gone)
+    if gone:
+        with Folder.open(store.path, durable=store.durable) as home:
+            for one in gone:
+                _remove_path(home, one.path.split("/"))
     for folder in store.folders():
         inside = f"tapes/{folder}/"
         here = [one for one in found.garbage if one.path.startswith(inside)]
-        if here:
-            try:
-                gone += _delete_tape_garbage(store, folder, here)
-            except (Busy, NotFound) as error:
-                kept.append(SkippedTape(folder, str(error)))
+        try:
+            gone += _delete_tape_garbage(store, folder, here) if here else []
+        except (Busy, NotFound) as error:
+            kept.append(SkippedTape(folder, str(error)))
     return GarbageSurvey(tuple(gone), tuple(kept))
 
 
@@ -137,22 +132,17 @@ def _delete_item(tape: Tape, one: Garbage, before: int) -> bool:
     parts = one.path.split("/")[2:]
     if one.kind == "blob":
         return tape.blobs.remove_if_older(parts[-1], before)
-    if one.kind == "phase":
-        _remove_phase_folder(tape, parts[-1])
-    else:
+    if one.kind == "leftover":
         _remove_path(tape.folder, parts)
-    return True
-
-
-def _remove_phase_folder(tape: Tape, name: str) -> None:
-    """Remove the folder of a phase with its first entry; one with more content stays."""
+        return True
     phases = tape.phases.folder
-    with phases.sub(name) as folder:
+    with phases.sub(parts[-1]) as folder:  # rmdir fails if anything else is in it
         for file in (ANCHOR_PAGE, ENTRIES):
             with suppress(FileNotFoundError):
                 os.unlink(file, dir_fd=folder.fd)
-    os.rmdir(name, dir_fd=phases.fd)
+    os.rmdir(parts[-1], dir_fd=phases.fd)
     phases.sync()
+    return True
 
 
 def _remove_path(folder: Folder, parts: list[str]) -> None:
@@ -161,49 +151,30 @@ def _remove_path(folder: Folder, parts: list[str]) -> None:
     if rest:
         with folder.sub(name) as inner:
             _remove_path(inner, rest)
-        return
-    import shutil  # noqa: PLC0415 (slow to load, and seldom needed)
-
-    try:
-        shutil.rmtree(name, dir_fd=folder.fd)
-    except NotADirectoryError:
-        os.unlink(name, dir_fd=folder.fd)
-    folder.sync()
+    else:
+        folder.remove(name)
+        folder.sync()
 
 
 def _find_tape_garbage(store: Store, tape: Tape) -> Iterator[Garbage]:
-    place = f"tapes/{tape.folder.name}/"
-    yield from _find_phase_garbage(tape, place)
-    yield from _find_blob_garbage(tape, place, (store.clock() - LEFTOVER_AGE) * 1000)
-    for one in find_tape_leftovers(tape):
-        yield Garbage(f"{place}{one.path}", "leftover", one.bytes)
+    """Yield the phases, blobs and unfinished files that nothing names.
 
-
-def _find_phase_garbage(tape: Tape, place: str) -> Iterator[Garbage]:
-    """Yield the phases that no journal line names and that hold at most their first entry.
-
-    The newest folder stays, so that its number is not used again.
+    A phase holds at most its first entry, and is not the newest folder: its number would be used
+    again.
     """
+    place = f"tapes/{tape.folder.name}/"
     committed, names = tape.refs().phases(), tape.phases.names()
     newest = max(map(parse_phase_number, names), default=0)
     for name in names:
-        if (
-            name not in committed
-            and parse_phase_number(name) != newest
-            and _is_single_entry_phase(tape, name)
-        ):
-            yield Garbage(f"{place}phases/{name}", "phase", tape.phases.folder.measure_bytes(name))
-
-
-def _is_single_entry_phase(tape: Tape, name: str) -> bool:
-    with tape.phases.folder.sub(name) as folder:
-        if not {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names()):
-            return False
-    try:
-        with tape.phases.open(name) as file:
-            return len(list(islice(file.lines(), 2))) <= 1
-    except NotFound:
-        return True
+        if name not in committed and parse_phase_number(name) != newest:
+            with tape.phases.folder.sub(name) as folder:
+                is_begun_only = {ENTRIES, ANCHOR_PAGE}.issuperset(folder.names())
+            if is_begun_only and len(tape.phases.read_first_lines(name)) <= 1:
+                size = tape.phases.folder.measure_bytes(name)
+                yield Garbage(f"{place}phases/{name}", "phase", size)
+    yield from _find_blob_garbage(tape, place, (store.clock() - LEFTOVER_AGE) * 1000)
+    for one in find_tape_leftovers(tape):
+        yield Garbage(f"{place}{one.path}", "leftover", one.bytes)
 
 
 def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]:
@@ -229,27 +200,15 @@ def _find_named_blobs(tape: Tape) -> Iterator[str]:
             yield digest.decode()
     with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
         for name in quarantine.names():
-            with suppress(IsADirectoryError):
-                yield from _scan_blob_names(quarantine, name)
-
-
-def _scan_blob_names(folder: Folder, name: str) -> Iterator[str]:
-    with os.fdopen(folder.file(name), "rb") as file:
-        rest = b""
-        while part := file.read(_CHUNK):
-            rest += part
-            for digest in BLOB_REFERENCE.findall(rest):
-                yield digest.decode()
-            rest = rest[-_OVERLAP:]
+            with suppress(IsADirectoryError), os.fdopen(quarantine.file(name), "rb") as file:
+                rest = b""
+                while part := file.read(_CHUNK):
+                    rest += part
+                    for digest in BLOB_REFERENCE.findall(rest):
+                        yield digest.decode()
+                    rest = rest[-_OVERLAP:]
 
 
 def _find_store_garbage(store: Store) -> list[Garbage]:
     """Return the leftovers in the store's own folders."""
     return [Garbage(one.path, "leftover", one.bytes) for one in find_store_leftovers(store)]
-
-
-def _delete_store_garbage(store: Store, gone: list[Garbage]) -> None:
-    if gone:
-        with Folder.open(store.path, durable=store.durable) as home:
-            for one in gone:
-                _remove_path(home, one.path.split("/"))

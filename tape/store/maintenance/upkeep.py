@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from io import BytesIO
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import Ambiguous, Damaged, NotFound, TapeError, UsageError
@@ -26,10 +27,8 @@ from ..redaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from ..blobs import Blobs
-    from ..path import Segment, Source
     from ..tape import Tape
 
 _STRUCTURE = frozenset({"start", "branch", "anchor", "redact"})
@@ -73,7 +72,11 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
     hidden = _select_entries_with_data(tape, targets)
     with RedactionMark.place_mark(tape.folder) as mark:
         try:
-            entry = _record_redaction(tape, [target.entry for target in hidden], why, branch)
+            named, entry = tape.phases.read_redacted_ids(), None
+            new = tuple(target.entry for target in hidden if target.entry not in named)
+            if new:
+                with tape.writer(branch) as writer:
+                    entry = writer.append(Redact(new, why)).id
         except TapeError:
             mark.remove()
             raise
@@ -97,7 +100,12 @@ def _find_redaction_entry(tape: Tape, prefix: str) -> RedactionEntry:
         raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
     hits = tape.find_own_entries(prefix)
     if not hits:
-        raise _explain_missing_entry(tape, prefix)
+        for hit in tape.find_entry(prefix):
+            raise UsageError(
+                f"entry {hit.head.entry[:12]} is in tape {hit.tape.id[:8]}, which this one was "
+                "forked from: redact it there"
+            )
+        raise NotFound(f"no entry {prefix!r} in tape {tape.id[:8]}")
     if len(hits) > 1:
         raise Ambiguous(prefix, tuple(f"{hit.head.entry} in {hit.head.phase}" for hit in hits))
     head = hits[0].head
@@ -112,25 +120,6 @@ def _find_redaction_entry(tape: Tape, prefix: str) -> RedactionEntry:
     return RedactionEntry(
         head.entry, head.header.type, head.header.time, head.phase, head.offset, start, data
     )
-
-
-def _explain_missing_entry(tape: Tape, prefix: str) -> NotFound | UsageError:
-    for hit in tape.find_entry(prefix):
-        return UsageError(
-            f"entry {hit.head.entry[:12]} is in tape {hit.tape.id[:8]}, which this one was "
-            "forked from: redact it there"
-        )
-    return NotFound(f"no entry {prefix!r} in tape {tape.id[:8]}")
-
-
-def _record_redaction(tape: Tape, targets: list[str], why: str, branch: str | None) -> str | None:
-    """Write and sync a `redact` entry for the targets; None if earlier ones name them all."""
-    named = tape.phases.read_redacted_ids()
-    new = tuple(target for target in targets if target not in named)
-    if not new:
-        return None
-    with tape.writer(branch) as writer:
-        return writer.append(Redact(new, why)).id
 
 
 def detach(tape: Tape) -> None:
@@ -162,30 +151,24 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
         with suppress(FileNotFoundError):  # left by an interrupted copy
             os.unlink(ENTRIES, dir_fd=new.fd)
         with PhaseFile(new.file(ENTRIES, os.O_RDWR | os.O_CREAT | os.O_EXCL), ORIGIN) as copy:
-            gone = {
-                id_ for source in _list_sources(shared) for id_ in source.phases.read_redacted_ids()
-            }
+            gone: set[str] = set()
+            for source in {segment.source.tape: segment.source for segment in shared}.values():
+                gone |= source.phases.read_redacted_ids()
             for segment in shared:
-                _copy_segment(segment, copy.fd, gone)
+                with segment.source.phases.open(segment.phase) as file:
+                    for _, data in file.read_runs(0, segment.end):
+                        disk.write_bytes(copy.fd, _blank_lines(data, gone) if gone else data)
             if new.durable:
                 disk.sync_file(copy.fd)
-            _copy_named_blobs(
-                copy, [tape.find_tape(segment.source).blobs for segment in shared], tape
-            )
-            unnamed = _find_unnamed_redactions(tape, copy)
+            shelves = dict.fromkeys(tape.find_tape(segment.source).blobs for segment in shared)
+            digests = {one for _, line in copy.lines() for one in BLOB_REFERENCE.findall(line)}
+            for digest, blobs in product(sorted(digests), shelves):
+                with suppress(NotFound):
+                    tape.blobs.put(blobs.read(digest.decode()))
+            named = {*tape.phases.read_redacted_ids(), *copy.read_redacted_ids()}
+            unnamed = tuple(one for one in _iter_blanked_ids(copy) if one not in named)
         new.sync()
     return unnamed
-
-
-def _list_sources(shared: Sequence[Segment]) -> list[Source]:
-    return list({segment.source.tape: segment.source for segment in shared}.values())
-
-
-def _copy_segment(segment: Segment, fd: int, gone: Collection[str]) -> None:
-    """Append the lines of a segment as they are, with redacted data blank."""
-    with segment.source.phases.open(segment.phase) as file:
-        for _, data in file.read_runs(0, segment.end):
-            disk.write_bytes(fd, data if not gone else _blank_lines(data, gone))
 
 
 def _blank_lines(data: bytes, gone: Collection[str]) -> bytes:
@@ -194,31 +177,13 @@ def _blank_lines(data: bytes, gone: Collection[str]) -> bytes:
     )
 
 
-def _copy_named_blobs(copy: PhaseFile, shelves: list[Blobs], tape: Tape) -> None:
-    digests = {digest for _, line in copy.lines() for digest in BLOB_REFERENCE.findall(line)}
-    for digest in sorted(digests):
-        for blobs in dict.fromkeys(shelves):
-            _copy_single_blob(digest.decode(), blobs, tape.blobs)
-
-
-def _copy_single_blob(digest: str, source: Blobs, to: Blobs) -> None:
-    with suppress(NotFound):
-        to.put(source.read(digest))
-
-
-def _find_unnamed_redactions(tape: Tape, copy: PhaseFile) -> tuple[str, ...]:
-    named = {*tape.phases.read_redacted_ids(), *copy.read_redacted_ids()}
-    gone = (_read_redacted_id(line) for _, line in copy.lines() if DATA_KEY + BLANK_DATA in line)
-    return tuple(entry for entry in gone if entry and entry not in named)
-
-
-def _read_redacted_id(line: bytes) -> str | None:
-    """Return the id of a line whose data is redacted; else None."""
-    try:
-        header = read_header(line)
-    except Damaged:
-        return None
-    return header.id if is_data_redacted(line, header) else None
+def _iter_blanked_ids(copy: PhaseFile) -> Iterator[str]:
+    for _, line in copy.lines():
+        if DATA_KEY + BLANK_DATA in line:
+            with suppress(Damaged):
+                header = read_header(line)
+                if is_data_redacted(line, header):
+                    yield header.id
 
 
 def move(tape: Tape, cwd: str) -> str:
