@@ -34,8 +34,8 @@ def choose_entry_time(parent: int, clock: int) -> int:
         from .errors import Damaged  # noqa: PLC0415 (a list of tapes needs none)
 
         raise Damaged(
-            f"nothing can follow the entry of {format_timestamp(parent)}: there is no later time; continue "
-            "from an earlier one, as `tape fork` does"
+            f"nothing can follow the entry of {format_timestamp(parent)}: there is no later time; "
+            "continue from an earlier one, as `tape fork` does"
         )
     return later
 
@@ -59,13 +59,8 @@ def parse_timestamp(time: str) -> int:
     hours or days later, and text of another shape is 0. The result is never before the text's time,
     so that later entries stay in order.
     """
-    try:
+    with suppress(ValueError, TypeError):  # TypeError: a time without a zone
         return (datetime.fromisoformat(time) - _EPOCH) // timedelta(microseconds=1)
-    except (ValueError, TypeError):  # TypeError: a time without a zone
-        return _resolve_invalid_timestamp(time)
-
-
-def _resolve_invalid_timestamp(time: str) -> int:
     if not _SHAPE.fullmatch(time):
         return 0
     year, month, day, hour, minute, second = map(int, re.split("[-T:.]", time)[:6])

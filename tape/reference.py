@@ -54,7 +54,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def render_reference(reference: Reference) -> str:
-    """Return the text that `parse` reads as this reference."""
+    """Return the text that `parse_reference` reads as this reference."""
     tape, branch, entry, moves_ago, back = reference
     return "".join(
         (

@@ -83,25 +83,16 @@ def _parse_incoming_json(line: bytes) -> Any:
         text = line.decode()
     except UnicodeDecodeError as error:
         raise InvalidEntry(f"not UTF-8: byte {error.start} of the line") from error
-    if _measure_nesting(line) > MAX_NESTING:
-        raise InvalidEntry(f"nested more than {MAX_NESTING} levels deep")
+    level = 0
+    if line.count(b"[") + line.count(b"{") > MAX_NESTING:
+        for token in _BRACKET.finditer(line):
+            level += 1 if token[1] else -(token[0] in b"]}")
+            if level > MAX_NESTING:
+                raise InvalidEntry(f"nested more than {MAX_NESTING} levels deep")
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise InvalidEntry(f"not JSON: {error.msg} at character {error.pos + 1}") from error
-
-
-def _measure_nesting(line: bytes) -> int:
-    if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
-        return 0
-    deepest = level = 0
-    for token in _BRACKET.finditer(line):
-        if token[1]:
-            level += 1
-            deepest = max(deepest, level)
-        elif token[0] in b"]}":
-            level -= 1
-    return deepest
 
 
 def _build_json_object(members: list[tuple[str, Any]]) -> _JsonObject:

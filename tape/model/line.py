@@ -520,7 +520,17 @@ def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     except UnicodeEncodeError:
         payload = _normalize_strings(payload)
         data = msgspec.json.encode(payload)
-    raws = _collect_raw_fields(payload)
+    content = getattr(payload, "content", ())  # nearly all blocks are plain text
+    blocks = (one for one in content if type(one) is not Text or one.wire is not NO_JSON)
+    parts: list[Struct] = [payload, *blocks]
+    if (state := getattr(payload, "state", None)) is not None:
+        parts.append(state)
+    raws: list[Raw] = [
+        raw
+        for part in parts
+        for name, absent in list_raw_fields(type(part))
+        if (raw := getattr(part, name)) is not absent
+    ]
     if all(map(_is_compact_json, raws)):  # JSON outside raw fields always is compact
         return data, payload
     if b"\\ud" in data or b"\\uD" in data:  # a lone surrogate, maybe
@@ -533,26 +543,6 @@ def normalize_payload(payload: Payload) -> tuple[bytes, Payload]:
     if any(BLOB_KEY in raw for raw in map(bytes, raws)):
         _refuse_blob_keys(msgspec.json.decode(data))
     return data, msgspec.json.decode(data, type=type(payload))
-
-
-def _collect_raw_fields(payload: Payload) -> list[Raw]:
-    """Return the raw fields, including those of content blocks and of an anchor's state."""
-    found = _collect_struct_raws(payload)
-    for block in getattr(payload, "content", ()):
-        if type(block) is not Text:
-            found += _collect_struct_raws(block)
-        elif block.wire is not NO_JSON:  # nearly all blocks are plain text
-            found.append(block.wire)
-    state = getattr(payload, "state", None)
-    return found + _collect_struct_raws(state) if state is not None else found
-
-
-def _collect_struct_raws(part: Struct) -> list[Raw]:
-    return [
-        raw
-        for name, absent in list_raw_fields(type(part))
-        if (raw := getattr(part, name)) is not absent
-    ]
 
 
 @cache
@@ -615,8 +605,10 @@ def decode_payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Pay
             return Unread(kind, raw, "redacted")
         content = members.pop("content", None)
         if kind not in _HOLD_BLOBS:
+            full = _BLOB_REF.fullmatch(members.get("full", b""))
+            is_long = full is not None and int(full[2]) > READ_BYTES
             members = {
-                key: one if key == "full" and _is_long_blob(one) else _expand_blobs(one, expand)
+                key: one if key == "full" and is_long else _expand_blobs(one, expand)
                 for key, one in members.items()
             }
         if content is not None:
@@ -624,12 +616,6 @@ def decode_payload(kind: str, raw: Raw, expand: Callable[[BlobRef], str]) -> Pay
         return msgspec.json.decode(msgspec.json.encode(members), type=payload)
     except msgspec.ValidationError as error:
         return Unread(kind, raw, f"unexpected shape: {error}")
-
-
-def _is_long_blob(raw: Raw) -> bool:
-    """Return whether this names a blob that is too long to be loaded with its entry."""
-    found = _BLOB_REF.fullmatch(raw)
-    return found is not None and int(found[2]) > READ_BYTES
 
 
 def _expand_blobs(raw: Raw, expand: Callable[[BlobRef], str]) -> Raw:

@@ -107,7 +107,14 @@ def try_flock(fd: int) -> bool:
 def _describe_holder(fd: int) -> str:
     """Return the process that holds a lock, by the kernel or by the file's text."""
     said = os.pread(fd, 200, 0).decode(errors="replace").strip()
-    pid = _find_holder_pid(fd) or (found[1] if (found := _SAID.match(said)) else None)
+    pid = found[1] if (found := _SAID.match(said)) else None
+    with suppress(OSError):
+        inode = str(os.fstat(fd).st_ino)
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
+                pid = words[4]
+                break
     if pid is None:
         return said or "another process"
     with suppress(OSError):
@@ -122,17 +129,6 @@ def _describe_holder(fd: int) -> str:
         told = f" since {since}" if since and said.startswith(f"process {pid} ") else ""
         return f"process {pid}{told} ({fields.get('Name', '?')}{stopped})"
     return said or f"process {pid}"
-
-
-def _find_holder_pid(fd: int) -> str | None:
-    """Return the process id that the kernel gives for a lock; None if it gives none."""
-    inode = str(os.fstat(fd).st_ino)
-    with suppress(OSError):
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()
-            if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
-                return words[4]
-    return None
 
 
 _HELD: WeakSet[Lock] = WeakSet()

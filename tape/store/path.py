@@ -117,8 +117,11 @@ class LineChecker:
             self._report_line(offset, line, "it is repeated or out of order")
             return None
         if not self._is_next_line(header):
-            later = line if self._way > 0 else None
-            self._report_gap(offset, header if later else self._last or header)
+            later = header if self._way > 0 else self._last or header
+            self._skipped(
+                f"{self._phase}: near byte {offset}: entry {later.id[:12]} does not follow from "
+                f"the one before it: lines are missing or were inserted; {FSCK_ADVICE}"
+            )
         self._last, self._damaged = header, 0
         if has_valid_data(line, header):
             return line
@@ -143,12 +146,6 @@ class LineChecker:
         entry = read_id(line)[:12]
         place = f"{self._phase}: line at byte {offset} skipped"
         self._skipped(f"{place}: entry {entry}: {why}; {FSCK_ADVICE}")
-
-    def _report_gap(self, offset: int, later: Header) -> None:
-        self._skipped(
-            f"{self._phase}: near byte {offset}: entry {later.id[:12]} does not follow from the "
-            f"one before it: lines are missing or were inserted; {FSCK_ADVICE}"
-        )
 
 
 def _is_valid_run(data: bytes) -> bool:

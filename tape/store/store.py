@@ -212,29 +212,26 @@ class Store:
     def open_tapes_folder(self) -> Folder:
         """Return the open folder `tapes/`; create it, with the store, if it does not exist."""
         if not self.tapes.is_dir():
-            self._make_store()
+            new = [path for path in (self.path, *self.path.parents) if not path.exists()]
+            try:
+                self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with Folder.open(self.path, durable=self.durable) as home:
+                    if not home.has("store.json"):  # written whole: two programs may get here
+                        now = format_timestamp(self.clock())
+                        text = msgspec.json.encode({"format": FORMAT, "created": now}) + b"\n"
+                        home.write_whole("store.json", text, f".store.{self.random(4)}")
+                    for path in (self.path, *new):
+                        with Folder.open(path.parent, durable=self.durable) as parent:
+                            parent.sync()
+                    home.make("tapes").close()  # last: everything above is synced
+            except OSError as error:
+                raise WriteFailed(
+                    f"the store {self.path} cannot be written: {error.strerror}"
+                ) from error
         self.check()
         with Folder.open(self.path, durable=self.durable) as home:
             home.sync()  # its creator may have been killed before the sync
         return Folder.open(self.tapes, durable=self.durable)
-
-    def _make_store(self) -> None:
-        new = [path for path in (self.path, *self.path.parents) if not path.exists()]
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with Folder.open(self.path, durable=self.durable) as home:
-                if not home.has("store.json"):  # written whole: two programs may create the store
-                    now = format_timestamp(self.clock())
-                    text = msgspec.json.encode({"format": FORMAT, "created": now}) + b"\n"
-                    home.write_whole("store.json", text, f".store.{self.random(4)}")
-                for path in (self.path, *new):
-                    with Folder.open(path.parent, durable=self.durable) as parent:
-                        parent.sync()
-                home.make("tapes").close()  # written last: everything above is synced
-        except OSError as error:
-            raise WriteFailed(
-                f"the store {self.path} cannot be written: {error.strerror}"
-            ) from error
 
     def check(self) -> None:
         """Raise NewerFormat for a store of a later format, Damaged if store.json is unreadable."""

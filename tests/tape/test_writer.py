@@ -380,13 +380,13 @@ class Noted:
     def __init__(self):
         self.heard = []
 
-    def began(self, tape):
+    def on_begin(self, tape):
         self.heard.append("began")
 
-    def moved(self, tape, changes):
+    def on_barrier(self, tape, changes):
         self.heard.append("moved")
 
-    def ended(self, tape, changes):
+    def on_end(self, tape, changes):
         self.heard.append("ended")
 
 

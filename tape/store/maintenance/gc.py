@@ -123,26 +123,24 @@ def _delete_tape_garbage(store: Store, folder: str, wanted: list[Garbage]) -> li
         tape.folder.sub("locks") as locks,
         hold_lock(locks, "refs"),
     ):
-        still = [one for one in _find_tape_garbage(store, tape) if one in wanted]
         before = (store.clock() - LEFTOVER_AGE) * 1000
-        return [one for one in still if _delete_item(tape, one, before)]
-
-
-def _delete_item(tape: Tape, one: Garbage, before: int) -> bool:
-    parts = one.path.split("/")[2:]
-    if one.kind == "blob":
-        return tape.blobs.remove_if_older(parts[-1], before)
-    if one.kind == "leftover":
-        _remove_path(tape.folder, parts)
-        return True
-    phases = tape.phases.folder
-    with phases.sub(parts[-1]) as folder:  # rmdir fails if anything else is in it
-        for file in (ANCHOR_PAGE, ENTRIES):
-            with suppress(FileNotFoundError):
-                os.unlink(file, dir_fd=folder.fd)
-    os.rmdir(parts[-1], dir_fd=phases.fd)
-    phases.sync()
-    return True
+        gone = []
+        for one in [one for one in _find_tape_garbage(store, tape) if one in wanted]:
+            parts = one.path.split("/")[2:]
+            if one.kind == "leftover":
+                _remove_path(tape.folder, parts)
+            elif one.kind == "phase":
+                phases = tape.phases.folder
+                with phases.sub(parts[-1]) as inside:
+                    for file in (ANCHOR_PAGE, ENTRIES):
+                        with suppress(FileNotFoundError):
+                            os.unlink(file, dir_fd=inside.fd)
+                os.rmdir(parts[-1], dir_fd=phases.fd)  # fails if anything else is in it
+                phases.sync()
+            elif not tape.blobs.remove_if_older(parts[-1], before):
+                continue
+            gone.append(one)
+        return gone
 
 
 def _remove_path(folder: Folder, parts: list[str]) -> None:

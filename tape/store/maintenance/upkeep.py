@@ -27,7 +27,7 @@ from ..redaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..tape import Tape
 
@@ -86,40 +86,34 @@ def redact(tape: Tape, targets: Sequence[str], why: str, *, branch: str | None =
 
 
 def _select_entries_with_data(tape: Tape, targets: Sequence[str]) -> list[RedactionEntry]:
-    """Return the entries that have data to hide, each once."""
-    found = {
-        target.entry: target
-        for target in (_find_redaction_entry(tape, prefix) for prefix in targets)
-    }
-    return [target for target in found.values() if len(target.data) >= len(BLANK_DATA)]
-
-
-def _find_redaction_entry(tape: Tape, prefix: str) -> RedactionEntry:
-    """Return the entry of this tape that a prefix names, if it may be redacted."""
-    if not is_id_prefix(prefix):
-        raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
-    hits = tape.find_own_entries(prefix)
-    if not hits:
-        for hit in tape.find_entry(prefix):
+    """Return the entries of this tape that the prefixes name and that have data, each once."""
+    found = {}
+    for prefix in targets:
+        if not is_id_prefix(prefix):
+            raise UsageError(f"{prefix!r} is not the id of an entry: give four hex digits or more")
+        hits = tape.find_own_entries(prefix)
+        if not hits:
+            for hit in tape.find_entry(prefix):
+                raise UsageError(
+                    f"entry {hit.head.entry[:12]} is in tape {hit.tape.id[:8]}, which this one was "
+                    "forked from: redact it there"
+                )
+            raise NotFound(f"no entry {prefix!r} in tape {tape.id[:8]}")
+        if len(hits) > 1:
+            raise Ambiguous(prefix, tuple(f"{hit.head.entry} in {hit.head.phase}" for hit in hits))
+        head = hits[0].head
+        if head.header.type in _STRUCTURE:
             raise UsageError(
-                f"entry {hit.head.entry[:12]} is in tape {hit.tape.id[:8]}, which this one was "
-                "forked from: redact it there"
+                f"entry {head.entry[:12]} is a {head.header.type}: it is part of the structure and "
+                "cannot be redacted"
             )
-        raise NotFound(f"no entry {prefix!r} in tape {tape.id[:8]}")
-    if len(hits) > 1:
-        raise Ambiguous(prefix, tuple(f"{hit.head.entry} in {hit.head.phase}" for hit in hits))
-    head = hits[0].head
-    if head.header.type in _STRUCTURE:
-        raise UsageError(
-            f"entry {head.entry[:12]} is a {head.header.type}: it is part of the structure and "
-            "cannot be redacted"
-        )
-    start = head.offset + head.header.data
-    with tape.phases.open(head.phase) as file:
-        data = file.read(start, head.end - 2)
-    return RedactionEntry(
-        head.entry, head.header.type, head.header.time, head.phase, head.offset, start, data
-    )
+        start = head.offset + head.header.data
+        with tape.phases.open(head.phase) as file:
+            data = file.read(start, head.end - 2)
+        if len(data) >= len(BLANK_DATA):
+            at = (head.phase, head.offset, start, data)
+            found[head.entry] = RedactionEntry(head.entry, head.header.type, head.header.time, *at)
+    return [*found.values()]
 
 
 def detach(tape: Tape) -> None:
@@ -157,7 +151,9 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
             for segment in shared:
                 with segment.source.phases.open(segment.phase) as file:
                     for _, data in file.read_runs(0, segment.end):
-                        disk.write_bytes(copy.fd, _blank_lines(data, gone) if gone else data)
+                        lines = BytesIO(data).readlines() if gone else ()
+                        blank = (blank_redacted_data(line[:-1], gone) + b"\n" for line in lines)
+                        disk.write_bytes(copy.fd, b"".join(blank) or data)
             if new.durable:
                 disk.sync_file(copy.fd)
             shelves = dict.fromkeys(tape.find_tape(segment.source).blobs for segment in shared)
@@ -169,12 +165,6 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
             unnamed = tuple(one for one in _iter_blanked_ids(copy) if one not in named)
         new.sync()
     return unnamed
-
-
-def _blank_lines(data: bytes, gone: Collection[str]) -> bytes:
-    return b"".join(
-        blank_redacted_data(line[:-1], gone) + b"\n" for line in BytesIO(data).readlines()
-    )
 
 
 def _iter_blanked_ids(copy: PhaseFile) -> Iterator[str]:
