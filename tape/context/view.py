@@ -1,11 +1,18 @@
-"""The view: the part of a path that the model sees, from its newest anchor on (tape.md §6).
+"""The view: what of a path a model sees, from the newest anchor on (tape.md §6); pure.
 
-Pure: the same path always gives the same view. `repair.py` turns it into sendable messages.
+The same path always gives the same view; `repair` makes messages of it that a provider accepts.
+What a target sees of a block:
 
-The model that messages are for, and which blocks it may see; pure.
+    block                              its own writer          another target
+    text, call, document, audio        as it is                without `wire`
+    thinking with text                 as it is                without `wire`
+    thinking without text              only with `wire`        left out
+    thinking redacted, opaque          as it is                left out
+    image                              as it is, or a note where the model does not see images
+    blank text, unknown block          left out                left out
 
-Only the model that wrote `wire` data gets it back: another model gets the block without it, or no
-block if that is useless without it.
+`wire` is data in the form of one API. It goes back to the endpoint, API and model that wrote it.
+Data that no model wrote, such as of an imported array, names its API itself (`$api`).
 """
 
 from __future__ import annotations
@@ -100,46 +107,12 @@ class _WireMark(Struct, frozen=True):
 _WIRE_MARK = Decoder(_WireMark)
 
 
-def select_visible_blocks(content: Content, target: Target, *, foreign: bool) -> Content:
-    """Return the blocks a target may see; `foreign` if another model wrote them."""
-    for block in content:  # nearly all blocks may be seen by every target
-        if block.wire is not NO_JSON:
-            break
-        if type(block) is Text:
-            if not block.text or block.text.isspace():
-                break
-        elif type(block) is not ToolCall:
-            break
-    else:
-        return content
-    blocks = (_select_visible_block(block, target, foreign=foreign) for block in content)
-    return tuple(block for block in blocks if block is not None)
+def list_plain_calls(content: Content) -> list[ToolCall] | None:
+    """Return the calls of a content that every target sees as it is; None of any other.
 
-
-def select_visible_result(content: Content, target: Target) -> Content:
-    """Return the content of a tool result, or a placeholder text if it is empty."""
-    found = select_visible_blocks(content, target, foreign=True)
-    if found:
-        return found
-    return tuple(block for block in content if _has_own_wire(block, target)) or _NO_OUTPUT
-
-
-def is_plain_text(content: Content) -> bool:
-    """Return whether content is a single text without provider data."""
-    if len(content) != 1:
-        return False
-    block = content[0]
-    return (
-        type(block) is Text
-        and block.wire is NO_JSON
-        and bool(block.text)
-        and not block.text.isspace()
-    )
-
-
-def list_plain_call_ids(content: Content) -> list[str] | None:
-    """Return the ids of calls; None if content has more than calls and plain text."""
-    calls: list[str] = []
+    Nearly every content is such: words that are not blank and calls, without `wire`.
+    """
+    calls: list[ToolCall] = []
     for block in content:
         if block.wire is not NO_JSON:
             return None
@@ -147,14 +120,39 @@ def list_plain_call_ids(content: Content) -> list[str] | None:
             if not block.text or block.text.isspace():
                 return None
         elif type(block) is ToolCall:
-            calls.append(block.id)
+            calls.append(block)
         else:
             return None
     return calls
 
 
+def select_visible_blocks(content: Content, target: Target, *, foreign: bool) -> Content:
+    """Return the blocks a target may see; `foreign` when another model wrote them."""
+    if list_plain_calls(content) is not None:
+        return content
+    blocks = (_select_visible_block(block, target, foreign=foreign) for block in content)
+    return tuple(block for block in blocks if block is not None)
+
+
+def select_visible_result(content: Content, target: Target) -> Content:
+    """Return what a target may see of a tool's result, or words that say there is nothing."""
+    if len(content) == 1:  # as nearly always
+        block = content[0]
+        if (
+            type(block) is Text
+            and block.wire is NO_JSON
+            and not block.text.isspace()
+            and block.text
+        ):
+            return content
+    found = select_visible_blocks(content, target, foreign=True)
+    if found:
+        return found
+    return tuple(block for block in content if _has_own_wire(block, target)) or _NO_OUTPUT
+
+
 def is_foreign_answer(answer: Assistant, target: Target) -> bool:
-    """Return whether an answer is of another model, or of another endpoint or API."""
+    """Return whether another model wrote an answer, or the same one through another door."""
     return (
         answer.model != target.model
         or answer.api != target.api
@@ -163,7 +161,7 @@ def is_foreign_answer(answer: Assistant, target: Target) -> bool:
 
 
 def _has_own_wire(block: Block, target: Target) -> bool:
-    """Return whether data that no model wrote belongs to the target's API."""
+    """Return whether data that no model wrote goes back to the API it names, as that API has it."""
     if block.wire is NO_JSON or target.endpoint or not target.api:
         return False
     try:
