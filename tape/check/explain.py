@@ -1,4 +1,4 @@
-"""A finding explained for people: what it is, what was lost and what was not, what to do; pure."""
+"""What a finding means for people: what was lost and what was not, and what to do; pure."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Explanation(Struct, frozen=True, gc=False):
 
 
 class _FindingText(NamedTuple):
+    """Each may name {tape}, {on}, {text} and {record}: see `explain_finding`."""
+
     what: str
     lost: str
     todo: str
@@ -183,62 +185,40 @@ _LAST_LINE_TEXT = _FindingText(
 
 def explain_finding(finding: Finding, facts: Inspection) -> Explanation:
     """Return the explanation of a finding, with the tapes that depend on it."""
-    said = _choose_text(finding, facts)
-    phase = get_finding_phase(finding)
-    tape = facts.info.id[:_TAPE_DIGITS]
+    name = get_finding_phase(finding)
+    phase, tape = facts.phases.get(name), facts.info.id[:_TAPE_DIGITS]
+    text = FINDING_TEXTS[finding.kind]
+    if finding.kind is FindingKind.LINE and phase and (finding.offset or 0) >= phase.tail.end:
+        text = _LAST_LINE_TEXT
+    place = _find_last_good_place(finding, facts)
+    journal_line = b""
+    if finding.file == JOURNAL_NAME and finding.offset is not None and facts.journal is not None:
+        journal_line = facts.journal[finding.offset :].partition(b"\n")[0]
     words = {
         "tape": tape,
-        "on": _suggest_fork(finding, facts),
-        "text": _read_journal_text(finding, facts),
+        "on": f"`tape fork {tape}{place} --switch`"
+        if place
+        else "there is no good entry before it",
+        "text": journal_line.decode(errors="replace"),
         "record": f"record it now: {_REPAIR_COMMAND.format(tape=tape)}"
         if plan_record(finding, facts)
         else "nothing",
     }
-    tapes = facts.list_tapes_over(phase, finding.offset) if phase else ()
-    return Explanation(said.what, said.lost.format_map(words), said.todo.format_map(words), tapes)
-
-
-def _choose_text(finding: Finding, facts: Inspection) -> _FindingText:
-    if finding.kind is FindingKind.LINE and _is_last_line(finding, facts):
-        return _LAST_LINE_TEXT
-    return FINDING_TEXTS[finding.kind]
-
-
-def _is_last_line(finding: Finding, facts: Inspection) -> bool:
-    phase = facts.phases.get(get_finding_phase(finding))
-    return phase is not None and (finding.offset or 0) >= phase.tail.end
-
-
-def _read_journal_text(finding: Finding, facts: Inspection) -> str:
-    """Return the text of a journal line, as far as it is UTF-8."""
-    if finding.file != JOURNAL_NAME or finding.offset is None or facts.journal is None:
-        return ""
-    line = facts.journal[finding.offset :].partition(b"\n")[0]
-    return line.decode(errors="replace")
-
-
-def _suggest_fork(finding: Finding, facts: Inspection) -> str:
-    """Return the command that forks at the last good entry before a finding."""
-    place = _find_last_good_place(finding, facts)
-    if place is None:
-        return "there is no good entry before it"
-    return f"`tape fork {facts.info.id[:_TAPE_DIGITS]}{place} --switch`"
+    tapes = facts.list_tapes_over(name, finding.offset) if name else ()
+    return Explanation(text.what, text.lost.format_map(words), text.todo.format_map(words), tapes)
 
 
 def _find_last_good_place(finding: Finding, facts: Inspection) -> str | None:
-    phase = facts.phases.get(get_finding_phase(finding))
-    if get_finding_phase(finding) in facts.good:
-        return f"@{facts.good[get_finding_phase(finding)][:_ENTRY_DIGITS]}"
+    """Return a REF, without its tape, to the last good entry before a finding; None if none."""
+    name = get_finding_phase(finding)
+    phase = facts.phases.get(name)
+    if name in facts.good:
+        return f"@{facts.good[name][:_ENTRY_DIGITS]}"
     if phase is not None and phase.base is not None and phase.base.phase in facts.phases:
         return f"@{facts.phases[phase.base.phase].last[:_ENTRY_DIGITS]}"
-    return next(
-        (place for name in finding.depends if (place := _find_earlier_place(name, facts))), None
-    )
-
-
-def _find_earlier_place(branch: str, facts: Inspection) -> str | None:
-    """Return a REF to the last readable entry of a branch before its newest move; None if none."""
-    for ago, move in enumerate(reversed(facts.refs.branches.get(branch, ()))):
-        if ago and move.phase in facts.phases:
-            return f":{branch}@{{{ago}}}"
+    for branch in finding.depends:  # where the branch was before its newest move
+        moves = facts.refs.branches.get(branch, ())
+        for ago, move in enumerate(reversed(moves)):
+            if ago and move.phase in facts.phases:
+                return f":{branch}@{{{ago}}}"
     return None

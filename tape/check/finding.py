@@ -1,10 +1,11 @@
-"""The findings of verify.
+"""The findings of verify: what is damaged, torn or only worth a note, and where.
 
-Torn tails: bytes after the last whole line, and whether they are being written now.
+A torn tail is the bytes after the last whole line; while its lock is held they are being written.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
@@ -13,10 +14,12 @@ from msgspec import Struct
 
 from ..clock import is_valid_timestamp
 from ..store.locks import is_lock_held
+from ..store.phase import ORIGIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from ..model.entries import Place
     from ..store.disk import Folder
 
 
@@ -178,3 +181,22 @@ def parse_kept_phase(kept: str) -> str:
     """Return the phase whose tail has this name in quarantine; "" for other files."""
     named = _KEPT_NAME.match(kept)
     return named[1] if named else ""
+
+
+def find_path_ends(
+    bases: Mapping[str, Place], tape: str, phase: str, end: float
+) -> dict[str, float]:
+    """Return the phases of the path that ends at a byte of `phase`, and where it leaves each.
+
+    `bases` maps phase to base. A path that leaves the tape goes through its copied past, if there
+    is one.
+    """
+    ends: dict[str, float] = {}
+    while phase not in ends:
+        ends[phase] = end
+        base = bases.get(phase)
+        if base is None:
+            break
+        is_own = base.tape in (None, tape)
+        phase, end = (base.phase, base.offset + 1) if is_own else (ORIGIN, math.inf)
+    return ends

@@ -1,20 +1,14 @@
-"""fsck: what each finding of verify means for people, and the repair of what can be repaired.
+"""fsck: executes the repair actions of `repair_plan`, under the locks of writers.
 
 Invariant: no data is lost. What a repair removes is first stored in `quarantine/` or in the store's
-trash, and damaged lines with good lines after them are never touched.
-
-Replacing a file atomically: write a temporary file, sync, rename, sync.
-
-Rewriting tape.json.
-
-Executing repair actions, under the locks of writers; each can be undone afterwards.
+trash, and damaged lines with good lines after them are never touched. Each action but the
+completion of a redaction can be undone by the shell command that is returned for it.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
@@ -29,9 +23,9 @@ from ..store.locks import hold_lock
 from ..store.phase import ENTRIES, PhaseFile
 from ..store.redaction import RedactionMark, complete_redaction
 from ..store.refs import JOURNAL_NAME, quarantine_bytes
-from ..store.tape import INFO_NAME, TapeInfo
-from .explain import Explanation, explain_finding
-from .inspection import Inspection, inspect_tape
+from ..store.tape import INFO_NAME
+from .finding import list_quarantine
+from .inspection import inspect_tape
 from .opening import read_start_info
 from .repair_plan import (
     CompleteRedaction,
@@ -46,51 +40,16 @@ from .repair_plan import (
     StructureAction,
     WriteInfo,
     WriteJournal,
-    describe_action,
     find_lost_phases,
-    plan_repairs,
     rebuild_journal,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..model.line import Header
     from ..store.disk import Folder
     from ..store.store import Store
     from ..store.tape import Tape
-
-
-__all__ = [
-    "CompletedAction",
-    "Explanation",
-    "Inspection",
-    "RepairAction",
-    "describe_action",
-    "explain_finding",
-    "inspect_tape",
-    "plan_repairs",
-    "rebuild_journal",
-    "repair_tape",
-]
-
-
-def replace_file(folder: Folder, name: str, data: bytes) -> None:
-    """Write the file `name` with these bytes, whole or not at all."""
-    temporary = f".{name.partition('.')[0]}.new"
-    with suppress(FileNotFoundError):  # left by a process killed here
-        os.unlink(temporary, dir_fd=folder.fd)
-    folder.create(temporary, data)
-    os.rename(temporary, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
-    folder.sync()
-
-
-def replace_info(folder: Folder, info: TapeInfo) -> str:
-    """Rewrite tape.json and return the name of the old one in quarantine."""
-    old = folder.read(INFO_NAME) if folder.has(INFO_NAME) else b""
-    kept = quarantine_bytes(folder, INFO_NAME, old)
-    replace_file(folder, INFO_NAME, msgspec.json.encode(info) + b"\n")
-    return kept
 
 
 class CompletedAction(NamedTuple):
@@ -106,7 +65,8 @@ def repair_tape(
 ) -> Iterator[CompletedAction]:
     """Execute actions in order, and yield each with its undo command.
 
-    Raises Busy when the file to repair is being written; the actions yielded before stay done.
+    Raises Busy when the file to repair is being written, and Damaged where the tape is no longer
+    as the plan found it; the actions yielded before stay done.
     """
     with tape.notify_projection():
         for action in actions:
@@ -118,12 +78,30 @@ def _apply_action(store: Store, tape: Tape, action: RepairAction) -> str:
     match action:
         case CutTail():
             return _cut_tail(tape, action)
-        case RecordTail():
-            return _record_tail(tape, action)
+        case RecordTail(phase, branch, name):
+            if not _is_branch_end(tape, action):
+                raise _build_changed_error(phase)
+            with tape.writer(branch) as writer:
+                size = writer.head.end
+                why = (
+                    "a torn tail was moved to quarantine; the program ended before it recorded that"
+                )
+                writer.append(Repair("torn", quarantine=name, why=why))
+            return f"truncate -s {size} phases/{phase}/{ENTRIES}"
         case QuarantineBlob(file):
-            return _quarantine_blob(tape, file)
+            _, shelf_name, digest = file.split("/")
+            with (
+                tape.folder.sub("blobs") as blobs,
+                blobs.sub(shelf_name) as shelf,
+                tape.folder.make("quarantine") as quarantine,
+            ):
+                kept = trash.move_tape_folder(digest, shelf, quarantine)
+            return f"mv quarantine/{kept} {file}"
         case CompleteRedaction():
-            return _complete_redaction(tape)
+            with RedactionMark.place_mark(tape.folder) as mark:
+                complete_redaction(tape)
+                mark.remove()
+            return ""
         case DiscardLeftover(path):
             return _discard_leftover(store, tape, path)
         case _:
@@ -133,15 +111,35 @@ def _apply_action(store: Store, tape: Tape, action: RepairAction) -> str:
 def _apply_structure_action(store: Store, tape: Tape, action: StructureAction) -> str:
     match action:
         case WriteInfo():
-            return _write_info(tape)
+            info = read_start_info(tape.folder)
+            fd = os.dup(tape.folder.fd)  # that of `tape` may return another tape.json
+            with disk.Folder(fd, tape.folder.name, durable=tape.folder.durable) as folder:
+                old = folder.read(INFO_NAME) if folder.has(INFO_NAME) else b""
+                kept = quarantine_bytes(folder, INFO_NAME, old)
+                _replace_file(folder, INFO_NAME, msgspec.json.encode(info) + b"\n")
+            return f"cp quarantine/{kept} {INFO_NAME}"
         case WriteJournal():
             return _write_journal(store, tape)
         case CutJournal(end):
-            return _cut_journal(tape, end)
-        case NamePhase(phase):
-            return _name_phase(store, tape, phase)
+            before = {*list_quarantine(tape.folder)}
+            with tape.journal.open_moves():  # as a writer does, which moves its tail to quarantine
+                new = sorted({*list_quarantine(tape.folder)} - before)
+            return " && ".join(_format_put_back(JOURNAL_NAME, end, name) for name in new)
+        case NamePhase(name):
+            phase = inspect_tape(store, tape, ()).phases.get(name)
+            if phase is None:
+                raise _build_changed_error(name)
+            with _lock_branches(tape, [phase.branch]):
+                size = len(tape.folder.read(JOURNAL_NAME))
+                with tape.journal.open_moves() as moves:
+                    if name not in moves.refs.phases():
+                        moves.branch(phase.branch, name, None, phase.why)
+            return f"truncate -s {size} {JOURNAL_NAME}"
         case SetCurrent(branch):
-            return _append_journal_line(tape, partial(_set_current, tape, branch))
+            size = len(tape.folder.read(JOURNAL_NAME))
+            with tape.journal.open_moves() as moves:
+                moves.current(branch)
+            return f"truncate -s {size} {JOURNAL_NAME}"
         case _:
             assert_never(action)
 
@@ -156,11 +154,14 @@ def _lock_branches(tape: Tape, names: Iterable[str]) -> Iterator[None]:
         yield
 
 
-def _write_info(tape: Tape) -> str:
-    info = read_start_info(tape.folder)
-    fd = os.dup(tape.folder.fd)  # the real folder: that of `tape` may return another tape.json
-    with disk.Folder(fd, tape.folder.name, durable=tape.folder.durable) as folder:
-        return f"cp quarantine/{replace_info(folder, info)} {INFO_NAME}"
+def _replace_file(folder: Folder, name: str, data: bytes) -> None:
+    """Write the file `name` with these bytes, whole or not at all: write, sync, rename, sync."""
+    temporary = f".{name.partition('.')[0]}.new"
+    with suppress(FileNotFoundError):  # left by a process killed here
+        os.unlink(temporary, dir_fd=folder.fd)
+    folder.create(temporary, data)
+    os.rename(temporary, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+    folder.sync()
 
 
 def _write_journal(store: Store, tape: Tape) -> str:
@@ -170,63 +171,12 @@ def _write_journal(store: Store, tape: Tape) -> str:
         now = inspect_tape(store, tape, ())
         old = now.journal or b""
         kept = quarantine_bytes(tape.folder, "refs.damaged", old)
-        replace_file(tape.folder, JOURNAL_NAME, rebuild_journal(old, find_lost_phases(now)))
+        _replace_file(tape.folder, JOURNAL_NAME, rebuild_journal(old, find_lost_phases(now)))
     return f"cp quarantine/{kept} {JOURNAL_NAME}"
-
-
-def _cut_journal(tape: Tape, end: int) -> str:
-    """Open the journal as a writer does, which moves its tail to quarantine."""
-    before = _list_quarantine(tape)
-    with tape.journal.open_moves():
-        kept = sorted(_list_quarantine(tape) - before)
-    return " && ".join(_format_put_back(JOURNAL_NAME, end, name) for name in kept)
-
-
-def _list_quarantine(tape: Tape) -> set[str]:
-    with tape.folder.make("quarantine") as quarantine:
-        return set(quarantine.names())
 
 
 def _format_put_back(file: str, end: int, kept: str) -> str:
     return f"truncate -s {end} {file} && cat quarantine/{kept} >> {file}"
-
-
-def _name_phase(store: Store, tape: Tape, name: str) -> str:
-    """Write the line of a phase under the locks of its branch and of the journal."""
-    phase = inspect_tape(store, tape, ()).phases.get(name)
-    if phase is None:
-        raise _build_changed_error(name)
-    with _lock_branches(tape, [phase.branch]):
-        return _append_journal_line(
-            tape, partial(_commit_phase, tape, name, phase.branch, phase.why)
-        )
-
-
-def _commit_phase(tape: Tape, phase: str, branch: str, why: str) -> None:
-    with tape.journal.open_moves() as moves:
-        if phase not in moves.refs.phases():
-            moves.branch(branch, phase, None, why)
-
-
-def _set_current(tape: Tape, branch: str) -> None:
-    with tape.journal.open_moves() as moves:
-        moves.current(branch)
-
-
-def _append_journal_line(tape: Tape, add: partial[None]) -> str:
-    size = len(tape.folder.read(JOURNAL_NAME))
-    add()
-    return f"truncate -s {size} {JOURNAL_NAME}"
-
-
-def _cut_tail(tape: Tape, action: CutTail) -> str:
-    file = f"phases/{action.phase}/{ENTRIES}"
-    kept = (
-        _cut_by_writer(tape, action)
-        if _is_branch_end(tape, action)
-        else _cut_left_phase(tape, action)
-    )
-    return _format_put_back(file, action.end, kept) if kept else ""
 
 
 def _is_branch_end(tape: Tape, action: CutTail | RecordTail) -> bool:
@@ -234,14 +184,20 @@ def _is_branch_end(tape: Tape, action: CutTail | RecordTail) -> bool:
     return bool(moves) and moves[-1].phase == action.phase and moves[-1].pin is None
 
 
-def _cut_by_writer(tape: Tape, action: CutTail) -> str:
-    """Open the branch for writing, which cuts the tail and records it."""
-    with tape.writer(action.branch) as writer:
-        return writer.torn or ""
+def _build_changed_error(phase: str) -> Damaged:
+    return Damaged(f"{phase} changed meanwhile; run `tape fsck` again", file=phase)
 
 
-def _cut_left_phase(tape: Tape, action: CutTail) -> str:
-    """Cut the tail of a phase that its branch no longer uses, so that no writer will open it."""
+def _cut_tail(tape: Tape, action: CutTail) -> str:
+    """Move the torn tail of a phase to quarantine and record it.
+
+    Opening a branch for writing does so; where the branch no longer ends in the phase, no writer
+    will open it, and the same is done here.
+    """
+    file_name = f"phases/{action.phase}/{ENTRIES}"
+    if _is_branch_end(tape, action):
+        with tape.writer(action.branch) as writer:
+            return _format_put_back(file_name, action.end, writer.torn) if writer.torn else ""
     with (
         _lock_branches(tape, [action.branch]),
         tape.phases.folder.sub(action.phase) as folder,
@@ -254,55 +210,16 @@ def _cut_left_phase(tape: Tape, action: CutTail) -> str:
             tape.folder, f"{action.phase}.{tail.end}", file.read(tail.end, tail.size)
         )
         os.ftruncate(file.fd, tail.end)
-        if tail.header is not None:
-            disk.append_bytes(
-                file.fd,
-                _encode_repair_line(tape, tail.header, kept, tail.size - tail.end),
-                tail.end,
-            )
+        if (last := tail.header) is not None:
+            size = tail.size - tail.end
+            why = f"{size} bytes after the last complete line were moved to quarantine"
+            time = choose_entry_time(parse_timestamp(last.time), tape.clock())
+            data = encode_payload(Repair("torn", quarantine=kept, why=why))
+            line = encode_line("repair", last.id, last.n + 1, format_timestamp(time), data)[1]
+            disk.append_bytes(file.fd, line, tail.end)
         if tape.folder.durable:
             disk.sync_file(file.fd)
-    return kept
-
-
-def _record_tail(tape: Tape, action: RecordTail) -> str:
-    if not _is_branch_end(tape, action):
-        raise _build_changed_error(action.phase)
-    with tape.writer(action.branch) as writer:
-        size = writer.head.end
-        why = "a torn tail was moved to quarantine; the program ended before it recorded that"
-        writer.append(Repair("torn", quarantine=action.kept, why=why))
-    return f"truncate -s {size} phases/{action.phase}/{ENTRIES}"
-
-
-def _build_changed_error(phase: str) -> Damaged:
-    return Damaged(f"{phase} changed meanwhile; run `tape fsck` again", file=phase)
-
-
-def _encode_repair_line(tape: Tape, last: Header, kept: str, size: int) -> bytes:
-    """Return the line of the repair entry that records a cut tail."""
-    why = f"{size} bytes after the last complete line were moved to quarantine"
-    time = choose_entry_time(parse_timestamp(last.time), tape.clock())
-    data = encode_payload(Repair("torn", quarantine=kept, why=why))
-    return encode_line("repair", last.id, last.n + 1, format_timestamp(time), data)[1]
-
-
-def _quarantine_blob(tape: Tape, file: str) -> str:
-    _, shelf_name, digest = file.split("/")
-    with (
-        tape.folder.sub("blobs") as blobs,
-        blobs.sub(shelf_name) as shelf,
-        tape.folder.make("quarantine") as quarantine,
-    ):
-        kept = trash.move_tape_folder(digest, shelf, quarantine)
-    return f"mv quarantine/{kept} {file}"
-
-
-def _complete_redaction(tape: Tape) -> str:
-    with RedactionMark.place_mark(tape.folder) as mark:
-        complete_redaction(tape)
-        mark.remove()
-    return ""
+    return _format_put_back(file_name, action.end, kept)
 
 
 def _discard_leftover(store: Store, tape: Tape, path: str) -> str:

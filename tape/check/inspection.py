@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ..errors import InvalidName, TapeError
+from ..errors import TapeError
 from ..model.entries import Anchor, Branch, Place, Start
 from ..model.line import describe_missing_blob, read_header, verify_line
 from ..store.disk import Folder
@@ -21,11 +21,11 @@ from ..store.phase import ORIGIN, Tail
 from ..store.redaction import find_unredacted_entries
 from ..store.refs import JOURNAL_NAME, Refs, check_ref_name
 from ..store.tape import TapeInfo, read_tape_info
+from .finding import find_path_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..store.phase import PhaseFile
     from ..store.store import Store
     from ..store.tape import Tape
     from .finding import Finding
@@ -93,25 +93,15 @@ class Inspection(Struct, frozen=True, gc=False):
     good: dict[str, str]
     """Phase → id of the last entry before its first damage, where there is one."""
 
-    def is_on_path(self, place: Place, phase: str, offset: int) -> bool:
-        """Return whether the path that ends at an entry includes the line at `offset`."""
-        return offset < self._find_path_ends(place.phase, place.offset + 1).get(phase, 0)
-
-    def _find_path_ends(self, phase: str, end: float) -> dict[str, float]:
-        ends: dict[str, float] = {}
-        while phase not in ends:
-            ends[phase] = end
-            base = self.phases[phase].base if phase in self.phases else None
-            if base is None or base.tape not in (None, self.info.id):
-                break
-            phase, end = base.phase, base.offset + 1
-        return ends
-
     def list_tapes_over(self, phase: str, offset: int | None) -> tuple[str, ...]:
         """Return the ids of the tapes whose history includes a line, or any line of a phase."""
-        return tuple(
-            child.id for child in self.children if self.is_on_path(child.base, phase, offset or 0)
-        )
+        bases = {name: one.base for name, one in self.phases.items() if one.base is not None}
+
+        def is_on_path(place: Place) -> bool:
+            ends = find_path_ends(bases, self.info.id, place.phase, place.offset + 1)
+            return (offset or 0) < ends.get(phase, 0)
+
+        return tuple(child.id for child in self.children if is_on_path(child.base))
 
 
 def get_finding_phase(finding: Finding) -> str:
@@ -121,100 +111,66 @@ def get_finding_phase(finding: Finding) -> str:
 
 
 def inspect_tape(store: Store, tape: Tape, findings: Iterable[Finding]) -> Inspection:
-    """Return the facts from the journal, the ends of each phase, forked tapes, and leftovers."""
+    """Return the facts from the journal, the ends of each phase, forked tapes, and leftovers.
+
+    What cannot be read is left out: verify reports it.
+    """
+    refs, journal = Refs({}, {}), None
+    unfinished: tuple[str, ...] = ()
+    with suppress(TapeError, OSError):
+        refs = tape.refs()
+    with suppress(OSError):
+        journal = tape.folder.read(JOURNAL_NAME)
+    with suppress(TapeError, OSError):
+        named = find_unredacted_entries(tape.phases, tape.phases.read_redacted_ids())
+        unfinished = tuple(one.entry for one in named)
+    own = (f"tapes/{tape.folder.name}/{one.path}" for one in find_tape_leftovers(tape))
     names = tape.phases.names()
-    found = {name: phase for name in names if (phase := _inspect_phase(tape, name))}
     return Inspection(
         info=tape.info,
-        refs=_read_refs(tape),
-        journal=_read_journal(tape),
-        phases=found,
+        refs=refs,
+        journal=journal,
+        phases={name: phase for name in names if (phase := _inspect_phase(tape, name))},
         children=tuple(_find_dependents(store, tape.id)),
-        leftovers=tuple(sorted(_list_leftovers(store, tape))),
-        unfinished=_find_unfinished_entries(tape),
+        leftovers=tuple(sorted([*(one.path for one in find_store_leftovers(store)), *own])),
+        unfinished=unfinished,
         good=dict(_find_good_entries(tape, findings)),
     )
 
 
-def _read_refs(tape: Tape) -> Refs:
-    try:
-        return tape.refs()
-    except (TapeError, OSError):  # verify reports it
-        return Refs({}, {})
-
-
-def _read_journal(tape: Tape) -> bytes | None:
-    try:
-        return tape.folder.read(JOURNAL_NAME)
-    except OSError:  # verify reports it
-        return None
-
-
 def _inspect_phase(tape: Tape, name: str) -> InspectedPhase | None:
     with suppress(TapeError, OSError, ValueError), tape.phases.open(name) as file:
-        return _read_phase_ends(tape, file)
+        first = tape.phases.first(name, describe_missing_blob)
+        header = verify_line(file.line_at(0))
+        if first is None or not isinstance(first.data, Start | Branch | Anchor):
+            return None
+        branch, tail = first.data.branch or "", file.tail()
+        if first.data.phase == name and check_ref_name("branch", branch) == branch:
+            several = tail.offset > 0
+            return InspectedPhase(name, first.data, header.time, several, tail, read_base(first))
     return None
-
-
-def _read_phase_ends(tape: Tape, file: PhaseFile) -> InspectedPhase | None:
-    first = tape.phases.first(file.name, describe_missing_blob)
-    header = verify_line(file.line_at(0))
-    if first is None or not isinstance(first.data, Start | Branch | Anchor):
-        return None
-    tail = file.tail()
-    if first.data.phase != file.name or not _is_branch_name(first.data.branch):
-        return None
-    return InspectedPhase(
-        file.name, first.data, header.time, tail.offset > 0, tail, read_base(first)
-    )
-
-
-def _is_branch_name(branch: str | None) -> bool:
-    try:
-        return bool(branch) and check_ref_name("branch", branch or "") == branch
-    except InvalidName:
-        return False
 
 
 def _find_dependents(store: Store, tape: str) -> Iterator[DependentTape]:
     """Yield the tapes forked from this one, and those forked from them."""
-    origins = dict(_list_origins(store))
-    seen = {tape: None}
-    todo: list[tuple[str, Place | None]] = [(tape, None)]
-    while todo:
-        parent, base = todo.pop()
-        for folder, (child, place) in origins.items():
-            if place.tape == parent and child not in seen:
-                seen[child] = None
-                todo.append((child, base or place))
-                yield DependentTape(child, folder, base or place)
-
-
-def _list_origins(store: Store) -> Iterator[tuple[str, tuple[str, Place]]]:
+    origins: dict[str, TapeInfo] = {}
     for name in store.folders():
         with suppress(TapeError, OSError), Folder.open(store.tapes / name) as folder:
             info = read_tape_info(folder)
-            if info.origin is not None and not _has_origin_copy(folder):
-                yield name, (info.id, info.origin)
-
-
-def _has_origin_copy(folder: Folder) -> bool:
-    """Return whether a tape has its own copy of the history it was forked from."""
-    with folder.sub("phases") as phases:
-        return phases.has(ORIGIN)
-
-
-def _list_leftovers(store: Store, tape: Tape) -> Iterator[str]:
-    yield from (one.path for one in find_store_leftovers(store))
-    yield from (f"tapes/{tape.folder.name}/{one.path}" for one in find_tape_leftovers(tape))
-
-
-def _find_unfinished_entries(tape: Tape) -> tuple[str, ...]:
-    try:
-        found = find_unredacted_entries(tape.phases, tape.phases.read_redacted_ids())
-        return tuple(one.entry for one in found)
-    except (TapeError, OSError):  # verify reports it
-        return ()
+            if info.origin is not None:
+                with folder.sub("phases") as phases:
+                    if not phases.has(ORIGIN):  # else it has its own copy of the history
+                        origins[name] = info
+    seen = {tape}
+    todo: list[tuple[str, Place | None]] = [(tape, None)]
+    while todo:
+        parent, base = todo.pop()
+        for name, info in origins.items():
+            place = info.origin
+            if place is not None and place.tape == parent and info.id not in seen:
+                seen.add(info.id)
+                todo.append((info.id, base or place))
+                yield DependentTape(info.id, name, base or place)
 
 
 def _find_good_entries(tape: Tape, findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:

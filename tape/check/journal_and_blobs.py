@@ -1,6 +1,7 @@
-"""Checking the journal: every line, the head of every move, and which branches depend on a line.
+"""Checks of the journal and of the blobs.
 
-Blobs: hash every one, and look for those that entries name.
+The journal: every line, the head of every move, and which branches depend on a line. Blobs: the
+hash of every one, and whether those that entries name are there.
 """
 
 from __future__ import annotations
@@ -19,9 +20,16 @@ from msgspec import Struct
 from ..errors import TapeError
 from ..model.line import JSON_ERRORS, describe_missing_blob
 from ..store.path import read_base
-from ..store.phase import ENTRIES, ORIGIN
-from ..store.refs import JOURNAL_NAME, Pin, Refs, check_ref_name, find_head, read_head_at
-from .finding import FindingKind, build_damage, build_note, check_time, describe_tail
+from ..store.phase import ENTRIES
+from ..store.refs import JOURNAL_NAME, Refs, check_ref_name, find_head, read_head_at
+from .finding import (
+    FindingKind,
+    build_damage,
+    build_note,
+    check_time,
+    describe_tail,
+    find_path_ends,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +51,12 @@ class JournalCheck:
 
     def check_lines(self) -> Iterator[Finding]:
         """Check every line of the journal."""
-        self._bases = dict(self._read_bases())
+        for name in self._names:
+            # what cannot be read is reported when the phase's lines are
+            with suppress(TapeError, OSError, ValueError):
+                first = self._tape.phases.first(name, describe_missing_blob)
+                if first and (base := read_base(first)) is not None:
+                    self._bases[name] = base
         try:
             self.refs = self._tape.refs()
             data = self._tape.folder.read(JOURNAL_NAME)
@@ -58,27 +71,15 @@ class JournalCheck:
                 FindingKind.JOURNAL_LINE, JOURNAL_NAME, message, line=line, offset=start
             )
         yield from _check_journal_times(data)
-        yield from self._check_tail(data)
-        if self.refs.current not in self.refs.branches:
-            message = f"the current branch {self.refs.current!r} does not exist"
-            yield build_damage(FindingKind.CURRENT, JOURNAL_NAME, message)
-
-    def _check_tail(self, data: bytes) -> Iterator[Finding]:
-        start, folder = self.refs.size, self._tape.folder
+        start = self.refs.size
         if self._tape.refs().size == start and start < len(data):
             line = data.count(b"\n", 0, start) + 1
             on = tuple(self.refs.branches)
+            folder = self._tape.folder
             yield describe_tail(folder, JOURNAL_NAME, "refs", start, len(data), line, on)
-
-    def _read_bases(self) -> Iterator[tuple[str, Place]]:
-        for name in self._names:
-            try:
-                first = self._tape.phases.first(name, describe_missing_blob)
-                base = read_base(first) if first else None
-            except (TapeError, OSError, ValueError):
-                continue  # reported when the phase's lines are read
-            if base is not None:
-                yield name, base
+        if self.refs.current not in self.refs.branches:
+            message = f"the current branch {self.refs.current!r} does not exist"
+            yield build_damage(FindingKind.CURRENT, JOURNAL_NAME, message)
 
     def check_moves(self, branches: Mapping[str, str]) -> Iterator[Finding]:
         """Check that every move points at an entry; `branches` maps each phase to its branch."""
@@ -109,7 +110,11 @@ class JournalCheck:
 
     def find_uncommitted(self, sizes: Mapping[str, int]) -> Iterator[Finding]:
         """Yield findings for phases that no ref names; `sizes` is the number of lines in each."""
-        for name in self._find_unnamed():
+        if not self.list_named_phases().issuperset(self._names):
+            with suppress(TapeError, OSError):  # a writer may have appended meanwhile
+                self.refs = self._tape.refs()
+        named = self.list_named_phases()
+        for name in (name for name in self._names if name not in named):
             if sizes[name] > 1:
                 message = (
                     f"{sizes[name]} entries that {JOURNAL_NAME} does not name; readers ignore them"
@@ -119,39 +124,20 @@ class JournalCheck:
                 message = "started but never committed: readers ignore it"
                 yield build_note(FindingKind.UNCOMMITTED, f"phases/{name}", message)
 
-    def _find_unnamed(self) -> list[str]:
-        """Return phases without a ref, by the journal read again: a writer may have appended."""
-        if not self.list_named_phases().issuperset(self._names):
-            with suppress(TapeError, OSError):  # reported already
-                self.refs = self._tape.refs()
-        named = self.list_named_phases()
-        return [name for name in self._names if name not in named]
-
     def list_named_phases(self) -> set[str]:
         """Return the phases that refs name."""
         return {move.phase for moves in self.refs.branches.values() for move in moves}
 
     def find_branches_over(self, phase: str, offset: int = 0) -> tuple[str, ...]:
         """Return the branches whose path includes the line at `offset` of a phase."""
-        heads = {branch: moves[-1] for branch, moves in self.refs.branches.items()}
-        return tuple(
-            branch
-            for branch, head in heads.items()
-            if offset < self._find_path_ends(head.phase, head.pin).get(phase, 0)
-        )
-
-    def _find_path_ends(self, phase: str, pin: Pin | None) -> dict[str, float]:
-        """Return the phases of a path, each with the offset after which the path leaves it."""
-        ends: dict[str, float] = {}
-        end = math.inf if pin is None else pin.offset + 1
-        while phase not in ends:
-            ends[phase] = end
-            base = self._bases.get(phase)
-            if base is None:
-                break
-            is_own = base.tape in (None, self._tape.id)
-            phase, end = (base.phase, base.offset + 1) if is_own else (ORIGIN, math.inf)
-        return ends
+        found = []
+        for branch, moves in self.refs.branches.items():
+            pin = moves[-1].pin
+            end = math.inf if pin is None else pin.offset + 1
+            ends = find_path_ends(self._bases, self._tape.id, moves[-1].phase, end)
+            if offset < ends.get(phase, 0):
+                found.append(branch)
+        return tuple(found)
 
 
 class _TimedJournalLine(Struct):
@@ -221,8 +207,11 @@ class BlobCheck:
                 named.append(value)
             return value
 
+        def parse_number(digits: str) -> int | str:
+            return int(digits) if len(digits) <= _MAX_DIGITS else digits
+
         try:
-            json.loads(data, object_hook=collect, parse_int=_parse_number)
+            json.loads(data, object_hook=collect, parse_int=parse_number)
         except (ValueError, RecursionError) as error:
             return [(FindingKind.DATA, f"its data is not JSON: {error}")]
         return [wrong for value in named for wrong in self._check_named_blob(value)]
@@ -233,19 +222,12 @@ class BlobCheck:
             yield FindingKind.DATA, "it names a blob by a value that is not a hash"
         elif digest in self._rotten:
             yield FindingKind.BLOB_NAMED, f"it names the blob {digest}, which is damaged"
-        elif (size := self._measure_blob(digest)) is None:
-            yield FindingKind.BLOB_NAMED, f"it names the blob {digest}, which is missing"
-        elif size != named.get("bytes"):
-            yield FindingKind.BLOB_NAMED, f"it gives the blob {digest} a wrong size"
-
-    def _measure_blob(self, digest: str) -> int | None:
-        try:
-            with self._tape.folder.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
-                return os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False).st_size
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-
-def _parse_number(digits: str) -> int | str:
-    """Return the number, or the digits themselves if they are too many to parse."""
-    return int(digits) if len(digits) <= _MAX_DIGITS else digits
+        else:
+            try:
+                with self._tape.folder.sub("blobs") as blobs, blobs.sub(digest[:2]) as shelf:
+                    size = os.stat(digest, dir_fd=shelf.fd, follow_symlinks=False).st_size
+            except (FileNotFoundError, NotADirectoryError):
+                yield FindingKind.BLOB_NAMED, f"it names the blob {digest}, which is missing"
+            else:
+                if size != named.get("bytes"):
+                    yield FindingKind.BLOB_NAMED, f"it gives the blob {digest} a wrong size"

@@ -1,6 +1,6 @@
-"""Opening a damaged tape: if tape.json is lost, its start entry gives the same facts.
+"""Opening a tape whose tape.json is lost: its start entry gives the same facts.
 
-That entry has all the content of tape.json, protected by its hash, so the rest of such a tape can
+That entry, protected by its hash, has all the content of tape.json, so the rest of such a tape can
 still be checked.
 """
 
@@ -39,31 +39,24 @@ def open_for_check(store: Store, name: str) -> OpenedTape:
     """Open the tape of a folder of a store.
 
     If its tape.json cannot be read, that is a finding, and the tape's id and origin come from its
-    start entry; if that cannot be read either, the id is `NOBODY`. Raises NewerFormat, NotFound,
-    and Damaged if there is no folder `phases`.
+    start entry; if that cannot be read either, the id is `UNKNOWN_TAPE_ID`. Raises NewerFormat,
+    NotFound, and Damaged if there is no folder `phases`.
     """
     try:
         return OpenedTape(store.open_folder(name), ())
     except Damaged:
         with Folder.open(store.tapes, durable=store.durable) as tapes:
             folder = _FolderWithInfo(tapes.sub(name))
-        why = _explain_unreadable(folder)
-        if not why:
+        try:
+            read_tape_info(folder)
+        except Damaged as error:
+            why = f"cannot be read: {error.__cause__}"
+        except OSError as error:
+            why = f"cannot be read: {error.strerror}"
+        else:
             raise
-    return OpenedTape(
-        folder.open_tape(store), (build_damage(FindingKind.INFO_UNREADABLE, INFO_NAME, why),)
-    )
-
-
-def _explain_unreadable(folder: Folder) -> str:
-    """Return why the tape.json of a folder cannot be read; "" if it can."""
-    try:
-        read_tape_info(folder)
-    except Damaged as error:
-        return f"cannot be read: {error.__cause__}"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    return ""
+    found = build_damage(FindingKind.INFO_UNREADABLE, INFO_NAME, why)
+    return OpenedTape(folder.open_tape(store), (found,))
 
 
 class _FolderWithInfo(Folder):
@@ -100,22 +93,15 @@ def read_start_info(folder: Folder) -> TapeInfo:
     with suppress(OSError), folder.sub("phases") as inner:
         phases = Phases(inner)
         for name in phases.names():
-            with suppress(TapeError, OSError):
-                return _read_phase_info(phases, name)
+            with suppress(TapeError, OSError), phases.open(name) as file:
+                line = file.line_at(0)
+                verify_line(line)
+                entry = decode_line(line)
+                match entry.data:
+                    case Start(tape=tape, program=by, origin=origin):
+                        return TapeInfo(FORMAT, tape, entry.time, by, origin)
     raise Damaged(
         f"{folder.name}: neither {INFO_NAME} nor a start entry can be read: "
         "its id is unknown; restore the folder from a copy",
         file=INFO_NAME,
     )
-
-
-def _read_phase_info(phases: Phases, name: str) -> TapeInfo:
-    """Return the facts of a phase's start entry; raise Damaged if it begins with another type."""
-    with phases.open(name) as file:
-        line = file.line_at(0)
-    verify_line(line)
-    entry = decode_line(line)
-    match entry.data:
-        case Start(tape=tape, program=by, origin=origin):
-            return TapeInfo(FORMAT, tape, entry.time, by, origin)
-    raise Damaged(f"{name} begins with {entry.type}", file=name, offset=0)

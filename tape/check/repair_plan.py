@@ -1,12 +1,19 @@
-"""The repair actions, one frozen Struct each, and the sentence that describes each one.
+"""From findings to repair actions: what can be repaired without guessing; pure.
 
-Rebuilding the journal from its good lines and from the phases that lost their line; pure.
+    finding                                        action
+    tape.json differs from the start entry         WriteInfo
+    a damaged or missing journal                   WriteJournal
+    a torn tail of the journal                     CutJournal
+    a phase in use that the journal does not name  NamePhase
+    a current branch that does not exist           SetCurrent
+    a damaged end of a phase that nothing needs    CutTail
+    a tail in quarantine that no entry names       RecordTail
+    a damaged blob                                 QuarantineBlob
+    an interrupted redaction                       CompleteRedaction
+    a leftover of a crash                          DiscardLeftover
 
-A lost pin, title or label cannot be rebuilt: the old line stays readable in quarantine.
-
-From findings to actions: what can be repaired without guessing; pure.
-
-Actions are in the order of execution: the journal first, because no writer opens a damaged one.
+Actions are in the order of execution: the journal first, because no writer opens a damaged one. A
+lost pin, title or label cannot be rebuilt: the old line stays readable in quarantine.
 """
 
 from __future__ import annotations
@@ -141,7 +148,8 @@ def _describe_structure_action(action: StructureAction) -> str:
         case CutJournal(end, size):
             return f"move the last {size - end} bytes of {JOURNAL_NAME} to quarantine/refs.{end}"
         case NamePhase(phase, branch):
-            return f"write the line of {phase} into {JOURNAL_NAME} again, which makes it {branch}'s newest"
+            line = f"write the line of {phase} into {JOURNAL_NAME} again"
+            return f"{line}, which makes it {branch}'s newest"
         case SetCurrent(branch):
             return f"make {branch} the current branch"
         case _:
@@ -152,6 +160,9 @@ class _JournalLineTime(Struct, gc=False):
     time: str
 
 
+_JOURNAL_LINE_TIME = msgspec.json.Decoder(_JournalLineTime)
+
+
 def find_lost_phases(facts: Inspection) -> list[InspectedPhase]:
     """Return the phases that lost their journal line.
 
@@ -160,66 +171,61 @@ def find_lost_phases(facts: Inspection) -> list[InspectedPhase]:
     """
     named = facts.refs.phases()
     damaged = facts.journal is None or bool(facts.refs.damage)
+
+    def is_safe_to_name(phase: InspectedPhase) -> bool:
+        moves = facts.refs.branches.get(phase.branch)
+        if not moves or phase.base is None:
+            return True
+        pin, newest = moves[-1].pin, facts.phases.get(moves[-1].phase)
+        head = pin.entry if pin is not None else newest and newest.last
+        return head == phase.base.entry
+
     return [
         phase
         for name, phase in facts.phases.items()
         if name not in named
-        and (phase.several or phase.why == "start" or (damaged and _is_safe_to_name(facts, phase)))
+        and (phase.several or phase.why == "start" or (damaged and is_safe_to_name(phase)))
     ]
-
-
-def _is_safe_to_name(facts: Inspection, phase: InspectedPhase) -> bool:
-    moves = facts.refs.branches.get(phase.branch)
-    if not moves or phase.base is None:
-        return True
-    if moves[-1].pin is not None:
-        return moves[-1].pin.entry == phase.base.entry
-    stands = facts.phases.get(moves[-1].phase)
-    return stands is not None and stands.last == phase.base.entry
 
 
 def rebuild_journal(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
     """Return a journal of the good lines in order, with new lines for the lost phases.
 
-    A new line replaces a damaged one: the first that has no older good line after it.
+    A new line replaces a damaged one: the first that has no older good line after it. A last line
+    makes an existing branch current where the journal's current branch does not exist.
     """
     lines = journal.split(b"\n")[:-1]
     places = [at for at, line in enumerate(lines) if not _is_good_line(line)] or [len(lines)]
+
+    def is_begun_before(phase: InspectedPhase, at: int) -> bool:
+        later = next(filter(_is_good_line, lines[at:]), None)
+        return later is not None and phase.time < _JOURNAL_LINE_TIME.decode(later).time
+
     new: dict[int, list[bytes]] = {}
     for phase in lost:
-        place = next((at for at in places if _is_begun_before(phase, lines[at:])), places[-1])
+        place = next((at for at in places if is_begun_before(phase, at)), places[-1])
         new.setdefault(place, []).append(encode_journal_line(phase))
     parts = []
     for at, line in enumerate([*lines, b""]):
         parts += new.get(at, [])
         parts += [line + b"\n"] if _is_good_line(line) else []
-    return _add_current(b"".join(parts), lost)
+    rebuilt = b"".join(parts)
+    refs = replay_journal(rebuilt)
+    branch = choose_current(rebuilt, refs)
+    if branch is None:
+        return rebuilt
+    time = max((phase.time for phase in lost), default=refs.branches[branch][-1].time)
+    return rebuilt + encode_ref_line({"current": branch, "why": "switch", "time": time})
 
 
 def _is_good_line(line: bytes) -> bool:
     return replay_journal(line + b"\n").size > 0
 
 
-def _is_begun_before(phase: InspectedPhase, behind: Iterable[bytes]) -> bool:
-    """Return whether a phase began before the next good line was written."""
-    later = next((line for line in behind if _is_good_line(line)), None)
-    return later is not None and phase.time < msgspec.json.decode(later, type=_JournalLineTime).time
-
-
 def encode_journal_line(phase: InspectedPhase) -> bytes:
     """Return the journal line of a phase, built from its first entry."""
     fields = {"branch": phase.branch, "phase": phase.name, "pin": None}
     return encode_ref_line({**fields, "why": phase.why, "time": phase.time})
-
-
-def _add_current(journal: bytes, lost: Sequence[InspectedPhase]) -> bytes:
-    """Return the journal with a current branch that exists."""
-    refs = replay_journal(journal)
-    branch = choose_current(journal, refs)
-    if branch is None:
-        return journal
-    time = max((phase.time for phase in lost), default=refs.branches[branch][-1].time)
-    return journal + encode_ref_line({"current": branch, "why": "switch", "time": time})
 
 
 def choose_current(journal: bytes, refs: Refs) -> str | None:
@@ -235,23 +241,20 @@ def choose_current(journal: bytes, refs: Refs) -> str | None:
 def plan_repairs(findings: Sequence[Finding], facts: Inspection) -> tuple[RepairAction, ...]:
     """Return the actions of a repair, in order."""
     bad = [finding for finding in findings if finding.level != "note"]
+    starts = [phase.begin for phase in facts.phases.values() if phase.why == "start"]
+    recorded = [(getattr(start, "tape", ""), getattr(start, "origin", None)) for start in starts]
+    has_wrong_info = len(recorded) == 1 and recorded[0] != (facts.info.id, facts.info.origin)
+    is_unreadable = any(finding.kind is FindingKind.INFO_UNREADABLE for finding in bad)
+    is_unredacted = any(finding.kind is FindingKind.REDACTION for finding in findings)
     return (
-        *_plan_info(bad, facts),
+        *([WriteInfo()] if has_wrong_info or is_unreadable else []),
         *_plan_journal(bad, facts),
         *_plan_tails(bad, facts),
-        *_plan_records(findings, facts),
-        *_plan_blobs(bad),
-        *_plan_redactions(findings, facts),
+        *filter(None, (plan_record(finding, facts) for finding in findings)),
+        *(QuarantineBlob(finding.file) for finding in bad if finding.kind is FindingKind.BLOB),
+        *([CompleteRedaction(facts.unfinished)] if is_unredacted else []),
         *(DiscardLeftover(path) for path in facts.leftovers),
     )
-
-
-def _plan_info(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
-    starts = [phase.begin for phase in facts.phases.values() if phase.why == "start"]
-    told = [(getattr(start, "tape", ""), getattr(start, "origin", None)) for start in starts]
-    unreadable = any(finding.kind is FindingKind.INFO_UNREADABLE for finding in bad)
-    if unreadable or (len(told) == 1 and told[0] != (facts.info.id, facts.info.origin)):
-        yield WriteInfo()
 
 
 def _plan_journal(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
@@ -269,47 +272,29 @@ def _plan_journal(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairA
 
 
 def _plan_tails(bad: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
-    """Yield the cuts of unneeded tails; damage with good lines after it is not a tail."""
+    """Yield the cuts of unneeded tails; damage with good lines after it is not a tail.
+
+    A tail is needed where a branch, a phase or a tape continues from an entry in it.
+    """
     committed = facts.refs.phases() | {phase.name for phase in find_lost_phases(facts)}
-    ends: dict[str, int] = {}
-    for finding in bad:
-        name = get_finding_phase(finding)
-        if name and finding.offset is not None:
-            ends[name] = max(ends.get(name, 0), finding.offset)
-    for name in sorted(ends.keys() & facts.phases.keys() & committed):
-        if ends[name] >= facts.phases[name].tail.end:
-            yield from _plan_tail(bad, facts, facts.phases[name])
-
-
-def _plan_tail(
-    bad: Iterable[Finding], facts: Inspection, phase: InspectedPhase
-) -> Iterator[RepairAction]:
-    """Yield the cut of a tail, unless a branch or a tape continues from an entry in it."""
-    end, size = phase.tail.end, phase.tail.size
-    needed = {*facts.list_tapes_over(phase.name, end), *_list_phases_begun_in(facts, phase)}
-    for finding in bad:
-        if get_finding_phase(finding) == phase.name and (finding.offset or 0) >= end:
-            needed.update(finding.depends)
-    if _is_newest_phase(facts, phase):
-        needed.discard(phase.branch)
-    if size > end and not needed:
-        yield CutTail(phase.name, phase.branch, end, size)
-
-
-def _list_phases_begun_in(facts: Inspection, phase: InspectedPhase) -> Iterator[str]:
-    """Yield the phases whose base is in a phase's tail."""
-    for other in facts.phases.values():
-        base = other.base
-        if base is not None and base.phase == phase.name and base.offset >= phase.tail.end:
-            yield other.name
-
-
-def _plan_records(findings: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
-    """Yield the missing repair entries of torn tails, where the branch is still in that phase."""
-    for finding in findings:
-        action = plan_record(finding, facts)
-        if action is not None:
-            yield action
+    for name in sorted(facts.phases.keys() & committed):
+        phase = facts.phases[name]
+        end, size = phase.tail.end, phase.tail.size
+        here = [one for one in bad if one.offset is not None and get_finding_phase(one) == name]
+        if not any((finding.offset or 0) >= end for finding in here):
+            continue
+        needed = {*facts.list_tapes_over(name, end)}
+        for other in facts.phases.values():
+            base = other.base
+            if base is not None and base.phase == name and base.offset >= end:
+                needed.add(other.name)
+        for finding in bad:
+            if get_finding_phase(finding) == name and (finding.offset or 0) >= end:
+                needed.update(finding.depends)
+        if _is_newest_phase(facts, phase):
+            needed.discard(phase.branch)
+        if size > end and not needed:
+            yield CutTail(name, phase.branch, end, size)
 
 
 def plan_record(finding: Finding, facts: Inspection) -> RecordTail | None:
@@ -329,14 +314,3 @@ def _is_newest_phase(facts: Inspection, phase: InspectedPhase) -> bool:
     """Return whether the branch ends in this phase, so that opening it cuts the tail."""
     moves = facts.refs.branches.get(phase.branch, ())
     return not moves or (moves[-1].phase == phase.name and moves[-1].pin is None)
-
-
-def _plan_blobs(bad: Iterable[Finding]) -> Iterator[RepairAction]:
-    for finding in bad:
-        if finding.kind is FindingKind.BLOB:
-            yield QuarantineBlob(finding.file)
-
-
-def _plan_redactions(findings: Iterable[Finding], facts: Inspection) -> Iterator[RepairAction]:
-    if any(finding.kind is FindingKind.REDACTION for finding in findings):
-        yield CompleteRedaction(facts.unfinished)

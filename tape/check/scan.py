@@ -1,8 +1,8 @@
-"""Scanning: skip lines without faults fast.
+"""Scanning: lines without faults are skipped fast, the others left to `verify`.
 
-Nearly all lines are such. `phases` checks the other lines in detail, each with the header of the
-line before it. Parts of a phase do not depend on each other, so several processes can scan at once;
-that pays only for a large tape.
+Nearly all lines have none. Each other line is returned with the header of the line before it. Parts
+of a phase do not depend on each other, so several processes can scan at once; that pays only for a
+large tape.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 def scan_lines(file: PhaseFile, start: int, end: int | None, wanted: Collection[str]) -> ScanPart:
     """Scan the whole lines of a phase between two offsets at which lines begin."""
-    before = _read_header_before(file, start)
+    before = next((_verify_header(line) for _, line in file.read_lines_back(start)), None)
     odd, seen, count, behind = [], set(), 0, -1
     for count, (offset, line) in enumerate(file.lines(start, end), 1):
         behind = offset + len(line) + 1
@@ -75,10 +75,6 @@ def scan_lines(file: PhaseFile, start: int, end: int | None, wanted: Collection[
             seen.add(header.id)
         before = header
     return ScanPart(count, behind, odd, seen)
-
-
-def _read_header_before(file: PhaseFile, start: int) -> Header | None:
-    return next((_verify_header(line) for _, line in file.read_lines_back(start)), None)
 
 
 def _verify_header(line: bytes) -> Header | None:
@@ -108,21 +104,18 @@ def _verify_sound_line(line: bytes, before: Header | None) -> Header | None:
 def _split_parts(file: PhaseFile) -> Iterator[tuple[int, int | None]]:
     """Yield the bounds of parts; the last one ends at the end of the file, even if that grows."""
     start, size = 0, file.size()
-    while size - start > 2 * _PART_BYTES and (
-        end := _find_line_start(file, start + _PART_BYTES, size)
-    ):
+    while size - start > 2 * _PART_BYTES:
+        end = 0
+        for at in range(start + _PART_BYTES, size, _LOOK_BYTES):
+            cut = file.read(at, min(at + _LOOK_BYTES, size)).find(b"\n")
+            if cut >= 0:
+                end = at + cut + 1
+                break
+        if not end:
+            break
         yield start, end
         start = end
     yield start, None
-
-
-def _find_line_start(file: PhaseFile, offset: int, size: int) -> int:
-    """Return the offset of the first line after `offset`; 0 if there is none."""
-    for at in range(offset, size, _LOOK_BYTES):
-        cut = file.read(at, min(at + _LOOK_BYTES, size)).find(b"\n")
-        if cut >= 0:
-            return at + cut + 1
-    return 0
 
 
 @contextmanager
@@ -136,25 +129,19 @@ def open_scan(
             for start, end in _split_parts(file):
                 yield scan_lines(file, start, end, wanted)
 
-    bounds = _plan_parts(phases, names) if jobs > 1 else {}
-    if not bounds:
-        yield alone
-        return
-    with _scan_in_processes(phases, wanted, jobs, bounds) as parts:
-        yield parts
-
-
-def _plan_parts(phases: Phases, names: Sequence[str]) -> dict[str, list[tuple[int, int | None]]]:
-    """Return the bounds of the parts of each phase; empty if processes do not pay."""
     bounds, size = {}, 0
-    for name in names:
+    for name in names if jobs > 1 else ():
         try:
             with phases.open(name) as file:
                 bounds[name] = list(_split_parts(file))
                 size += file.size()
         except (TapeError, OSError):
             bounds[name] = [(0, None)]  # reported when it is scanned
-    return bounds if size > LARGE_BYTES else {}
+    if size <= LARGE_BYTES:
+        yield alone
+        return
+    with _scan_in_processes(phases, wanted, jobs, bounds) as parts:
+        yield parts
 
 
 @contextmanager

@@ -1,9 +1,16 @@
-"""Verify: recompute everything of one tape and report damage (tape.md §2, §4, §5).
+"""Verify: recompute everything of one tape and report damage (tape.md §2, §4, §5); reads only.
 
-Reads only, in constant memory: lines are hashed, and parsed only where a phase begins, where a blob
-is named and where something was redacted.
+In constant memory: lines are hashed, and parsed only where a phase begins, where a blob is named
+and where something was redacted. What is asked of a line, in this order:
 
-Phases: check the hashes of every line, its parent, and the base of the first one.
+    line                       its hashes match, or it is an overwritten line that was redacted
+    time                       a valid date
+    place, first of a phase    a start, branch or anchor entry that names this phase and its base
+    place, copied past         it follows the line before; the first one is a root
+    place, any other line      it follows the line before, and is of none of the first types
+    data                       an object; the blobs it names are there
+
+To follow is to name the line before as parent, one deeper and at a later time.
 """
 
 from __future__ import annotations
@@ -28,50 +35,26 @@ from ..store.redaction import (
 from ..store.refs import JOURNAL_NAME
 from ..store.tape import INFO_NAME
 from .finding import (
-    Counts,
-    Finding,
     FindingKind,
-    Level,
     build_damage,
     build_note,
     check_time,
     describe_tail,
     find_unrecorded_tails,
-    parse_kept_phase,
 )
 from .journal_and_blobs import BlobCheck, JournalCheck
-from .opening import UNKNOWN_TAPE_ID, OpenedTape, open_for_check, read_start_info
-from .scan import BLOB_KEY, FIRST_TYPES, OBJECT_START, count_processors, open_scan
+from .scan import BLOB_KEY, FIRST_TYPES, OBJECT_START, open_scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..model.entries import Place
-    from ..model.line import Entry, Header
+    from ..model.line import Header
     from ..store.disk import Folder
     from ..store.phase import PhaseFile
     from ..store.tape import Tape
-    from .finding import Fault
-    from .scan import ScanPart, ScanPhase
-
-    _LineCheck = Callable[["_LinePlace", Header, bytes, Header | None], Iterator[Fault]]
-
-
-__all__ = [
-    "UNKNOWN_TAPE_ID",
-    "Counts",
-    "Finding",
-    "FindingKind",
-    "Level",
-    "OpenedTape",
-    "build_damage",
-    "check_time",
-    "count_processors",
-    "open_for_check",
-    "parse_kept_phase",
-    "read_start_info",
-    "verify",
-]
+    from .finding import Counts, Fault, Finding
+    from .scan import ScanPhase
 
 
 def verify(
@@ -97,7 +80,7 @@ def verify(
     all_names = [ORIGIN, *names] if tape.phases.has_origin else names
     labels = set(journal.refs.labels.values())
     with open_scan(tape.phases, all_names, frozenset(labels), jobs) as scan:
-        phases = PhaseCheck(tape, journal, blobs, labels, _count_progress(scan, progress))
+        phases = PhaseCheck(tape, journal, blobs, labels, scan, progress)
         for name in all_names:
             yield from phases.check_phase(name)
     yield from phases.check_info()
@@ -113,20 +96,6 @@ def verify(
     counts.entries += sum(phases.sizes.values())
     counts.phases += len(names)
     counts.blobs += blobs.count
-
-
-def _count_progress(scan: ScanPhase, progress: Callable[[int, int], None]) -> ScanPhase:
-    """Return a scan that reports its progress."""
-    lines = 0
-
-    def parts(name: str) -> Iterator[ScanPart]:
-        nonlocal lines
-        for part in scan(name):
-            lines += part.lines
-            progress(lines, 0)
-            yield part
-
-    return parts
 
 
 def _find_links(folder: Folder, prefix: str) -> Iterator[Finding]:
@@ -162,9 +131,16 @@ class PhaseCheck:
     """Checks the phases of one tape."""
 
     def __init__(
-        self, tape: Tape, journal: JournalCheck, blobs: BlobCheck, labels: set[str], scan: ScanPhase
+        self,
+        tape: Tape,
+        journal: JournalCheck,
+        blobs: BlobCheck,
+        labels: set[str],
+        scan: ScanPhase,
+        progress: Callable[[int, int], None],
     ) -> None:
-        self._tape, self._journal, self._blobs, self._scan = tape, journal, blobs, scan
+        self._tape, self._journal, self._blobs = tape, journal, blobs
+        self._scan, self._progress, self._lines = scan, progress, 0
         self.sizes: dict[str, int] = {}
         """The number of whole lines in each phase."""
         self.branches: dict[str, str] = {}
@@ -180,28 +156,26 @@ class PhaseCheck:
 
     def check_phase(self, name: str) -> Iterator[Finding]:
         """Check every line of one phase."""
-        self.sizes[name] = 0
+        self.sizes[name] = count = end = 0
         try:
             with self._tape.phases.open(name) as file:
-                yield from self._check_lines(file)
+                for part in self._scan(name):
+                    self._lines += part.lines
+                    self._progress(self._lines, 0)
+                    for number, offset, before in part.odd:
+                        spot = _LinePlace(name, count + number, offset)
+                        for one in self._check_line(spot, file.line_at(offset), before):
+                            yield self._build_line_damage(spot, one)
+                    self._labels -= part.seen
+                    count, end = count + part.lines, max(end, part.end)
+                self.sizes[name] = count
+                yield from self._check_tail(file, count, end)
         except NotFound:
             pass  # a missing phase matters only if a ref names it, and is reported there
         except OSError as error:
             on = self._journal.find_branches_over(name)
             message = f"cannot be read: {error.strerror}"
             yield build_damage(FindingKind.UNREADABLE, _build_entries_path(name), message, on=on)
-
-    def _check_lines(self, file: PhaseFile) -> Iterator[Finding]:
-        count = end = 0
-        for part in self._scan(file.name):
-            for number, offset, before in part.odd:
-                spot = _LinePlace(file.name, count + number, offset)
-                for one in self._check_line(spot, file.line_at(offset), before):
-                    yield self._build_line_damage(spot, one)
-            self._labels -= part.seen
-            count, end = count + part.lines, max(end, part.end)
-        self.sizes[file.name] = count
-        yield from self._check_tail(file, count, end)
 
     def _check_line(self, spot: _LinePlace, line: bytes, before: Header | None) -> list[Fault]:
         """Return the faults of a line."""
@@ -215,12 +189,9 @@ class PhaseCheck:
         if not lines.has_valid_data(line, header) and not lines.is_data_redacted(line, header):
             return [] if header.id in self._named() else [_CHANGED_FAULT]
         try:
-            place: _LineCheck = self._check_first if spot.line == 1 else _check_later_entry
-            if spot.phase == ORIGIN:
-                place = _check_copied_entry
             return [
                 *check_time(header.time),
-                *place(spot, header, line, before),
+                *self._check_place(spot, header, line, before),
                 *self._check_data(spot, header, line),
             ]
         except (Damaged, ValueError, RecursionError) as error:
@@ -242,19 +213,38 @@ class PhaseCheck:
             self._blobless += [(header.id, spot, one) for one in wrong]
         return []
 
-    def _check_first(
-        self, spot: _LinePlace, header: Header, line: bytes, _: Header | None
+    def _check_place(
+        self, spot: _LinePlace, header: Header, line: bytes, before: Header | None
     ) -> Iterator[Fault]:
+        if spot.line == 1 and spot.phase != ORIGIN:
+            yield from self._check_first(spot.phase, header, line)
+            return
+        if header.type in FIRST_TYPES and spot.phase != ORIGIN:
+            yield FindingKind.PLACE, f"an entry of type {header.type} stands inside a phase"
+        if before is not None:  # else the line before is damaged: nothing can be compared
+            yield from _check_chain(header, before)
+        elif spot.line == 1 and (header.parent_id is not None or header.n != 0):
+            message = "a copied past begins with the root, and this entry has a parent"
+            yield FindingKind.PLACE, message
+
+    def _check_first(self, phase: str, header: Header, line: bytes) -> Iterator[Fault]:
         """Yield the faults of the first entry of a phase."""
         entry = lines.decode_line(line)
         data = entry.data
         if not isinstance(data, Start | Branch | Anchor):
-            yield FindingKind.PLACE, f"a phase cannot begin with {_describe_entry(entry)}"
+            what = f"{entry.type}, {data.why}" if isinstance(data, Unread) else entry.type
+            yield FindingKind.PLACE, f"a phase cannot begin with {what}"
             return
+        began: str = data.kind if isinstance(data, Anchor) else ""
         if isinstance(data, Start):
+            began = "start"
             self._starts.append(data)
-        self.branches[spot.phase] = data.branch
-        yield from _check_phase_name(spot.phase, data)
+        self.branches[phase] = data.branch
+        if data.phase != phase:
+            yield FindingKind.PLACE, f"it is the first entry of phase {data.phase!r}"
+        if data.phase.partition("-")[2] != "-".join(filter(None, (data.branch, began))):
+            message = f"its phase is not named after branch {data.branch!r} and what started it"
+            yield FindingKind.PLACE, message
         yield from self._check_base(header, read_base(entry))
 
     def _check_base(self, header: Header, base: Place | None) -> Iterator[Fault]:
@@ -306,9 +296,7 @@ class PhaseCheck:
         found = describe_tail(
             self._tape.folder, _build_entries_path(file.name), lock, end, size, count + 1, on
         )
-        if (
-            file.size() == size
-        ):  # else its writer appended and released the lock before it was checked
+        if file.size() == size:  # else its writer appended and released the lock meanwhile
             yield found
 
     def check_info(self) -> Iterator[Finding]:
@@ -332,20 +320,17 @@ class PhaseCheck:
             if entry not in self._redactions:
                 yield self._build_line_damage(spot, wrong)
         for entry in sorted(self._labels):
-            if not self._is_in_origin(entry):
+            try:
+                origin = self._tape.origin()
+                if origin is not None:
+                    is_known = bool(origin.find_entry(entry))
+                else:  # it may be the rest of an interrupted detach
+                    is_known = self._tape.info.origin is not None
+            except (TapeError, OSError):
+                is_known = True  # a broken origin is reported with the start entry
+            if not is_known:
                 message = f"a label names the entry {entry[:12]}, which does not exist"
                 yield build_damage(FindingKind.LABEL, JOURNAL_NAME, message)
-
-    def _is_in_origin(self, entry: str) -> bool:
-        try:
-            origin = self._tape.origin()
-            if origin is None:
-                return (
-                    self._tape.info.origin is not None
-                )  # it may be the rest of an interrupted detach
-            return bool(origin.find_entry(entry))
-        except (TapeError, OSError):
-            return True  # a broken origin is reported with the start entry
 
     def find_unrecorded(self) -> Iterator[Finding]:
         """Yield findings for torn tails in quarantine that no repair entry names."""
@@ -384,26 +369,6 @@ class PhaseCheck:
         )
 
 
-def _check_later_entry(
-    _: _LinePlace, header: Header, __: bytes, before: Header | None
-) -> Iterator[Fault]:
-    """Yield the faults of an entry that is not the first of its phase."""
-    if header.type in FIRST_TYPES:
-        yield FindingKind.PLACE, f"an entry of type {header.type} stands inside a phase"
-    if before is not None:  # the line before is damaged, so nothing can be compared
-        yield from _check_chain(header, before)
-
-
-def _check_copied_entry(
-    spot: _LinePlace, header: Header, __: bytes, before: Header | None
-) -> Iterator[Fault]:
-    """Yield the faults of an entry in a copied past, which is one chain from the root."""
-    if before is not None:
-        yield from _check_chain(header, before)
-    elif spot.line == 1 and (header.parent_id is not None or header.n != 0):
-        yield FindingKind.PLACE, "a copied past begins with the root, and this entry has a parent"
-
-
 def _check_chain(header: Header, before: Header) -> Iterator[Fault]:
     if header.parent_id != before.id:
         yield FindingKind.PLACE, "its parent is not the entry before it"
@@ -411,21 +376,6 @@ def _check_chain(header: Header, before: Header) -> Iterator[Fault]:
         yield FindingKind.PLACE, f"its depth is {header.n}, not {before.n + 1}"
     if header.time <= before.time:
         yield FindingKind.PLACE, "its time is not after its parent's"
-
-
-def _check_phase_name(phase: str, data: Start | Branch | Anchor) -> Iterator[Fault]:
-    """Yield the contradictions between a phase and its first entry."""
-    if data.phase != phase:
-        yield FindingKind.PLACE, f"it is the first entry of phase {data.phase!r}"
-    began = data.kind if isinstance(data, Anchor) else "start" if isinstance(data, Start) else ""
-    if data.phase.partition("-")[2] != "-".join(filter(None, (data.branch, began))):
-        message = f"its phase is not named after branch {data.branch!r} and what started it"
-        yield FindingKind.PLACE, message
-
-
-def _describe_entry(entry: Entry) -> str:
-    data = entry.data
-    return f"{entry.type}, {data.why}" if isinstance(data, Unread) else entry.type
 
 
 def _build_entries_path(phase: str) -> str:
