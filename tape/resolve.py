@@ -1,26 +1,33 @@
 """REF to place: which entry of which tape a reference means (tape.md §8).
 
-Uses the index if there is one, else the files, which give the same answer.
+The first of these that finds something decides; more than one hit raises Ambiguous:
+
+    TAPE             id prefix of a tape · folder name · id in a folder's name
+    a bare word      the same · id prefix of an entry of any tape · label of any tape
+    @ENTRY           id prefix of an entry of the tape, else of its origin · label of the tape
+    nothing          the newest tape of the working folder; of a tape, its current branch's head
+
+Each question is asked of the index if there is one, else of the files, with the same answer.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import Ambiguous, InvalidName, NotFound, TapeError
-from .index.library import list_tapes, read_tape_row
+from .index.library import ask_index, list_tapes, read_tape_row
 from .reference import Reference, is_id_prefix, parse_reference
 from .store.phase import ORIGIN
 from .store.refs import check_ref_name, read_head_at
 from .store.tape import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from .index.projection import Index
     from .index.tables import EntryLocation
+    from .store.refs import Head
     from .store.store import Store
     from .store.tape import Tape
 
@@ -49,16 +56,17 @@ def resolve_reference(store: Store, index: Index | None, text: str, cwd: str) ->
         reference = Reference(entry=entry, back=reference.back)
     tape = store.open_folder(folder)
     try:
-        hit = _find_hit_within(tape, index, reference)
+        if reference.entry is not None:
+            hit = _find_entry_or_label(tape, index, reference)
+        else:
+            hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
+        hit = hit.tape.find_ancestor(hit.head, reference.back)
     except BaseException:
         tape.close()
         raise
-    return hit if hit.tape is tape else _reopen_hit(store, tape, hit)
-
-
-def _reopen_hit(store: Store, tape: Tape, hit: Hit) -> Hit:
-    """Return a hit in an origin with its own open tape; the origin closes with its child."""
-    with tape:
+    if hit.tape is tape:
+        return hit
+    with tape:  # the entry is in an origin, which closes with its child: open it by itself
         return Hit(store.open(hit.tape.id), hit.head)
 
 
@@ -66,35 +74,24 @@ def _find_meant_tape(
     store: Store, index: Index | None, reference: Reference, cwd: str
 ) -> _FoundPlace:
     """Return the tape that a reference names, and for a bare word perhaps the entry."""
-    if reference.tape is None:
-        return _FoundPlace(_find_newest_tape(store, index, cwd))
-    tapes = _find_tapes(store, index, reference.tape)
+    word = reference.tape
+    if word is None:
+        here = list_tapes(store, index, cwd=cwd, limit=1)
+        if not here:
+            raise NotFound(f"no tape for {cwd} yet; `tape ls --all` lists those of other folders")
+        return _FoundPlace(here[0].folder)
+    tapes = _find_tapes(store, index, word)
     if tapes or not reference.is_bare:
-        return _require_single_place(store, reference.tape, tapes, "tape")
-    entries = _find_entries(store, index, reference.tape)
-    labels = [] if entries else _find_labels(store, index, reference.tape)
-    if not (entries or labels) and _is_local_branch(store, index, reference.tape, cwd):
-        raise NotFound(
-            f"no tape, entry or label {reference.tape!r}; a branch is written :{reference.tape}"
-        )
-    return _require_single_place(store, reference.tape, entries or labels, "tape, entry or label")
-
-
-def _is_local_branch(store: Store, index: Index | None, word: str, cwd: str) -> bool:
-    """Return whether a word names a branch of the newest tape of a folder."""
-    here = list_tapes(store, index, cwd=cwd, limit=1) if cwd else []
-    with suppress(OSError, TapeError):  # a damaged tape cannot be the one with this branch
-        if here:
-            with store.open_folder(here[0].folder) as tape:
-                return word in tape.refs().branches
-    return False
-
-
-def _find_newest_tape(store: Store, index: Index | None, cwd: str) -> str:
-    here = list_tapes(store, index, cwd=cwd, limit=1)
-    if not here:
-        raise NotFound(f"no tape for {cwd} yet; `tape ls --all` lists those of other folders")
-    return here[0].folder
+        return _require_single_place(store, word, tapes, "tape")
+    entries = _find_entries(store, index, word) or _find_labels(store, index, word)
+    if not entries and cwd and (here := list_tapes(store, index, cwd=cwd, limit=1)):
+        branches: Container[str] = ()
+        # a damaged tape cannot be the one with this branch
+        with suppress(OSError, TapeError), store.open_folder(here[0].folder) as tape:
+            branches = tape.refs().branches
+        if word in branches:
+            raise NotFound(f"no tape, entry or label {word!r}; a branch is written :{word}")
+    return _require_single_place(store, word, entries, "tape, entry or label")
 
 
 def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
@@ -102,45 +99,57 @@ def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlac
 
     Ids in folder names are tried last: they find damaged or newer tapes, which then raise.
     """
-    folders = set(_find_tapes_by_id(store, index, word)) if is_id_prefix(word) else set()
+
+    def read_ids() -> list[str]:
+        ids = {store.read_tape_id(name): name for name in reversed(store.folders())}
+        return [name for tape, name in ids.items() if tape.startswith(word)]  # the first of copies
+
+    folders: set[str] = set()
+    is_prefix = is_id_prefix(word)
+    if is_prefix and len(word) <= _TAPE_ID:
+        folders.update(ask_index(index, lambda index: index.folders(word), read_ids))
     with suppress(OSError):  # the word is too long for a file name
         if not word.startswith(".") and (store.tapes / word).is_dir():
             folders.add(word)
-    if not folders and is_id_prefix(word):
-        folders = {name for name in store.folders() if _has_id_suffix(name, word)}
+    if not folders and is_prefix:
+        ends = {name: name.rpartition("-")[2] for name in store.folders()}
+        folders = {
+            name
+            for name, end in ends.items()
+            if is_id_prefix(end) and (end.startswith(word) or word.startswith(end))
+        }
     return [_FoundPlace(folder) for folder in sorted(folders)]
-
-
-def _find_tapes_by_id(store: Store, index: Index | None, prefix: str) -> list[str]:
-    if len(prefix) > _TAPE_ID:
-        return []
-    if index is not None:
-        with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
-            return index.folders(prefix)
-    ids = {
-        store.read_tape_id(name): name for name in reversed(store.folders())
-    }  # of several copies the first
-    return [name for tape, name in ids.items() if tape.startswith(prefix)]
-
-
-def _has_id_suffix(name: str, prefix: str) -> bool:
-    end = name.rpartition("-")[2]
-    return is_id_prefix(end) and (end.startswith(prefix) or prefix.startswith(end))
 
 
 def _find_entries(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     """Return the entries whose id begins with `word`, once if copies of a tape have them."""
     if not is_id_prefix(word):
         return []
-    if index is not None:
-        with suppress(OSError, sqlite3.Error):
-            places = [place for place in index.places(word) if _is_entry_in_place(store, place)]
-            return _list_entries_once((place.phase, place.folder, place.entry) for place in places)
-    return _list_entries_once(
-        (hit.head.phase, folder, hit.head.entry)
-        for folder, tape in _open_readable_tapes(store)
-        for hit in _list_own_entries(tape, word)
-    )
+
+    def select_readable(index: Index) -> list[_FoundPlace]:
+        found = []
+        for place in index.places(word):
+            # a damaged tape must not hide entries of others
+            with suppress(OSError, TapeError), store.open_folder(place.folder) as tape:
+                _read_indexed_head(tape, place)
+                found.append((place.phase, place.folder, place.entry))
+        return _list_entries_once(found)
+
+    def read_entries() -> list[_FoundPlace]:
+        found = []
+        for folder, tape in _open_readable_tapes(store):
+            with suppress(OSError, TapeError):  # as above
+                hits = tape.find_own_entries(word)
+                found += [(hit.head.phase, folder, hit.head.entry) for hit in hits]
+        return _list_entries_once(found)
+
+    return ask_index(index, select_readable, read_entries)
+
+
+def _read_indexed_head(tape: Tape, place: EntryLocation) -> Head:
+    """Return the head at an entry; raise Damaged if it is not where the index says."""
+    branch = tape.find_branch(place.phase)
+    return read_head_at(tape.phases, branch, place.phase, place.offset, place.entry)
 
 
 def _list_entries_once(hits: Iterable[tuple[str, str, str]]) -> list[_FoundPlace]:
@@ -149,41 +158,22 @@ def _list_entries_once(hits: Iterable[tuple[str, str, str]]) -> list[_FoundPlace
     return list({one.entry: one for _, one in found}.values())
 
 
-def _is_entry_in_place(store: Store, place: EntryLocation) -> bool:
-    """Return whether an entry is where the index says, in a readable tape."""
+def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     try:
-        with store.open_folder(place.folder) as tape:
-            read_head_at(
-                tape.phases, tape.find_branch(place.phase), place.phase, place.offset, place.entry
-            )
-    except (OSError, TapeError):  # a damaged tape must not hide entries of others
-        return False
-    return True
-
-
-def _list_own_entries(tape: Tape, prefix: str) -> list[Hit]:
-    try:
-        return tape.find_own_entries(prefix)
-    except (OSError, TapeError):  # a damaged tape must not hide entries of others
+        check_ref_name("label", word)
+    except InvalidName:
         return []
 
+    def read_labels() -> list[tuple[str, str]]:
+        found = []
+        for folder, tape in _open_readable_tapes(store):
+            with suppress(OSError, TapeError):  # as above
+                entry = tape.refs().labels.get(word)
+                found += [(folder, entry)] if entry else []
+        return found
 
-def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
-    with suppress(InvalidName):
-        return _find_labelled_entries(store, index, check_ref_name("label", word))
-    return []
-
-
-def _find_labelled_entries(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
-    if index is not None:
-        with suppress(OSError, sqlite3.Error):
-            return [_FoundPlace(folder, entry) for folder, entry in index.find_labelled(word)]
-    found = []
-    for folder, tape in _open_readable_tapes(store):
-        with suppress(OSError, TapeError):  # as above
-            entry = tape.refs().labels.get(word)
-            found += [_FoundPlace(folder, entry)] if entry else []
-    return found
+    labels = ask_index(index, lambda index: index.find_labelled(word), read_labels)
+    return [_FoundPlace(folder, entry) for folder, entry in labels]
 
 
 def _open_readable_tapes(store: Store) -> Iterator[tuple[str, Tape]]:
@@ -202,44 +192,26 @@ def _require_single_place(
 ) -> _FoundPlace:
     if not found:
         raise NotFound(f"no {kinds} {word!r}; `tape ls --all` lists the tapes")
-    if len(found) > 1:
-        raise Ambiguous(word, tuple(_describe_place(store, one, len(word) + 4) for one in found))
-    return found[0]
-
-
-def _describe_place(store: Store, found: _FoundPlace, digits: int) -> str:
-    """Return a description of a hit: enough of its id to be unique, and its title."""
-    row = read_tape_row(store, found.folder)
-    tape = row.id[: max(digits, 8)] if row else found.folder
-    title = f' "{row.title}"' if row and row.title else ""
-    return f"{found.entry[: max(digits, 8)]} in {tape}{title}" if found.entry else f"{tape}{title}"
-
-
-def _find_hit_within(tape: Tape, index: Index | None, reference: Reference) -> Hit:
-    """Return the entry inside a tape that the rest of a reference names."""
-    if reference.entry is not None:
-        hit = _find_entry_or_label(tape, index, reference)
-    else:
-        hit = Hit(tape, tape.head(reference.branch, moves_ago=reference.moves_ago or 0))
-    return hit.tape.find_ancestor(hit.head, reference.back)
+    if len(found) == 1:
+        return found[0]
+    digits, shown = max(len(word) + 4, 8), []
+    for folder, entry in found:  # enough of each id to be unique, and the tape's title
+        row = read_tape_row(store, folder)
+        tape = row.id[:digits] if row else folder
+        title = f' "{row.title}"' if row and row.title else ""
+        shown.append(f"{entry[:digits]} in {tape}{title}" if entry else f"{tape}{title}")
+    raise Ambiguous(word, tuple(shown))
 
 
 def _find_entry_hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
     """Return the entries with an id prefix, in the tape itself or else in its origin."""
-    if index is not None:
-        with suppress(OSError, sqlite3.Error, TapeError):  # then every line is read
-            found = [
-                Hit(
-                    tape,
-                    read_head_at(
-                        tape.phases, tape.find_branch(p.phase), p.phase, p.offset, p.entry
-                    ),
-                )
-                for p in index.places(prefix, tape.id)
-            ]
-            if found:
-                return found
-    return tape.find_entry(prefix)
+
+    def select_own(index: Index) -> list[Hit]:
+        with suppress(TapeError):  # then every line is read
+            return [Hit(tape, _read_indexed_head(tape, p)) for p in index.places(prefix, tape.id)]
+        return []
+
+    return ask_index(index, select_own, list[Hit]) or tape.find_entry(prefix)
 
 
 def _find_entry_or_label(tape: Tape, index: Index | None, reference: Reference) -> Hit:

@@ -101,6 +101,18 @@ def open_store(
     return Library(store, follower)
 
 
+def ask_index(index: Index | None, question: Callable[[Index], T], otherwise: Callable[[], T]) -> T:
+    """Return what the index answers, or what `otherwise` does where the index cannot be used.
+
+    It cannot be used where there is none, or where asking it raises OSError or sqlite3.Error: it is
+    locked, cannot be brought up to date, or the disk fails. The files hold the same answer.
+    """
+    if index is not None:
+        with suppress(OSError, sqlite3.Error):
+            return question(index)
+    return otherwise()
+
+
 def list_tapes(
     store: Store, index: Index | None, *, cwd: str | None = None, limit: int | None = None
 ) -> list[TapeRow]:
