@@ -10,17 +10,16 @@ the tape as a stream; memory does not grow with it.
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from itertools import islice, pairwise
-from math import log, log10
+from itertools import islice
+from math import log10
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from tape.damage import warn_of_damage
-from tape.errors import Ambiguous, Damaged, NotFound, UsageError
+from tape.errors import Ambiguous, Damaged, NotFound
 from tape.index.fast_text import iter_argument_texts
 from tape.model.entries import (
     Anchor,
@@ -37,6 +36,7 @@ from tape.reference import is_id_prefix
 from tape.render import render_blob_head, render_conversation
 from tape.text import to_single_line
 
+from ..llm.search_terms import parse_terms, weigh_term
 from ..tools import session_tools
 from ..tools.tool import RecallMatch
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from tape.store.refs import Head
     from tape.store.tape import Tape
 
+    from ..llm.search_terms import SearchTerm
 
-MAX_TERMS = 24
-"""Maximum terms of a query."""
+
 SNIPPET_CHARS = 240
 """Maximum characters of a snippet."""
 
@@ -61,70 +61,6 @@ _PLACES_PER_TERM = 4
 """Maximum positions of each term that are tried for the best snippet."""
 _LONG_TEXT_CHARS = 1_000
 """Characters from which on a text counts noticeably less."""
-_CJK_RANGES = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
-_QUERY_PART = re.compile(
-    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)', re.IGNORECASE
-)
-_STOP_WORD_LIST = (
-    "a an and are as at be by can could did do does for from had has have he her his how i if in is"
-    " it its me my of on or our say said she should so tell that the their them then there they"
-    " this to was we were what when where which who why will with would you your"
-)
-_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-_MIN_STEM_LETTERS = 4
-"""Minimum letters of a word whose plural `s` may be missing."""
-
-
-class SearchTerm(NamedTuple):
-    """A word or phrase to search for."""
-
-    begins: str
-    """A lower-case string that a text must contain before the pattern is tried."""
-    pattern: re.Pattern[str]
-
-
-def parse_terms(query: str) -> tuple[SearchTerm, ...]:
-    """Return the terms of a query; raise UsageError if it has no letter and no digit.
-
-    Words match as prefixes (`port` finds `ports`); "a phrase" matches exactly; Chinese,
-    Japanese and Korean are split into pairs of characters. All words in a row count once more.
-    """
-    parts = list(_QUERY_PART.finditer(query))
-    said = [part["word"].lower() for part in parts if part["word"]]
-    words = [word for word in said if word not in _STOP_WORDS]
-    if len(said) == len(parts):
-        words = words or said
-    found = [*map(_build_word_term, dict.fromkeys(words))]
-    for part in parts:
-        if part["wide"]:
-            found += map(_build_literal_term, _split_pairs(part["wide"]))
-        elif part["phrase"]:
-            found += _build_phrase_terms(part["phrase"].lower().split())
-    if not found:
-        raise UsageError(f"nothing to search for in {query!r}: give a word or a number")
-    more = _build_phrase_terms(words) if len(words) > 1 else []
-    return (*found[:MAX_TERMS], *more)
-
-
-def _build_word_term(word: str) -> SearchTerm:
-    stem = word[:-1] if len(word) >= _MIN_STEM_LETTERS and word.endswith("s") else word
-    return SearchTerm(stem, re.compile(rf"(?<![^\W_]){re.escape(stem)}", re.IGNORECASE))
-
-
-def _build_literal_term(text: str) -> SearchTerm:
-    return SearchTerm(text, re.compile(re.escape(text)))
-
-
-def _split_pairs(text: str) -> Iterator[str]:
-    """Yield each pair of adjacent characters; the text itself if it has only one."""
-    yield from map("".join, pairwise(text)) if len(text) > 1 else (text,)
-
-
-def _build_phrase_terms(words: Sequence[str]) -> list[SearchTerm]:
-    if not words:
-        return []
-    row = r"[\W_]+".join(map(re.escape, words))
-    return [SearchTerm(words[0], re.compile(row, re.IGNORECASE))]
 
 
 class _Candidate(NamedTuple):
@@ -181,7 +117,7 @@ class BestMatches:
         return places
 
     def _rank_candidates(self) -> list[_Candidate]:
-        worth = [log(1 + self._texts / max(count, 1)) for count in self._with]
+        worth = [weigh_term(count, self._texts) for count in self._with]
 
         def rank(one: _Candidate) -> tuple[float, int]:
             return round(sum(worth[at] for at in one.terms) * one.factor, 3), one.order

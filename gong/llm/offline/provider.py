@@ -1,12 +1,14 @@
-"""From the steps of a request to tool calls, and from their results to sentences: pure.
+"""The model `offline/rules`: answers plain requests by real tool calls, without network or key.
 
-Invariant: which step a result belongs to follows from its place alone, because every step that
-has a tool makes exactly one call, in order.
+It reads only the request, so it has no state, and the same request always gives the same answer.
+The newest user message says what to do (`rules`), and the tool messages after it show how far it
+is: every step that has a tool makes exactly one call, in order. For "read a then think then run b":
 
-The model `offline/rules`: answers plain requests by real tool calls, without network or key.
-
-It reads only the request: the newest user message says what to do, and the tool messages after it
-show which steps are done. So it has no state, and the same request always gives the same answer.
+| tool messages after the prompt | answer |
+|---|---|
+| none | a call of read |
+| one | a thought and a call of bash |
+| two | text: a sentence or two for each step |
 """
 
 from __future__ import annotations
@@ -14,15 +16,14 @@ from __future__ import annotations
 import re
 import shlex
 from asyncio import sleep
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from tape.model.entries import Text, join_texts, select_tool_calls
 from tape.model.summary import render_summary
 
-from ..summary_format import SUMMARISER, TranscriptPiece, find_focus, find_length, parse_transcript
+from ..summary_format import SUMMARISER, find_focus, find_length, parse_transcript
 from ..types import Finish, StreamEvent, StreamStart
 from .recall import (
     HELP_BEGINS,
@@ -33,22 +34,9 @@ from .recall import (
     recall_answers,
     report_nothing_found,
 )
-from .rules import (
-    ListStep,
-    PuzzleStep,
-    ReadStep,
-    RecallStep,
-    RememberStep,
-    ReplaceStep,
-    RunStep,
-    SearchStep,
-    Step,
-    SummarizedStep,
-    ThinkStep,
-    WriteStep,
-    parse_request,
-)
+from .rules import Step, parse_request
 from .scripted import count_usage, iter_call_events, iter_text_events, iter_thinking_events
+from .sentences import clip_text
 from .summary import LIMIT, summarize_pieces
 
 if TYPE_CHECKING:
@@ -76,9 +64,25 @@ HELP = (
 )
 """The offline model's answer if it understands nothing."""
 
-_SHORT = 100
-_LONG = 300
-_SHOWN_ENTRIES = 8
+_SHORT, _LONG = 100, 300
+"""Characters of quoted words, and of quoted output."""
+_MAX_NAMES = 8
+_CALLS = {
+    "read": ("read", {"path": "path"}),
+    "list": ("ls", {"path": "path"}),
+    "search": ("grep", {"pattern": "text", "path": "path"}),
+    "run": ("bash", {"command": "text"}),
+    "write": ("write", {"path": "path", "content": "text"}),
+    "replace": ("edit", {"path": "path", "oldText": "text", "newText": "new"}),
+    "recall": (SEARCHER, {"query": "words"}),
+}
+"""The tool of each verb, and the field of the step that is each argument."""
+_EMPTY_RESULTS = {
+    "read": "{path} is empty.",
+    "list": "{folder} is empty.",
+    "search": "{quoted} was not found in {folder}.",
+    "run": "{command} printed nothing.",
+}
 _NOTICE = re.compile(
     r"\n\n\[[^\n]*?\b(?:lines (?P<first>\d+)-\d+ of (?P<all>\d+)|of line (?P<last>\d+)"
     r"|(?P<more>\d+) more (?:entries|lines))\b[^\n]*\]\s*\Z"
@@ -89,16 +93,7 @@ _NOTHING = re.compile(
 _NO_MATCH = re.compile(r"[^\n:]*(?:\n+[^\n:]*)?\bexit\w*\b[^\n:]*\b1\b[^\n:]*\s*\Z", re.IGNORECASE)
 
 
-class _ToolOutput(Struct, frozen=True):
-    """The output of a tool: `count` lines in all, of which it gave the consecutive `lines`."""
-
-    lines: list[str]
-    count: int
-    from_start: bool = True
-    """Whether `lines` begin with its first."""
-
-
-class PlannedCall(Struct, frozen=True):
+class PlannedCall(NamedTuple):
     """A tool and the arguments it is to get."""
 
     name: str
@@ -111,212 +106,115 @@ def plan_call(step: Step, tools: frozenset[str]) -> PlannedCall | None:
     return call if call and call.name in tools else None
 
 
-def plan_next_call(
-    steps: Iterable[Step], tools: frozenset[str], done: int
-) -> tuple[tuple[ThinkStep, ...], PlannedCall | None]:
-    """Return what to think of now and which call comes after `done` calls; None at the end."""
-    thoughts: tuple[ThinkStep, ...] = ()
-    for step in steps:
-        if isinstance(step, ThinkStep):
-            thoughts += (step,)
-        elif call := plan_call(step, tools):
-            if not done:
-                return thoughts, call
-            thoughts, done = (), done - 1
-    return thoughts, None
+def _build_call(step: Step, tools: frozenset[str]) -> PlannedCall | None:
+    if step.verb not in _CALLS or step.answer is not None:
+        return None
+    if step.verb == "search" and "grep" not in tools:
+        command = shlex.join(("grep", "-rnI", "--", step.text, step.path))
+        return PlannedCall("bash", {"command": command})
+    name, fields = _CALLS[step.verb]
+    return PlannedCall(name, {key: getattr(step, field) for key, field in fields.items()})
 
 
-def list_remaining_steps(
+def _list_remaining_steps(
     steps: Sequence[Step], tools: frozenset[str], made: Sequence[PlannedCall]
 ) -> tuple[Step, ...]:
     """Return the steps from the first of the calls that were made on; none where they do not fit.
 
     So a request continues even if a summary has replaced its first results.
     """
-    calls = [(place, plan_call(step, tools)) for place, step in enumerate(steps)]
-    wanted = [(place, call) for place, call in calls if call]
+    wanted = [(place, call) for place, one in enumerate(steps) if (call := plan_call(one, tools))]
     for begin, (place, _) in enumerate(wanted):
         if made and [call for _, call in wanted[begin : begin + len(made)]] == [*made]:
             return tuple(steps[place:])
     return ()
 
 
-def report_results(steps: Sequence[Step], tools: frozenset[str], results: Iterable[Message]) -> str:
-    """Return what came back, a sentence or two for each step; HELP when nothing was understood."""
-    if all(isinstance(step, PuzzleStep) for step in steps):
-        return HELP
-    return "\n".join(_iter_sentences(steps, tools, iter(results)))
-
-
-def _build_call(step: Step, tools: frozenset[str]) -> PlannedCall | None:
-    call: PlannedCall | None
-    match step:
-        case ReadStep():
-            call = PlannedCall("read", {"path": step.path})
-        case ListStep():
-            call = PlannedCall("ls", {"path": step.path})
-        case SearchStep():
-            call = _build_search(step, tools)
-        case RunStep():
-            call = PlannedCall("bash", {"command": step.command})
-        case WriteStep():
-            call = PlannedCall("write", {"path": step.path, "content": step.content})
-        case ReplaceStep():
-            args = {"path": step.path, "oldText": step.old, "newText": step.new}
-            call = PlannedCall("edit", args)
-        case RecallStep(answer=None):
-            call = PlannedCall(SEARCHER, {"query": step.words})
-        case ThinkStep() | PuzzleStep() | RememberStep() | RecallStep() | SummarizedStep():
-            call = None
-        case _:
-            assert_never(step)
-    return call
-
-
-def _build_search(step: SearchStep, tools: frozenset[str]) -> PlannedCall:
-    if "grep" in tools:
-        return PlannedCall("grep", {"pattern": step.pattern, "path": step.path})
-    words = ("grep", "-rnI", "--", step.pattern, step.path)
-    return PlannedCall("bash", {"command": shlex.join(words)})
-
-
 def _iter_sentences(
     steps: Iterable[Step], tools: frozenset[str], results: Iterator[Message]
 ) -> Iterator[str]:
+    """Yield what came back, a sentence or two for each step."""
     for step in steps:
-        if isinstance(step, ThinkStep):
-            yield f"I thought about {step.about}." if step.about else "I thought."
-        elif isinstance(step, SummarizedStep):
+        if step.verb == "think":
+            yield f"I thought about {step.text}." if step.text else "I thought."
+        elif step.verb == "resume":
             yield "I continue from the summary: the rest of the request has to be asked again."
-        elif isinstance(step, RememberStep):
-            yield f"Noted: {_clip_text(step.fact, _LONG)}"
-        elif isinstance(step, RecallStep) and not (SEARCHER in tools and step.answer is None):
-            yield step.answer or report_nothing_found(step.question)
-        elif isinstance(step, PuzzleStep):
-            yield f"I did not understand “{_clip_text(step.text, _SHORT)}”."
+        elif step.verb == "remember":
+            yield f"Noted: {clip_text(step.text, _LONG)}"
+        elif step.verb == "unknown":
+            yield f"I did not understand {_quote_text(step.text)}."
         elif call := plan_call(step, tools):
-            yield _report_outcome(step, call, next(results, None))
-        else:
-            yield _report_missing_tool(step)
+            yield _report_outcome(step, call.name, next(results, None))
+        elif step.verb == "recall":
+            yield step.answer or report_nothing_found(step.text)
+        elif call := _build_call(step, tools):
+            words = clip_text(" ".join(call.args.values()), _SHORT)
+            yield f"I could not call {call.name} ({words}): there is no such tool here."
 
 
-def _report_missing_tool(step: Step) -> str:
-    wanted = _build_call(step, frozenset())
-    assert wanted is not None, "only steps that need a tool can lack one"
-    words = " ".join(wanted.args.values())
-    return (
-        f"I could not call {wanted.name} ({_clip_text(words, _SHORT)}): there is no such tool here."
-    )
-
-
-def _report_outcome(step: Step, call: PlannedCall, result: Message | None) -> str:
+def _report_outcome(step: Step, tool: str, result: Message | None) -> str:
     if result is None:
-        return f"{call.name} gave no result."
+        return f"{tool} gave no result."
     text = join_texts(result.content)
-    if isinstance(step, SearchStep) and _NO_MATCH.match(text):
+    if step.verb == "search" and _NO_MATCH.match(text):
         text = ""  # grep answers 1 when nothing matches, which is no failure
     elif result.is_error:
-        return f"{call.name} failed: {_clip_text(text, _LONG) or 'it did not say why'}"
-    return _report_success(step, text)
+        return f"{tool} failed: {clip_text(text, _LONG) or 'it did not say why'}"
+    if step.verb == "write":
+        return f"{step.path} is written."
+    if step.verb == "replace":
+        return f"{step.path} is changed: {_quote_text(step.text)} is now {_quote_text(step.new)}."
+    if step.verb == "recall":
+        return answer_from_search(step.text, text)
+    return _describe_output(step, text)
 
 
-def _report_success(step: Step, text: str) -> str:
-    shown = _parse_output(text)
-    said = ""
-    match step:
-        case ReadStep():
-            said = _describe_contents(step.path, shown)
-        case ListStep():
-            said = _describe_entries(step.path, shown)
-        case SearchStep():
-            said = _describe_matches(step, shown)
-        case RunStep():
-            said = _describe_printed(step.command, shown)
-        case WriteStep():
-            said = f"{step.path} is written."
-        case ReplaceStep():
-            said = (
-                f"{step.path} is changed: {_quote_text(step.old)} is now {_quote_text(step.new)}."
-            )
-        case RecallStep():
-            said = answer_from_search(step.question, text)
-        case ThinkStep() | PuzzleStep() | RememberStep() | SummarizedStep():
-            pass
-        case _:
-            assert_never(step)
-    return said
+def _describe_output(step: Step, text: str) -> str:
+    """Return what was read, listed, found or printed: how much, and how it begins."""
+    lines, count, from_start = _parse_output(text)
+    folder = "this folder" if step.path == "." else step.path
+    quoted, command = _quote_text(step.text), f"`{clip_text(step.text, _SHORT)}`"
+    first = clip_text(next(filter(str.strip, lines), ""), _SHORT)
+    counted = f"{count} line{'s' * (count != 1)}"
+    if not count:
+        said = _EMPTY_RESULTS[step.verb].format(
+            path=step.path, folder=folder, quoted=quoted, command=command
+        )
+    elif step.verb == "read":
+        said = f"{step.path} has {counted}; it begins: {first}"
+    elif step.verb == "list":
+        names, rest = lines[:_MAX_NAMES], count - len(lines[:_MAX_NAMES])
+        more = f" and {rest} more" if rest else ""
+        entries = "1 entry" if count == 1 else f"{count} entries"
+        said = f"{folder} holds {entries}: {', '.join(names)}{more}."
+    elif step.verb == "search":
+        which = "the first" if from_start else "one of them"
+        said = f"{quoted} was found in {counted}; {which}: {first}"
+    elif count == 1:
+        said = f"{command} printed: {clip_text(lines[0], _LONG)}"
+    else:
+        begin = f"the first: {first}; " if from_start else ""
+        last = clip_text(lines[-1], _SHORT)
+        said = f"{command} printed {counted}; {begin}the last: {last}"
+    return f"This{said[4:]}" if said.startswith("this folder") else said
 
 
-def _parse_output(text: str) -> _ToolOutput:
-    """Return the lines of a tool's text, without a notice at its end that there are more."""
+def _parse_output(text: str) -> tuple[list[str], int, bool]:
+    """Return the lines a tool gave, how many there are in all, and whether the first is there.
+
+    A notice at the end that there are more is not one of them.
+    """
     if _NOTHING.match(text):
-        return _ToolOutput([], 0)
+        return [], 0, True
     notice = _NOTICE.search(text)
     lines = (text[: notice.start()] if notice else text).rstrip("\n").split("\n")
-    if notice is None:
-        return _ToolOutput(lines, len(lines))
-    if notice["more"]:
-        return _ToolOutput(lines, len(lines) + int(notice["more"]))
-    count = notice["all"] or notice["last"]
-    return _ToolOutput(lines, int(count), from_start=notice["first"] == "1")
-
-
-def _describe_contents(path: str, shown: _ToolOutput) -> str:
-    if not shown.count:
-        return f"{path} is empty."
-    lines = _format_count(shown.count, "line")
-    return f"{path} has {lines}; it begins: {_find_first_line(shown.lines)}"
-
-
-def _describe_entries(path: str, shown: _ToolOutput) -> str:
-    folder = "This folder" if path == "." else path
-    if not shown.count:
-        return f"{folder} is empty."
-    names = shown.lines[:_SHOWN_ENTRIES]
-    rest = shown.count - len(names)
-    more = f" and {rest} more" if rest else ""
-    entries = _format_count(shown.count, "entry", "entries")
-    return f"{folder} holds {entries}: {', '.join(names)}{more}."
-
-
-def _describe_matches(step: SearchStep, shown: _ToolOutput) -> str:
-    pattern = _quote_text(step.pattern)
-    if not shown.count:
-        folder = "this folder" if step.path == "." else step.path
-        return f"{pattern} was not found in {folder}."
-    found = _format_count(shown.count, "line")
-    which = "the first" if shown.from_start else "one of them"
-    return f"{pattern} was found in {found}; {which}: {_find_first_line(shown.lines)}"
-
-
-def _describe_printed(command: str, shown: _ToolOutput) -> str:
-    said = f"`{_clip_text(command, _SHORT)}` printed"
-    if not shown.count:
-        return f"{said} nothing."
-    if shown.count == 1:
-        return f"{said}: {_clip_text(shown.lines[0], _LONG)}"
-    first = f"the first: {_find_first_line(shown.lines)}; " if shown.from_start else ""
-    return f"{said} {shown.count} lines; {first}the last: {_clip_text(shown.lines[-1], _SHORT)}"
-
-
-def _find_first_line(lines: list[str]) -> str:
-    return _clip_text(next((line for line in lines if line.strip()), ""), _SHORT)
+    if notice is None or notice["more"]:
+        return lines, len(lines) + int(notice["more"] if notice else 0), True
+    return lines, int(notice["all"] or notice["last"]), notice["first"] == "1"
 
 
 def _quote_text(text: str) -> str:
-    return f"“{_clip_text(text, _SHORT)}”"
-
-
-def _format_count(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
-
-
-def _clip_text(text: str, longest: int) -> str:
-    """Return `text` as one line of at most `longest` characters, cut in the middle."""
-    line = " ".join(text.split())
-    if len(line) <= longest:
-        return line
-    return f"{line[: longest // 2]} … {line[-longest // 2 :]}"
+    return f"“{clip_text(text, _SHORT)}”"
 
 
 class OfflineProvider:
@@ -338,41 +236,45 @@ class OfflineProvider:
 
 def _stream_answer(request: Request) -> Iterator[StreamEvent]:
     prompt, results = _find_newest_request(request.messages)
-    if request.system.startswith(SUMMARISER):
-        pieces = map(_replace_help, parse_transcript(prompt))
-        summary = summarize_pieces(pieces, find_focus(prompt), find_length(prompt) or LIMIT)
-        yield from _stream_text(request, render_summary(summary))
-        return
-    steps, tools = _plan_steps(request, prompt), _list_tools(request)
-    thoughts, call = plan_next_call(steps, tools, len(results))
-    thinking = [_describe_thought(thought) for thought in thoughts]
+    tools = frozenset(tool.name for tool in request.tools if request.tool_choice.mode != "none")
     yield StreamStart(request.model)
-    for index, thought in enumerate(thinking):
+    thoughts: list[str] = []
+    call = None
+    if request.system.startswith(SUMMARISER):
+        said = _summarize_transcript(prompt)
+    else:
+        steps = _plan_steps(request, prompt, tools)
+        thoughts, call = _plan_next_call(steps, tools, len(results))
+        if call:
+            said = msgspec.json.encode(call.args).decode()
+        elif all(step.verb == "unknown" for step in steps):
+            said = HELP
+        else:
+            said = "\n".join(_iter_sentences(steps, tools, iter(results)))
+    for index, thought in enumerate(thoughts):
         yield from iter_thinking_events(index, thought)
     if call:
-        said = msgspec.json.encode(call.args).decode()
-        yield from iter_call_events(len(thinking), call.name, f"offline_{len(results)}", said)
+        yield from iter_call_events(len(thoughts), call.name, f"offline_{len(results)}", said)
     else:
-        said = report_results(steps, tools, results)
-        yield from iter_text_events(len(thinking), said)
-    yield Finish("tool_calls" if call else "stop", count_usage(request, [*thinking, said]))
+        yield from iter_text_events(len(thoughts), said)
+    yield Finish("tool_calls" if call else "stop", count_usage(request, [*thoughts, said]))
 
 
-def _replace_help(piece: TranscriptPiece) -> TranscriptPiece:
-    """Return a piece of a transcript; of the help, only that there was nothing to answer."""
-    is_help = piece.role == "assistant" and piece.text.startswith(HELP_BEGINS)
-    return TranscriptPiece("assistant", "I did not understand that.") if is_help else piece
+def _summarize_transcript(prompt: str) -> str:
+    """Return a summariser's answer; the help says only that there was nothing to answer."""
+    pieces = (
+        msgspec.structs.replace(piece, text="I did not understand that.")
+        if piece.role == "assistant" and piece.text.startswith(HELP_BEGINS)
+        else piece
+        for piece in parse_transcript(prompt)
+    )
+    summary = summarize_pieces(pieces, find_focus(prompt), find_length(prompt) or LIMIT)
+    return render_summary(summary)
 
 
-def _stream_text(request: Request, text: str) -> Iterator[StreamEvent]:
-    yield StreamStart(request.model)
-    yield from iter_text_events(0, text)
-    yield Finish("stop", count_usage(request, [text]))
-
-
-def _plan_steps(request: Request, prompt: str) -> tuple[Step, ...]:
+def _plan_steps(request: Request, prompt: str, tools: frozenset[str]) -> tuple[Step, ...]:
     """Return what the newest request asks for; what is left of it, where a summary replaced it."""
-    summary, tools = find_summary(prompt), _list_tools(request)
+    summary = find_summary(prompt)
     if summary is None:
         return recall_answers(
             parse_request(prompt), prompt, collect_statements(request.messages, prompt), tools
@@ -383,16 +285,33 @@ def _plan_steps(request: Request, prompt: str) -> tuple[Step, ...]:
         for message in request.messages
         for call in select_tool_calls(message.content)
     ]
-    return list_remaining_steps(steps, tools, made) or (SummarizedStep(),)
+    return _list_remaining_steps(steps, tools, made) or (Step("resume"),)
+
+
+def _plan_next_call(
+    steps: Iterable[Step], tools: frozenset[str], done: int
+) -> tuple[list[str], PlannedCall | None]:
+    """Return the thoughts before the next call, and the call after `done` ones; None at the end."""
+    thoughts: list[str] = []
+    for step in steps:
+        if step.verb == "think":
+            about = step.text or "what was asked"
+            thoughts.append(
+                f"I am to think about {about}. I follow rules, so I note it and do the next step."
+            )
+        elif call := plan_call(step, tools):
+            if not done:
+                return thoughts, call
+            thoughts, done = [], done - 1
+    return thoughts, None
 
 
 def _decode_call(call: ToolCall) -> PlannedCall:
     try:
-        return PlannedCall(
-            call.name, msgspec.json.decode(bytes(call.args) or b"{}", type=dict[str, str])
-        )
+        args = msgspec.json.decode(bytes(call.args) or b"{}", type=dict[str, str])
     except msgspec.DecodeError:
-        return PlannedCall(call.name, {})
+        args = {}
+    return PlannedCall(call.name, args)
 
 
 def _find_newest_request(messages: tuple[Message, ...]) -> tuple[str, tuple[Message, ...]]:
@@ -401,21 +320,6 @@ def _find_newest_request(messages: tuple[Message, ...]) -> tuple[str, tuple[Mess
     while after and messages[after - 1].role != "user":
         after -= 1
     results = tuple(message for message in messages[after:] if message.role == "tool")
-    return (_find_last_text(messages[after - 1]) if after else ""), results
-
-
-def _find_last_text(message: Message) -> str:
-    """Return the newest words of a message that may have been merged from several."""
-    texts = [block.text for block in message.content if isinstance(block, Text)]
-    return next((text for text in reversed(texts) if text.strip()), "")
-
-
-def _list_tools(request: Request) -> frozenset[str]:
-    if request.tool_choice.mode == "none":
-        return frozenset()
-    return frozenset(tool.name for tool in request.tools)
-
-
-def _describe_thought(thought: ThinkStep) -> str:
-    about = thought.about or "what was asked"
-    return f"I am to think about {about}. I follow rules, so I note it and do the next step."
+    blocks = messages[after - 1].content if after else ()
+    texts = [block.text for block in blocks if isinstance(block, Text) and block.text.strip()]
+    return (texts[-1] if texts else ""), results

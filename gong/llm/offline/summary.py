@@ -1,10 +1,15 @@
-"""The sentences of a transcript that are worth keeping in a summary, weighed and chosen: pure.
-
-A summary of a transcript, made by rules and without any model: pure.
+"""A summary of a transcript, made by rules and without any model: pure.
 
 It is used where a model fails, and it is the offline model's answer to a summariser's request.
-Sentences are quoted, never rephrased; `gong.context.summary` adds the user's requests and the
-files.
+What was said is quoted, never put in other words; the user's requests word for word and the files
+are not its job (`gong.context.summary` adds them). Each field has its own source:
+
+| field | source |
+|---|---|
+| goal | the earlier summary, else the first request |
+| constraints, decisions, critical context | sentences worth keeping, by weight: `collect_facts` |
+| done, blocked, in progress | each request → the last sentence of its answer, or its error |
+| next steps | sentences that say "next", and what is in progress |
 """
 
 from __future__ import annotations
@@ -19,12 +24,11 @@ from msgspec.structs import replace
 from tape.model.entries import Summary
 from tape.model.summary import render_summary
 
+from ..search_terms import parse_words
 from ..summary_format import FAILED_PREFIX, parse_summary
 from .sentences import (
     PINNED,
-    WordRarity,
     clip_text,
-    extract_key_words,
     find_remembered_fact,
     is_decision,
     is_precise,
@@ -41,113 +45,147 @@ if TYPE_CHECKING:
     from ..summary_format import TranscriptPiece
 
 
+LIMIT = 6_000
+"""Characters a summary made by rules may have, as Markdown."""
+AGENT = "The agent said: "
+ERROR = "Error: "
+"""How facts begin that no person stated."""
+_LISTS = tuple(name for name in Summary.__struct_fields__ if name != "goal")
+_MAX_FULL_WEIGHT = 40
+"""Sentences of one message that have their full weight."""
+_MAX_END_SENTENCES = 200
+"""Sentences at the beginning and at the end of a message that are looked at."""
+_EARLIER_WEIGHT = 2.0
+"""Least weight of what an earlier summary contains."""
+_AGENT_WEIGHT, _ERROR_WEIGHT = 0.5, 0.7
+_MAX_ALIKE = 12
+"""Facts of one shape that are kept, the newest."""
+_MAX_DONE = 40
+_RECENT_TURNS = 6
+"""Turns whose failures may still be in the way."""
+_NO_FACT = re.compile(r"\w+\(.*\)\Z|\[\d+ characters left out\]|(?:You said|Noted)\b")
+"""Calls and cuts in a transcript, and what the agent repeats of the user's words."""
+_FAILURE = re.compile(
+    r"\b(?:failed|fails|error|could not|couldn't|cannot|can't|unable|blocked|denied|crashed)\b"
+    r"|失败|错误|无法|不能|报错",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(
+    r"\b(?:next|to ?do|later|still (?:need|have|has|missing)|remains?|afterwards|follow[- ]up)\b"
+    r"|下一步|接下来|待办|稍后|还需要|还要|之后",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"Earlier, (\d+) requests?: (.*)\Z", re.DOTALL)
+_BULLET_CHARS = len("- \n")
+
+
 class Fact(NamedTuple):
-    """A sentence worth keeping; `order` is its position in the conversation."""
+    """A sentence worth keeping, and the field of the summary it belongs to."""
 
     text: str
     field: str
     weight: float
-    order: int
+    order: int = 0
+    """Its place in what was said."""
 
 
-AGENT = "The agent said: "
-ERROR = "Error: "
-"""How facts begin that no person stated."""
-_MOST = 40
-"""Sentences of one message that are looked at with full weight."""
-_FIRST = 200
-"""Sentences at the beginning and at the end of a message that are looked at."""
-_KEPT_WEIGHT = 2.0
-"""Least weight of what an earlier summary found worth keeping."""
+class _Turn(NamedTuple):
+    """A request and what followed; without a request it continues an earlier one."""
+
+    request: str | None
+    answers: list[str]
+    failure: list[str]
+    """First line of the error that is the last word, if one is."""
+
+
+def summarize_pieces(
+    pieces: Iterable[TranscriptPiece], focus: str = "", limit: int = LIMIT
+) -> Summary:
+    """Return what pieces say, in at most `limit` characters of Markdown.
+
+    Earlier summaries among them are merged in. When room is short the oldest outcomes are joined
+    first, then the facts that weigh least go; what was to be remembered goes last.
+    """
+    pieces = tuple(pieces)
+    told = [parse_summary(piece.text) for piece in pieces if piece.role == "summary"]
+    earlier = Summary(
+        goal=next((one.goal for one in told if one.goal), ""),
+        **{name: sum((getattr(one, name) for one in told), ()) for name in _LISTS},
+    )
+    turns = _split_turns(pieces)
+    kept = choose_facts(collect_facts(pieces, earlier, focus), limit)
+    done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
+    first = next((turn.request for turn in turns if turn.request), "")
+    goal = earlier.goal or first or ("Continue the work under way." if turns else "")
+    summary = Summary(
+        goal=clip_text(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12),
+        in_progress=under_way,
+        blocked=blocked,
+        next_steps=_find_next_steps(earlier, turns, under_way, limit),
+        **{
+            field: tuple(fact.text for fact in kept if fact.field == field)
+            for field in ("constraints", "decisions", "critical_context")
+        },
+    )
+    return _drop_oldest_points(_add_done(summary, done, limit), limit)
 
 
 def collect_facts(pieces: Sequence[TranscriptPiece], earlier: Summary, focus: str) -> list[Fact]:
-    """Return what may be worth keeping, each once, weighed; the newest saying counts."""
+    """Return what may be worth keeping, each once, weighed; the newest saying counts.
+
+    Facts that only differ in their figures weigh less, those with words of the focus more.
+    """
     found: dict[str, Fact] = {}
-    for order, (text, field, worth) in enumerate(
-        (*_iter_earlier_facts(earlier), *_iter_stated_facts(pieces))
-    ):
-        key = re.sub(r"\W+", " ", text.lower()).strip()
-        before = found.pop(key, None)
-        found[key] = Fact(text, field, max(worth, before.weight if before else 0), order)
-    return _weigh_facts([*found.values()], focus)
+    for order, fact in enumerate((*_iter_earlier_facts(earlier), *_iter_facts(pieces))):
+        key = re.sub(r"\W+", " ", fact.text.lower()).strip()
+        before = found.pop(key, fact)
+        found[key] = fact._replace(weight=max(fact.weight, before.weight), order=order)
+    shapes = Counter(replace_figures(fact.text) for fact in found.values())
+    wanted = parse_words(focus)
+    weighed = []
+    for fact in found.values():
+        weight = fact.weight
+        if weight < PINNED:
+            weight -= 0.5 * (shapes[replace_figures(fact.text)] - 1).bit_length()
+        hits = sum(term.pattern.search(fact.text) is not None for term in wanted)
+        weighed.append(fact._replace(weight=weight + 2 * hits / max(len(wanted), 1)))
+    return weighed
 
 
-def _iter_earlier_facts(earlier: Summary) -> Iterator[tuple[str, str, float]]:
+def _iter_earlier_facts(earlier: Summary) -> Iterator[Fact]:
     for field in ("constraints", "decisions", "critical_context"):
         for text in getattr(earlier, field):
-            worth = weigh_sentence(text)
+            weight = max(weigh_sentence(text), _EARLIER_WEIGHT)
             if text.startswith((AGENT, ERROR)):
-                worth = _weigh_second_hand(text)
-            else:
-                worth = max(worth, _KEPT_WEIGHT)
-            yield text, field, worth
+                weight = _ERROR_WEIGHT if text.startswith(ERROR) else _AGENT_WEIGHT
+            yield Fact(text, field, weight)
 
 
-def _weigh_second_hand(text: str) -> float:
-    """Return the weight of a sentence of an agent or tool."""
-    return 0.7 if text.startswith(ERROR) else 0.5
-
-
-def _iter_stated_facts(pieces: Iterable[TranscriptPiece]) -> Iterator[tuple[str, str, float]]:
+def _iter_facts(pieces: Iterable[TranscriptPiece]) -> Iterator[Fact]:
     for piece in pieces:
         if piece.role == "user":
-            yield from _iter_user_facts(piece.text)
+            yield from _iter_user_facts([*split_sentences(piece.text)])
         elif piece.role == "assistant":
-            for sentence in [*split_sentences(piece.text)][:_MOST]:
-                if (
-                    is_precise(sentence)
-                    and weigh_sentence(sentence)
-                    and not _NO_FACT.match(sentence)
-                ):
-                    field = "decisions" if is_decision(sentence) else "critical_context"
-                    text = clip_text(AGENT + sentence, 300)
-                    yield text, field, _weigh_second_hand(text) + (field == "decisions")
-        elif piece.role == "tool":
-            for line in find_errors(piece):
-                yield ERROR + line, "critical_context", _weigh_second_hand(ERROR)
+            for said in [*split_sentences(piece.text)][:_MAX_FULL_WEIGHT]:
+                if is_precise(said) and weigh_sentence(said) and not _NO_FACT.match(said):
+                    text, decided = clip_text(AGENT + said, 300), is_decision(said)
+                    field = "decisions" if decided else "critical_context"
+                    yield Fact(text, field, _AGENT_WEIGHT + decided)
+        for line in find_errors(piece):
+            yield Fact(ERROR + line, "critical_context", _ERROR_WEIGHT)
 
 
-_NO_FACT = re.compile(r"\w+\(.*\)\Z|\[\d+ characters left out\]|(?:You said|Noted)\b")
-"""Forms of calls and cuts in a transcript, and of repetitions by the agent."""
-
-
-def _iter_user_facts(text: str) -> Iterator[tuple[str, str, float]]:
-    said = [*split_sentences(text)]
-    wished = any(find_remembered_fact(sentence) is not None for sentence in said)
+def _iter_user_facts(said: Sequence[str]) -> Iterator[Fact]:
+    wishes = [find_remembered_fact(sentence) is not None for sentence in said]
     for number, sentence in enumerate(said):
-        if _FIRST <= number < len(said) - _FIRST and find_remembered_fact(sentence) is None:
+        if _MAX_END_SENTENCES <= number < len(said) - _MAX_END_SENTENCES and not wishes[number]:
             continue  # the middle of something pasted
-        worth = weigh_sentence(sentence)
-        if not worth:
-            continue
-        if worth < PINNED:
-            worth += wished - (number >= _MOST)
-        field = "critical_context"
-        if is_rule(sentence):
-            field = "constraints"
-        elif is_decision(sentence):
-            field = "decisions"
-        yield sentence, field, worth
-
-
-def _weigh_facts(facts: list[Fact], focus: str) -> list[Fact]:
-    """Return facts with rare ones heavier than those that many others are like."""
-    words = [extract_key_words(fact.text) for fact in facts]
-    rarity = WordRarity(words)
-    shapes = Counter(replace_figures(fact.text) for fact in facts)
-    wanted = {*extract_key_words(focus)}
-    heavier = []
-    for fact, its in zip(facts, words, strict=True):
-        worth = fact.weight + rarity.rate_words(its) + 2 * bool(wanted & {*its})
-        if fact.weight < PINNED:
-            worth -= 0.5 * (shapes[replace_figures(fact.text)] - 1).bit_length()
-        heavier.append(fact._replace(weight=worth))
-    return heavier
-
-
-_ALIKE = 12
-"""Facts of one shape that are kept, the newest."""
+        weight = weigh_sentence(sentence)
+        if 0 < weight < PINNED:
+            weight += any(wishes) - (number >= _MAX_FULL_WEIGHT)
+        field = "decisions" if is_decision(sentence) else "critical_context"
+        if weight:
+            yield Fact(sentence, "constraints" if is_rule(sentence) else field, weight)
 
 
 def choose_facts(facts: list[Fact], limit: int) -> list[Fact]:
@@ -157,11 +195,10 @@ def choose_facts(facts: list[Fact], limit: int) -> list[Fact]:
     alike: Counter[str] = Counter()
     for fact in sorted(facts, key=lambda one: (-one.weight, -one.order)):
         text = clip_text(fact.text, longest)
-        alike[replace_figures(text)] += 1
-        if len(text) + 3 <= room and (
-            alike[replace_figures(text)] <= _ALIKE or fact.weight >= PINNED
-        ):
-            room -= len(text) + 3
+        shape, size = replace_figures(text), len(text) + _BULLET_CHARS
+        alike[shape] += 1
+        if size <= room and (alike[shape] <= _MAX_ALIKE or fact.weight >= PINNED):
+            room -= size
             kept.append(fact._replace(text=text))
     return sorted(kept, key=lambda one: one.order)
 
@@ -175,57 +212,6 @@ def find_errors(piece: TranscriptPiece) -> list[str]:
     return [f"{piece.name}: {line}" if piece.name else line]
 
 
-LIMIT = 6_000
-"""Characters a summary made by rules may have, as Markdown."""
-
-
-def summarize_pieces(
-    pieces: Iterable[TranscriptPiece], focus: str = "", limit: int = LIMIT
-) -> Summary:
-    """Return what pieces say, in at most `limit` characters of Markdown.
-
-    An earlier summary among them is carried on. When room is short the oldest outcomes are joined
-    first, then the facts that weigh least go; what was to be remembered goes last.
-    """
-    pieces = tuple(pieces)
-    earlier = _merge_earlier(pieces)
-    turns = _split_turns(pieces)
-    kept = choose_facts(collect_facts(pieces, earlier, focus), limit)
-    done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
-    summary = Summary(
-        goal=_choose_goal(earlier, turns, limit),
-        constraints=tuple(fact.text for fact in kept if fact.field == "constraints"),
-        in_progress=under_way,
-        blocked=blocked,
-        decisions=tuple(fact.text for fact in kept if fact.field == "decisions"),
-        next_steps=_find_next_steps(earlier, turns, under_way, limit),
-        critical_context=tuple(fact.text for fact in kept if fact.field == "critical_context"),
-    )
-    return _drop_oldest_points(_add_done(summary, done, limit), limit)
-
-
-def _merge_earlier(pieces: Iterable[TranscriptPiece]) -> Summary:
-    """Return what the earlier summaries say, the goal of the first that has one."""
-    whole = Summary()
-    for said in (parse_summary(piece.text) for piece in pieces if piece.role == "summary"):
-        fields = {
-            name: (*getattr(whole, name), *getattr(said, name))
-            for name in Summary.__struct_fields__
-            if name != "goal"
-        }
-        whole = Summary(goal=whole.goal or said.goal, **fields)
-    return whole
-
-
-class _Turn(NamedTuple):
-    """A request and what followed; without a request it continues an earlier one."""
-
-    request: str | None
-    answers: list[str]
-    failure: list[str]
-    """First line of the error that is the last word, if one is."""
-
-
 def _split_turns(pieces: Iterable[TranscriptPiece]) -> list[_Turn]:
     turns: list[_Turn] = []
     for piece in pieces:
@@ -236,29 +222,12 @@ def _split_turns(pieces: Iterable[TranscriptPiece]) -> list[_Turn]:
             continue
         if not turns:
             turns.append(_Turn(None, [], []))
-        turn = turns[-1]
-        turn.failure.clear()
         if piece.role == "assistant":
-            turn.answers.append(piece.text)
+            turns[-1].answers.append(piece.text)
         else:
-            turn.answers.clear()  # text before a call is not an outcome
-            turn.failure.extend(find_errors(piece))
+            turns[-1].answers.clear()  # words before a call are no outcome
+        turns[-1].failure[:] = find_errors(piece)
     return turns
-
-
-def _choose_goal(earlier: Summary, turns: Sequence[_Turn], limit: int) -> str:
-    first = next((turn.request for turn in turns if turn.request), "")
-    goal = earlier.goal or first or (turns and "Continue the work under way.") or ""
-    return clip_text(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12)
-
-
-_FAILURE = re.compile(
-    r"\b(?:failed|fails|error|could not|couldn't|cannot|can't|unable|blocked|denied|crashed)\b"
-    r"|失败|错误|无法|不能|报错",
-    re.IGNORECASE,
-)
-_RECENT = 6
-"""Number of newest turns whose failures may still block the work."""
 
 
 def _collect_outcomes(
@@ -267,37 +236,20 @@ def _collect_outcomes(
     """Return what is done, what is blocked and what is under way, each oldest first."""
     done, blocked, under_way = [*earlier.done], [*earlier.blocked], [*earlier.in_progress]
     for number, turn in enumerate(turns, 1):
-        request = _shorten_request(turn.request or next(iter(under_way), "the work under way"))
-        last = number == len(turns)
-        failure = turn.failure or [
-            words for words in _find_last_words(turn.answers) if _FAILURE.search(words)
-        ]
+        request = clip_text(turn.request or next(iter(under_way), "the work under way"), 70)
+        # the last sentence of the newest answer; none where there is no answer
+        said = [*split_sentences(turn.answers[-1])] if turn.answers else []
+        outcome = said[-1:] or (["answered"] if turn.answers else [])
+        failure = turn.failure or [words for words in outcome if _FAILURE.search(words)]
         blocked = [item for item in blocked if not item.startswith(f"{request} → ")]
-        if failure and number > len(turns) - _RECENT:
+        if failure and number > len(turns) - _RECENT_TURNS:
             blocked.append(f"{request} → {clip_text(failure[0], 160)}")
-        if turn.answers:
+        if outcome:
             under_way = []
-            done.append(f"{request} → {clip_text(_find_last_words(turn.answers)[0], 140)}")
-        elif last:
+            done.append(f"{request} → {clip_text(outcome[0], 140)}")
+        elif number == len(turns):
             under_way = [clip_text(turn.request or request, limit // 16)]
     return done, tuple(clip_text(item, limit // 25) for item in blocked[-4:]), tuple(under_way[-2:])
-
-
-def _find_last_words(answers: Sequence[str]) -> list[str]:
-    """Return the last sentence of the newest answer, in a list; none when there is no answer."""
-    said = [*split_sentences(answers[-1])] if answers else []
-    return said[-1:] or (["answered"] if answers else [])
-
-
-def _shorten_request(request: str) -> str:
-    return clip_text(request, 70)
-
-
-_NEXT = re.compile(
-    r"\b(?:next|to ?do|later|still (?:need|have|has|missing)|remains?|afterwards|follow[- ]up)\b"
-    r"|下一步|接下来|待办|稍后|还需要|还要|之后",
-    re.IGNORECASE,
-)
 
 
 def _find_next_steps(
@@ -305,52 +257,44 @@ def _find_next_steps(
 ) -> tuple[str, ...]:
     said = [
         sentence
-        for turn in turns[-_RECENT:]
+        for turn in turns[-_RECENT_TURNS:]
         for text in (turn.request or "", *turn.answers[-1:])
         for sentence in split_sentences(text)
         if _NEXT.search(sentence)
         and not is_question(sentence)
         and find_remembered_fact(sentence) is None
     ]
-    steps = [*(earlier.next_steps if not said else ()), *said, *(f"Finish: {x}" for x in under_way)]
+    steps = [*(said or earlier.next_steps), *(f"Finish: {item}" for item in under_way)]
     return tuple(clip_text(step, limit // 40) for step in [*dict.fromkeys(steps)][-3:])
 
 
-_MOST_DONE = 40
-_JOINED = re.compile(r"Earlier, (\d+) requests?: (.*)\Z", re.DOTALL)
-
-
 def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:
-    """Put in what is done, as far as there is room: the oldest is joined into one line."""
+    """Put in what is done, as far as there is room.
+
+    The oldest is joined into one line: how many requests, and what the first of them were.
+    """
     count = 0
     briefs: list[str] = []
     while done and (found := _JOINED.match(done[0])):
         count, done = count + int(found[1]), done[1:]
         briefs.append(found[2].removesuffix(" …"))
     room = limit - len(render_summary(summary)) - limit // 15 - len("\n\n## Done\n")
-    kept: list[str] = []
-    for item in reversed(done):
-        text = clip_text(item, max(limit // 25, 60))
-        if len(text) + 3 > room or len(kept) == _MOST_DONE:
-            break
-        room -= len(text) + 3
-        kept.append(text)
+    recent = [clip_text(item, max(limit // 25, 60)) for item in done[::-1][:_MAX_DONE]]
+    ends = accumulate(len(item) + _BULLET_CHARS for item in recent)
+    kept = recent[: sum(end <= room for end in ends)]
     older = done[: len(done) - len(kept)]
-    if count or older:
-        count += len(older)
-        briefs += [clip_text(item.split(" → ")[0], 40) for item in older]
-        kept.append(_join_briefs(count, briefs, max(limit // 15 - 3, 40)))
+    count += len(older)
+    briefs += [clip_text(item.split(" → ")[0], 40) for item in older]
+    if count:
+        longest = max(limit // 15 - _BULLET_CHARS, 40)
+        line = f"Earlier, {count} request{'s' * (count != 1)}: {briefs[0]}"[: longest - 2]
+        for brief in briefs[1:]:
+            if len(line) + len(brief) + len(";  …") > longest:
+                line += " …"
+                break
+            line += f"; {brief}"
+        kept.append(line)
     return replace(summary, done=tuple(reversed(kept)))
-
-
-def _join_briefs(count: int, briefs: Sequence[str], longest: int) -> str:
-    """Return one line for many requests: how many, and what the first of them were."""
-    line = f"Earlier, {count} request{'s' * (count != 1)}: {briefs[0]}"[: longest - 2]
-    for brief in briefs[1:]:
-        if len(line) + len(brief) + 4 > longest:
-            return f"{line} …"
-        line += f"; {brief}"
-    return line
 
 
 def limit_summary(summary: Summary, limit: int) -> Summary:
@@ -358,14 +302,12 @@ def limit_summary(summary: Summary, limit: int) -> Summary:
 
     A single point takes a quarter of them at most.
     """
+    longest = max(limit // 4, 60)
     fields = {
-        name: tuple(clip_text(item, max(limit // 4, 60)) for item in getattr(summary, name))
-        for name in Summary.__struct_fields__
-        if name != "goal"
+        name: tuple(clip_text(item, longest) for item in getattr(summary, name)) for name in _LISTS
     }
-    return _drop_oldest_points(
-        replace(summary, goal=clip_text(summary.goal, max(limit // 4, 60)), **fields), limit
-    )
+    summary = replace(summary, goal=clip_text(summary.goal, longest), **fields)
+    return _drop_oldest_points(summary, limit)
 
 
 def _drop_oldest_points(summary: Summary, limit: int) -> Summary:
@@ -375,15 +317,10 @@ def _drop_oldest_points(summary: Summary, limit: int) -> Summary:
         *("critical_context", "constraints", "in_progress"),
     ):
         over, points = len(render_summary(summary)) - limit, getattr(summary, name)
-        ends = accumulate(len(point) + _BULLET for point in points)
-        gone = sum(
-            end - len(point) - _BULLET < over for end, point in zip(ends, points, strict=True)
-        )
+        ends = accumulate((len(point) + _BULLET_CHARS for point in points), initial=0)
+        gone = sum(begin < over for begin in [*ends][:-1])
         summary = replace(summary, **{name: points[gone:]})
     over = len(render_summary(summary)) - limit
     if over > 0:
         summary = replace(summary, goal=summary.goal[: max(len(summary.goal) - over, 1)])
     return summary
-
-
-_BULLET = len("- \n")

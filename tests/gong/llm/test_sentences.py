@@ -3,7 +3,6 @@ import pytest
 from gong.llm.offline.sentences import (
     PINNED,
     clip_text,
-    extract_key_words,
     find_remembered_fact,
     is_question,
     split_sentences,
@@ -84,11 +83,6 @@ def test_a_noun_that_could_be_an_order_states_something(text):
 )
 def test_orders_state_nothing(text):
     assert weigh_sentence(text) == 0
-
-
-def test_words_of_one_meaning_have_one_form():
-    assert extract_key_words("Who listens on the ports?") == extract_key_words("listening port")
-    assert extract_key_words("数据库的端口是什么") == ("数据", "据库", "端口")
 
 
 def test_a_long_text_is_cut_in_the_middle():
