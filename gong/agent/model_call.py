@@ -163,8 +163,7 @@ def _record_answer(parts: RunContext, answer: StreamAccumulator, duration_ms: in
         parts.emit(events.Warn(_describe_refusal(parts.model, answer)))
     for remark in parts.pressure.take_new_remarks(response.warnings):
         parts.emit(events.Warn(remark))
-    paused = response.is_paused and not response.tool_calls
-    return Answer(response.content, response.stop_reason, is_paused=paused)
+    return Answer(response.content, response.stop_reason, is_paused=response.is_paused)
 
 
 def _find_silent_fault(model: AgentModel, answer: StreamAccumulator) -> ModelError | None:

@@ -130,8 +130,8 @@ class Response(Struct, frozen=True, kw_only=True):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the provider paused: sending the answer back unchanged continues it."""
-        return self.raw_stop == PAUSE_STOP and bool(self.content)
+        """Whether the provider paused without calls: the answer, sent back as it is, continues."""
+        return self.raw_stop == PAUSE_STOP and bool(self.content) and not self.tool_calls
 
     @property
     def text(self) -> str:

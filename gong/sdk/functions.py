@@ -16,7 +16,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from tape.context.view import Message
-from tape.model.entries import Text
+from tape.model.entries import Text, ToolCall, select_tool_calls
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
@@ -25,7 +25,7 @@ from .objects import build_json_schema
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from tape.model.entries import ToolCall
+    from tape.model.entries import Content
 
     Repair = Callable[[ToolCall, str], ToolCall | Awaitable[ToolCall | None] | None]
     """Returns a corrected call for one that cannot run and its error, or None."""
@@ -82,13 +82,30 @@ class FunctionResult(NamedTuple):
         return Message("tool", (Text(self.output),), self.call_id, self.name, self.is_error)
 
 
-async def repair_calls(
-    tools: Sequence[Tool], calls: Sequence[ToolCall], repair: Repair | None
-) -> tuple[ToolCall, ...]:
-    """Return the calls, with those that cannot run replaced by `repair`; ids are kept."""
-    if repair is None:
-        return tuple(calls)
-    return tuple([await _repair_call(tools, call, repair) for call in calls])
+async def run_calls(
+    tools: Sequence[Tool],
+    content: Content,
+    messages: Sequence[Message],
+    repair: Repair | None = None,
+    abort_signal: asyncio.Event | None = None,
+) -> tuple[Content, tuple[FunctionResult, ...]]:
+    """Run all calls of an answer at once; return its content and the results, in their order.
+
+    Calls that cannot run are in the content as `repair` has them; each keeps its id.
+    """
+    repaired = [
+        await _repair_call(tools, block, repair)
+        if repair and isinstance(block, ToolCall)
+        else block
+        for block in content
+    ]
+    offered = {"messages": messages, "abort_signal": abort_signal}
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_run_call(tools, call, offered))
+            for call in select_tool_calls(tuple(repaired))
+        ]
+    return tuple(repaired), tuple(task.result() for task in tasks)
 
 
 async def _repair_call(tools: Sequence[Tool], call: ToolCall, repair: Repair) -> ToolCall:
@@ -102,33 +119,22 @@ async def _repair_call(tools: Sequence[Tool], call: ToolCall, repair: Repair) ->
     return call
 
 
-async def run_calls(
-    tools: Sequence[Tool],
-    calls: Sequence[ToolCall],
-    messages: Sequence[Message],
-    abort_signal: asyncio.Event | None = None,
-) -> tuple[FunctionResult, ...]:
-    """Run all calls at once and return their results in the order of the calls."""
-    offered = {"messages": messages, "abort_signal": abort_signal}
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run_call(tools, call, offered)) for call in calls]
-    return tuple(task.result() for task in tasks)
-
-
 async def _run_call(
     tools: Sequence[Tool], call: ToolCall, offered: dict[str, Any]
 ) -> FunctionResult:
+    offered = {"call_id": call.id, "tool_call_id": call.id, **offered}
     try:
         execute, given = _prepare_call(tools, call)
-    except _InvalidCall as error:
-        return FunctionResult(call.id, call.name, str(error), is_error=True)
-    try:
-        output = execute(given, **_select_offered_values(execute, call, offered))
+        asked = list(inspect.signature(execute).parameters)[1:]
+        output = execute(given, **{name: offered[name] for name in asked if name in offered})
         if inspect.isawaitable(output):
             output = await output
-        return FunctionResult(call.id, call.name, _encode_output(output))
-    except Exception as error:  # noqa: BLE001 (a tool's failure becomes a result)
+        text = output if isinstance(output, str) else msgspec.json.encode(output).decode()
+    except _InvalidCall as error:
+        return FunctionResult(call.id, call.name, str(error), is_error=True)
+    except Exception as error:  # noqa: BLE001 (a tool's failure is the model's to read)
         return FunctionResult(call.id, call.name, f"{type(error).__name__}: {error}", is_error=True)
+    return FunctionResult(call.id, call.name, text)
 
 
 class _InvalidCall(Exception):
@@ -136,29 +142,13 @@ class _InvalidCall(Exception):
 
 
 def _prepare_call(tools: Sequence[Tool], call: ToolCall) -> tuple[Callable[..., Any], Any]:
-    """Return the function to run and its argument; raises _Unfit."""
+    """Return what runs and what it is given; raises _InvalidCall."""
     tool = next((one for one in tools if one.name == call.name), None)
     if tool is None or tool.execute is None:
         raise _InvalidCall(f"there is no tool {call.name}")
-    try:
-        return tool.execute, _decode_call_arguments(tool, call)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise _InvalidCall(f"wrong arguments: {error}") from error
-
-
-def _decode_call_arguments(tool: Tool, call: ToolCall) -> Any:
     kind = dict if isinstance(tool.parameters, dict) else tool.parameters
     data = bytes(call.args) if call.args_text is None else call.args_text
-    return msgspec.json.decode(data, type=kind)
-
-
-def _select_offered_values(
-    execute: Callable[..., Any], call: ToolCall, offered: dict[str, Any]
-) -> dict[str, Any]:
-    offered = {"call_id": call.id, "tool_call_id": call.id, **offered}
-    asked = list(inspect.signature(execute).parameters)[1:]
-    return {name: value for name, value in offered.items() if name in asked}
-
-
-def _encode_output(output: Any) -> str:
-    return output if isinstance(output, str) else msgspec.json.encode(output).decode()
+    try:
+        return tool.execute, msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _InvalidCall(f"wrong arguments: {error}") from error

@@ -1,11 +1,21 @@
-"""Limits of a running answer: timeouts for the whole and for each step, and the caller's abort.
+"""Answers in one call for scripts: text, streams, typed objects, with tools run between calls.
 
-They apply while the code waits for the answer, never while its reader works.
+This loop of model and tools is not the agent's (`gong.agent.loop`), because a script has none of
+what that one reads and writes: its step takes the request from the path of a tape, and records
+each answer, start and result there; it asks a policy, acts in an environment, compacts, and takes
+steering. Here a step is a value, its tools are functions of the caller, and nothing is stored.
+Both share what a step is made of: `StreamAccumulator`, `stream_with_retries`,
+`Response.is_paused`.
 
-Answers in one call for scripts: text, streams, typed objects, with tools run between calls.
+| after an answer | then |
+|---|---|
+| calls, all of tools with `execute`, and rounds left | run them, send the results, call again |
+| a pause of the provider, without calls | send it back, call again |
+| anything else, or `stop_when` returns true | end |
 
-Built on the client; the agent does not use it. Each model call is retried separately; a stream is
-never retried after its first event, nor an object that does not match its schema.
+Each model call is retried separately; a stream is never retried after its first event, nor an
+object that does not match its schema. Limits in time hold while something of the answer is waited
+for, never while its reader works.
 """
 
 from __future__ import annotations
@@ -16,12 +26,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import random
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec.structs import replace
 
 from tape.context.view import Message
-from tape.model.entries import Text, ToolCall
+from tape.model.entries import Text
 
 from ..errors import Aborted, ConfigurationError, ModelError, RequestTimeout
 from ..llm.accumulate import StreamAccumulator
@@ -30,7 +40,7 @@ from ..llm.partial_json import parse_partial_arguments
 from ..llm.picture_sources import Pictures
 from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request, Response, StreamFailure, TextDelta, ToolCallDelta, ToolChoice
-from .functions import Tool, repair_calls, run_calls
+from .functions import Tool, run_calls
 from .objects import build_response_format, parse_object
 from .results import GenerateResult, StepFinish, StepResult, StreamResult
 
@@ -64,12 +74,24 @@ class AnswerDeadline:
         self._waiting: asyncio.Task[object] | None = None
         self._over: ModelError | None = None
 
-    def begin_answer(self) -> None:
-        """Start the timers, and watch the abort signal."""
+    def __enter__(self) -> Self:
+        """Begin to count, and to listen."""
         self._set_timer("whole", self._whole, "was not done")
         if self.abort is not None:
             self._watch = asyncio.ensure_future(self.abort.wait())
-            self._watch.add_done_callback(self._on_abort)
+            self._watch.add_done_callback(
+                lambda watch: (
+                    None if watch.cancelled() else self._stop_waiting(self._build_abort_error())
+                )
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Count and listen no longer."""
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
 
     def begin_step(self) -> None:
         """Restart the timer of a step."""
@@ -97,13 +119,6 @@ class AnswerDeadline:
         finally:
             self._waiting = None
 
-    def close(self) -> None:
-        """Stop the timers and the watch."""
-        for timer in self._timers.values():
-            timer.cancel()
-        if self._watch is not None:
-            self._watch.cancel()
-
     def _set_timer(self, name: str, seconds: float | None, what: str) -> None:
         if name in self._timers:
             self._timers.pop(name).cancel()
@@ -111,10 +126,6 @@ class AnswerDeadline:
             error = RequestTimeout(f"{self._model} {what} within {seconds:g} s")
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(seconds, self._stop_waiting, error)
-
-    def _on_abort(self, watch: asyncio.Task[bool]) -> None:
-        if not watch.cancelled():
-            self._stop_waiting(self._build_abort_error())
 
     def _build_abort_error(self) -> Aborted:
         return Aborted(f"the answer of {self._model} was stopped")
@@ -173,18 +184,24 @@ def stream_text(
     """
     client = client or get_default_client()
     provider, name = client.resolve(model)
+    if pictures and (prompt is None or messages is not None):
+        raise ConfigurationError("pictures go with a prompt; in messages they are blocks")
+    if (prompt is None) == (messages is None):
+        raise ConfigurationError("give either a prompt or messages")
+    shown = Pictures()
+    if messages is None:
+        messages = (Message("user", (Text(prompt or ""), *map(shown.image, pictures))),)
     if pictures:
-        shown = Pictures()
-        messages = _build_picture_messages(prompt, messages, tuple(map(shown.image, pictures)))
-        prompt, request = None, {"load": shown.load, **request}
+        request = {"load": shown.load, **request}
     wanted = Request(
         model=name,
-        messages=_build_messages(prompt, messages),
+        messages=tuple(messages),
         tools=tuple(tool.to_spec() for tool in tools),
         **request,
     )
     rounds = _ToolRounds(
-        call=partial(_stream_with_policy, client, provider, RetryPolicy(max_retries=max_retries)),
+        call=partial(client.stream, provider=provider),
+        policy=RetryPolicy(max_retries=max_retries),
         tools=tools,
         most=max_tool_rounds,
         stop_when=stop_when,
@@ -238,21 +255,6 @@ async def stream_object(model: str, kind: type, **how: Any) -> AsyncGenerator[An
         await stream.close()
 
 
-def _build_messages(prompt: str | None, messages: Sequence[Message] | None) -> tuple[Message, ...]:
-    if (prompt is None) == (messages is None):
-        raise ConfigurationError("give either a prompt or messages")
-    return tuple(messages) if messages is not None else (Message("user", (Text(prompt or ""),)),)
-
-
-def _build_picture_messages(
-    prompt: str | None, messages: Sequence[Message] | None, images: Content
-) -> tuple[Message, ...]:
-    """Return the messages with pictures behind the words of the prompt."""
-    if prompt is None or messages is not None:
-        raise ConfigurationError("pictures go with a prompt; in messages they are blocks")
-    return (Message("user", (Text(prompt), *images)),)
-
-
 def _choose_object_request(provider: Provider, kind: type) -> dict[str, Any]:
     """Return the part of a request that asks for an object in the provider's own way."""
     shape = build_response_format(kind)
@@ -276,6 +278,7 @@ class _ToolRounds:
     """Model calls and the tools between them, until one answer asks for none."""
 
     call: Callable[[Request], AsyncGenerator[StreamEvent, None]]
+    policy: RetryPolicy
     tools: Sequence[Tool]
     most: int
     stop_when: Callable[[Sequence[StepResult]], bool] | None
@@ -288,75 +291,43 @@ class _ToolRounds:
         self, request: Request
     ) -> AsyncGenerator[StreamEvent | StepFinish, None]:
         """Yield the events of all steps; raises ModelError."""
-        self.bounds.begin_answer()
-        try:
-            async with aclosing(self._stream_steps(request)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            self.bounds.close()
-
-    async def _stream_steps(
-        self, request: Request
-    ) -> AsyncGenerator[StreamEvent | StepFinish, None]:
+        passive = {tool.name for tool in self.tools if tool.execute is None}
         steps: list[StepResult] = []
-        while True:
-            self.bounds.begin_step()
-            async with aclosing(self._stream_answer(request)) as events:
-                async for event in events:
-                    yield event
-            response = self.answers[-1].response()
-            runs = len(steps) < self.most and _can_run_all(self.tools, response.tool_calls)
-            said: Content = response.content
-            results: tuple[FunctionResult, ...] = ()
-            if runs:
-                run = partial(self._run_tools, response, request.messages)
-                said, results = await self.bounds.wait(run)
-            goes_on = runs or (response.is_paused and not response.tool_calls)
-            steps.append(StepResult(response, results))
-            yield StepFinish(steps[-1])
-            if not goes_on or (self.stop_when is not None and self.stop_when(steps)):
-                return
-            told = (Message("assistant", said), *(result.to_message() for result in results))
-            request = replace(request, messages=(*request.messages, *told))
+        with self.bounds:
+            while True:
+                self.bounds.begin_step()
+                async with aclosing(self._stream_answer(request)) as events:
+                    async for event in events:
+                        yield event
+                response = self.answers[-1].response()
+                calls = {call.name for call in response.tool_calls}
+                said: Content = response.content
+                results: tuple[FunctionResult, ...] = ()
+                runs = bool(calls) and calls.isdisjoint(passive) and len(steps) < self.most
+                if runs:
+                    given = (self.tools, said, request.messages, self.repair, self.bounds.abort)
+                    run = partial(run_calls, *given)
+                    said, results = await self.bounds.wait(run)
+                steps.append(StepResult(response, results))
+                yield StepFinish(steps[-1])
+                if not (runs or response.is_paused) or (self.stop_when and self.stop_when(steps)):
+                    return
+                told = (Message("assistant", said), *(result.to_message() for result in results))
+                request = replace(request, messages=(*request.messages, *told))
 
     async def _stream_answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         answer = StreamAccumulator(f"c_{token_hex(4)}")
         self.answers.append(answer)
-        async with aclosing(self.call(request)) as events:
+        stream = stream_with_retries(
+            *(self.call, request, self.policy),
+            sleep=asyncio.sleep,
+            random=random,
+            on_retry=lambda *_: None,
+        )
+        async with aclosing(stream) as events:
             following = partial(anext, events, None)
             while (event := await self.bounds.wait(following)) is not None:
                 if isinstance(event, StreamFailure):
                     raise event.error
                 answer.process(event)
                 yield event
-
-    async def _run_tools(
-        self, response: Response, messages: Sequence[Message]
-    ) -> tuple[Content, tuple[FunctionResult, ...]]:
-        """Return what was said, its calls repaired, and what came of them."""
-        calls = await repair_calls(self.tools, response.tool_calls, self.repair)
-        following = iter(calls)
-        said = tuple(
-            next(following) if isinstance(block, ToolCall) else block for block in response.content
-        )
-        return said, await run_calls(self.tools, calls, messages, self.bounds.abort)
-
-
-def _can_run_all(tools: Sequence[Tool], calls: Sequence[ToolCall]) -> bool:
-    """Return whether there are calls, and none of them is the caller's to run."""
-    passive = {tool.name for tool in tools if tool.execute is None}
-    return bool(calls) and not any(call.name in passive for call in calls)
-
-
-def _stream_with_policy(
-    client: Client, provider: Provider, policy: RetryPolicy, request: Request
-) -> AsyncGenerator[StreamEvent, None]:
-    return stream_with_retries(
-        lambda asked: client.stream(asked, provider),
-        request,
-        policy,
-        sleep=asyncio.sleep,
-        random=random,
-        on_retry=lambda *_: None,
-    )
