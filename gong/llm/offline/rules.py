@@ -110,7 +110,7 @@ def _split_clauses(prompt: str) -> Iterator[str]:
             yield clause
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return a rule that must match a whole clause, in any case and over line ends."""
     return re.compile(rf"(?:{pattern})\s*\Z", re.IGNORECASE | re.DOTALL)
 
@@ -125,12 +125,12 @@ _EVERYWHERE = (
 )
 _STOPS = r"[.!?,;:]*"
 
-_READ = _compile(
+_READ = _compile_pattern(
     r"(?:read|show|open|cat|view|display|print|look\s+at|what(?:'s|\s+is)\s+in)(?:\s+me)?"
     r"(?:\s+(?:the\s+)?(?:contents?\s+of|what(?:'s|\s+is)\s+in))?\s+"
     rf"(?:(?:the|my|this)\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?P<text>{_PHRASE})"
 )
-_LIST = _compile(
+_LIST = _compile_pattern(
     r"(?:(?:list|show)(?:\s+me)?|ls|dir|what(?:\s+files)?(?:\s+(?:is|are))?)"
     r"(?:\s+-\w+)*"
     r"(?P<plain>(?:\s+(?:all|the|files?|folders?|entries|contents?|everything|there|are|is)\b)*)"
@@ -138,44 +138,46 @@ _LIST = _compile(
     rf"(?:\s+(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME})(?:\s+(?:folder|directory))?))?"
     rf"{_STOPS}"
 )
-_SEARCH = _compile(
+_SEARCH = _compile_pattern(
     r"(?:search|grep|look|find|where\s+is)(?:\s+-\w+)*(?:\s+for)?"
     rf"\s+(?:the\s+(?:text|word|string)\s+)?(?P<text>{_PHRASE})"
     rf"(?:\s+(?:in|under|inside|within)\s+(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME})))?"
     rf"{_STOPS}"
 )
-_SEARCH_IN_FOLDER = _compile(
+_SEARCH_IN_FOLDER = _compile_pattern(
     rf"(?:search|look|grep)\s+(?:in\s+)?(?:(?P<here>{_EVERYWHERE})|{_FOLDER}(?P<path>{_NAME}))"
     rf"\s+for\s+(?P<text>{_PHRASE}){_STOPS}"
 )
-_RUN = _compile(
+_RUN = _compile_pattern(
     r"(?:run|execute|exec)(?:\s+(?:the\s+)?(?:shell\s+)?command\b)?\s*:?\s+(?P<text>\S.*)"
 )
-_WRITE_BLOCK = _compile(
+_WRITE_BLOCK = _compile_pattern(
     rf"(?:write|create|save|make|put)\s+{_FILE}(?P<path>{_NAME})\b.*?"
     r"```[^\n]*\n(?P<text>(?:.*?\n)??)[ \t]*```"
 )
-_WRITE = _compile(
+_WRITE = _compile_pattern(
     rf"(?:write|create|save|make)\s+{_FILE}(?P<path>{_NAME})\s*"
     r"(?:\b(?:with|containing|saying|that\s+says)\b|:)"
     r"(?:\s+(?:the\s+)?(?:text|contents?)\b)?\s*:?\s*(?P<text>\S.*)"
 )
-_WRITE_TO = _compile(
+_WRITE_TO = _compile_pattern(
     rf"(?:write|save|put)\s+(?P<text>{_PHRASE})\s+(?:to|into|in)\s+{_FILE}(?P<path>{_NAME})"
 )
-_WRITE_QUOTED_TO = _compile(
+_WRITE_QUOTED_TO = _compile_pattern(
     rf"(?:write|save|put)\s+(?P<text>{_QUOTED})\s+(?:to|into|in)\s+{_FILE}(?P<path>{_NAME})"
 )
-_WRITE_EMPTY = _compile(rf"(?:write|create|make)\s+an\s+empty\s+{_FILE}(?P<path>{_NAME})")
-_REPLACE = _compile(
+_WRITE_EMPTY = _compile_pattern(rf"(?:write|create|make)\s+an\s+empty\s+{_FILE}(?P<path>{_NAME})")
+_REPLACE = _compile_pattern(
     rf"(?:in\s+{_FILE}(?P<before>{_NAME}?),?\s+)?(?:replace|change|swap)\s+(?P<text>{_PHRASE})"
     rf"\s+(?:with|by|to|into|for)\s+(?P<new>{_PHRASE})(?:\s+in\s+{_FILE}(?P<path>{_NAME}))?"
 )
-_THINK = _compile(
+_THINK = _compile_pattern(
     r"think(?:\s+(?:hard|deeply|carefully|a\s+bit|aloud|out\s+loud))?"
     r"(?:\s*:|\s+(?:about|of|on|over|through)\b:?)?(?:\s+(?P<text>\S.*?))?[.!]*"
 )
-_SEARCH_LIKE_GREP = _compile(rf"grep(?:\s+-\w+)*\s+(?!for\s)(?P<text>{_NAME})\s+(?P<path>\S+)")
+_SEARCH_LIKE_GREP = _compile_pattern(
+    rf"grep(?:\s+-\w+)*\s+(?!for\s)(?P<text>{_NAME})\s+(?P<path>\S+)"
+)
 _PATTERNS: tuple[tuple[Verb, re.Pattern[str]], ...] = (
     ("think", _THINK),
     ("run", _RUN),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
@@ -38,21 +38,21 @@ _POLITE = (
     r"(?:(?:please|also|and|but|so|now|then|ok(?:ay)?|well|hi|hey|hello|by the way|btw)[,.!]?\s+"
     r"|(?:请你?|另外|还有|顺便)[，,]?)*"
 )
-_REMEMBER = _compile(
+_REMEMBER = _compile_pattern(
     rf"{_POLITE}(?:(?:remember|memori[sz]e|(?:keep|bear) in mind|(?:don['’]t|do not|never) forget"
     r"|fyi|for the record|for later|for reference)\b\s*(?:this\b\s*)?(?:that\b|[:,–-])?"
     r"|(?:note|notice|important|take note|make a note|n\.?b\.?)\s*(?:that\b|[:：,])"
     r"|(?:你要|帮我|要)?(?:记[住得]|记下|记一下|牢记|注意|备注|别忘了|不要忘记|备忘)(?:一点|这点)?[：:，,]?)"
     r"\s*(?P<fact>\S.*)"
 )
-_ASKS = _compile(
+_ASKS = _compile_pattern(
     rf"{_POLITE}(?:who(?:se|m)?\b|what(?:['’]s)?\b(?!\s+(?:i|we)\s+(?:need|want)\b)|which\b"
     r"|how (?:many|much|long|often|old|far|big|do|does|did|is|are|was|can)\b"
     r"|(?:where|when|why)(?:['’]s|\s+(?:is|are|was|were|do|does|did|will|should|can|must|has|have))\b"
     r"|(?:do|did|can|could|would|will) (?:you|i|we)\b|(?:is|are|was|were|does|did) \w+.*\?)"
 )
 _MARKED = re.compile(r"[?？][\"”’)\s]*\Z")
-_NOD = _compile(
+_NOD = _compile_pattern(
     r"(?:\b(?:ok(?:ay)?|right|got it|understood|alright|clear)|好吗|好吧|明白吗|行吗|知道了吗)"
     r"\s*[?？]\s*\Z"
 )
@@ -60,28 +60,28 @@ _CHINESE_ASKS = re.compile(
     r"什么|哪|多少|几[个点号次天位]|谁|何时|何处|为何|怎么|怎样|如何|[吗呢]\s*\Z"
 )
 _NO_QUESTION = re.compile("无论|不管|没什么|不论")
-_RULE = _compile(
+_RULE = _compile_pattern(
     r"\b(?:must|never|always|prefers?|preferably|don['’]t|do not|should(?:n['’]t)?|ought|avoid"
     r"|make sure|ensure|only use|use only|instead of|at most|at least|no more than|required?"
     r"|forbidden|not allowed|mandatory)\b|\A(?:please\s+)?(?:use|call|treat|assume)\b"
     r"|必须|不要|别(?!的|人|处)|总是|永远|从不|禁止|务必|优先|一律|只能|不得|不许|偏好|喜欢|应该|尽量"
 )
-_DECISION = _compile(
+_DECISION = _compile_pattern(
     r"\b(?:decided?|decision|agreed|let's use|let us use|we(?:'ll| will) (?:use|go)|we use"
     r"|go(?:ing)? with|chose|chosen|settled on|switch(?:ed)? to|stick(?:ing)? with|rather than)\b"
     r"|决定|采用|选择了?|改用|选用|敲定"
 )
-_NAMED = _compile(r"\b(?:called|named|stands for|means)\b|\w\s*=\s*\S|叫做?|名为|等于")
+_NAMED = _compile_pattern(r"\b(?:called|named|stands for|means)\b|\w\s*=\s*\S|叫做?|名为|等于")
 _PRECISE = re.compile(
     r"\d|https?://|\w@\w|(?:^|\s|[`“\"(])[~.]?/\w|\w/\w+[./]|\w\.\w{1,4}\b|\b\w+[_-]\w+"
     r"|\b[A-Z]{2,}\b|[`“\"‘]\w"
 )
-_STATES = _compile(
+_STATES = _compile_pattern(
     r"\b(?:is|are|am|was|were|be|has|have|had|does|means|lives?|runs|uses|used|listens|owns|works"
     r"|belongs|contains|expires|starts|begins|ends|will|likes?|needs?|stands|depends|wants?|knows?"
     r"|maintains|keeps|takes|costs)\b|\w['’](?:s|re|m)\s|[是叫在为用有]|等于|位于|属于|：|="
 )
-_ORDER = _compile(
+_ORDER = _compile_pattern(
     rf"{_POLITE}(?:(?:read|list|ls|run|execute|write|show|find|search|grep|replace|fix|add|make"
     r"|create|explain|tell|look|check|let's|think|update|delete|remove|open|print|count|try|go|do"
     r"|give|summari[sz]e|compare|test|build|install|rename|move|change|continue|help|implement"
@@ -89,8 +89,8 @@ _ORDER = _compile(
     r"|verify|deploy|ship|release|skip|apply|undo|retry|revert|merge|rebase|format|lint)\b"
     r"|[$]|[帮读写列查找看改删加跑]|运行|执行|修复|创建|搜索|解释)"
 )
-_NOUN_FIRST = _compile(r"(?:[\w./-]+\s+){1,4}?(?:is|are|was|were|has|have|means|=)(?=\s)")
-_CLAUSE = _compile(
+_NOUN_FIRST = _compile_pattern(r"(?:[\w./-]+\s+){1,4}?(?:is|are|was|were|has|have|means|=)(?=\s)")
+_CLAUSE = _compile_pattern(
     r"\b(?:what|who|which|where|when|that|if|whether|how|why|all|there|because|until)\b"
 )
 _WORD = re.compile(r"[\u3400-\u9fff]{1,2}|[^\W\u3400-\u9fff]+")

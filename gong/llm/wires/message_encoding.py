@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     """From an address and a media type to the part of a message."""
 
 
-def wrap_encoder(
-    encoder: ArrayEncoder, by_address: ByAddress, *, detail: bool = False
-) -> ArrayEncoder:
-    """Return an encoder that also knows pictures by address; `detail` where it may be sent."""
-    return ArrayEncoder(_PictureForm(encoder.form, by_address, detail=detail))
-
-
 class _PictureForm:
     """A form of messages above another one."""
 
@@ -92,16 +85,30 @@ class HistoryEncoder(Protocol):
 
 
 class EncoderCache:
-    """Remembers the newest ones; `encoder` makes what encodes one, from options and `load`."""
+    """Remembers the newest ones; `build` makes what encodes one, from options and `load`.
 
-    def __init__(self, encoder: Callable[[Any, Any], HistoryEncoder]) -> None:
-        self._encoder = encoder
+    Pictures by address become what `by_address` returns, with `detail` where it may be sent.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Any, Any], ArrayEncoder],
+        by_address: ByAddress,
+        *,
+        detail: bool = False,
+        wrap: Callable[[ArrayEncoder], HistoryEncoder] = lambda encoder: encoder,
+    ) -> None:
+        def create(options: Any, load: Any) -> HistoryEncoder:
+            form = _PictureForm(build(options, load).form, by_address, detail=detail)
+            return wrap(ArrayEncoder(form))
+
+        self._create = create
         self._kept: dict[Hashable, HistoryEncoder] = {}
 
     def encode_messages(self, request: Request, options: Hashable) -> list[bytes]:
         """Return each element of the array for the request's messages as JSON."""
         key = (request.session, options, request.load)
-        found = self._kept.pop(key, None) or self._encoder(options, request.load)
+        found = self._kept.pop(key, None) or self._create(options, request.load)
         self._kept[key] = found  # the newest stands last
         if len(self._kept) > _KEPT:
             del self._kept[next(iter(self._kept))]

@@ -1,12 +1,12 @@
-"""What the two OpenAI wires count, as our usage: pure. Input is always without cached tokens.
+"""What the two OpenAI wires share: what a model takes, what was counted, and the official SDK.
 
-The official OpenAI SDK as HTTP client for both of its wires.
-
-It uses the SDK's untyped requests, because the typed ones walk the whole history every time.
+Usage has input without cached tokens. The SDK is used as for requests it has no types for, because
+its typed way walks the whole history every time.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from tape.model.entries import Usage
@@ -17,8 +17,29 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from openai import AsyncOpenAI
 
+    from ..models import Quirks
+    from ..types import Request
     from .connection import ClientLimits, EncodedRequest, Modules, Route
     from .json_values import WireObject
+
+
+_TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
+"""Names of models that know tools of free text: GPT-5 and newer."""
+
+
+def choose_effort(request: Request, quirks: Quirks) -> str | None:
+    """Return the host's word for the effort that is wanted; None for a model that refuses one."""
+    wanted, takers = request.reasoning_effort, quirks.effort_models
+    if takers and not any(name in request.model for name in takers):
+        return None
+    return None if wanted is None else quirks.effort_names.get(wanted, wanted)
+
+
+def list_freeform_tools(request: Request, quirks: Quirks) -> frozenset[str]:
+    """Return the names of the tools that take free text, where host and model have such tools."""
+    if not quirks.freeform or not _TAKES_TEXT.match(request.model):
+        return frozenset()
+    return frozenset(tool.name for tool in request.tools if tool.freeform is not None)
 
 
 def parse_chat_usage(counts: WireObject) -> Usage:

@@ -1,17 +1,23 @@
-"""Server-sent events: the bytes of an answer cut into the data of its events; pure.
+"""One answer from its call to its last event, alike on every wire.
 
-Lines end with LF, CR or CRLF, wherever the bytes are cut. Comments, names and ids of events are
-passed over: what an event is stands in its data. An event that nothing ends is none.
+It ends with exactly one Finish or StreamFailure. Four limits in time hold for it, each counted anew
+by its own sign of life:
 
-Parses rate limits from the headers of an answer: pure except for the clock.
+| limit | from | until |
+|---|---|---|
+| `first_byte` | the call | the first event |
+| `idle` | the newest whole line, or enough of a long one | the next |
+| `quiet` | the newest event of ours | the next |
+| `whole` | the call | the end |
 
-Two families of names: `anthropic-ratelimit-KIND-WHAT` with dates, and `x-ratelimit-WHAT-KIND` with
-durations such as 6m0s. What cannot be read is as good as not there.
+Server-sent events are parsed here from bytes, because the size of a line and of an event is limited
+and the chunks come from several clients; httpx-sse reads decoded lines without a limit. Lines end
+with LF, CR or CRLF, wherever the bytes are cut. Comments, names and ids of events are passed over:
+what an event is stands in its data. An event that nothing ends is none.
 
-One answer from its call to its last event, the same for every wire.
-
-It ends with exactly one Finish or Failed, begins within `first_byte`, and no silence in it is
-longer than `idle`.
+What the headers say of rate limits has two families of names: `anthropic-ratelimit-KIND-WHAT` with
+dates, and `x-ratelimit-WHAT-KIND` with durations such as 6m0s. What cannot be read is as good as
+not there.
 """
 
 from __future__ import annotations
@@ -34,10 +40,10 @@ from .failures import ProviderFailures
 from .json_values import format_size_limit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Iterator, Mapping
 
     from ..models import Preset, Timeouts
-    from ..types import StreamEvent
+    from ..types import ChoiceMode, Request, StreamEvent
     from .connection import EncodedRequest, HttpReply, Sdk
     from .meter import AnswerMeter
 
@@ -177,8 +183,20 @@ _ALIVE = 1_024
 """Bytes of an incomplete line that show that its host is still sending."""
 
 
+class RequestEncoder(Protocol):
+    """Encodes the requests of a growing history, each message once."""
+
+    def __init__(self, preset: Preset) -> None: ...
+
+    def encode_request(self, request: Request) -> EncodedRequest:
+        """Return the call; raises MsgspecError for options that are not a JSON object."""
+        ...
+
+
 class Decoder(Protocol):
     """Decodes the data of one answer's server-sent events into stream events."""
+
+    def __init__(self, failures: ProviderFailures, preset: Preset) -> None: ...
 
     finished: bool
     """Whether the answer is complete, so that no more is read."""
@@ -260,32 +278,48 @@ class _Deadline:
         return chunk
 
 
-class Transport:
-    """Sends calls to one provider and decodes the answers."""
+class WireProvider:
+    """Talks to one endpoint with one key; a wire names what encodes, decodes and sends."""
 
-    def __init__(self, sdk: Sdk, preset: Preset, key: str, endpoint: str) -> None:
-        self.failures = ProviderFailures(preset.name, key, endpoint)
-        self._limits = preset.timeouts
-        self._connection = Connection(sdk, Route(preset, key, endpoint), self.failures)
+    encoder: type[RequestEncoder]
+    decoder: type[Decoder]
+    sdk: type[Sdk]
+    native_objects = True
+    """Whether a `response_format` may be sent; a preset's quirk may say no."""
 
-    async def stream_answer(
-        self, write: Callable[[], EncodedRequest], decoder: Decoder, *, keep: bool = False
-    ) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the answer to a call; closing it closes the connection.
+    def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
+        self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
+        self.native_objects = type(self).native_objects and preset.quirks.json_schema
+        self._preset, self._limits = preset, preset.timeouts
+        self._encoder = self.encoder(preset)
+        self._failures = ProviderFailures(preset.name, key, endpoint)
+        self._connection = Connection(self.sdk(), Route(preset, key, endpoint), self._failures)
 
-        With `keep` the last event holds what the provider sent.
+    def supports_tool_choice(self, mode: ChoiceMode) -> bool:
+        """Return whether the provider can be told so."""
+        return mode in self._preset.quirks.tool_choices
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the events of the answer, the last a Finish or a StreamFailure.
+
+        Closing it closes the connection. With `raw` the last event holds what the provider sent.
         """
+        decoder = self.decoder(self._failures, self._preset)
         meter = decoder.meter
         beside = _AnswerNotes(meter)
         try:
-            call = self._encode_call(write)
+            call = self._encode_call(request)
             beside.warnings = call.warnings
             async with self._connection.open_reply(call) as reply:
                 beside.headers = reply.headers
                 async with aclosing(self._read_events(reply, meter)) as found:
                     async for data in found:
                         meter.take_data(data)
-                        if keep:
+                        if request.raw:
                             beside.keep_data(data)
                         for event in decoder.feed(data):
                             meter.take_event(event)
@@ -299,16 +333,12 @@ class Transport:
             for event in decoder.finish_with_error(error):
                 yield beside.complete_event(event)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._connection.close()
-
     async def _read_events(
         self, reply: HttpReply, meter: AnswerMeter
     ) -> AsyncGenerator[bytes, None]:
         """Yield the data of each event; raises ModelError at the end, where no answer may end."""
         events, seen = EventParser(meter.sizes.event), b""
-        deadline = _Deadline(self._limits, meter, self.failures)
+        deadline = _Deadline(self._limits, meter, self._failures)
         while (chunk := await deadline.read_chunk(reply)) is not None:
             meter.take_bytes(reply.unpacked, reply.received)
             meter.take_quiet(len(chunk))
@@ -322,14 +352,14 @@ class Transport:
             if not deadline.begun:
                 seen = (seen + chunk)[:_SHOWN]
         raise (
-            self.failures.build_stopped_error()
+            self._failures.build_stopped_error()
             if deadline.begun
-            else self.failures.build_no_answer_error(seen)
+            else self._failures.build_no_answer_error(seen)
         )
 
-    def _encode_call(self, write: Callable[[], EncodedRequest]) -> EncodedRequest:
+    def _encode_call(self, request: Request) -> EncodedRequest:
         try:
-            return write()
+            return self._encoder.encode_request(request)
         except msgspec.MsgspecError as error:
             why = f"the request is not valid JSON: {error}"
-            raise InvalidRequest(why, provider=self.failures.provider) from error
+            raise InvalidRequest(why, provider=self._failures.provider) from error

@@ -14,7 +14,7 @@ from tests.gong.llm import test_anthropic as anthropic
 from tests.gong.llm import test_google as google
 from tests.gong.llm import test_openai_chat as chat
 from tests.gong.llm import test_openai_responses as responses
-from tests.gong.llm.test_nonsense import FAILURES, places, put
+from tests.gong.llm.test_nonsense import FAILURES, PRESET, places, put
 from tests.gong.llm.test_nonsense import WIRES as DECODERS
 from tests.gong.llm.test_wire import WIRES, answer_for, every_wire, provider
 from tests.gong.llm.wire_server import Reply, WireServer, accumulated, chunks, events_of, sse
@@ -128,7 +128,7 @@ async def test_an_empty_answer_is_an_answer_in_every_form(place, body):
 
 def outcome(new_decoder, events):
     """Return the last event and what came together of an answer."""
-    decoder, answer = new_decoder(FAILURES), StreamAccumulator("c_00000000")
+    decoder, answer = new_decoder(FAILURES, PRESET), StreamAccumulator("c_00000000")
     try:
         for event in events:
             for last in decoder.feed(json.dumps(event).encode()):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gong.errors import ModelError
 from gong.llm.accumulate import StreamAccumulator
+from gong.llm.models import Preset
 from gong.llm.types import Finish, StreamFailure
 from gong.llm.wires.anthropic.stream import AnthropicStreamDecoder
 from gong.llm.wires.failures import ProviderFailures
@@ -24,6 +25,7 @@ from tests.tape.making import BUDGET
 SEARCH = settings(
     max_examples=150 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+PRESET = Preset(name="host", api="openai-chat", base_url="http://127.0.0.1")
 FAILURES = ProviderFailures("host", "sk-test-0123456789", "http://127.0.0.1")
 STRANGE = st.sampled_from(
     [
@@ -70,7 +72,7 @@ def test_nothing_but_events_and_errors_of_ours_comes_out(wire, data):
             put(events, path, copy.deepcopy(data.draw(STRANGE)))
         except (LookupError, TypeError):
             continue  # the place is gone by now
-    decoder, answer = new_decoder(FAILURES), StreamAccumulator("c_00000000")
+    decoder, answer = new_decoder(FAILURES, PRESET), StreamAccumulator("c_00000000")
     last = None
     try:
         for event in events:

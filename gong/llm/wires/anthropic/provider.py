@@ -1,26 +1,21 @@
 """Anthropic Messages through the official SDK.
 
-The body is sent as bytes through the SDK's low-level `post`, because the typed method walks the
-whole history every time. `anthropic_stream` decodes the answer.
+It sends the body through its low-level `post`, as bytes: the typed one walks the whole history
+every time. What the answer means is the job of `stream`.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from ..transport import Transport
+from ..transport import WireProvider
 from .request import AnthropicRequestEncoder
 from .stream import AnthropicStreamDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from anthropic import AsyncAnthropic
     from httpx2 import Response
 
-    from ...models import Preset
-    from ...types import ChoiceMode, Request, StreamEvent
     from ..connection import ClientLimits, EncodedRequest, Modules, Route
 
 
@@ -62,27 +57,8 @@ class _AnthropicSdk:
         await client.close()
 
 
-class AnthropicProvider:
-    """Talks to one endpoint with one key, over one connection at a time where it can."""
+class AnthropicProvider(WireProvider):
+    """Talks to one endpoint with one key."""
 
-    api = "anthropic-messages"
-
-    def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
-        self.name, self.endpoint = preset.name, endpoint
-        self._transport = Transport(_AnthropicSdk(), preset, key, endpoint)
-        self._encoder = AnthropicRequestEncoder(preset)
-
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Answer with stream events; closing it closes the connection."""
-        decoder = AnthropicStreamDecoder(self._transport.failures, self._encoder.preset.sizes)
-        return self._transport.stream_answer(
-            partial(self._encoder.encode_request, request), decoder, keep=request.raw
-        )
-
-    def supports_tool_choice(self, mode: ChoiceMode) -> bool:
-        """Return whether the provider supports this tool choice."""
-        return mode in self._encoder.preset.quirks.tool_choices
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.close()
+    encoder, decoder, sdk = AnthropicRequestEncoder, AnthropicStreamDecoder, _AnthropicSdk
+    native_objects = False

@@ -19,7 +19,7 @@ from tape.formats.anthropic import emit
 
 from ..connection import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache, wrap_encoder
+from ..message_encoding import EncoderCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,9 +81,9 @@ class AnthropicRequestEncoder:
         self.preset = preset
         self._form = emit.AnthropicOptions(thinking_as_text=preset.quirks.thinking_as_text)
         self._cache = EncoderCache(
-            lambda form, load: _Unmarked(
-                wrap_encoder(emit.build_encoder(form, load), _encode_address)
-            )
+            emit.build_encoder,
+            lambda url, _mime: {"type": "image", "source": {"type": "url", "url": url}},
+            wrap=_Unmarked,
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
@@ -108,10 +108,6 @@ class AnthropicRequestEncoder:
             asked.append(_INTERLEAVED)
         said = ",".join(dict.fromkeys(asked))
         return {_BETA: said} if said else {}
-
-
-def _encode_address(url: str, _mime: str) -> WireObject:
-    return {"type": "image", "source": {"type": "url", "url": url}}
 
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:

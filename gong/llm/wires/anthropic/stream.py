@@ -17,7 +17,6 @@ from tape.formats.wire import decode_json, encode_json, pack_raw
 from tape.model.entries import NO_JSON, Usage
 
 from ...accumulate import TextBuffer
-from ...models import DEFAULT_SIZE_LIMITS
 from ...tokens import estimate_tokens
 from ...types import (
     Finish,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ....errors import ModelError
-    from ...models import SizeLimits
+    from ...models import Preset
     from ..failures import ProviderFailures
 
 _STOPS: dict[str, StopReason] = {
@@ -114,8 +113,8 @@ class _OpenBlock:
 class AnthropicStreamDecoder:
     """Turns the `data` of the stream's events into ours, and collects usage and stop reason."""
 
-    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
-        self.meter = AnswerMeter(sizes, failures)
+    def __init__(self, failures: ProviderFailures, preset: Preset) -> None:
+        self.meter = AnswerMeter(preset.sizes, failures)
         self.finished = False
         self._failures = failures
         self._started = False

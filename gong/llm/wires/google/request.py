@@ -10,7 +10,7 @@ from tape.formats.gemini import emit
 
 from ..connection import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache, wrap_encoder
+from ..message_encoding import EncoderCache
 
 if TYPE_CHECKING:
     from ...models import Preset
@@ -48,7 +48,7 @@ class GoogleRequestEncoder:
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._cache = EncoderCache(
-            lambda form, load: wrap_encoder(emit.build_encoder(form, load), _encode_address)
+            emit.build_encoder, lambda url, mime: {"fileData": {"mimeType": mime, "fileUri": url}}
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
@@ -80,10 +80,6 @@ class GoogleRequestEncoder:
             media_in_results=is_new,
             thinking_as_text=self.preset.quirks.thinking_as_text,
         )
-
-
-def _encode_address(url: str, mime: str) -> WireObject:
-    return {"fileData": {"mimeType": mime, "fileUri": url}}
 
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:

@@ -14,7 +14,6 @@ from tape.formats.wire import drop_fields, encode_json, pack_raw
 from tape.model.entries import NO_JSON, Usage
 
 from ....errors import ContentFiltered, MalformedHistory, ModelError
-from ...models import DEFAULT_SIZE_LIMITS
 from ...provider_errors import remove_keys
 from ...types import (
     Finish,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from ...models import SizeLimits
+    from ...models import Preset
     from ..failures import ProviderFailures
     from ..json_values import WireObject
     from .chunks import GeminiCandidate, GeminiChunk, PromptFeedback
@@ -107,9 +106,9 @@ class _PiecewiseCall(NamedTuple):
 class GoogleStreamDecoder:
     """Turns the `data` of the stream's events into ours, and collects usage and stop reason."""
 
-    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
-        self.meter = AnswerMeter(sizes, failures)
-        self.finished = False  # only the end of the connection marks it
+    def __init__(self, failures: ProviderFailures, preset: Preset) -> None:
+        self.meter = AnswerMeter(preset.sizes, failures)
+        self.finished = False  # only the end of the connection says so
         self._failures = failures
         self._started = False
         self._stop: str | None = None

@@ -26,7 +26,8 @@ from tape.model.entries import Text, select_tool_calls
 
 from ..connection import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache, wrap_encoder
+from ..message_encoding import EncoderCache
+from ..openai_common import choose_effort, list_freeform_tools
 
 if TYPE_CHECKING:
     from ...models import Preset, Quirks
@@ -44,8 +45,6 @@ _IDS = {
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _KNOWS_MARKS = re.compile(r"claude|anthropic/", re.IGNORECASE)
 _MARKED_MESSAGES = 2
-_TAKES_TEXT = re.compile(r"(?:.*[/:])?gpt-(?:[5-9]|[1-9]\d)(?!\S*-chat)")
-"""Names of models that know tools of free text: GPT-5 and newer."""
 
 
 class OpenAIChatRequestEncoder:
@@ -54,9 +53,9 @@ class OpenAIChatRequestEncoder:
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._cache = EncoderCache(
-            lambda form, load: wrap_encoder(
-                emit.build_encoder(form, load), _encode_address, detail=True
-            )
+            emit.build_encoder,
+            lambda url, _mime: {"type": "image_url", "image_url": {"url": url}},
+            detail=True,
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
@@ -91,25 +90,6 @@ class OpenAIChatRequestEncoder:
             fields, b"messages", _encode_messages(request, quirks, self._cache)
         )
         return EncodedRequest("/chat/completions", body, {}, warnings)
-
-
-def _encode_address(url: str, _mime: str) -> WireObject:
-    return {"type": "image_url", "image_url": {"url": url}}
-
-
-def choose_effort(request: Request, quirks: Quirks) -> str | None:
-    """Return the host's word for the effort that is wanted; None for a model that refuses one."""
-    wanted, takers = request.reasoning_effort, quirks.effort_models
-    if takers and not any(name in request.model for name in takers):
-        return None
-    return None if wanted is None else quirks.effort_names.get(wanted, wanted)
-
-
-def list_freeform_tools(request: Request, quirks: Quirks) -> frozenset[str]:
-    """Return the names of the tools that take free text, where host and model have such tools."""
-    if not quirks.freeform or not _TAKES_TEXT.match(request.model):
-        return frozenset()
-    return frozenset(tool.name for tool in request.tools if tool.freeform is not None)
 
 
 def _encode_messages(request: Request, quirks: Quirks, cache: EncoderCache) -> list[bytes]:

@@ -19,7 +19,6 @@ from tape.formats.wire import decode_json, pack_raw
 from tape.model.entries import NO_JSON
 
 from ....errors import ServerError
-from ...models import DEFAULT_SIZE_LIMITS
 from ...types import (
     Finish,
     OpaqueBlock,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from tape.model.entries import Usage
 
     from ....errors import ModelError
-    from ...models import SizeLimits
+    from ...models import Preset
     from ..failures import ProviderFailures
     from ..json_values import WireObject
 
@@ -142,16 +141,10 @@ class _Prose:
 class OpenAIChatStreamDecoder:
     """Turns the data of the stream's events into ours, and collects usage and stop reason."""
 
-    def __init__(
-        self,
-        failures: ProviderFailures,
-        sizes: SizeLimits = DEFAULT_SIZE_LIMITS,
-        *,
-        think_tags: bool = False,
-    ) -> None:
-        self.meter = AnswerMeter(sizes, failures)
+    def __init__(self, failures: ProviderFailures, preset: Preset) -> None:
+        self.meter = AnswerMeter(preset.sizes, failures)
         self.finished = False
-        self._tags = ThinkTags() if think_tags else None
+        self._tags = ThinkTags() if preset.quirks.think_tags else None
         self._failures = failures
         self._started = False
         self._stop: str | None = None

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 from ..openai_common import OpenAISdk
-from ..transport import Transport
+from ..transport import WireProvider
 from .request import OpenAIResponsesRequestEncoder
 from .stream import OpenAIResponsesStreamDecoder
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
-    from ...models import Preset
-    from ...types import ChoiceMode, Request, StreamEvent
+class OpenAIResponsesProvider(WireProvider):
+    """Talks to one endpoint with one key."""
 
-
-class OpenAIResponsesProvider:
-    """Calls one endpoint with one key, according to its preset."""
-
-    def __init__(self, preset: Preset, key: str, endpoint: str) -> None:
-        self.name, self.api, self.endpoint = preset.name, preset.api, endpoint
-        self.native_objects = preset.quirks.json_schema
-        self._transport = Transport(OpenAISdk(), preset, key, endpoint)
-        self._encoder = OpenAIResponsesRequestEncoder(preset)
-
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Answer with stream events; closing it closes the connection."""
-        decoder = OpenAIResponsesStreamDecoder(self._transport.failures, self._encoder.preset.sizes)
-        return self._transport.stream_answer(
-            partial(self._encoder.encode_request, request), decoder, keep=request.raw
-        )
-
-    def supports_tool_choice(self, mode: ChoiceMode) -> bool:
-        """Return whether the provider supports this tool choice."""
-        return mode in self._encoder.preset.quirks.tool_choices
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.close()
+    encoder, decoder, sdk = OpenAIResponsesRequestEncoder, OpenAIResponsesStreamDecoder, OpenAISdk

@@ -16,8 +16,8 @@ from tape.formats.openai_responses import emit
 from ....errors import InvalidRequest
 from ..connection import EncodedRequest
 from ..json_values import encode_with_array, list_unsent_fields, parse_options
-from ..message_encoding import EncoderCache, wrap_encoder
-from ..openai_chat.request import choose_effort, list_freeform_tools
+from ..message_encoding import EncoderCache
+from ..openai_common import choose_effort, list_freeform_tools
 
 if TYPE_CHECKING:
     from ...models import Preset, Quirks
@@ -34,9 +34,9 @@ class OpenAIResponsesRequestEncoder:
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
         self._cache = EncoderCache(
-            lambda form, load: wrap_encoder(
-                emit.build_encoder(form, load), _encode_address, detail=True
-            )
+            emit.build_encoder,
+            lambda url, _mime: {"type": "input_image", "detail": "auto", "image_url": url},
+            detail=True,
         )
 
     def encode_request(self, request: Request) -> EncodedRequest:
@@ -64,10 +64,6 @@ class OpenAIResponsesRequestEncoder:
         why = "its models are not asked to think"
         warnings = list_unsent_fields(self.preset, request, reasoning_effort=(asked, why))
         return EncodedRequest("/responses", body, {}, warnings)
-
-
-def _encode_address(url: str, _mime: str) -> WireObject:
-    return {"type": "input_image", "detail": "auto", "image_url": url}
 
 
 def _encode_storage(request: Request, quirks: Quirks) -> WireObject:

@@ -14,7 +14,6 @@ from tape.formats.wire import decode_json, drop_fields, pack_raw
 from tape.model.entries import NO_JSON
 
 from ...accumulate import TextBuffer
-from ...models import DEFAULT_SIZE_LIMITS
 from ...types import (
     Finish,
     OpaqueBlock,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from tape.model.entries import Usage
 
     from ....errors import ModelError
-    from ...models import SizeLimits
+    from ...models import Preset
     from ..failures import ProviderFailures
     from ..json_values import WireObject
 
@@ -109,8 +108,8 @@ class _Item:
 class OpenAIResponsesStreamDecoder:
     """Turns the data of the stream's events into ours, and collects usage and stop reason."""
 
-    def __init__(self, failures: ProviderFailures, sizes: SizeLimits = DEFAULT_SIZE_LIMITS) -> None:
-        self.meter = AnswerMeter(sizes, failures)
+    def __init__(self, failures: ProviderFailures, preset: Preset) -> None:
+        self.meter = AnswerMeter(preset.sizes, failures)
         self.finished = False
         self._failures = failures
         self._started = False
