@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, FolderGone
 from .tools.limits import MAX_TIMEOUT_MS, PositiveCount, ToolSettings, TruncationSettings
 
 if TYPE_CHECKING:
@@ -211,6 +211,14 @@ def _check_tables(settings: Settings) -> Settings:
 
         Catalogue.from_rows(settings.models)
     return settings
+
+
+def locate_folder() -> str:
+    """Return the current folder; raises FolderGone if it no longer exists."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError as error:
+        raise FolderGone("this folder no longer exists: change to another and try again") from error
 
 
 def locate_store(settings: Settings, environ: Mapping[str, str]) -> Path:

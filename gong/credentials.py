@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 from msgspec import Struct
 
+from .config import locate_config_file
 from .errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ class Credentials:
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.file = folder / "credentials.json"
         self._environ = environ
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Self:
+        """Return the keys saved beside the user's config.toml."""
+        return cls(locate_config_file(environ).parent, environ)
 
     def find(self, provider: str, variables: Sequence[str]) -> ProviderKey | None:
         """Return the key of a provider; an empty variable counts as not set."""

@@ -1,17 +1,21 @@
 """One compaction: a summary in the anchor of a new phase replaces the older part of a view.
 
 The entries it covers stay on the tape (tape.md §6). A model writes the summary; if that fails,
-rules do. The user's own requests and the names of files never come from a model.
+rules do. The user's own requests and the names of files never come from a model. An example of a
+view of 9 entries, cut at its 6th; `A` is the new anchor:
 
-Leaving a branch: a summary of it is added to an anchor on the new branch.
+    before   [ 1 2 3 4 5 6 7 8 9 ]       60,000 tokens
+    after    A(summary of 1–5) [ 6 7 8 9 ]    21,000 tokens
 
-The new branch keeps its view. The anchor adds a summary of what the other branch did since the two
-diverged, and names that branch.
+A is durable before anything follows. It names the range it covers and the ranges it keeps, so undo
+only resets the branch to before it.
+
+Leaving a branch: an anchor on the new branch, which keeps its view, adds a summary of what the
+other branch did since the two diverged, and names that branch.
 """
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
@@ -22,35 +26,25 @@ from tape.context.repair import repair
 from tape.context.view import Message, View, view
 from tape.damage import warn_of_damage
 from tape.history.merge_base import find_merge_base, read_path_to
-from tape.model.entries import (
-    Anchor,
-    CoveredRange,
-    SideUsage,
-    State,
-    Summary,
-    SummaryAuthor,
-    Text,
-    Tokens,
-)
+from tape.model.entries import Anchor, CoveredRange, State, Summary, SummaryAuthor, Text, Tokens
 from tape.model.summary import render_summary
 
 from ..context import summary as summaries
 from ..context.tokens import count_fixed_tokens, count_messages_tokens
 from ..context.trim import HistoryCut, build_sizer, find_cut
-from ..errors import ModelError, NothingToCompact, NotSmaller
-from ..llm.accumulate import StreamAccumulator
+from ..errors import ModelError, NothingToCompact, NotSmaller, SummaryUnusable
 from ..llm.offline.summary import limit_summary, summarize_pieces
 from ..llm.summary_format import format_transcript
 from ..llm.tokens import estimate_tokens
 from ..llm.types import Request
 from . import events
 from .recorder import find_newest_anchor
-from .run_context import apply_elisions
+from .run_context import apply_elisions, request_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tape.model.entries import KeptRange
+    from tape.model.entries import KeptRange, SideUsage
     from tape.model.line import Entry
     from tape.store.refs import Head
 
@@ -64,6 +58,8 @@ _REQUESTS_SHARE, _SUMMARY_SHARE = 0.35, 0.25
 """Shares of that size for the user's own requests and for the summary."""
 _MIN_TOKENS = 500
 """Tokens that each of the two may take at least."""
+_CHARS_PER_TOKEN = 3
+"""Characters per token, to turn a token limit into characters."""
 _MAX_ANSWER_TOKENS = 16_384
 """Maximum tokens of a model's summary, and of its thinking before it."""
 _UNKNOWN_WINDOW = 100_000
@@ -112,66 +108,61 @@ class SummaryResult(NamedTuple):
     """Usage, recorded after the anchor so that undo restores the entries before it."""
 
 
-def repeat_handoff(parts: RunContext, anchor: Anchor, to: str) -> Entry:
+def repeat_handoff(context: RunContext, anchor: Anchor, to: str) -> Entry:
     """Set the newest anchor again for another model, if no message followed it."""
-    again = replace(anchor, kind="handoff", reason="handoff", state=build_state(parts, to))
-    return parts.record.anchor(again)
+    again = replace(anchor, kind="handoff", reason="handoff", state=build_state(context, to))
+    return context.recorder.anchor(again)
 
 
-async def compact_branch(parts: RunContext, wish: CompactionRequest) -> CompactionResult:
+async def compact_branch(context: RunContext, request: CompactionRequest) -> CompactionResult:
     """Compact the view of the branch; raises NothingToCompact and leaves the branch as it is.
 
     Raises NotSmaller if the next request would not shrink; the usage of the summary is recorded.
     """
-    record = parts.record
-    seen = view(record.path, record.kept)
+    recorder, model = context.recorder, context.setup.model
+    seen = view(recorder.path, recorder.kept)
     entries = (*seen.kept, *seen.entries)
-    specs = parts.tools.specs()
-    fixed = count_fixed_tokens(parts.model.build_system(specs), specs)
-    before = fixed + _count_view_tokens(seen, parts.model)
-    share = _plan_budget(parts, before, fixed)
-    place = _choose_cut(entries, share.kept, hard=wish.hard)
-    first = place.first
-    kept = tuple(entries[first:])
-    _require_gain(wish, before, fixed + _count_view_tokens(View(None, kept, ()), parts.model))
-    parts.emit(events.CompactionStart(wish.kind, wish.reason, before))
-    anchor = find_newest_anchor(record.path)
-    previous = anchor.summary if anchor else None
-    summary, by, took = await write_summary(
-        parts, wish, entries[:first], previous, share, split=place.split
+    specs = context.setup.tools.specs()
+    fixed = count_fixed_tokens(model.build_system(specs), specs)
+    before = fixed + _count_view_tokens(seen, model)
+    budget = _plan_budget(before, fixed, context.setup.compaction.keep)
+    cut = _choose_cut(entries, budget.kept, hard=request.hard)
+    covered, kept = entries[: cut.first], entries[cut.first :]
+    _require_gain(request, before, fixed + _count_view_tokens(View(None, kept, ()), model))
+    context.emit(events.CompactionStart(request.kind, request.reason, before))
+    anchor = find_newest_anchor(recorder.path)
+    summary, by, usage = await write_summary(
+        context, request, covered, anchor.summary if anchor else None, budget, split=cut.split
     )
-    after = fixed + _count_view_tokens(View(render_summary(summary), kept, ()), parts.model)
+    after = fixed + _count_view_tokens(View(render_summary(summary), kept, ()), model)
     try:
-        _require_gain(wish, before, after)
+        _require_gain(request, before, after)
     except NothingToCompact as error:
-        record_side_usage(parts, took)
-        if wish.gain:
-            parts.emit(events.Warn(str(error)))
+        record_side_usage(context, usage)
+        if request.gain:
+            context.emit(events.Warn(str(error)))
         raise
-    ranges = find_kept_ranges(parts, kept)
-    covers = CoveredRange(
-        entries[0].id, entries[first - 1].id, entries[first - 1].n - entries[0].n + 1
-    )
-    entry = record.anchor(
+    covers = CoveredRange(covered[0].id, covered[-1].id, covered[-1].n - covered[0].n + 1)
+    entry = recorder.anchor(
         Anchor(
-            kind=wish.kind,
+            kind=request.kind,
             summary=summary,
-            kept=ranges,
+            kept=find_kept_ranges(context, kept),
             covers=covers,
             tokens=Tokens(before, after),
             by=by,
-            reason=wish.reason,
-            state=build_state(parts, wish.to),
+            reason=request.reason,
+            state=build_state(context, request.to),
         )
     )
-    record_side_usage(parts, took)
+    record_side_usage(context, usage)
     name = f"{by.provider}/{by.model}" if by else None
-    parts.emit(events.CompactionEnd(wish.kind, entry.id, before, after, covers.count, name))
+    context.emit(events.CompactionEnd(request.kind, entry.id, before, after, covers.count, name))
     return CompactionResult(entry, before, after)
 
 
-def _require_gain(wish: CompactionRequest, before: int, after: int) -> None:
-    if wish.gain and after > before * (1 - wish.gain):
+def _require_gain(request: CompactionRequest, before: int, after: int) -> None:
+    if request.gain and after > before * (1 - request.gain):
         raise NothingToCompact(
             f"a compaction would free too little: {before:,} tokens would become {after:,}"
         )
@@ -186,11 +177,15 @@ def _count_view_tokens(seen: View, model: AgentModel) -> int:
     return count_messages_tokens(apply_elisions(repair(seen, model.target).messages, seen))
 
 
-def _plan_budget(parts: RunContext, before: int, fixed: int) -> CompactionBudget:
-    """Return the budget of each part, so that the next request is a small share of this one."""
+def _plan_budget(before: int, fixed: int, keep: int) -> CompactionBudget:
+    """Return the budget of each part, so that the next request is a small share of this one.
+
+    Of 60,000 tokens, 5,000 of them fixed, 21,600 are the target. The 16,600 for the rest are 5,810
+    for the user's requests, 4,150 for the summary, and 6,640 (at most `keep`) for messages.
+    """
     room = max(int(before * TARGET_SHARE) - fixed, 0)
     requests, summary = int(room * _REQUESTS_SHARE), int(room * _SUMMARY_SHARE)
-    kept = min(room - requests - summary, parts.room.keep)
+    kept = min(room - requests - summary, keep)
     return CompactionBudget(kept, max(requests, _MIN_TOKENS), max(summary, _MIN_TOKENS))
 
 
@@ -203,201 +198,174 @@ def _choose_cut(entries: Sequence[Entry], keep: int, *, hard: bool) -> HistoryCu
     return found
 
 
-def record_side_usage(parts: RunContext, took: SideUsage | None) -> None:
+def record_side_usage(context: RunContext, usage: SideUsage | None) -> None:
     """Record the usage of a summary, after its anchor."""
-    if took is not None:
-        parts.record.append(took)
-        parts.record.barrier()
+    if usage is not None:
+        context.recorder.append(usage)
+        context.recorder.barrier()
 
 
-def find_kept_ranges(parts: RunContext, kept: Sequence[Entry]) -> tuple[KeptRange, ...]:
+def find_kept_ranges(context: RunContext, kept: Sequence[Entry]) -> tuple[KeptRange, ...]:
     """Return the newest entries in view as the ranges that an anchor keeps.
 
     Raises NothingToCompact if they are not found, so that nothing leaves the view by mistake.
     """
     if not kept:
         return ()
-    record = parts.record
-    record.barrier()
-    anchor, first = find_newest_anchor(record.path), kept[0].id
+    recorder = context.recorder
+    recorder.barrier()
+    anchor, first = find_newest_anchor(recorder.path), kept[0].id
     earlier: tuple[KeptRange, ...] = ()
-    behind = record.path
-    if anchor is not None and any(entry.id == first for entry in record.kept):
-        earlier = record.tape.trim_kept_ranges(anchor, first)
-        behind = record.path[1:]
+    behind = recorder.path
+    if anchor is not None and any(entry.id == first for entry in recorder.kept):
+        earlier = recorder.tape.trim_kept_ranges(anchor, first)
+        behind = recorder.path[1:]
         first = behind[0].id if behind else ""
     elif first != behind[0].id:
         behind = behind[next(n for n, entry in enumerate(behind) if entry.id == first) :]
     count = behind[-1].n - behind[0].n + 1 if behind else 0
-    newest = record.tape.newest(record.head(), count)
+    newest = recorder.tape.newest(recorder.head(), count)
     if count and (not newest or newest[0].first != first):
         raise NothingToCompact("this branch cannot be read: tape verify shows why")
     return (*earlier, *newest)
 
 
-def build_state(parts: RunContext, to: str | None) -> State:
+def build_state(context: RunContext, to: str | None) -> State:
     """Return the session state that an anchor stores; `to` is the model that continues."""
-    model = to or f"{parts.model.provider}/{parts.model.id}"
-    return State(model=model, tools=parts.tools.active, cwd=parts.env.working_directory)
+    setup = context.setup
+    cwd = setup.env.working_directory
+    return State(model=to or setup.model.name, tools=setup.tools.active, cwd=cwd)
 
 
 async def write_summary(
-    parts: RunContext,
-    wish: CompactionRequest,
+    context: RunContext,
+    request: CompactionRequest,
     covered: Sequence[Entry],
     previous: Summary | str | None,
-    share: CompactionBudget,
+    budget: CompactionBudget,
     *,
     split: bool,
 ) -> SummaryResult:
     """Return a summary of entries by a model, or by rules if that fails."""
     pieces = summaries.build_pieces(covered, previous)
-    by, took = None, None
+    by, usage = None, None
+    limit_chars = budget.summary * _CHARS_PER_TOKEN
     try:
-        said, took = await _request_summary(parts, wish, pieces, share, split=split)
-        summary = limit_summary(
-            summaries.validate_summary(said), 2 * share.summary * _CHARS_PER_TOKEN
+        text, usage = await request_text(
+            context,
+            model := context.setup.summariser or context.setup.model,
+            request.kind,
+            _build_request(context, model, pieces, request.focus, limit_chars, split=split),
+            retries=True,
         )
-        by = SummaryAuthor(took.provider, took.model, took.usage)
-    except (ModelError, summaries.SummaryUnusable) as error:
-        parts.emit(events.Warn(f"the summary was made by rules, because {error}"))
-        summary = summarize_pieces(pieces, wish.focus, limit=share.summary * _CHARS_PER_TOKEN)
+        summary = limit_summary(summaries.validate_summary(text), 2 * limit_chars)
+        by = SummaryAuthor(usage.provider, usage.model, usage.usage)
+    except (ModelError, SummaryUnusable) as error:
+        context.emit(events.Warn(f"the summary was made by rules, because {error}"))
+        summary = summarize_pieces(pieces, request.focus, limit=limit_chars)
     whole = summaries.complete_summary(
         summary,
         covered,
         previous,
-        cwd=parts.env.working_directory,
-        limit_chars=share.requests * _CHARS_PER_TOKEN,
+        cwd=context.setup.env.working_directory,
+        limit_chars=budget.requests * _CHARS_PER_TOKEN,
     )
-    return SummaryResult(whole, by, took)
+    return SummaryResult(whole, by, usage)
 
 
-_CHARS_PER_TOKEN = 3
-"""Characters per token, to turn a token limit into characters."""
-
-
-async def _request_summary(
-    parts: RunContext,
-    wish: CompactionRequest,
-    pieces: Sequence[TranscriptPiece],
-    share: CompactionBudget,
-    *,
-    split: bool,
-) -> tuple[str, SideUsage]:
-    """Return the summarising model's answer and its usage; raises ModelError."""
-    model = parts.summariser or parts.model
-    window = model.window or _UNKNOWN_WINDOW
-    answer = min(_MAX_ANSWER_TOKENS, window // 4)
-    system, prompt = _fit_prompt(pieces, wish.focus, window - answer, share, split=split)
-    request = Request(
-        model=model.id,
-        messages=(Message("user", (Text(prompt),)),),
-        system=system,
-        max_tokens=answer,
-        session=parts.session,
-    )
-    said = StreamAccumulator(parts.call_prefix())
-    async with aclosing(model.stream(request)) as stream:
-        async for event in stream:
-            said.process(event)
-    response = said.response()
-    usage = response.usage
-    cost = model.cost(usage)
-    parts.pressure.count_usage(usage, cost)
-    return response.text, SideUsage(wish.kind, model.provider, model.id, usage, cost=cost)
-
-
-def _fit_prompt(
+def _build_request(
+    context: RunContext,
+    model: AgentModel,
     pieces: Sequence[TranscriptPiece],
     focus: str,
-    room: int,
-    share: CompactionBudget,
+    limit_chars: int,
     *,
     split: bool,
-) -> tuple[str, str]:
-    """Return a prompt of at most `room` tokens with as many of the pieces as fit."""
-    characters = len(format_transcript(pieces))
+) -> Request:
+    """Return the request for a summary, with as many of the pieces as fit the model.
+
+    How many characters fit depends on the text, so a prompt that is too long is built again with
+    fewer characters, in the ratio of its tokens to the room.
+    """
+    window = model.window or _UNKNOWN_WINDOW
+    answer = min(_MAX_ANSWER_TOKENS, window // 4)
+    room, characters = window - answer, len(format_transcript(pieces))
     for _ in range(_MAX_TRIES):
         system, prompt = summaries.build_summary_prompt(
             pieces,
             focus=focus,
             split_turn=split,
             budget_chars=characters,
-            answer_chars=share.summary * _CHARS_PER_TOKEN,
+            answer_chars=limit_chars,
         )
         tokens = estimate_tokens(system) + estimate_tokens(prompt)
         if tokens <= room:
             break
         characters = int(min(characters, len(prompt)) * room / tokens * 0.9)
-    return system, prompt
+    return Request(
+        model=model.id,
+        messages=(Message("user", (Text(prompt),)),),
+        system=system,
+        max_tokens=answer,
+        session=context.recorder.tape.id,
+    )
 
 
 _MERGE_BUDGET = CompactionBudget(kept=0, requests=2_000, summary=2_000)
 
 
-async def merge_branch(parts: RunContext, left: Head) -> Entry:
+async def merge_branch(context: RunContext, left: Head) -> Entry:
     """Set an anchor on the current branch that summarises the branch that ends at `left`.
 
     Raises NothingToCompact if that branch has no entries of its own.
     """
-    record = parts.record
-    since = _list_own_entries(parts, left)
+    recorder, tape = context.recorder, context.recorder.tape
+    own = find_merge_base(read_path_to(tape, left), read_path_to(tape, recorder.head())).a
+    since = [one for segment in own for run in segment.read_runs(warn_of_damage) for one in run]
     if not any(entry.type in {"user", "assistant"} for entry in since):
         raise NothingToCompact(
             f"branch {left.branch} has no entries of its own: there is nothing to summarise"
         )
-    summary, by, took = await write_summary(
-        parts, CompactionRequest("left"), since, None, _MERGE_BUDGET, split=False
+    request = CompactionRequest("left")
+    summary, by, usage = await write_summary(
+        context, request, since, None, _MERGE_BUDGET, split=False
     )
-    before = find_newest_anchor(record.path)
-    entry = record.anchor(
+    before = find_newest_anchor(recorder.path)
+    other = {"tape": tape.id, "branch": left.branch, "entry": left.entry}
+    entry = recorder.anchor(
         Anchor(
             kind="merge",
-            summary=_merge_summaries(before.summary if before else None, summary, left.branch),
-            kept=find_kept_ranges(parts, (*record.kept, *record.path)),
+            summary=_merge_summaries(before.summary if before else "", summary, left.branch),
+            kept=find_kept_ranges(context, (*recorder.kept, *recorder.path)),
             covers=CoveredRange(since[0].id, since[-1].id, len(since)),
             by=by,
-            reason="left",
-            state=build_state(parts, None),
-            other=Raw(msgspec.json.encode(_encode_left_branch(parts, left))),
+            reason=request.reason,
+            state=build_state(context, None),
+            other=Raw(msgspec.json.encode(other)),
         )
     )
-    record_side_usage(parts, took)
+    record_side_usage(context, usage)
     return entry
 
 
-def _list_own_entries(parts: RunContext, left: Head) -> list[Entry]:
-    """Return a branch's entries since it diverged from the current one, oldest first."""
-    tape = parts.record.tape
-    apart = find_merge_base(read_path_to(tape, left), read_path_to(tape, parts.record.head())).a
-    return [
-        entry for segment in apart for run in segment.read_runs(warn_of_damage) for entry in run
-    ]
-
-
-def _encode_left_branch(parts: RunContext, left: Head) -> dict[str, str]:
-    return {"tape": parts.record.tape.id, "branch": left.branch, "entry": left.entry}
-
-
-def _merge_summaries(before: Summary | str | None, left: Summary, branch: str) -> Summary:
+def _merge_summaries(before: Summary | str, left: Summary, branch: str) -> Summary:
     """Return the current branch's summary merged with that of the branch that was left."""
-    base = before if isinstance(before, Summary) else Summary(critical_context=_wrap_lines(before))
-    on = f"on branch {branch}, which was left"
+    base = before
+    if not isinstance(base, Summary):
+        base = Summary(critical_context=(base,) if base else ())
+
+    def label(texts: Sequence[str]) -> list[str]:
+        return [f"on branch {branch}, which was left: {text}" for text in texts]
+
+    context = [*left.in_progress, *left.critical_context]
     return replace(
         base,
         goal=base.goal or left.goal,
-        done=(*base.done, *(f"{on}: {one}" for one in left.done)),
-        blocked=(*base.blocked, *(f"{on}: {one}" for one in left.blocked)),
-        decisions=(*base.decisions, *(f"{on}: {one}" for one in left.decisions)),
-        critical_context=(
-            *base.critical_context,
-            *(f"{on}: {one}" for one in (*left.in_progress, *left.critical_context)),
-        ),
+        done=(*base.done, *label(left.done)),
+        blocked=(*base.blocked, *label(left.blocked)),
+        decisions=(*base.decisions, *label(left.decisions)),
+        critical_context=(*base.critical_context, *label(context)),
         files_read=tuple(dict.fromkeys((*base.files_read, *left.files_read))),
         files_changed=tuple(dict.fromkeys((*base.files_changed, *left.files_changed))),
-        requests=tuple(dict.fromkeys((*base.requests, *(f"{on}: {one}" for one in left.requests)))),
+        requests=tuple(dict.fromkeys((*base.requests, *label(left.requests)))),
     )
-
-
-def _wrap_lines(text: str | None) -> tuple[str, ...]:
-    return (text,) if text else ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from ..context.handoff import HistorySummary, build_handoff, render_handoff
+from ..context.handoff import Handoff, HistorySummary, build_handoff, render_handoff
 from ..errors import NothingToCompact, NotSmaller
 from . import events
-from .compaction import CompactionRequest
+from .compaction import CompactionRequest, repeat_handoff
 from .recorder import find_newest_anchor
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ async def record_handoff(
     If a summary would be no smaller than what it covers, no anchor is set and a warning says that
     the model continues from the full history. Raises NothingToCompact if the session is empty.
     """
-    wish = CompactionRequest("handoff", focus, kind="handoff", hard=True, to=to)
+    request = CompactionRequest("handoff", focus, kind="handoff", hard=True, to=to)
     try:
-        async with aclosing(session.compact(wish)) as stream:
+        async with aclosing(session.compact(request)) as stream:
             async for event in stream:
                 yield event
     except NotSmaller as error:
@@ -39,7 +39,7 @@ async def record_handoff(
         if anchor is None:
             raise
         if anchor.state.model != to:
-            session.repeat_handoff(anchor, to)
+            repeat_handoff(session.build_run_context(), anchor, to)
         yield events.Warn(f"no messages since the {anchor.kind}: it is reused for the handoff")
 
 
@@ -50,20 +50,18 @@ def build_handoff_page(recorder: Recorder, *, to_model: str, cwd: str) -> str:
     """
     tape, head = recorder.tape, recorder.head()
     anchor = find_newest_anchor(recorder.path)
-    told = HistorySummary()
-    done = told.take(tape, head)
-    written = build_handoff(
-        anchor.summary if anchor else "",
-        done,
-        spending=told.spending,
-        requests=told.requests,
-        cwd=cwd,
+    history = HistorySummary()
+    activity = history.take(tape, head)
+    known = Handoff(
         title=tape.title() or "",
+        requests=tuple(history.requests),
+        spending=history.spending,
         tape=tape.id,
         branch=recorder.branch,
         entry=head.entry,
-        from_model=told.model,
+        from_model=history.model,
         to_model=to_model,
         created=recorder.path[-1].time,
     )
-    return render_handoff(written)
+    summary = anchor.summary if anchor else ""
+    return render_handoff(build_handoff(known, summary, activity, cwd=cwd))

@@ -1,12 +1,22 @@
 """The loop: record, view, repair, request, stream, record, run tools, repeat until done.
 
-The caller passes in all its parts. Every fact is an entry before anything follows from it. At each
-barrier of tape.md §5.4 the code waits for the disk before it continues.
+Every fact is an entry before anything follows from it; at each barrier of tape.md §5.4 the code
+waits for the disk before it continues.
 
-Before each model call: measure context usage, and make room if needed.
+Before each model call the loop measures context usage and makes room if needed, step by step;
+every step is an entry:
 
-First, older tool results become placeholders, in batches. Then older messages become a summary, at
-most twice in a row. If that is too little, long results are cut. Every step is an entry.
+    =======================  =====================================  ============================
+    when                     what                                   entry
+    =======================  =====================================  ============================
+    the model asked for it   older messages become a summary        anchor, reason `model`
+    above `high_water`       older results become placeholders      custom, `gong.elided`
+    above the limit          older messages become a summary,       anchor, reason `window`
+                             at most twice between two answers
+    still above it           long results are cut                   custom, `gong.truncated`
+    the provider refuses     as above the limit, then the call is   anchor, reason `overflow`
+    the length               repeated once
+    =======================  =====================================  ============================
 """
 
 from __future__ import annotations
@@ -40,74 +50,68 @@ class RunOutcome(NamedTuple):
     error: ModelError | None = None
 
 
-async def run_loop(parts: RunContext) -> RunOutcome:
+async def run_loop(context: RunContext) -> RunOutcome:
     """Answer the end of the path until no tool calls, steering or follow-ups are left."""
+    queues, max_turns = context.queues, context.setup.model.max_turns
     turns, stop, paused = 0, "stop", False
     while True:
-        for queued in () if paused else parts.take_steering():
-            _inject_message(parts, queued)
-        if parts.model.max_turns and turns >= parts.model.max_turns:
-            parts.emit(events.TurnLimit(turns))
+        for queued in () if paused else queues.take_steering():
+            _inject_message(context, queued)
+        if max_turns and turns >= max_turns:
+            context.emit(events.TurnLimit(turns))
             return RunOutcome(stop)
-        if _is_over_budget(parts):
+        if _is_over_budget(context):
             return RunOutcome(stop)
         turns += 1
-        parts.emit(events.TurnStart(turns))
-        answer = await _request_answer(
-            parts, prepare_next_call(parts) if paused else await make_room(parts)
-        )
+        context.emit(events.TurnStart(turns))
+        prepared = prepare_next_call(context) if paused else await make_room(context)
+        answer = await _request_answer(context, prepared)
         stop, paused = answer.stop, answer.is_paused
         if answer.error is not None:
             return RunOutcome(stop, answer.error)
         calls = select_tool_calls(answer.content)
         if calls:
-            await run_tools(parts, calls)
-        parts.emit(events.TurnEnd(turns, len(calls)))
-        if calls or paused or parts.steering_waits():
+            await run_tools(context, calls)
+        context.emit(events.TurnEnd(turns, len(calls)))
+        if calls or paused or queues.steering:
             continue
-        follow_up = parts.take_follow_up()
-        if follow_up is None:
+        if not queues.follow_ups:
             return RunOutcome(stop)
-        _inject_message(parts, follow_up)
+        _inject_message(context, queues.follow_ups.popleft())
 
 
-def _is_over_budget(parts: RunContext) -> bool:
+def _is_over_budget(context: RunContext) -> bool:
     """Return whether the max cost is reached, with an event; warn of unknown prices."""
-    if not parts.max_cost:
+    state = context.state
+    if not context.setup.max_cost:
         return False
-    budget = CostBudget(parts.max_cost, parts.pressure.spend)
+    budget = CostBudget(context.setup.max_cost, state.spend)
     if budget.is_over:
-        parts.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
-    elif budget.warning and not parts.pressure.price_warned:
-        parts.pressure.price_warned = True
-        parts.emit(events.Warn(budget.warning))
+        context.emit(events.CostLimit(budget.spend.cost or 0.0, budget.limit))
+    elif budget.warning and not state.price_warned:
+        state.price_warned = True
+        context.emit(events.Warn(budget.warning))
     return budget.is_over
 
 
-async def _request_answer(parts: RunContext, made: PreparedRequest) -> Answer:
+async def _request_answer(context: RunContext, prepared: PreparedRequest) -> Answer:
     """Make one model call; repeat it once if a changed request may be accepted."""
-    answer = await call_model(parts, made)
-    if answer.error is not None and await _prepare_retry(parts, answer.error):
-        answer = await call_model(parts, prepare_next_call(parts))
-    if answer.error is not None and (hint := find_advice(answer.error)):
-        parts.emit(events.Warn(hint))
+    answer, is_changed = await call_model(context, prepared), False
+    if isinstance(answer.error, ContextLengthExceeded):
+        is_changed = context.setup.compaction.auto and await shrink_context(context, "overflow")
+    elif isinstance(answer.error, MalformedHistory) and not context.state.refused:
+        context.state.refused = is_changed = True
+        context.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
+    if is_changed:
+        answer = await call_model(context, prepare_next_call(context))
+    if answer.error is not None and (advice := find_advice(answer.error)):
+        context.emit(events.Warn(advice))
     return answer
 
 
-async def _prepare_retry(parts: RunContext, error: ModelError) -> bool:
-    """Return whether the next request differs from the one that failed."""
-    if isinstance(error, ContextLengthExceeded):
-        return parts.room.auto and await shrink_context(parts, "overflow")
-    if isinstance(error, MalformedHistory) and not parts.pressure.refused:
-        parts.pressure.refused = True
-        parts.emit(events.Warn("the provider refused the history: retrying with a plainer one"))
-        return True
-    return False
-
-
-def _inject_message(parts: RunContext, queued: QueuedMessage) -> None:
-    parts.record.append(Context("user", queued.origin, (Text(queued.text),)))
-    parts.emit(events.SteeringInjected(queued.text, queued.origin))
+def _inject_message(context: RunContext, queued: QueuedMessage) -> None:
+    context.recorder.append(Context("user", queued.origin, (Text(queued.text),)))
+    context.emit(events.SteeringInjected(queued.text, queued.origin))
 
 
 MIN_GAIN = 0.1
@@ -124,87 +128,81 @@ class ContextFill(NamedTuple):
     """Tokens above which a compaction is due; None if the context window is unknown."""
 
 
-def measure_fill(parts: RunContext) -> ContextFill:
+def measure_fill(context: RunContext) -> ContextFill:
     """Return how much of the context window the next call takes."""
-    return ContextFill(measure_request(prepare_next_call(parts)).tokens, _compute_limit(parts))
+    return ContextFill(measure_request(prepare_next_call(context)).tokens, _compute_limit(context))
 
 
-def prepare_next_call(parts: RunContext) -> PreparedRequest:
+def prepare_next_call(context: RunContext) -> PreparedRequest:
     """Return the request of the next call."""
-    record = parts.record
+    recorder = context.recorder
     return prepare_request(
-        parts.model,
-        parts.tools.specs(),
-        record.path,
-        record.kept,
-        session=parts.session,
-        load=record.load,
-        plain=parts.pressure.refused,
+        context.setup.model,
+        context.setup.tools.specs(),
+        recorder.path,
+        recorder.kept,
+        session=recorder.tape.id,
+        load=recorder.tape.load,
+        plain=context.state.refused,
     )
 
 
-def measure_request(made: PreparedRequest) -> ContextSize:
+def measure_request(prepared: PreparedRequest) -> ContextSize:
     """Return the size of a call that is about to be made."""
-    kept = made.view.kept
-    return measure_context(made.request, (*kept, *made.view.entries), since=len(kept))
+    kept = prepared.view.kept
+    return measure_context(prepared.request, (*kept, *prepared.view.entries), since=len(kept))
 
 
-def _compute_limit(parts: RunContext) -> int | None:
-    room, window = parts.room, parts.model.window
-    limits = [] if window is None else [window - min(room.reserve, window // 4)]
-    if room.limit is not None:
-        limits.append(room.limit)
+def _compute_limit(context: RunContext) -> int | None:
+    settings, window = context.setup.compaction, context.setup.model.window
+    limits = [] if window is None else [window - min(settings.reserve, window // 4)]
+    if settings.limit is not None:
+        limits.append(settings.limit)
     return min(limits, default=None)
 
 
-async def make_room(parts: RunContext) -> PreparedRequest:
+async def make_room(context: RunContext) -> PreparedRequest:
     """Make room for the next call if needed, and return its request."""
-    pressure = parts.pressure
-    if pressure.focus is not None:
-        focus, pressure.focus = pressure.focus, None
+    state, settings, window = context.state, context.setup.compaction, context.setup.model.window
+    if state.focus is not None:
+        focus, state.focus = state.focus, None
         try:
-            await compact_branch(parts, CompactionRequest("model", focus))
+            await compact_branch(context, CompactionRequest("model", focus))
         except NothingToCompact as error:
-            parts.emit(events.Warn(str(error)))
-    made = prepare_next_call(parts)
-    tokens, limit = measure_request(made).tokens, _compute_limit(parts)
-    _warn_nearly_full(parts, tokens)
-    if limit is None or not parts.room.auto:
-        return made
+            context.emit(events.Warn(str(error)))
+    prepared = prepare_next_call(context)
+    tokens, limit = measure_request(prepared).tokens, _compute_limit(context)
+    warning = build_fill_warning(tokens, window)
+    if warning and not state.warned:
+        context.emit(events.Warn(warning))
+    state.warned = warning is not None  # warn again after the context window had room
+    if limit is None or not settings.auto:
+        return prepared
     if tokens > limit:
-        return prepare_next_call(parts) if await shrink_context(parts, "window") else made
-    aside = decide_elision(
-        (*parts.record.kept, *parts.record.path),
-        tokens,
-        parts.model.window or limit,
-        high_water=parts.room.high_water,
-    )
-    if aside is None:
-        return made
-    parts.record.append(aside)
-    parts.emit(events.ResultsElided(tokens))
-    return prepare_next_call(parts)
+        has_shrunk = await shrink_context(context, "window")
+        return prepare_next_call(context) if has_shrunk else prepared
+    entries = (*context.recorder.kept, *context.recorder.path)
+    elision = decide_elision(entries, tokens, window or limit, high_water=settings.high_water)
+    if elision is None:
+        return prepared
+    context.recorder.append(elision)
+    context.emit(events.ResultsElided(tokens))
+    return prepare_next_call(context)
 
 
-async def shrink_context(parts: RunContext, reason: str) -> bool:
+async def shrink_context(context: RunContext, reason: str) -> bool:
     """Compact because the context window is full; return whether the request shrank."""
-    pressure = parts.pressure
-    if pressure.in_row < MAX_COMPACTIONS_IN_ROW:
-        pressure.in_row += 1
+    recorder = context.recorder
+    if context.state.in_row < MAX_COMPACTIONS_IN_ROW:
+        context.state.in_row += 1
         with suppress(NothingToCompact):
-            await compact_branch(parts, CompactionRequest(reason, gain=MIN_GAIN))
+            await compact_branch(context, CompactionRequest(reason, gain=MIN_GAIN))
             return True
-    cut = decide_truncation((*parts.record.kept, *parts.record.path))
-    if cut is None:
+    truncation = decide_truncation((*recorder.kept, *recorder.path))
+    if truncation is None:
         return False
-    parts.record.append(cut)
-    parts.emit(events.Warn("long tool results are cut in the request: the context window is full"))
+    recorder.append(truncation)
+    context.emit(
+        events.Warn("long tool results are cut in the request: the context window is full")
+    )
     return True
-
-
-def _warn_nearly_full(parts: RunContext, tokens: int) -> None:
-    """Warn once that the context window is nearly full; warn again after it had room."""
-    text = build_fill_warning(tokens, parts.model.window)
-    if text and not parts.pressure.warned:
-        parts.emit(events.Warn(text))
-    parts.pressure.warned = text is not None

@@ -1,6 +1,17 @@
 """One model call: build the request from the path, stream the answer, record it.
 
-A title for a new session, made from its first prompt by a cheap model.
+What an answer leaves on the tape depends on how it ended:
+
+    ==================  ============================================  ==========================
+    end                 entries                                       `Answer`
+    ==================  ============================================  ==========================
+    complete            assistant                                     its stop reason, no error
+    stopped by user     assistant `aborted` (if it has text), error   none: CancelledError
+    failed, cut short,  assistant `error` (if it has text), error     `error` and the ModelError
+    or silently cut
+    ==================  ============================================  ==========================
+
+A new session gets its title from its first prompt by a second, cheap model.
 """
 
 from __future__ import annotations
@@ -11,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tape.context.repair import is_repair_recorded
 from tape.context.view import Message
-from tape.model.entries import Assistant, Error, Failure, SideUsage, Text
+from tape.model.entries import Assistant, Error, Failure, Text
 from tape.text import shorten_to_width, to_single_line
 
 from ..errors import (
@@ -21,7 +32,6 @@ from ..errors import (
     ModelError,
     StreamError,
 )
-from ..llm.accumulate import StreamAccumulator
 from ..llm.provider_errors import is_silent_overflow
 from ..llm.types import (
     ReasoningDelta,
@@ -33,12 +43,14 @@ from ..llm.types import (
     ToolCallStart,
 )
 from . import events
-from .run_context import AgentModel, RunContext, measure_elapsed_ms, record_abort
+from .run_context import request_text
 
 if TYPE_CHECKING:
-    from tape.model.entries import Content, Repair
+    from tape.model.entries import Content
+    from tape.model.line import Entry
 
-    from .run_context import PreparedRequest
+    from ..llm.accumulate import StreamAccumulator
+    from .run_context import AgentModel, PreparedRequest, RunContext
 
 
 _ADVICE: dict[type[ModelError], str] = {
@@ -64,135 +76,116 @@ class Answer(NamedTuple):
 
 
 def find_advice(error: ModelError) -> str | None:
-    """Return advice for an error that would recur with each prompt, else ""."""
+    """Return advice for an error that would recur with each prompt, else None."""
     return next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), None)
 
 
-async def call_model(parts: RunContext, made: PreparedRequest) -> Answer:
-    """Make one model call from the current path, and record the answer or failure."""
-    _record_repair(parts, made.repair)
-    parts.record.barrier()
-    answer = StreamAccumulator(parts.call_prefix())
-    begun = parts.clock()
+async def call_model(context: RunContext, prepared: PreparedRequest) -> Answer:
+    """Make one model call, and record the repairs of its request and the answer or failure."""
+    recorder, model, done = context.recorder, context.setup.model, prepared.repair
+    if done is not None and not is_repair_recorded(done, recorder.path):
+        recorder.append(done)
+        context.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
+    recorder.barrier()
+    answer = context.start_answer()
+    begun = context.setup.clock()
     try:
-        async with aclosing(parts.model.stream(made.request)) as stream:
+        async with aclosing(context.stream_with_retries(model, prepared.request)) as stream:
             async for event in stream:
                 answer.process(event)
-                _emit_update(parts, event)
+                if (shown := _build_update(event)) is not None:
+                    context.emit(shown)
     except asyncio.CancelledError:
-        _record_stopped_answer(parts, answer, measure_elapsed_ms(parts, begun))
+        if content := answer.partial():
+            recorder.append(_build_assistant(context, answer, content, "aborted", begun))
+        context.record_abort()
         raise
-    return _record_answer(parts, answer, measure_elapsed_ms(parts, begun))
+    if answer.error is None:
+        answer.error = _find_silent_fault(model, answer)
+    if answer.error is None:
+        return _record_answer(context, answer, begun)
+    error, content = answer.error, answer.partial()
+    if content:
+        recorder.append(_build_assistant(context, answer, content, "error", begun))
+    recorder.append(Error(type(error).__name__, str(error), error.retryable, error.status))
+    recorder.barrier()
+    return Answer(content, "error", error)
 
 
-def _record_repair(parts: RunContext, done: Repair | None) -> None:
-    """Record the repairs of a request before it is sent."""
-    if done is not None and not is_repair_recorded(done, parts.record.path):
-        parts.record.append(done)
-        parts.emit(events.HistoryRepaired(len(done.injected), len(done.dropped), done.why))
-
-
-def _emit_update(parts: RunContext, event: StreamEvent) -> None:
+def _build_update(event: StreamEvent) -> events.Event | None:
+    """Return what front ends are told of an event of a provider's stream."""
     match event:
         case StreamStart(model=model):
-            parts.emit(events.MessageStart(model))
+            return events.MessageStart(model)
         case TextDelta(index=index, delta=delta):
-            parts.emit(events.MessageUpdate("text", index, delta))
+            return events.MessageUpdate("text", index, delta)
         case ReasoningDelta(index=index, delta=delta):
-            parts.emit(events.MessageUpdate("thinking", index, delta))
+            return events.MessageUpdate("thinking", index, delta)
         case ToolCallStart(index=index, name=name):
-            parts.emit(events.MessageUpdate("tool_call", index, "", name))
+            return events.MessageUpdate("tool_call", index, "", name)
         case ToolCallDelta(index=index, delta=delta):
-            parts.emit(events.MessageUpdate("tool_call", index, delta))
-        case _:
-            pass
+            return events.MessageUpdate("tool_call", index, delta)
+    return None
 
 
 def _build_assistant(
-    parts: RunContext, answer: StreamAccumulator, content: Content, stop: str, duration_ms: int
+    context: RunContext, answer: StreamAccumulator, content: Content, stop: str, begun: int
 ) -> Assistant:
-    cost = parts.model.cost(answer.usage)
-    parts.pressure.count_usage(answer.usage, cost)
+    """Return an answer as it is recorded, and count its usage."""
+    model, finish, failure = context.setup.model, answer.finish, None
+    cost = model.cost(answer.usage)
+    context.state.count_usage(answer.usage, cost)
+    if answer.error is not None:
+        failure = Failure(type(answer.error).__name__, str(answer.error))
+    elif finish is not None and finish.why:  # the provider's reason for refusing it
+        failure = Failure(ContentFiltered.__name__, finish.why)
     return Assistant(
         content=content,
-        provider=parts.model.provider,
-        api=parts.model.api,
-        endpoint=parts.model.endpoint,
-        model=parts.model.id,
+        provider=model.provider,
+        api=model.api,
+        endpoint=model.endpoint,
+        model=model.id,
         stop_reason=stop,
-        raw_stop=answer.finish.raw_stop if answer.finish else None,
+        raw_stop=finish.raw_stop if finish else None,
         usage=answer.usage,
         cost=cost,
         response_id=answer.response_id,
-        duration_ms=duration_ms,
-        partial=answer.finish is None,
-        error=_describe_failure(answer),
+        duration_ms=context.measure_elapsed_ms(begun),
+        partial=finish is None,
+        error=failure,
     )
 
 
-def _describe_failure(answer: StreamAccumulator) -> Failure | None:
-    """Return the error text of an answer, or the provider's reason for refusing it."""
-    error, finish = answer.error, answer.finish
-    if error is None and finish is not None and finish.why:
-        return Failure(ContentFiltered.__name__, finish.why)
-    return Failure(type(error).__name__, str(error)) if error else None
-
-
-def _record_stopped_answer(parts: RunContext, answer: StreamAccumulator, duration_ms: int) -> None:
-    """Record the text of a stopped answer; record nothing if it had none."""
-    content = answer.partial()
-    if content:
-        parts.record.append(_build_assistant(parts, answer, content, "aborted", duration_ms))
-    record_abort(parts)
-
-
-def _record_answer(parts: RunContext, answer: StreamAccumulator, duration_ms: int) -> Answer:
-    error = answer.error
-    if error is None:
-        error = answer.error = _find_silent_fault(parts.model, answer)
-    if error is not None:
-        return _record_failed_answer(parts, answer, error, duration_ms)
-    response = answer.response()
-    entry = parts.record.append(
-        _build_assistant(parts, answer, response.content, response.stop_reason, duration_ms)
-    )
-    parts.record.barrier()
-    parts.pressure.in_row = 0
-    parts.emit(events.MessageEnd(entry.id, response.content, response.stop_reason, response.usage))
-    if response.stop_reason == "content_filter":
-        parts.emit(events.Warn(_describe_refusal(parts.model, answer)))
-    for remark in parts.pressure.take_new_remarks(response.warnings):
-        parts.emit(events.Warn(remark))
-    return Answer(response.content, response.stop_reason, is_paused=response.is_paused)
+def _record_answer(context: RunContext, answer: StreamAccumulator, begun: int) -> Answer:
+    """Record a complete answer, and report what the provider remarked on it."""
+    response, state = answer.response(), context.state
+    content, stop = response.content, response.stop_reason
+    entry = context.recorder.append(_build_assistant(context, answer, content, stop, begun))
+    context.recorder.barrier()
+    state.in_row = 0
+    context.emit(events.MessageEnd(entry.id, content, stop, response.usage))
+    if stop == "content_filter":
+        why = answer.finish.why if answer.finish else None
+        text = why or "its filter rejected it"
+        context.emit(events.Warn(f"{context.setup.model.provider} stopped this answer: {text}"))
+    for remark in dict.fromkeys(response.warnings):
+        if remark not in state.remarks:
+            context.emit(events.Warn(remark))
+    state.remarks.update(response.warnings)
+    return Answer(content, stop, is_paused=response.is_paused and not response.tool_calls)
 
 
 def _find_silent_fault(model: AgentModel, answer: StreamAccumulator) -> ModelError | None:
-    """Return an error that the provider did not report, else ""."""
+    """Return an error that the provider did not report, else None."""
     if answer.finish is None:
         return StreamError("the answer ended before it was complete", provider=model.provider)
     if not is_silent_overflow(answer.finish.stop_reason, answer.usage, model.window):
         return None
     return ContextLengthExceeded(
-        f"the conversation did not fit {model.provider}/{model.id}, which takes {model.window:,} "
+        f"the conversation did not fit {model.name}, which takes {model.window:,} "
         "tokens: its host cut it without an error",
         provider=model.provider,
     )
-
-
-def _describe_refusal(model: AgentModel, answer: StreamAccumulator) -> str:
-    why = answer.finish.why if answer.finish else None
-    return f"{model.provider} stopped this answer: " + (why or "its filter rejected it")
-
-
-def _record_failed_answer(
-    parts: RunContext, answer: StreamAccumulator, error: ModelError, duration_ms: int
-) -> Answer:
-    content = answer.partial()
-    if content:
-        parts.record.append(_build_assistant(parts, answer, content, "error", duration_ms))
-    parts.record.append(Error(type(error).__name__, str(error), error.retryable, error.status))
-    parts.record.barrier()
-    return Answer(content, "error", error)
 
 
 TITLE_COLUMNS = 60
@@ -208,39 +201,28 @@ _TITLE_TOKENS = 2_000
 """Maximum tokens of a title, and of the model's thinking before it."""
 
 
-async def name_session(parts: RunContext, model: AgentModel, prompt: str) -> str | None:
-    """Give the tape a title, unless it has one; return it, or None if none was set.
+async def name_session(context: RunContext, prompt: str, entry: Entry) -> None:
+    """Give a new session a title, if the setup has a model for that and the tape has no title.
 
-    A failure or timeout of the model is ignored.
+    `entry` is the prompt's. A failure or timeout of the model is ignored.
     """
-    tape = parts.record.tape
-    if tape.refs().title is not None:
-        return None
-    try:
-        async with asyncio.timeout(_TITLE_SECONDS):
-            said = await _request_title(parts, model, prompt)
-    except (ModelError, TimeoutError):
-        return None
-    title = shorten_to_width(to_single_line(said).strip(" \"'.。“”#*"), TITLE_COLUMNS)
-    if not title or tape.refs().title is not None:
-        return None
-    tape.rename(title)
-    return title
-
-
-async def _request_title(parts: RunContext, model: AgentModel, prompt: str) -> str:
+    model, recorder = context.setup.namer, context.recorder
+    is_new = recorder.path[0].n + 1 == entry.n
+    if model is None or not is_new or recorder.tape.refs().title is not None:
+        return
     request = Request(
         model=model.id,
         messages=(Message("user", (Text(prompt[:_TITLE_PROMPT_CHARS]),)),),
         system=_TITLE_SYSTEM,
         max_tokens=_TITLE_TOKENS,
     )
-    answer = StreamAccumulator(parts.call_prefix())
-    async with aclosing(model.stream(request)) as stream:
-        async for event in stream:
-            answer.process(event)
-    response = answer.response()
-    cost = model.cost(response.usage)
-    parts.pressure.count_usage(response.usage, cost)
-    parts.record.append(SideUsage("title", model.provider, model.id, response.usage, cost=cost))
-    return response.text
+    try:
+        async with asyncio.timeout(_TITLE_SECONDS):
+            text, usage = await request_text(context, model, "title", request, retries=False)
+    except (ModelError, TimeoutError):
+        return
+    recorder.append(usage)
+    title = shorten_to_width(to_single_line(text).strip(" \"'.。“”#*"), TITLE_COLUMNS)
+    if title and recorder.tape.refs().title is None:
+        recorder.tape.rename(title)
+        context.emit(events.SessionNamed(title))

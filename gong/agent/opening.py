@@ -18,7 +18,6 @@ from tape.errors import NotFound, UsageError
 from tape.resolve import resolve_reference
 from tape.store.store import Beginning
 
-from ..config import locate_config_file
 from ..context.system import Surroundings, build_system_prompt, find_repository
 from ..credentials import Credentials
 from ..env.local import LocalEnvironment
@@ -32,8 +31,8 @@ from ..policy.decision import allow_all
 from ..tools.builtin import PAST_TOOLS, build_registry
 from ..tools.registry import TOOL_PRESETS, ToolRegistry
 from .recorder import Recorder, find_last_model, read_history
-from .run_context import AgentModel, prepare_request
-from .session import Session, SessionSetup
+from .run_context import AgentModel, SessionSetup, prepare_request
+from .session import Session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -250,7 +249,7 @@ async def _assemble_session(
         env=env,
         policy=DangerPolicy(allow_all, folder, environ.get("HOME", "/")),
         open=begin_tape,
-        room=settings.compaction,
+        compaction=settings.compaction,
         summariser=models.choose_or_failing(summariser) if summariser else None,
         namer=models.choose_or_failing(settings.title_model) if settings.title_model else None,
         max_cost=settings.max_cost,
@@ -314,7 +313,7 @@ def _choose_configured_model(front: FrontEnd, models: ModelFactory) -> str:
     """Return provider/model that the settings name, else the default."""
     if front.settings.model:
         return models.names.resolve_name(front.settings.model)
-    knows = Credentials(locate_config_file(front.environ).parent, front.environ).has_key
+    knows = Credentials.from_environ(front.environ).has_key
     return choose_default_model(front.environ, models.names.presets, knows)
 
 
@@ -323,7 +322,7 @@ def _build_model_factory(
 ) -> ModelFactory:
     """Return the models for sessions in the folder of an environment."""
     names = ModelNames.from_settings(front.settings)
-    keys = Credentials(locate_config_file(front.environ).parent, front.environ)
+    keys = Credentials.from_environ(front.environ)
     client = Client.from_env(front.environ, presets=names.presets, find_key=keys.key)
     today = format_timestamp(read_clock())[:10]
     where = Surroundings(env.working_directory, env.platform, env.os_version, today, repository)

@@ -1,73 +1,56 @@
-"""The inputs of the loop: model, tools, recorder, queues; the session owns them.
+"""What a run works with: setup, branch, queues and memory; and the requests it sends to models.
 
-The request of the next model call: view, repair, placeholders, request; pure.
+A run starts nothing by itself: the session owns all of this and passes it to the loop as one
+`RunContext`.
 
-The same path always gives the same request; the loop sends it, `gong context` shows it.
+The request of the next call is computed from the entries on the path and nothing else, so the loop
+sends exactly what `gong context` shows:
+
+    entries ──view──▶ View ──repair──▶ messages ──elide_results──▶ Request
+
+`view` drops what an anchor replaced by its summary, `repair` makes the messages valid for the
+target, and `elide_results` puts placeholders for results that a decision on the path elided.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
+import secrets
+from collections import deque
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
+from tape.clock import read_clock
 from tape.context.repair import ABORTED, repair
 from tape.context.view import Target, View, view
-from tape.model.entries import Error, Payload
+from tape.model.entries import Error, SideUsage
 
+from ..config import CompactionSettings
 from ..context.costs import Spend, compute_spend
 from ..context.trim import elide_results
+from ..llm.accumulate import StreamAccumulator
+from ..llm.retry import RetryPolicy, stream_with_retries
 from ..llm.types import Request
+from ..policy.decision import allow_all, format_error_line, format_trace
+from . import events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 
     from tape.context.view import Message
-    from tape.model.entries import Anchor, BlobRef, Cost, Repair, Usage
+    from tape.model.entries import BlobRef, Cost, Repair, Usage
     from tape.model.line import Entry
-    from tape.store.refs import Head
-    from tape.store.tape import Tape
 
-    from ..config import CompactionSettings
     from ..env.protocol import ExecutionEnvironment
+    from ..errors import ModelError
     from ..llm.types import StreamEvent, ToolSpec
     from ..policy.decision import Policy
     from ..tools.registry import ToolRegistry
-    from . import events
+    from .recorder import Recorder
 
-
-class BranchRecord(Protocol):
-    """The open branch, to which entries are written."""
-
-    tape: Tape
-    path: list[Entry]
-    kept: tuple[Entry, ...]
-
-    def head(self) -> Head:
-        """Return the branch's current head."""
-        ...
-
-    def anchor(self, anchor: Anchor) -> Entry:
-        """Start a phase with this anchor; the path becomes what the anchor keeps."""
-        ...
-
-    def append(self, payload: Payload) -> Entry:
-        """Write one entry."""
-        ...
-
-    def barrier(self) -> None:
-        """Return when everything appended is on disk."""
-        ...
-
-    def load(self, blob: BlobRef) -> bytes:
-        """Return the bytes of a picture or file on the path; raises NotFound."""
-        ...
-
-
-class QueuedMessage(NamedTuple):
-    """Queued input: `origin` is steering or follow_up."""
-
-    text: str
-    origin: str
+    Watcher = Callable[[events.Event], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +72,11 @@ class AgentModel:
     """Size of the context window in tokens, None if unknown."""
     sees_images: bool = True
 
+    @property
+    def name(self) -> str:
+        """provider/model."""
+        return f"{self.provider}/{self.id}"
+
     def build_system(self, tools: Iterable[ToolSpec]) -> str:
         """Return the system prompt of a call with these tools."""
         if isinstance(self.system, str):
@@ -99,6 +87,87 @@ class AgentModel:
     def target(self) -> Target:
         """The model that messages are repaired for."""
         return Target(self.endpoint, self.api, self.id, self.sees_images)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSetup:
+    """The parts of a session; change `model` between runs with `Session.use_model`."""
+
+    model: AgentModel
+    tools: ToolRegistry
+    env: ExecutionEnvironment
+    open: Callable[[str], Recorder]
+    """Opens the branch to write to; called once, with the first prompt."""
+    policy: Policy = allow_all
+    compaction: CompactionSettings = CompactionSettings(auto=False)  # noqa: RUF009 (frozen)
+    """When and how older messages are compacted; by default never automatically."""
+    summariser: AgentModel | None = None
+    """The model that writes summaries; None is `model`."""
+    namer: AgentModel | None = None
+    """The model that titles new sessions; None uses the first words of the first prompt."""
+    max_cost: float = 0.0
+    """Maximum cost of this session in USD; 0 is no limit."""
+    retry: RetryPolicy = RetryPolicy()  # noqa: RUF009 (frozen)
+    clock: Callable[[], int] = read_clock
+    """Returns microseconds since 1970."""
+    token: Callable[[int], str] = secrets.token_hex
+    """Returns random hex digits for a number of bytes."""
+
+
+class QueuedMessage(NamedTuple):
+    """Queued input: `origin` is steering or follow_up."""
+
+    text: str
+    origin: str
+
+
+class SessionQueues:
+    """What waits between a session and its front ends: the user's input, and events out.
+
+    ============  ===================================  =========================================
+    queue         put in by                            taken out by the loop
+    ============  ===================================  =========================================
+    `steering`    `Session.steer`                      all at once, before the next model call
+    `follow_ups`  `Session.follow_up`                  one by one, when nothing else is left
+    events        `emit`, from everything in a run     at once by every watcher, in order
+    ============  ===================================  =========================================
+    """
+
+    def __init__(self) -> None:
+        self.steering: deque[QueuedMessage] = deque()
+        self.follow_ups: deque[QueuedMessage] = deque()
+        self._watchers: list[Watcher] = []
+        self._failed: list[Watcher] = []
+        """Watchers whose failure has been reported."""
+
+    def take_steering(self) -> tuple[QueuedMessage, ...]:
+        """Return all steering and empty its queue."""
+        taken = tuple(self.steering)
+        self.steering.clear()
+        return taken
+
+    def add_watcher(self, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` with every event from now on, until the returned function is called."""
+        self._watchers.append(watcher)
+
+        def leave() -> None:
+            with suppress(ValueError):
+                self._watchers.remove(watcher)
+                self._failed.remove(watcher)
+
+        return leave
+
+    def emit(self, event: events.Event) -> None:
+        """Call every watcher; one that raises is reported once to all, and the run continues."""
+        for watcher in tuple(self._watchers):
+            try:
+                watcher(event)
+            except Exception as error:  # noqa: BLE001 - a front end's bug must not stop the run
+                if watcher not in self._failed:
+                    self._failed.append(watcher)
+                    line = format_error_line(error)
+                    text = f"a watcher of events failed: {line}; this is reported once"
+                    self.emit(events.Warn(text, format_trace(error)))
 
 
 @dataclass(slots=True)
@@ -117,15 +186,8 @@ class RunState:
     """The model asked for a compaction with this focus; None if it did not."""
     spend: Spend = Spend()  # noqa: RUF009 (frozen)
     """Usage and cost of all calls of this session."""
-
     remarks: set[str] = field(default_factory=set)
     """Providers' remarks on requests that were already shown."""
-
-    def take_new_remarks(self, remarks: Sequence[str]) -> list[str]:
-        """Return the remarks not yet shown in this session, and mark them as shown."""
-        new = [one for one in dict.fromkeys(remarks) if one not in self.remarks]
-        self.remarks.update(new)
-        return new
 
     def request_compaction(self, focus: str) -> None:
         """Request a compaction before the next model call."""
@@ -138,42 +200,49 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The inputs of the loop."""
+    """Everything that a run reads, writes to and emits through."""
 
-    model: AgentModel
-    tools: ToolRegistry
-    env: ExecutionEnvironment
-    policy: Policy
-    record: BranchRecord
-    emit: Callable[[events.Event], None]
-    take_steering: Callable[[], Sequence[QueuedMessage]]
-    """Takes all input that the user queued while the agent worked."""
-    steering_waits: Callable[[], bool]
-    take_follow_up: Callable[[], QueuedMessage | None]
-    clock: Callable[[], int]
-    """Microseconds since 1970."""
-    call_prefix: Callable[[], str]
-    """A new prefix for the ids of one answer's calls: c_ and 8 hex digits."""
-    session: str
-    """Tape id."""
-    room: CompactionSettings
-    """When and how older messages are compacted."""
-    pressure: RunState
-    summariser: AgentModel | None = None
-    """The model that writes summaries; None is `model`."""
-    max_cost: float = 0.0
-    """Maximum cost of a session in USD; 0 is no limit."""
+    setup: SessionSetup
+    recorder: Recorder
+    """The open branch."""
+    queues: SessionQueues
+    state: RunState
 
+    def emit(self, event: events.Event) -> None:
+        """Pass an event to the front ends."""
+        self.queues.emit(event)
 
-def measure_elapsed_ms(parts: RunContext, begun: int) -> int:
-    """Return the milliseconds since `begun`, at least 0."""
-    return max(parts.clock() - begun, 0) // 1000
+    def start_answer(self) -> StreamAccumulator:
+        """Return an empty answer, whose calls get ids with a new prefix: c_ and 8 hex digits."""
+        return StreamAccumulator(f"c_{self.setup.token(4)}")
 
+    def measure_elapsed_ms(self, begun: int) -> int:
+        """Return the milliseconds since `begun` of the setup's clock, at least 0."""
+        return max(self.setup.clock() - begun, 0) // 1000
 
-def record_abort(parts: RunContext) -> None:
-    """Record that the user stopped the turn; repair reads it (tape.md §6)."""
-    parts.record.append(Error(ABORTED, "stopped by the user"))
-    parts.record.barrier()
+    def record_abort(self) -> None:
+        """Record that the user stopped the turn; repair reads it (tape.md §6)."""
+        self.recorder.append(Error(ABORTED, "stopped by the user"))
+        self.recorder.barrier()
+
+    def stream_with_retries(
+        self, model: AgentModel, request: Request
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the events of an answer; record and report each failure that is retried."""
+
+        def on_retry(error: ModelError, attempt: int, delay: float) -> None:
+            kind = type(error).__name__
+            self.recorder.append(Error(kind, str(error), error.retryable, error.status))
+            self.emit(events.Warn(f"{error} · try {attempt + 1} in {delay:.1f} s"))
+
+        return stream_with_retries(
+            model.stream,
+            request,
+            self.setup.retry,
+            sleep=asyncio.sleep,
+            random=random.random,
+            on_retry=on_retry,
+        )
 
 
 class PreparedRequest(NamedTuple):
@@ -212,3 +281,29 @@ def prepare_request(
 def apply_elisions(messages: Sequence[Message], seen: View) -> Sequence[Message]:
     """Return repaired messages to send, with placeholders for elided results."""
     return elide_results(messages, (*seen.kept, *seen.entries))
+
+
+class SideAnswer(NamedTuple):
+    """The text of a call beside the conversation, and its usage, which the caller records."""
+
+    text: str
+    usage: SideUsage
+
+
+async def request_text(
+    context: RunContext, model: AgentModel, purpose: str, request: Request, *, retries: bool
+) -> SideAnswer:
+    """Make a model call beside the conversation and count its usage under `purpose`.
+
+    Raises ModelError if the call fails; with `retries` after the retries of the setup.
+    """
+    answer = context.start_answer()
+    source = context.stream_with_retries(model, request) if retries else model.stream(request)
+    async with aclosing(source) as stream:
+        async for event in stream:
+            answer.process(event)
+    response = answer.response()
+    cost = model.cost(response.usage)
+    context.state.count_usage(response.usage, cost)
+    side = SideUsage(purpose, model.provider, model.id, response.usage, cost=cost)
+    return SideAnswer(response.text, side)

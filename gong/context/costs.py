@@ -178,8 +178,8 @@ class CostBudget(Struct, frozen=True):
         if not self.spend.unknown_calls:
             return None
         return (
-            f"the max cost of {format_money(self.limit)} cannot be enforced{format_unknown_calls(self.spend)}: set the"
-            " model's price in config.toml ([models])"
+            f"the max cost of {format_money(self.limit)} cannot be enforced"
+            f"{format_unknown_calls(self.spend)}: set the model's price in config.toml ([models])"
         )
 
 

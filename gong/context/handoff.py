@@ -1,33 +1,33 @@
-"""Collects prompts, changed files and costs from tapes, as a stream; long texts are cut.
+"""Handoffs: the state of a session or of a piece of work, as one page of Markdown.
 
-A handoff: the state of a session or piece of work, as one page of Markdown.
-
-Pure: the same input always makes the same page; times are passed in.
+`HistorySummary` collects requests, changed files and costs from tapes, as a stream; long texts are
+cut. The same input always makes the same page: times are passed in.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import posixpath
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tape.clock import shorten_timestamp
 from tape.damage import warn_of_damage
 from tape.history.activity import summarize_activity
-from tape.model.entries import Anchor, Assistant, Context, Summary, User, join_texts
+from tape.model.entries import Anchor, Assistant, Summary
 from tape.render import render_blob_head
 from tape.store.path import Segment
 from tape.text import SHORT, show_controls, to_single_line
 
 from .costs import CostReport, Spend, format_cost
+from .verbatim import extract_typed_text, shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tape.history.activity import Activity, Exchange
+    from tape.history.activity import Activity
     from tape.model.line import Entry
     from tape.store.refs import Head
     from tape.store.tape import Tape
@@ -35,24 +35,23 @@ if TYPE_CHECKING:
 
 MAX_REQUEST_CHARS = 2_000
 """Characters above which a request is cut to its beginning."""
-_TYPED_ORIGINS = frozenset({"steering", "follow_up"})
 _COUNTED_TYPES = frozenset({"user", "context", "assistant", "usage"})
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class HistorySummary:
     """The state of a piece of work over several tapes; entries that they share count once."""
 
-    summaries: list[Summary | str] = dataclasses.field(default_factory=list)
+    summaries: list[Summary | str] = field(default_factory=list)
     """The newest summary of each tape that has one."""
-    requests: list[str] = dataclasses.field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     """The user's requests, verbatim; a long one is cut, with a reference to its entry."""
-    files: dict[str, None] = dataclasses.field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
     """Files that changed, by absolute path if the tape records it."""
-    costs: CostReport = dataclasses.field(default_factory=lambda: CostReport("provider"))
+    costs: CostReport = field(default_factory=lambda: CostReport("provider"))
     model: str = ""
     """provider/model of the newest answer read."""
-    seen: set[str] = dataclasses.field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
     """Ids of the entries of models and users that were counted."""
 
     @property
@@ -71,34 +70,28 @@ class HistorySummary:
             for _, entry in read_path_entries(tape, head, skipped):
                 if isinstance(entry.data, Anchor):
                     summary = entry.data.summary
-                self._count_entry(entry, tape)
+                if entry.id not in self.seen:
+                    self._count_entry(entry, tape)
                 yield entry
 
-        done = summarize_activity(count_entries())
-        self.files |= {use.path: None for use in done.files}
+        activity = summarize_activity(count_entries())
+        self.files |= {use.path: None for use in activity.files}
         if summary:
             self.summaries.append(summary)
-        return done
+        return activity
 
     def _count_entry(self, entry: Entry, tape: Tape) -> None:
-        if entry.id in self.seen:
-            return
-        match entry.data:
-            case User(content=content):
-                self._add_request(join_texts(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
-            case Context(origin=origin, content=content) if origin in _TYPED_ORIGINS:
-                self._add_request(join_texts(content), f"{tape.id[:SHORT]}@{entry.id[:SHORT]}")
-            case Assistant(provider=provider, model=model) if model:
-                self.model = f"{provider}/{model}" if provider else model
+        data, text = entry.data, extract_typed_text(entry) or ""
+        if text.strip():
+            more = len(text) - MAX_REQUEST_CHARS
+            place = f"{tape.id[:SHORT]}@{entry.id[:SHORT]}"
+            rest = f"… [{more} characters more: tape show {place}]" if more > 0 else ""
+            self.requests.append(text[:MAX_REQUEST_CHARS] + rest)
+        if isinstance(data, Assistant) and data.model:
+            self.model = f"{data.provider}/{data.model}" if data.provider else data.model
         if entry.type in _COUNTED_TYPES:
             self.seen.add(entry.id)
             self.costs.take(entry)
-
-    def _add_request(self, text: str, place: str) -> None:
-        more = len(text) - MAX_REQUEST_CHARS
-        if text.strip():
-            rest = f"… [{more} characters more: tape show {place}]" if more > 0 else ""
-            self.requests.append(text[:MAX_REQUEST_CHARS] + rest)
 
 
 def read_path_entries(
@@ -148,7 +141,7 @@ class Handoff(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     requests: tuple[str, ...] = ()
     """The user's requests, verbatim, oldest first."""
-    spending: dict[str, Spend] = field(default_factory=dict)
+    spending: dict[str, Spend] = {}  # msgspec copies it
     """Tokens and cost by provider."""
     tape: str = ""
     """Id of the tape to continue."""
@@ -164,78 +157,48 @@ class Handoff(Struct, frozen=True, kw_only=True):
 
 
 def build_handoff(
-    summary: Summary | str,
-    deeds: Activity,
-    *,
-    spending: Mapping[str, Spend] | None = None,
-    cwd: str = "",
-    title: str = "",
-    requests: Sequence[str] = (),
-    tape: str = "",
-    branch: str = "",
-    entry: str = "",
-    from_model: str = "",
-    to_model: str = "",
-    created: str = "",
+    known: Handoff, summary: Summary | str, activity: Activity, *, cwd: str = ""
 ) -> Handoff:
-    """Return the handoff of a summary and the activity since, or of all activity.
+    """Return `known` completed from a summary and the activity since, or all activity.
 
+    `known` has what neither contains: title, place, models, requests and spending.
     If the summary is empty, it is made from the prompts: the first is the goal, those that were
     answered are done, the others are to do. Paths below `cwd` are relative to it.
     """
-    told = (
-        summary if isinstance(summary, Summary) else Summary(critical_context=_wrap_text(summary))
-    )
-    prompts = tuple(one.prompt.text for one in deeds.exchanges if one.prompt is not None)
-    asked = tuple(requests) or _collect_requests(told.requests, prompts)
-    is_bare = not (told.done or told.in_progress or told.next_steps)
-    answered = (_describe_exchange(one, asked) for one in deeds.exchanges) if is_bare else ()
-    open_ = (
-        _shorten_goal(one.prompt.text, asked)
-        for one in deeds.exchanges
-        if one.prompt and not one.answer
-    )
-    return Handoff(
-        title=title,
-        goal=_shorten_goal(told.goal or next(iter(prompts), ""), asked),
-        background="\n".join(f"- {one}" for one in told.constraints),
-        done=_drop_repeated([*told.done, *answered]),
-        todo=_drop_repeated(
-            [
-                *told.in_progress,
-                *(f"blocked: {one}" for one in told.blocked),
-                *told.next_steps,
-                *(open_ if is_bare else ()),
-            ]
-        ),
-        key_files=_drop_repeated(
-            shorten_path(one, cwd)
-            for one in (*told.files_changed, *(use.path for use in deeds.files))
-        ),
-        decisions=told.decisions,
-        notes=tuple(one for one in told.critical_context if not _is_in_requests(one, asked)),
+    if not isinstance(summary, Summary):
+        summary = Summary(critical_context=(summary.strip(),) if summary.strip() else ())
+    prompts = [one.prompt.text for one in activity.exchanges if one.prompt is not None]
+    asked = known.requests or summary.requests
+    done, todo = list(summary.done), list_open_items(summary)
+    if not (summary.done or summary.in_progress or summary.next_steps):
+        for one in activity.exchanges:
+            prompt = _shorten_goal(one.prompt.text, asked) if one.prompt else ""
+            if one.answer:
+                done.append(f"{prompt}: {one.answer.text}" if one.prompt else one.answer.text)
+            elif one.prompt:
+                todo.append(prompt)
+    files = (*summary.files_changed, *(use.path for use in activity.files))
+    whole = [to_single_line(one) for one in asked]
+    notes = [
+        one for one in summary.critical_context if all(to_single_line(one) not in w for w in whole)
+    ]
+    return replace(
+        known,
+        goal=_shorten_goal(summary.goal or next(iter(prompts), ""), asked),
+        background="\n".join(f"- {one}" for one in summary.constraints),
+        done=drop_repeated(done),
+        todo=drop_repeated(todo),
+        key_files=drop_repeated(shorten_path(one, cwd) for one in files),
+        decisions=summary.decisions,
+        notes=tuple(notes),
         requests=asked,
-        spending=dict(sum_spending(deeds) if spending is None else spending),
-        tape=tape,
-        branch=branch,
-        entry=entry,
-        from_model=from_model,
-        to_model=to_model,
-        created=created,
     )
 
 
-def _wrap_text(text: str) -> tuple[str, ...]:
-    return (text.strip(),) if text.strip() else ()
-
-
-def _describe_exchange(one: Exchange, requests: Sequence[str]) -> str:
-    """Return a prompt and the beginning of its answer; empty without an answer."""
-    if one.answer is None:
-        return ""
-    if one.prompt is None:
-        return one.answer.text
-    return f"{_shorten_goal(one.prompt.text, requests)}: {one.answer.text}"
+def list_open_items(summary: Summary) -> list[str]:
+    """Return what a summary says is still to do: in progress, blocked, and next."""
+    blocked = (f"blocked: {one}" for one in summary.blocked)
+    return [*summary.in_progress, *blocked, *summary.next_steps]
 
 
 def extract_headline(text: str) -> str:
@@ -255,65 +218,30 @@ def _shorten_goal(goal: str, requests: Sequence[str]) -> str:
     return goal
 
 
-def _is_in_requests(text: str, requests: Sequence[str]) -> bool:
-    """Return whether a request contains a text verbatim."""
-    words = to_single_line(text)
-    return any(words in to_single_line(request) for request in requests)
-
-
-def _collect_requests(requests: Sequence[str], prompts: Sequence[str]) -> tuple[str, ...]:
-    """Return requests verbatim, and the beginnings of prompts that are not among them."""
-    whole = [to_single_line(one) for one in requests]
-    more = (
-        one for one in prompts if not any(said.startswith(to_single_line(one)) for said in whole)
-    )
-    return _drop_repeated([*requests, *more])
-
-
-def _drop_repeated(texts: Iterable[str]) -> tuple[str, ...]:
+def drop_repeated(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts in order, each once, without blank ones."""
     return tuple(dict.fromkeys(text for text in texts if text.strip()))
-
-
-def shorten_path(path: str, cwd: str) -> str:
-    """Return a path, relative to a folder if it is below it."""
-    path = posixpath.normpath(path)
-    if not cwd or not path.startswith(f"{cwd.rstrip('/')}/"):
-        return path
-    return posixpath.relpath(path, cwd)
-
-
-def sum_spending(deeds: Activity) -> dict[str, Spend]:
-    """Return tokens and cost by provider, those with most tokens first."""
-    found: dict[str, Spend] = {}
-    for use in deeds.models:
-        provider = use.model.partition("/")[0]
-        cost = None if use.cost is None else use.cost.amount
-        unknown = use.calls if cost is None and use.usage.total else 0
-        found[provider] = found.get(provider, Spend()) + Spend(use.calls, use.usage, cost, unknown)
-    return dict(sorted(found.items(), key=lambda one: (-one[1].usage.total, one[0])))
 
 
 def render_handoff(handoff: Handoff) -> str:
     """Return the handoff as Markdown (M168), without empty sections."""
-    parts = [
-        f"# Handoff: {to_single_line(extract_headline(handoff.title or handoff.goal)) or 'work in progress'}",
-        _render_origin(handoff),
-        _render_section("Goal", show_controls(handoff.goal).strip()),
-        _render_section("Background", show_controls(handoff.background).strip()),
-        _render_section("Done", _render_items(handoff.done, "- [x] ")),
-        _render_section("To do", _render_items(handoff.todo, "- [ ] ")),
-        _render_section("Key files", _render_items(handoff.key_files)),
-        _render_section("Decisions", _render_items(handoff.decisions)),
-        _render_section("Notes", _render_items(handoff.notes)),
-        _render_section("The user's own requests, word for word", _render_items(handoff.requests)),
-        _render_section("Tokens and cost", _render_spending(handoff.spending)),
-        _render_section("How to continue", _render_commands(handoff)),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _render_section(title: str, text: str) -> str:
-    return f"## {title}\n\n{text}" if text else ""
+    title = to_single_line(extract_headline(handoff.title or handoff.goal)) or "work in progress"
+    sections = {
+        "Goal": show_controls(handoff.goal).strip(),
+        "Background": show_controls(handoff.background).strip(),
+        "Done": _render_items(handoff.done, "- [x] "),
+        "To do": _render_items(handoff.todo, "- [ ] "),
+        "Key files": _render_items(handoff.key_files),
+        "Decisions": _render_items(handoff.decisions),
+        "Notes": _render_items(handoff.notes),
+        "The user's own requests, word for word": _render_items(handoff.requests),
+        "Tokens and cost": _render_spending(handoff.spending),
+        "How to continue": _render_commands(handoff),
+    }
+    texts = [f"## {name}\n\n{text}" for name, text in sections.items() if text]
+    return (
+        "\n\n".join(filter(None, [f"# Handoff: {title}", _render_origin(handoff), *texts])) + "\n"
+    )
 
 
 def _render_items(texts: Sequence[str], mark: str = "- ") -> str:
@@ -335,10 +263,7 @@ def _render_origin(handoff: Handoff) -> str:
 
 
 def _render_spending(spending: Mapping[str, Spend]) -> str:
-    total = Spend()
-    for spend in spending.values():
-        total += spend
-    rows = [*spending.items(), ("Total", total)] if spending else []
+    rows = [*spending.items(), ("Total", sum(spending.values(), Spend()))] if spending else []
     return "\n".join(
         f"- {to_single_line(name) or '–'}: {spend.usage.total:,} tokens ({format_cost(spend)})"
         for name, spend in rows

@@ -28,7 +28,7 @@ from tape.model.entries import (
 )
 from tape.model.summary import render_summary
 
-from ..errors import GongError
+from ..errors import SummaryUnusable
 from ..llm.summary_format import (
     FAILED_PREFIX,
     FOCUS_PREFIX,
@@ -45,18 +45,6 @@ if TYPE_CHECKING:
 
     from tape.model.entries import Block, Content
     from tape.model.line import Entry
-
-__all__ = [
-    "REQUESTS_LIMIT",
-    "SummaryPrompt",
-    "SummaryUnusable",
-    "build_pieces",
-    "build_summary_prompt",
-    "collect_files",
-    "complete_summary",
-    "quote_requests",
-    "validate_summary",
-]
 
 REQUESTS_LIMIT = 12_000
 """Maximum characters of the user's own requests in a summary."""
@@ -114,10 +102,6 @@ _TASK_SPLIT_TURN = (
 _TASK_END = (
     "That was the transcript. Now write the summary: only the summary, with the headings above."
 )
-
-
-class SummaryUnusable(GongError):
-    """A model's summary is unusable; the text says why."""
 
 
 class SummaryPrompt(NamedTuple):

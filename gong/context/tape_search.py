@@ -1,18 +1,22 @@
-"""Ranks texts by a query: rare words count more than frequent ones, long texts less.
-
-One pass over the texts in their order; memory does not grow with them. Pure.
-
-Search and read the path of a branch, from the root on, for the model that writes it.
+"""Search and read the path of a branch, from the root on, for the model that writes it.
 
 Compactions are no limit here: covered entries are on the path like all others. Both functions read
 the tape as a stream; memory does not grow with it.
+
+`BestMatches` ranks. FTS5 of the index could not: it ranks tapes that are not being written, and not
+the entries of one path. The score of an entry is that of its best text:
+
+    sum over its terms of log(1 + texts / texts with the term)       rare words count more
+      × weight of the kind of text (a user's 1.5 … a result's 0.8)
+      / (1 + log10(1 + characters / 1000))                           long texts count less
 """
 
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
-from math import log10
+from functools import partial
+from itertools import islice, pairwise
+from math import log, log10
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -36,14 +40,13 @@ from tape.reference import is_id_prefix
 from tape.render import render_blob_head, render_conversation
 from tape.text import to_single_line
 
-from ..llm.search_terms import parse_terms, weigh_term
-from ..tools import session_tools
+from ..tools.session_tools import RECALL_LIMIT, RECALL_TOOLS, SHORT_ID_DIGITS
 from ..tools.tool import RecallMatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tape.model.entries import ToolCall
+    from tape.model.entries import BlobRef, ToolCall
     from tape.model.line import Entry
     from tape.store.path import Source
     from tape.store.refs import Head
@@ -147,7 +150,7 @@ MAX_SEARCHED_BYTES = 1 << 24
 """Maximum bytes of a text that are searched, from its beginning."""
 
 _SPOKEN_TYPES = frozenset({"user", "assistant", "tool.result", "context", "anchor"})
-_RECALL_TOOLS = frozenset(tool.name for tool in session_tools.RECALL_TOOLS)
+_RECALL_TOOLS = frozenset(tool.name for tool in RECALL_TOOLS)
 """Tools whose calls and results only repeat other entries."""
 _USER_WEIGHT, _ANSWER_WEIGHT, _CALL_WEIGHT, _RESULT_WEIGHT = 1.5, 1.2, 1.0, 0.8
 """Weights: users' text counts more than answers, and answers more than calls and results."""
@@ -166,7 +169,7 @@ class TapeRecall:
     def __init__(self, tape: Tape, head: Callable[[], Head]) -> None:
         self._tape, self._head = tape, head
 
-    def search(self, query: str, limit: int = session_tools.RECALL_LIMIT) -> Sequence[RecallMatch]:
+    def search(self, query: str, limit: int = RECALL_LIMIT) -> Sequence[RecallMatch]:
         """Return the entries that match the words best, newer first among equals.
 
         Not all words must match; rare ones count more. Raises UsageError for a query without a
@@ -188,10 +191,7 @@ class TapeRecall:
 
     def _read_entries(self) -> Iterator[Entry]:
         for segment in self._tape.path(self._head()):
-            whole = segment.source.expand
-            expand = lambda ref, whole=whole: (
-                whole(ref) if ref.bytes <= MAX_SEARCHED_BYTES else render_blob_head(ref)
-            )
+            expand = partial(_expand_bounded, segment.source.expand)
             bounded = segment._replace(source=segment.source._replace(expand=expand))
             for run in bounded.read_runs(warn_of_damage):
                 yield from run
@@ -236,6 +236,10 @@ class TapeRecall:
         for segment in self._tape.path(self._head()):
             for _, line in segment.read_checked_lines(warn_of_damage):
                 yield _TapeLine(segment.source, line)
+
+
+def _expand_bounded(expand: Callable[[BlobRef], str], ref: BlobRef) -> str:
+    return expand(ref) if ref.bytes <= MAX_SEARCHED_BYTES else render_blob_head(ref)
 
 
 def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
@@ -283,14 +287,14 @@ def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:
         try:
             entry = decode_line(one.line, render_blob_head)
         except Damaged as error:
-            short = read_id(one.line)[: session_tools.SHORT_ID_DIGITS]
-            yield f"[entry {short} is left out: {error}]"
+            yield f"[entry {_extract_line_id(one)[:SHORT_ID_DIGITS]} is left out: {error}]"
             continue
         if isinstance(entry.data, ToolResult):
             entry = replace(entry, data=replace(entry.data, full=None))
         heading, body = _render_entry(entry)
         more = len(body) - NEIGHBOUR_CHARS
-        cut = f"{body[:NEIGHBOUR_CHARS]}\n[{more} characters more: tape_read {entry.id[: session_tools.SHORT_ID_DIGITS]}]"
+        rest = f"[{more} characters more: tape_read {entry.id[:SHORT_ID_DIGITS]}]"
+        cut = f"{body[:NEIGHBOUR_CHARS]}\n{rest}"
         yield "\n".join(filter(None, (heading, cut if more > 0 else body)))
 
 
@@ -313,4 +317,8 @@ def _render_entry_page(entry: Entry, offset: int) -> str:
 def _render_entry(entry: Entry) -> tuple[str, str]:
     """Return an entry's heading with its id, and its text."""
     heading, *lines = render_conversation([entry])
-    return f"{heading} · {entry.id[: session_tools.SHORT_ID_DIGITS]}", "\n".join(lines).strip("\n")
+    return f"{heading} · {entry.id[:SHORT_ID_DIGITS]}", "\n".join(lines).strip("\n")
+
+
+def _extract_line_id(one: _TapeLine) -> str:
+    return one.line[7:47].decode()

@@ -166,7 +166,7 @@ def collect_files(
         elif isinstance(data, ToolResult) and data.call_id in calls:
             call, ran = calls.pop(data.call_id)
             for deed in () if data.is_error else parse_file_calls(call, ran):
-                path = _relativize_path(deed.path, cwd)
+                path = shorten_path(deed.path, cwd)
                 names = read if isinstance(deed.work, FileRead) else changed
                 names.pop(path, None)
                 names[path] = None
@@ -191,8 +191,8 @@ def _keep_newest_files(names: Sequence[str], more: int) -> tuple[str, ...]:
     return (*names[-MOST_FILES:], *([f"… and {more} more"] if more else []))
 
 
-def _relativize_path(path: str, cwd: str) -> str:
-    """Return a path relative to `cwd`, or absolute if it is outside."""
+def shorten_path(path: str, cwd: str) -> str:
+    """Return a path relative to the folder `cwd` if it is inside, else absolute."""
     whole = posixpath.normpath(posixpath.join(cwd or ".", path))
     folder = posixpath.normpath(cwd) if cwd else ""
     if folder and whole.startswith(folder.rstrip("/") + "/"):

@@ -10,7 +10,7 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -20,13 +20,18 @@ from tape.errors import Ambiguous, Damaged, NotFound, WriteFailed
 from tape.store.disk import Folder
 from tape.store.locks import hold_lock
 
-from .handoff import Handoff, shorten_path
+from .handoff import Handoff, drop_repeated, list_open_items
+from .verbatim import shorten_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from tape.model.entries import Summary
+
     from .handoff import HistorySummary
+
+T = TypeVar("T")
 
 WORK_FOLDER = "work"
 _LOCK_NAME = "lock"
@@ -98,13 +103,9 @@ class WorkStore:
 
         Raises NotFound, or Ambiguous where several fit.
         """
-        works, words = self.all(), ref.lower().split()
-        ways = (
-            [work for work in works if words and work.id.startswith(ref.lower())],
-            [work for work in works if work.title.lower().split() == words],
-            [work for work in works if words and all(one in work.title.lower() for one in words)],
-        )
-        hits = next(filter(None, ways), [])
+        works = self.all()
+        by_id = [work for work in works if ref.strip() and work.id.startswith(ref.lower())]
+        hits = by_id or _match_words(ref, works, lambda work: work.title)
         if not hits:
             raise NotFound(f"no work {ref!r}; `gong work list` shows all work")
         if len(hits) > 1:
@@ -139,6 +140,15 @@ class WorkStore:
             raise WriteFailed(f"{self.path} cannot be written: {error.strerror}") from error
 
 
+def _match_words(words: str, among: Sequence[T], get_text: Callable[[T], str]) -> list[T]:
+    """Return those whose text is these words, else those whose text contains all of them."""
+    wanted = words.lower().split()
+    same = [one for one in among if get_text(one).lower().split() == wanted]
+    return same or [
+        one for one in among if wanted and all(word in get_text(one).lower() for word in wanted)
+    ]
+
+
 def _read_work(folder: Folder, name: str) -> tuple[WorkContext, dict[str, Any]]:
     """Return a work context, whose id is its file's name, and the file's raw fields."""
     try:
@@ -166,16 +176,12 @@ def add_to_work(work: WorkContext, more: WorkAdditions) -> WorkContext:
     """Return a piece of work with something added, without duplicates."""
     return replace(
         work,
-        pending=_join_unique(work.pending, more.todo),
-        notes=_join_unique(work.notes, more.notes),
-        key_files=_join_unique(work.key_files, more.files),
-        decisions=_join_unique(work.decisions, more.decisions),
-        tapes=_join_unique(work.tapes, more.tapes),
+        pending=drop_repeated((*work.pending, *more.todo)),
+        notes=drop_repeated((*work.notes, *more.notes)),
+        key_files=drop_repeated((*work.key_files, *more.files)),
+        decisions=drop_repeated((*work.decisions, *more.decisions)),
+        tapes=drop_repeated((*work.tapes, *more.tapes)),
     )
-
-
-def _join_unique(there: tuple[str, ...], more: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*there, *more)))
 
 
 def complete_task(work: WorkContext, which: str) -> WorkContext:
@@ -183,14 +189,8 @@ def complete_task(work: WorkContext, which: str) -> WorkContext:
 
     Numbers begin at 1. Raises NotFound, or Ambiguous where several fit.
     """
-    words = which.lower().split()
-    by_number = [which.strip() == str(at) for at in range(1, len(work.pending) + 1)]
-    ways = (
-        [one for one, fits in zip(work.pending, by_number, strict=True) if fits],
-        [one for one in work.pending if one.lower().split() == words],
-        [one for one in work.pending if words and all(word in one.lower() for word in words)],
-    )
-    hits = next(filter(None, ways), [])
+    by_number = [one for at, one in enumerate(work.pending, 1) if which.strip() == str(at)]
+    hits = by_number or _match_words(which, work.pending, lambda text: text)
     if not hits:
         raise NotFound(
             f"no to-do item {which!r} in {work.id}: `gong work show {work.id}` lists them"
@@ -211,30 +211,25 @@ def build_work_handoff(
 
     What users wrote comes first; summaries on the tapes are added.
     """
-    told = [one for one in found.summaries if not isinstance(one, str)]
+    summaries = [one for one in found.summaries if not isinstance(one, str)]
     plain = [one.strip() for one in found.summaries if isinstance(one, str)]
     newest, *others = work.tapes[::-1] or ("",)
+
+    def add(known: Iterable[str], collect: Callable[[Summary], Iterable[str]]) -> tuple[str, ...]:
+        return drop_repeated([*known, *(text for one in summaries for text in collect(one))])
+
+    constraints = [f"- {text}" for one in summaries for text in one.constraints]
+    todo = add(work.pending, list_open_items)
+    files = [shorten_path(path, cwd) for path in found.files]
     return Handoff(
         title=work.title,
-        goal=work.goal or next((one.goal for one in told if one.goal), ""),
-        background="\n".join(
-            filter(None, [work.background, *(f"- {one}" for s in told for one in s.constraints)])
-        ),
-        done=_join_unique(work.completed, [one for s in told for one in s.done]),
-        todo=_join_unique(
-            work.pending,
-            [
-                one
-                for s in told
-                for one in (*s.in_progress, *(f"blocked: {b}" for b in s.blocked), *s.next_steps)
-                if one not in work.completed
-            ],
-        ),
-        key_files=_join_unique(work.key_files, [shorten_path(path, cwd) for path in found.files]),
-        decisions=_join_unique(work.decisions, [one for s in told for one in s.decisions]),
-        notes=_join_unique(
-            work.notes, [*(one for s in told for one in s.critical_context), *plain]
-        ),
+        goal=work.goal or next((one.goal for one in summaries if one.goal), ""),
+        background="\n".join(filter(None, [work.background, *constraints])),
+        done=add(work.completed, lambda one: one.done),
+        todo=tuple(one for one in todo if one in work.pending or one not in work.completed),
+        key_files=drop_repeated([*work.key_files, *files]),
+        decisions=add(work.decisions, lambda one: one.decisions),
+        notes=drop_repeated([*add(work.notes, lambda one: one.critical_context), *plain]),
         requests=tuple(found.requests),
         spending=found.spending,
         tape=newest,

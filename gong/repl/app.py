@@ -95,7 +95,7 @@ def update_usage(before: SessionUsage, session: Session, event: Event) -> Sessio
 
 
 def _format_session_cost(session: Session) -> str:
-    spend = session.pressure.spend
+    spend = session.run_state.spend
     return format_cost(spend) if spend.cost else ""
 
 

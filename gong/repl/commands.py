@@ -152,10 +152,9 @@ def _show_context(host: OpenSession, _argument: str) -> CommandReply:
     session = host.session
     if session.recorder is None:
         return CommandReply("the session is empty")
-    parts = session.build_run_context()
-    made = prepare_next_call(parts)
+    made = prepare_next_call(session.build_run_context())
     used = measure_context_usage(
-        made.request, made.view, window=parts.model.window, size=measure_request(made)
+        made.request, made.view, window=session.setup.model.window, size=measure_request(made)
     )
     return CommandReply(render_context_usage(used))
 

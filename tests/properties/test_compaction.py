@@ -15,15 +15,21 @@ from msgspec import Raw
 from gong.agent.compaction import CompactionRequest, compact_branch, merge_branch
 from gong.agent.loop import prepare_next_call
 from gong.agent.recorder import Recorder
-from gong.agent.run_context import AgentModel, RunContext, RunState
+from gong.agent.run_context import (
+    AgentModel,
+    RunContext,
+    RunState,
+    SessionQueues,
+    SessionSetup,
+)
 from gong.config import CompactionSettings
 from gong.context.tokens import count_fixed_tokens, count_messages_tokens
 from gong.context.trim import decide_elision, decide_truncation
 from gong.env.memory import MemoryEnvironment
 from gong.errors import NothingToCompact, NothingToUndo, ServerError
 from gong.llm.offline.scripted import iter_call_events, iter_text_events
+from gong.llm.retry import RetryPolicy
 from gong.llm.types import Finish, StreamFailure, StreamStart
-from gong.policy.decision import allow_all
 from gong.tools.registry import ToolRegistry
 from tape.check.finding import Counts
 from tape.check.verify import verify
@@ -104,22 +110,17 @@ class Play:
         shutil.rmtree(self.home)
 
     def parts(self):
-        return RunContext(
+        setup = SessionSetup(
             model=model(self.api, self.how),
             tools=ToolRegistry(),
             env=MemoryEnvironment(),
-            policy=allow_all,
-            record=self.record,
-            emit=lambda _: None,
-            take_steering=tuple,
-            steering_waits=bool,
-            take_follow_up=lambda: None,
+            open=lambda _: self.record,
+            compaction=CompactionSettings(keep=400),
+            retry=RetryPolicy(max_retries=0),
             clock=lambda: 0,
-            call_prefix=lambda: "c_00000000",
-            session="t",
-            room=CompactionSettings(keep=400),
-            pressure=RunState(),
+            token=lambda n: "00" * n,
         )
+        return RunContext(setup, self.record, SessionQueues(), RunState())
 
     def request(self):
         return msgspec.json.encode(prepare_next_call(self.parts()).request.messages)

@@ -15,7 +15,7 @@ from gong.agent.compaction import CompactionRequest, find_kept_ranges
 from gong.agent.loop import prepare_next_call
 from gong.agent.opening import open_session
 from gong.agent.recorder import find_last_model
-from gong.agent.session import SessionSetup
+from gong.agent.run_context import SessionSetup
 from gong.config import CompactionSettings, Settings
 from gong.errors import NothingToCompact, NothingToUndo, NotSmaller, SessionBusy
 from tape.model.entries import Anchor, Assistant, Custom, SideUsage, Text, join_texts
@@ -229,7 +229,7 @@ async def test_an_overflow_is_compacted_once_and_asked_again_once(stage):
     told = await seen(session, "once more")
     assert told[-1].stop_reason == "error"
     assert any("too long for this model" in e.message for e in told if isinstance(e, events.Warn))
-    session.pressure.in_row = 0
+    session.run_state.in_row = 0
 
 
 async def test_a_refused_history_is_sent_once_more_and_plainer(stage):

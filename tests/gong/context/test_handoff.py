@@ -171,7 +171,7 @@ def test_a_summary_and_deeds_become_a_handoff():
         files_changed=("/src/lib/b.py", "lib/a.py"),
         requests=("Write it,\nplease.", "now the tests and\nmore"),
     )
-    made = build_handoff(summary, DONE, cwd="/src", tape="7" * 32)
+    made = build_handoff(Handoff(tape="7" * 32), summary, DONE, cwd="/src")
     assert made == Handoff(
         goal="A library",
         background="- no network",
@@ -180,8 +180,7 @@ def test_a_summary_and_deeds_become_a_handoff():
         key_files=("lib/b.py", "lib/a.py"),
         decisions=("C99",),
         notes=("port 8143",),
-        requests=("Write it,\nplease.", "now the tests and\nmore", "write it"),
-        spending={"a": Spend(2, Usage(total=20), 0.5)},
+        requests=("Write it,\nplease.", "now the tests and\nmore"),
         tape="7" * 32,
     )
 
@@ -199,28 +198,30 @@ def test_a_pasted_prompt_stands_on_the_page_once():
     )
     for told in (summary, ""):
         made = build_handoff(
-            told, summarize_activity(entries(said(PASTE), answered("Done."))), requests=(PASTE,)
+            Handoff(requests=(PASTE,)),
+            told,
+            summarize_activity(entries(said(PASTE), answered("Done."))),
         )
         text = render_handoff(made)
         assert [text.count(f"mod{n}.py") for n in range(60)] == [1] * 60
         assert text.startswith("# Handoff: please fix this: …\n")
         assert made.goal == "please fix this: …"
     assert made.done == ("please fix this: …: Done.",)
-    assert build_handoff(summary, DONE).notes == ("port 8143",)
+    assert build_handoff(Handoff(), summary, DONE).notes == ("port 8143",)
 
 
 def test_a_file_stands_on_the_page_once():
     summary = Summary(goal="g", files_changed=("lib/a.py", "./lib/../lib/a.py", "/src/lib/a.py"))
-    assert build_handoff(summary, DONE, cwd="/src").key_files == ("lib/a.py",)
+    assert build_handoff(Handoff(), summary, DONE, cwd="/src").key_files == ("lib/a.py",)
 
 
 def test_without_a_summary_the_prompts_say_what_is_done():
     """M168"""
-    made = build_handoff("", DONE)
+    made = build_handoff(Handoff(), "", DONE)
     assert (made.goal, made.done, made.todo) == (
         "write it",
         ("write it: It is written.",),
         ("now the tests",),
     )
     assert made.key_files == ("/src/lib/a.py",)
-    assert build_handoff("All went well.", DONE).notes == ("All went well.",)
+    assert build_handoff(Handoff(), "All went well.", DONE).notes == ("All went well.",)

@@ -7,12 +7,12 @@ from msgspec import Raw
 
 from gong.context.summary import (
     RESULT_LIMIT,
-    SummaryUnusable,
     build_pieces,
     build_summary_prompt,
     complete_summary,
     validate_summary,
 )
+from gong.errors import SummaryUnusable
 from gong.llm.offline.summary import summarize_pieces
 from gong.llm.summary_format import (
     FAILED_PREFIX,
