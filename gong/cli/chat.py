@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import select
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,11 +12,11 @@ import click
 from tape.cli.output import print_bytes, print_utf8
 from tape.cli.streams import use_bare_streams
 
-from .. import config
 from ..agent.compaction import CompactionRequest
 from ..agent.opening import find_session, fork_branch, open_session, resume_branch
 from ..errors import ConfigurationError
-from .session import collect_events, continue_with_model, open_front_end, print_warning
+from .options import load_settings, parse_tool_names, print_warning, store_option, tools_option
+from .session import collect_events, continue_with_model, open_front_end
 
 if TYPE_CHECKING:
     from ..agent.opening import FrontEnd, OpenSession
@@ -64,8 +63,8 @@ Examples:
 @click.option(
     "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Max cost."
 )
-@click.option("--tools", metavar="LIST", help="Tool names, a preset, or none.")
-@click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
+@tools_option
+@store_option
 def chat(  # noqa: PLR0917 (click passes them by name)
     prompt: str | None,
     output: OutputFormat,
@@ -90,13 +89,9 @@ def chat(  # noqa: PLR0917 (click passes them by name)
         raise click.UsageError("--compact needs a session to continue: -c, --session or --fork")
     if carry and fork is None:
         raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
-    flags = {
-        "max_turns": max_turns,
-        "max_cost": max_cost,
-        "tools": parse_tool_names(tools),
-        "store": store,
-    }
-    settings = config.load_settings(os.environ, flags)
+    settings = load_settings(
+        max_turns=max_turns, max_cost=max_cost, tools=parse_tool_names(tools), store=store
+    )
     ref = "" if newest else session if session is not None else fork
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
     asked = _read_prompt(prompt)
@@ -115,23 +110,6 @@ class Continuation(NamedTuple):
     compacts: bool
     """Summarise older messages first."""
     start: StartFrom | None
-
-
-def parse_tool_names(given: str | None) -> tuple[str, ...] | None:
-    """Return the names of --tools: empty for `none`, None if it was not given.
-
-    Raises UsageError if it contains no name.
-    """
-    if given is None:
-        return None
-    if given == "none":
-        return ()
-    names = tuple(name.strip() for name in given.split(",") if name.strip())
-    if not names:
-        raise click.UsageError(
-            f"--tools {given!r} names no tool: give names separated by commas, a preset, or none"
-        )
-    return names
 
 
 def _read_prompt(prompt: str | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -10,13 +9,12 @@ import click
 from tape.cli.group import GlobalOptions
 from tape.cli.output import as_json, format_examples, print_json, ref
 from tape.cli.resolve import open_ref
-from tape.cli.terminal import format_table, print_lines, print_warning
+from tape.cli.terminal import format_table, print_lines
 from tape.index.library import open_store
 from tape.index.stats import compute_statistics
 from tape.model.entries import Usage
 from tape.text import SHORT, shorten_to_width
 
-from .. import config
 from ..context.costs import (
     COST_GROUPINGS,
     CostOrigin,
@@ -30,12 +28,13 @@ from ..context.costs import (
 )
 from ..context.handoff import read_path_entries, read_tape_entries
 from ..errors import ConfigurationError
+from .options import locate_store, print_warning, report_skipped, store_option
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tape.index.stats import By as Grouped
-    from tape.index.stats import StatsRow, UsageTotals
+    from tape.index.stats import StatsRow
 
     from ..context.costs import CostGrouping
 
@@ -61,7 +60,7 @@ _INDEX_GROUPINGS: dict[CostGrouping, Grouped] = {
     "--by", type=click.Choice(COST_GROUPINGS), help="Print one row for each, and the total."
 )
 @click.option("--all", "all_tapes", is_flag=True, help="Include all tapes, not only one.")
-@click.option("--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape.")
+@store_option
 @as_json
 def cost(
     ref: str, by: CostGrouping | None, *, all_tapes: bool, store: str | None, as_json: bool
@@ -75,8 +74,7 @@ def cost(
     --json prints {by, total, rows}; a row is {key, label} and, as the total, {calls, input, output,
     reasoning, cache_read, cache_write, total, cost, unknown_calls}.
     """
-    settings = config.load_settings(os.environ, {"store": store})
-    place = config.locate_store(settings, os.environ)
+    place = locate_store(store)
     if all_tapes and (ref or by in _PATH_GROUPINGS):
         raise ConfigurationError(
             "--all needs --by tape, branch, provider or day: for calls and turns give one REF"
@@ -89,7 +87,7 @@ def cost(
         shown = [{"key": row.key, "label": row.label, **encode_spend(row.spend)} for row in rows]
         print_json({"by": by, "total": encode_spend(total), "rows": shown if by else []})
     elif not total.calls:
-        print_warning("no cost: no model was called", "gong")
+        print_warning("no cost: no model was called")
     else:
         print_lines(_render_cost_table(rows, by, total) if by else render_token_usage(total))
 
@@ -99,17 +97,13 @@ def _sum_one_tape(place: Path, ref: str, by: CostGrouping) -> tuple[Spend, list[
     costs = CostReport(by)
     with open_ref(GlobalOptions(place), ref) as (tape, head, branch):
         if head is not None or branch is not None or by in _PATH_GROUPINGS:
-            source = read_path_entries(tape, head or tape.head(branch), _warn_skipped)
+            source = read_path_entries(tape, head or tape.head(branch), report_skipped)
         else:
-            source = read_tape_entries(tape, _warn_skipped)
+            source = read_tape_entries(tape, report_skipped)
         where = CostOrigin(tape.id, tape.title() or "")
         for name, entry in source:
             costs.take(entry, where._replace(branch=name))
     return costs.total, costs.rows()
-
-
-def _warn_skipped(remark: str) -> None:
-    print_warning(f"{remark}; `tape verify` shows details", "gong")
 
 
 def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]:
@@ -117,8 +111,11 @@ def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]
     costs = CostReport(by)
     with open_store(place) as opened:
         for row in compute_statistics(*opened, _INDEX_GROUPINGS[by]):
-            if row.spent.calls:
-                costs.add(*_name_row(row, by), _convert_spend(row.spent))
+            if not (of := row.spent).calls:
+                continue
+            counts = (of.reasoning, of.cache_read, of.cache_write)
+            usage = Usage(of.input or 0, of.output or 0, *counts, of.total or 0)
+            costs.add(*_name_row(row, by), Spend(of.calls, usage, of.cost, of.unpriced))
     return costs.total, costs.rows()
 
 
@@ -134,18 +131,6 @@ def _name_row(row: StatsRow, by: CostGrouping) -> tuple[str, str]:
             return (key.partition("/")[0],) * 2
         case _:
             return key, key
-
-
-def _convert_spend(spent: UsageTotals) -> Spend:
-    usage = Usage(
-        spent.input or 0,
-        spent.output or 0,
-        spent.reasoning,
-        spent.cache_read,
-        spent.cache_write,
-        spent.total or 0,
-    )
-    return Spend(spent.calls, usage, spent.cost, spent.unpriced)
 
 
 def _render_cost_table(rows: list[CostRow], by: CostGrouping, total: Spend) -> list[str]:

@@ -1,6 +1,6 @@
-"""`gong context`: the next model call's request and context usage. Nothing is sent.
+"""`gong context`: the next request and context usage; `gong doctor`: what a session needs.
 
-`gong doctor`: check what a session needs, and whether providers accept a history.
+Nothing is sent or changed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,14 @@ from ..errors import ConfigurationError, GongError
 from ..llm.model_names import ModelNames
 from ..llm.models import load_presets
 from ..llm.provider_factory import require_package
-from .chat import parse_tool_names
-from .session import model_option, open_front_end, store_option
+from .options import (
+    load_settings,
+    model_option,
+    parse_tool_names,
+    store_option,
+    tools_option,
+)
+from .session import open_front_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
 @click.command(epilog=format_examples("gong context", "gong context 3f2a -m openai/gpt-5 --json"))
 @click.argument("ref", required=False, default="", metavar="[REF]")
 @model_option
-@click.option("--tools", metavar="LIST", help="Tool names, a preset, or none.")
+@tools_option
 @store_option
 @as_json
 def context(
@@ -60,7 +66,7 @@ def context(
     --json prints {request, tokens, repairs}; request is the body that would be sent from this
     folder. No API key is needed.
     """
-    settings = config.load_settings(os.environ, {"store": store, "tools": parse_tool_names(tools)})
+    settings = load_settings(store=store, tools=parse_tool_names(tools))
     with open_front_end(settings, model) as front:
         hit = find_session(front, ref)
         with hit.tape:
@@ -156,7 +162,7 @@ def doctor(ref: str | None, store: str | None, as_json: bool) -> None:
 def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     yield HealthCheck("gong", "ok", f"{__version__} with Python {platform.python_version()}")
     try:
-        settings = config.load_settings(os.environ, {"store": store})
+        settings = load_settings(store=store)
     except GongError as error:
         yield HealthCheck("settings", "wrong", str(error))
         return
@@ -200,7 +206,7 @@ def _check_model(settings: Settings) -> Iterator[HealthCheck]:
 
 
 def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
-    keys = Credentials(config.locate_config_file(os.environ).parent, os.environ)
+    keys = Credentials.from_environ(os.environ)
     found = False
     for name, preset in load_presets(settings.providers).items():
         if keys.find(preset.key_name, preset.keys) is None:

@@ -1,9 +1,7 @@
-"""`gong auth`: save and remove API keys, and show where each key comes from.
+"""`gong auth`: save, show and remove API keys; `gong models`: the catalogue. No network.
 
 A key is typed without echo or read from standard input; it is never an argument and never
 printed, except for its last four characters.
-
-`gong models`: the catalogue of models, and the details of one. No network.
 """
 
 from __future__ import annotations
@@ -16,16 +14,16 @@ import click
 import msgspec
 
 from tape.cli.output import as_json, format_examples, print_json
-from tape.cli.terminal import format_table, print_lines, print_warning
+from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock
 from tape.errors import NotFound
 
-from .. import config
 from ..credentials import Credentials
 from ..errors import ConfigurationError
 from ..llm.model_names import ModelNames
 from ..llm.models import CATALOGUE_DATE, ModelInfo, load_presets
 from ..llm.provider_factory import is_configured, is_valid_key
+from .options import load_settings, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,11 +56,13 @@ def login(name: str) -> None:
     key = _read_typed_key(preset)
     if not is_valid_key(key):
         raise ConfigurationError("not a key: it is empty or contains spaces; copy it again")
-    place = _open_credentials().save(preset.key_name, key, format_timestamp(read_clock()))
+    place = Credentials.from_environ(os.environ).save(
+        preset.key_name, key, format_timestamp(read_clock())
+    )
     print_lines([f"the key for {preset.key_name} is saved in {place}"])
     for variable in preset.keys:
         if os.environ.get(variable, "").strip():
-            print_warning(f"{variable} is set and takes precedence over the saved key", "gong")
+            print_warning(f"{variable} is set and takes precedence over the saved key")
             return
 
 
@@ -72,7 +72,7 @@ def logout(name: str) -> None:
     """Remove the saved key of a provider."""
     presets = _load_presets()
     name = presets[name].key_name if name in presets else name
-    if not _open_credentials().remove(name):
+    if not Credentials.from_environ(os.environ).remove(name):
         raise NotFound(f"no key for {name} is saved; gong auth status lists all keys")
     print_lines([f"the key for {name} is removed"])
 
@@ -103,7 +103,7 @@ def status(as_json: bool) -> None:
 
 def _list_keys() -> list[tuple[str, str, str]]:
     """Return provider, source and last characters of every key."""
-    credentials, presets = _open_credentials(), _load_presets()
+    credentials, presets = Credentials.from_environ(os.environ), _load_presets()
     found = [
         *((name, credentials.find(one.key_name, one.keys)) for name, one in presets.items()),
         *(
@@ -130,11 +130,7 @@ def _find_preset(name: str) -> Preset:
 
 
 def _load_presets() -> Mapping[str, Preset]:
-    return load_presets(config.load_settings(os.environ, {}).providers)
-
-
-def _open_credentials() -> Credentials:
-    return Credentials(config.locate_config_file(os.environ).parent, os.environ)
+    return load_presets(load_settings().providers)
 
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
@@ -192,7 +188,7 @@ _MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
 
 
 def _load_names() -> ModelNames:
-    return ModelNames.from_settings(config.load_settings(os.environ, {}))
+    return ModelNames.from_settings(load_settings())
 
 
 def _render_model_row(model: ModelInfo) -> Sequence[str]:
@@ -246,7 +242,7 @@ def _describe_providers(names: ModelNames, provider: str | None) -> list[str]:
 
 
 def _describe_key(preset: Preset) -> str:
-    found = _load_credentials().find(preset.key_name, preset.keys)
+    found = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
     if found is not None:
         return f"{found.ending} from {found.source}"
     return (
@@ -257,12 +253,8 @@ def _describe_key(preset: Preset) -> str:
 
 
 def _is_provider_ready(preset: Preset) -> bool:
-    has_key = _load_credentials().has_key(preset.key_name, preset.keys)
+    has_key = Credentials.from_environ(os.environ).has_key(preset.key_name, preset.keys)
     return not preset.later and (preset.local or is_configured(preset, os.environ, has_key=has_key))
-
-
-def _load_credentials() -> Credentials:
-    return Credentials(config.locate_config_file(os.environ).parent, os.environ)
 
 
 def _list_abilities(model: ModelInfo) -> list[str]:

@@ -1,10 +1,8 @@
-"""Shared by the commands on a session: options, front end, the branch that a REF names.
+"""Commands on an existing session: `gong compact` and `gong handoff`, and what `gong chat` shares.
 
-`gong compact`: replace older messages by a summary, or undo that with --undo.
-
-`gong handoff`: the state of a branch, as an anchor for a model and a page for people.
-
-Continue a session with another model: from its full history or from a handoff.
+`gong compact` replaces older messages by a summary, or undoes that with --undo. `gong handoff`
+gives the state of a branch as an anchor for a model and a page for people. `continue_with_model`
+makes the history of a session fit another model: in full, or from a handoff.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ import click
 from tape.cli.files import require_writable, write_output
 from tape.cli.output import as_json, format_examples, print_json
 from tape.cli.terminal import print_lines
-from tape.cli.terminal import print_warning as say_warning
 from tape.index.library import open_store
 from tape.text import SHORT
 
@@ -32,7 +29,7 @@ from ..agent.handoff import build_handoff_page, record_handoff
 from ..agent.loop import measure_fill
 from ..agent.opening import FrontEnd, OpenSession, find_session, open_session, resume_branch
 from ..agent.recorder import find_last_model, find_newest_anchor
-from ..errors import FolderGone
+from .options import load_settings, model_option, print_warning, store_option
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -41,29 +38,13 @@ if TYPE_CHECKING:
     from ..config import Settings
 
 
-store_option = click.option(
-    "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
-)
-model_option = click.option(
-    "-m", "--model", metavar="MODEL", help="provider/model; default: the session's last model."
-)
-
-
-def get_current_folder() -> str:
-    """Return the current folder; raises FolderGone if it no longer exists."""
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError as error:
-        raise FolderGone("this folder no longer exists: change to another and try again") from error
-
-
 @contextmanager
 def open_front_end(settings: Settings, model: str | None = None) -> Iterator[FrontEnd]:
     """Hold the front end of the command line for this folder; `model` is the value of -m.
 
     Raises FolderGone.
     """
-    folder = get_current_folder()
+    folder = config.locate_folder()
     with open_store(config.locate_store(settings, os.environ)) as library:
         yield FrontEnd(
             library, settings, os.environ, folder, f"gong/{__version__}", model, print_warning
@@ -75,7 +56,7 @@ async def open_existing_session(
     ref: str, *, model: str | None, store: str | None
 ) -> AsyncIterator[OpenSession]:
     """Hold the session of an existing branch; its model need not have a key."""
-    settings = config.load_settings(os.environ, {"store": store})
+    settings = load_settings(store=store)
     with open_front_end(settings, model) as front:
         recorder = resume_branch(front, find_session(front, ref), ref)
         host = await open_session(front, recorder, must_answer=False)
@@ -86,11 +67,6 @@ async def open_existing_session(
             yield host
         finally:
             await host.close()
-
-
-def print_warning(text: str) -> None:
-    """Write a line to standard error."""
-    say_warning(text, "gong")
 
 
 @click.command(
@@ -130,15 +106,15 @@ def compact(
     if undo:
         asyncio.run(_undo_compaction(ref, store, leave=leave, as_json=as_json))
     else:
-        wish = CompactionRequest("user", focus, hard=hard)
-        asyncio.run(_run_compact(ref, wish, model, store, as_json=as_json))
+        request = CompactionRequest("user", focus, hard=hard)
+        asyncio.run(_run_compact(ref, request, model, store, as_json=as_json))
 
 
 async def _run_compact(
-    ref: str, wish: CompactionRequest, model: str | None, store: str | None, *, as_json: bool
+    ref: str, request: CompactionRequest, model: str | None, store: str | None, *, as_json: bool
 ) -> None:
     async with open_existing_session(ref, model=model, store=store) as host:
-        done = await compact_session(host.session, wish)
+        done = await compact_session(host.session, request)
         recorder = host.session.recorder
         assert recorder is not None, "an existing branch was opened"
         if as_json:
@@ -164,21 +140,21 @@ async def _run_compact(
         )
 
 
-async def compact_session(session: Session, wish: CompactionRequest) -> events.CompactionEnd:
+async def compact_session(session: Session, request: CompactionRequest) -> events.CompactionEnd:
     """Compact, print warnings on standard error, and return how it ended."""
-    told = await collect_events(session.compact(wish))
-    return next(event for event in reversed(told) if isinstance(event, events.CompactionEnd))
+    seen = await collect_events(session.compact(request))
+    return next(event for event in reversed(seen) if isinstance(event, events.CompactionEnd))
 
 
 async def collect_events(work: AsyncGenerator[events.Event, None]) -> list[events.Event]:
     """Run work to its end, print warnings on standard error, and return its events."""
-    told: list[events.Event] = []
+    seen: list[events.Event] = []
     async with aclosing(work) as stream:
         async for event in stream:
-            told.append(event)
+            seen.append(event)
             if isinstance(event, events.Warn):
                 print_warning(event.message)
-    return told
+    return seen
 
 
 async def _undo_compaction(ref: str, store: str | None, *, leave: bool, as_json: bool) -> None:
@@ -189,8 +165,8 @@ async def _undo_compaction(ref: str, store: str | None, *, leave: bool, as_json:
         assert recorder is not None, "an existing branch was opened"
         head = recorder.head().entry
         if as_json:
-            told = {"tape": recorder.tape.id, "branch": recorder.branch, "head": head}
-            print_json({**told, "undone": anchor.kind, "phase": anchor.phase})
+            seen = {"tape": recorder.tape.id, "branch": recorder.branch, "head": head}
+            print_json({**seen, "undone": anchor.kind, "phase": anchor.phase})
             return
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
         print_lines([f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."])
@@ -255,9 +231,9 @@ async def _run_handoff(
             write_output(Path(output), page)
         where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
         if as_json:
-            told = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
+            seen = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
             print_json(
-                {**told, "entry": recorder.path[0].id if is_anchored else None, "page": page}
+                {**seen, "entry": recorder.path[0].id if is_anchored else None, "page": page}
             )
         elif output is None:
             print_lines([page.rstrip("\n")])
@@ -270,9 +246,9 @@ async def ensure_handoff(host: OpenSession, to: str, focus: str = "") -> bool:
 
     Warnings go to standard error. Raises NothingToCompact.
     """
-    told = await collect_events(record_handoff(host.session, to, focus))
+    seen = await collect_events(record_handoff(host.session, to, focus))
     recorder = host.session.recorder
-    if any(isinstance(event, CompactionEnd) for event in told):
+    if any(isinstance(event, CompactionEnd) for event in seen):
         return True
     anchor = None if recorder is None else find_newest_anchor(recorder.path)
     return anchor is not None and anchor.kind == "handoff" and anchor.state.model == to

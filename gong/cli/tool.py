@@ -24,7 +24,6 @@ from tape.model.entries import NO_JSON, Block, Image, Text, ToolCall, join_texts
 
 from .. import config
 from ..env.local import LocalEnvironment
-from ..errors import FolderGone
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
 from ..tools.builtin import PAST_TOOLS, build_registry
@@ -32,6 +31,7 @@ from ..tools.output_storage import FolderStorage
 from ..tools.registry import PreparedCall, ToolRegistry
 from ..tools.tool import ToolContext, ToolResult, encode_details
 from ..tools.truncation_service import build_temporary_path
+from .options import load_settings
 
 _CLAUSE_END = re.compile(r"[.:;](?:\s|$)")
 _FAILED_EXIT, _USAGE_EXIT, _NOT_FOUND_EXIT, _DENIED_EXIT = 1, 2, 3, 7
@@ -151,11 +151,7 @@ class ToolRunner:
 
 
 async def _open_runner() -> ToolRunner:
-    settings = config.load_settings(os.environ, {})
-    try:
-        folder = str(Path.cwd())
-    except FileNotFoundError as error:
-        raise FolderGone("this folder no longer exists: change to another and try again") from error
+    settings, folder = load_settings(), config.locate_folder()
     env = LocalEnvironment(folder, os.environ, policy=settings.environment)
     await env.initialize()
     floor = DangerPolicy(allow_all, folder, os.environ.get("HOME", "/"))
@@ -181,7 +177,7 @@ def _parse_tool_call(name: str, given: bytes) -> ToolCall:
 
 
 def _print_tools(*, as_json: bool) -> None:
-    tools = _build_all_tools(config.load_settings(os.environ, {}))
+    tools = _build_all_tools(load_settings())
     specs, usual = tools.specs(), build_registry().active
     if as_json:
         print_json(specs)

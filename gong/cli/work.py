@@ -14,17 +14,22 @@ from tape.cli.files import require_writable, write_output
 from tape.cli.group import GlobalOptions
 from tape.cli.output import as_json, complete_ref, format_examples, print_json
 from tape.cli.resolve import get_current_folder, open_ref
-from tape.cli.terminal import format_table, print_lines, print_warning
+from tape.cli.terminal import format_table, print_lines
 from tape.clock import format_timestamp, read_clock, shorten_timestamp
 from tape.errors import TapeError, UsageError
 from tape.index.library import open_store
 from tape.text import SHORT, shorten_to_width, show_controls, to_single_line
 
 from .. import config
-from ..context import handoff as handoffs
-from ..context.handoff import HistorySummary
-from ..context.work import WorkAdditions, WorkStore, add_to_work, build_work_handoff
-from ..context.work import complete_task as finished
+from ..context.handoff import HistorySummary, render_handoff
+from ..context.work import (
+    WorkAdditions,
+    WorkStore,
+    add_to_work,
+    build_work_handoff,
+    complete_task,
+)
+from .options import locate_store, print_warning, report_skipped, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +39,6 @@ if TYPE_CHECKING:
 _TITLE_COLUMNS = 44
 
 work_argument = click.argument("ref", metavar="ID")
-tapes_option = click.option(
-    "--store", metavar="PATH", help="Folder of the tapes; default $TAPE_HOME, ~/.tape."
-)
 
 
 @click.group(
@@ -90,7 +92,7 @@ def list_(*, as_json: bool) -> None:
             format_table([("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED"), *rows], (2, 3, 4))
         )
     else:
-        print_warning("no work yet: create one with gong work new TITLE", "gong")
+        print_warning("no work yet: create one with gong work new TITLE")
 
 
 @work.command()
@@ -119,7 +121,7 @@ def show(ref: str, *, as_json: bool) -> None:
     shell_complete=complete_ref,
     help="A session of this work.",
 )
-@tapes_option
+@store_option
 @as_json
 def add(
     ref: str,
@@ -138,9 +140,11 @@ def add(
         raise UsageError("nothing to add: give --todo, --note, --file, --decision or --tape")
     works = _open_work_store()
     identity = works.find(ref).id
-    more = WorkAdditions(
-        todo, note, files, decision, [_find_tape_id(store, tape) for tape in tapes]
-    )
+    found = []
+    for tape in tapes:
+        with open_ref(GlobalOptions(locate_store(store)), tape) as place:
+            found.append(place.tape.id)
+    more = WorkAdditions(todo, note, files, decision, found)
     changed = works.change(identity, lambda one: add_to_work(one, more), _format_now())
     print_json(_encode_work(changed)) if as_json else print_lines([_summarize_work(changed)])
 
@@ -152,7 +156,7 @@ def add(
 def done(ref: str, what: str, *, as_json: bool) -> None:
     """Mark a to-do item as done: by its number in `gong work show`, or by words of it."""
     works = _open_work_store()
-    changed = works.change(works.find(ref).id, lambda one: finished(one, what), _format_now())
+    changed = works.change(works.find(ref).id, lambda one: complete_task(one, what), _format_now())
     print_json(_encode_work(changed)) if as_json else print_lines(
         [f"done: {to_single_line(changed.completed[-1])}"]
     )
@@ -167,7 +171,7 @@ def done(ref: str, what: str, *, as_json: bool) -> None:
 @click.option(
     "--to", "model", default="", metavar="MODEL", help="The model or person that continues."
 )
-@tapes_option
+@store_option
 @as_json
 def handoff(
     ref: str, *, output: str | None, force: bool, model: str, store: str | None, as_json: bool
@@ -194,11 +198,11 @@ def handoff(
     )
     made = replace(made, to_model=model)
     if output is not None:
-        write_output(Path(output), handoffs.render_handoff(made))
+        write_output(Path(output), render_handoff(made))
     if as_json:
         print_json(made)
     elif output is None:
-        print_lines(handoffs.render_handoff(made).rstrip("\n").split("\n"))
+        print_lines(render_handoff(made).rstrip("\n").split("\n"))
     else:
         print_lines([f"{output} is written; give it to the model or person that continues"])
 
@@ -206,25 +210,14 @@ def handoff(
 def _gather_history(context: WorkContext, store: str | None) -> HistorySummary:
     """Return the state of a piece of work's tapes; warn of those that cannot be read."""
     told = HistorySummary()
-    settings = config.load_settings(os.environ, {"store": store})
-    with open_store(config.locate_store(settings, os.environ)) as (library, _):
+    with open_store(locate_store(store)) as (library, _):
         for identity in context.tapes:
             try:
                 with library.open(identity) as tape:
-                    told.take(tape, tape.head(), _report_skipped)
+                    told.take(tape, tape.head(), report_skipped)
             except (TapeError, OSError) as error:
-                print_warning(f"tape {identity[:SHORT]} is left out: {error}", "gong")
+                print_warning(f"tape {identity[:SHORT]} is left out: {error}")
     return told
-
-
-def _report_skipped(remark: str) -> None:
-    print_warning(f"{remark}; `tape verify` shows details", "gong")
-
-
-def _find_tape_id(store: str | None, ref: str) -> str:
-    settings = config.load_settings(os.environ, {"store": store})
-    with open_ref(GlobalOptions(config.locate_store(settings, os.environ)), ref) as place:
-        return place.tape.id
 
 
 def _open_work_store() -> WorkStore:
@@ -251,10 +244,9 @@ def _render_work_row(one: WorkContext) -> tuple[str, ...]:
 
 
 def _summarize_work(one: WorkContext) -> str:
-    return (
-        f"{one.id}  {to_single_line(one.title)}: {len(one.completed)} done, {len(one.pending)} to do,"
-        f" {len(one.tapes)} {'tape' if len(one.tapes) == 1 else 'tapes'}"
-    )
+    counts = f"{len(one.completed)} done, {len(one.pending)} to do"
+    tapes = f"{len(one.tapes)} {'tape' if len(one.tapes) == 1 else 'tapes'}"
+    return f"{one.id}  {to_single_line(one.title)}: {counts}, {tapes}"
 
 
 def _render_work(one: WorkContext) -> list[str]:
