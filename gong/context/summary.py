@@ -1,7 +1,13 @@
 """The prompt of a summariser, how its answer is read, and what every summary adds to it: pure.
 
-The model writes its own summary. `complete` adds what must stay verbatim: the user's own requests
-and the files.
+The model writes its own summary. `complete_summary` adds what must stay verbatim: the user's own
+requests and the files.
+
+A transcript that is too long for the prompt is made to fit in three steps, each only if needed:
+
+    1. the longest answers and results are cut in the middle, all to one length
+    2. the oldest answers and results are left out; a notice says how many
+    3. all pieces are cut to one length, the user's words and the earlier summary too
 """
 
 from __future__ import annotations
@@ -38,10 +44,11 @@ from ..llm.summary_format import (
     format_transcript,
     parse_summary,
 )
-from .verbatim import collect_files, compute_cut_length, quote_requests
+from .tokens import read_arguments
+from .verbatim import collect_files, compute_cut_length, decode_arguments, quote_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tape.model.entries import Block, Content
     from tape.model.line import Entry
@@ -119,33 +126,29 @@ def build_pieces(entries: Iterable[Entry], previous: Summary | str | None) -> li
     """
     if isinstance(previous, Summary):
         previous = replace(previous, requests=(), files_read=(), files_changed=())
-    said = render_summary(previous) if previous else ""
-    first = [TranscriptPiece("summary", said)] if said.strip() else []
-    return [*first, *(piece for entry in entries for piece in _build_entry_pieces(entry))]
-
-
-def _build_entry_pieces(entry: Entry) -> Iterator[TranscriptPiece]:
-    match entry.data:
-        case User(content=content):
-            yield from _build_piece("user", _format_content(content))
-        case Context(role=role, content=content) if role not in {"system", "assistant"}:
-            yield from _build_piece("user", _format_content(content))
-        case Assistant(stop_reason=stop, content=content) if stop not in NOT_SENT:
-            yield from _build_piece("assistant", _format_content(content))
-        case ToolResult(name=name, content=content, is_error=failed):
-            text = _cut_middle(_format_content(content), RESULT_LIMIT)
-            yield TranscriptPiece("tool", f"{FAILED_PREFIX if failed else ''}{text}", name)
-        case Anchor(summary=summary):
-            yield TranscriptPiece("summary", render_summary(summary))
-
-
-def _build_piece(role: str, text: str) -> Iterator[TranscriptPiece]:
-    if text.strip():
-        yield TranscriptPiece(role, text)  # type: ignore[arg-type]  # the callers name the roles
+    pieces = [TranscriptPiece("summary", render_summary(previous) if previous else "")]
+    for entry in entries:
+        match entry.data:
+            case User(content=content):
+                pieces.append(TranscriptPiece("user", _format_content(content)))
+            case Context(role=role, content=content) if role not in {"system", "assistant"}:
+                pieces.append(TranscriptPiece("user", _format_content(content)))
+            case Assistant(stop_reason=stop, content=content) if stop not in NOT_SENT:
+                pieces.append(TranscriptPiece("assistant", _format_content(content)))
+            case ToolResult(name=name, content=content, is_error=failed):
+                text = _cut_middle(_format_content(content), RESULT_LIMIT)
+                prefix = FAILED_PREFIX if failed else ""
+                pieces.append(TranscriptPiece("tool", f"{prefix}{text}", name))
+            case Anchor(summary=summary):
+                pieces.append(TranscriptPiece("summary", render_summary(summary)))
+    return [one for one in pieces if one.role == "tool" or one.text.strip()]
 
 
 def _format_content(content: Content) -> str:
     return "\n".join(filter(None, map(_format_block, content)))
+
+
+_MEDIA_LABELS: dict[type, str] = {Image: "[picture]", Audio: "[sound]"}
 
 
 def _format_block(block: Block) -> str:
@@ -153,34 +156,15 @@ def _format_block(block: Block) -> str:
         case Text(text=text):
             return text
         case ToolCall():
-            return f"{block.name}({_format_arguments(block)})"
-        case Image():
-            return "[picture]"
+            given = decode_arguments(block)
+            if not isinstance(given, dict):
+                return f"{block.name}({_cut_middle(read_arguments(block), _CALL_CHARS)})"
+            texts = {name: msgspec.json.encode(value).decode() for name, value in given.items()}
+            arguments = (f"{name}={_cut_middle(text, _CALL_CHARS)}" for name, text in texts.items())
+            return f"{block.name}({', '.join(arguments)})"
         case Document():
             return f"[document {block.name or block.mime}]"
-        case Audio():
-            return "[sound]"
-        case _:
-            return ""
-
-
-def _format_arguments(call: ToolCall) -> str:
-    """Return the arguments of a call, with long values cut."""
-    try:
-        given = msgspec.json.decode(bytes(call.args) or b"{}") if call.args_text is None else None
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        return _cut_middle(
-            call.args_text or bytes(call.args).decode("utf-8", "replace"), _CALL_CHARS
-        )
-    return ", ".join(
-        f"{name}={_cut_middle(_encode_value(value), _CALL_CHARS)}" for name, value in given.items()
-    )
-
-
-def _encode_value(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return _MEDIA_LABELS.get(type(block), "")
 
 
 def _cut_middle(text: str, longest: int) -> str:
@@ -285,7 +269,10 @@ def validate_summary(markdown: str) -> Summary:
     """Return a model's answer as a summary; raises SummaryUnusable."""
     summary = parse_summary(markdown)
     if not summary.goal:
-        raise SummaryUnusable(f"the summary {_describe_fault(markdown)}")
+        why = "is a refusal" if _REFUSAL.match(markdown.strip()) else "names no goal"
+        if _TOOL_CALL.match(markdown):
+            why = "is a tool call: the model wrote no text"
+        raise SummaryUnusable(f"the summary {why if markdown.strip() else 'is empty'}")
     if _REFUSAL.match(summary.goal):
         raise SummaryUnusable("the model refused to write a summary")
     if summary == Summary(goal=summary.goal):
@@ -293,14 +280,6 @@ def validate_summary(markdown: str) -> Summary:
     if len(markdown.strip()) < _MIN_SUMMARY_CHARS:
         raise SummaryUnusable("the summary is too short to continue from")
     return summary
-
-
-def _describe_fault(markdown: str) -> str:
-    if not markdown.strip():
-        return "is empty"
-    if _TOOL_CALL.match(markdown):
-        return "is a tool call: the model wrote no text"
-    return "is a refusal" if _REFUSAL.match(markdown.strip()) else "names no goal"
 
 
 def complete_summary(

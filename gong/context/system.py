@@ -1,12 +1,11 @@
-"""The git repository that a session starts in, as reported by `git`.
-
-If git fails (it is not installed, refuses a folder of another user, or takes too long), the
-repository's files still show that there is one, and which branch is checked out.
-
-The system prompt: the agent's role, its rules, and its working environment.
+"""The system prompt: the agent's role, its rules, and its working environment.
 
 It must not change between the turns of a session, or the provider's prompt cache is lost: it
 contains the date but not the time, and the names of the tools, which change only on request.
+
+It names the git repository that the session starts in, as reported by `git`. If git fails (it is
+not installed, refuses a folder of another user, or takes too long), the repository's files still
+show that there is one, and which branch is checked out.
 """
 
 from __future__ import annotations
@@ -66,10 +65,7 @@ async def find_repository(env: ExecutionEnvironment) -> GitRepository | None:
         result = await env.exec_command(
             _STATUS_COMMAND, timeout_ms=_STATUS_TIMEOUT_MS, on_output=listen
         )
-    except (
-        ConfigurationError,
-        OSError,
-    ):  # for example there is no shell, which the session may not need
+    except (ConfigurationError, OSError):  # such as: there is no shell, which may not be needed
         return await _read_repository_files(env)
     if result.exit_code != 0 or result.timed_out:
         return await _read_repository_files(env)
@@ -91,18 +87,14 @@ def parse_git_status(text: str) -> GitRepository:
 async def _read_repository_files(env: ExecutionEnvironment) -> GitRepository | None:
     folder = PurePosixPath(env.working_directory)
     for place in (folder, *folder.parents):
-        if await _is_repository(env, place / ".git"):
-            return await _read_git_head(env, place / ".git")
+        git = place / ".git"
+        is_folder = await env.file_exists(str(git / "objects"))
+        if is_folder or (await _read_git_line(env, git)).startswith(_GITDIR_PREFIX):
+            return await _read_git_head(env, git)
         if all([await env.file_exists(str(place / name)) for name in _BARE_ENTRIES]):
             found = await _read_git_head(env, place)
             return found._replace(dirty=False)  # nothing is checked out, so there are no changes
     return None
-
-
-async def _is_repository(env: ExecutionEnvironment, place: PurePosixPath) -> bool:
-    if await env.file_exists(str(place / "objects")):
-        return True
-    return (await _read_git_line(env, place)).startswith(_GITDIR_PREFIX)
 
 
 async def _read_git_head(env: ExecutionEnvironment, place: PurePosixPath) -> GitRepository:
@@ -167,9 +159,20 @@ class Surroundings(NamedTuple):
 
 def build_system_prompt(where: Surroundings, model: str, tools: Collection[str]) -> str:
     """Return the whole system prompt of a session that has tools of these names."""
+    repository = where.repository
+    branch = _describe_checkout(repository) if repository else None
+    facts = {
+        "Working directory": where.folder,
+        "Is git repository": "yes" if repository else "no",
+        **({"Git branch": branch} if branch else {}),
+        "Platform": where.platform,
+        "OS version": where.os_version,
+        "Today's date": where.date,
+        "Model": model,
+    }
     who = _WHO if tools else _WHO_WITHOUT_TOOLS
     rules = "\n".join(f"- {rule}" for rule in _list_rules(tools))
-    lines = "\n".join(_describe_environment(where, model))
+    lines = "\n".join(f"{name}: {fact}" for name, fact in facts.items())
     return f"{who}\n\n{rules}\n\n<environment>\n{lines}\n</environment>"
 
 
@@ -188,17 +191,6 @@ def _list_rules(tools: Collection[str]) -> Iterator[str]:
     if any(name in tools for name in _SHELLS):
         yield _CHECKING
     yield _ANSWERING
-
-
-def _describe_environment(where: Surroundings, model: str) -> Iterator[str]:
-    yield f"Working directory: {where.folder}"
-    yield f"Is git repository: {'no' if where.repository is None else 'yes'}"
-    if where.repository is not None and (checked_out := _describe_checkout(where.repository)):
-        yield f"Git branch: {checked_out}"
-    yield f"Platform: {where.platform}"
-    yield f"OS version: {where.os_version}"
-    yield f"Today's date: {where.date}"
-    yield f"Model: {model}"
 
 
 def _describe_checkout(repository: GitRepository) -> str | None:

@@ -19,7 +19,6 @@ from itertools import islice, pairwise
 from math import log, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from tape.damage import warn_of_damage
@@ -42,11 +41,12 @@ from tape.text import to_single_line
 
 from ..tools.session_tools import RECALL_LIMIT, RECALL_TOOLS, SHORT_ID_DIGITS
 from ..tools.tool import RecallMatch
+from .verbatim import decode_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tape.model.entries import BlobRef, ToolCall
+    from tape.model.entries import BlobRef
     from tape.model.line import Entry
     from tape.store.path import Source
     from tape.store.refs import Head
@@ -64,6 +64,61 @@ _PLACES_PER_TERM = 4
 """Maximum positions of each term that are tried for the best snippet."""
 _LONG_TEXT_CHARS = 1_000
 """Characters from which on a text counts noticeably less."""
+_CJK_RANGES = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
+_QUERY_PART = re.compile(
+    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)', re.IGNORECASE
+)
+_STOP_WORD_LIST = (
+    "a an and are as at be by can could did do does for from had has have he her his how i if in is"
+    " it its me my of on or our say said she should so tell that the their them then there they"
+    " this to was we were what when where which who why will with would you your"
+)
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+_MIN_STEM_LETTERS = 4
+"""Minimum letters of a word whose plural `s` may be missing."""
+
+
+class SearchTerm(NamedTuple):
+    """A word or phrase to search for."""
+
+    begins: str
+    """A lower-case string that a text must contain before the pattern is tried."""
+    pattern: re.Pattern[str]
+
+
+def parse_terms(query: str) -> tuple[SearchTerm, ...]:
+    """Return the terms of a query; raise UsageError if it has no letter and no digit.
+
+    Words match as prefixes (`port` finds `ports`); "a phrase" matches exactly; Chinese,
+    Japanese and Korean are split into pairs of characters. All words in a row count once more.
+    """
+    parts = list(_QUERY_PART.finditer(query))
+    said = [part["word"].lower() for part in parts if part["word"]]
+    words = [word for word in said if word not in _STOP_WORDS]
+    if len(said) == len(parts):
+        words = words or said
+    found = []
+    for word in dict.fromkeys(words):
+        stem = word[:-1] if len(word) >= _MIN_STEM_LETTERS and word.endswith("s") else word
+        pattern = re.compile(rf"(?<![^\W_]){re.escape(stem)}", re.IGNORECASE)
+        found.append(SearchTerm(stem, pattern))
+    for part in parts:
+        if wide := part["wide"]:
+            pairs = map("".join, pairwise(wide)) if len(wide) > 1 else [wide]
+            found += [SearchTerm(pair, re.compile(re.escape(pair))) for pair in pairs]
+        elif part["phrase"]:
+            found += _build_phrase_terms(part["phrase"].lower().split())
+    if not found:
+        raise UsageError(f"nothing to search for in {query!r}: give a word or a number")
+    more = _build_phrase_terms(words) if len(words) > 1 else []
+    return (*found[:MAX_TERMS], *more)
+
+
+def _build_phrase_terms(words: Sequence[str]) -> list[SearchTerm]:
+    if not words:
+        return []
+    row = r"[\W_]+".join(map(re.escape, words))
+    return [SearchTerm(words[0], re.compile(row, re.IGNORECASE))]
 
 
 class _Candidate(NamedTuple):
@@ -186,7 +241,8 @@ class TapeRecall:
             else:
                 best.take(entry, _extract_texts(entry))
         if asked is not None:
-            best.take(asked, [(_CURRENT_PROMPT_WEIGHT, join_texts(_extract_prompt_text(asked)))])
+            texts = [(_CURRENT_PROMPT_WEIGHT, text) for _, text in _extract_texts(asked)]
+            best.take(asked, texts)
         return best.list_found()
 
     def _read_entries(self) -> Iterator[Entry]:
@@ -255,7 +311,9 @@ def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
             yield _ANSWER_WEIGHT, join_texts(content)
             for call in select_tool_calls(content):
                 if call.name not in _RECALL_TOOLS:
-                    yield _CALL_WEIGHT, _format_call_text(call)
+                    words = iter_argument_texts(decode_arguments(call))
+                    texts = filter(None, [call.name, call.args_text, *words])
+                    yield _CALL_WEIGHT, " ".join(texts)
         case ToolResult() as result if result.name not in _RECALL_TOOLS:
             yield (
                 _RESULT_WEIGHT,
@@ -263,22 +321,6 @@ def _extract_texts(entry: Entry) -> Iterator[tuple[float, str]]:
             )
         case _:
             return
-
-
-def _extract_prompt_text(entry: Entry) -> tuple[Text, ...]:
-    content = entry.data.content if isinstance(entry.data, User) else ()
-    return tuple(block for block in content if isinstance(block, Text))
-
-
-def _format_call_text(call: ToolCall) -> str:
-    """Return a call's name and the texts and numbers among its arguments."""
-    if call.args_text is not None:
-        return f"{call.name} {call.args_text}"
-    try:
-        arguments = msgspec.json.decode(call.args) if bytes(call.args) else None
-    except ValueError:
-        return call.name
-    return " ".join([call.name, *iter_argument_texts(arguments)])
 
 
 def _render_neighbours(lines: Sequence[_TapeLine]) -> Iterator[str]:

@@ -1,12 +1,15 @@
-"""Which tool result of a path answers which call: the rule of `tape.repair`, as indices; pure.
-
-The first result after a call answers it; if an id repeats, its newest call counts; the calls of a
-stopped or failed answer have no results.
-
-Context usage: tokens of a view, from counts of providers and from estimates.
+"""Context usage in tokens: counts of providers where they hold, estimates elsewhere; pure.
 
 A provider's count is used only if it is of the current view. The count of an answer from before an
-anchor, an elision or a change of model is of another view, and is ignored.
+anchor, an elision or a change of model is of another view, and is ignored:
+
+    view       [ A(summary)  5  6  7 ]   the answer 7 counted 9,000, and came after A: exact
+               [ A(summary)  5  6 ]      6 was answered before A: everything is estimated
+    then       + results of 7            9,000 + an estimate of the results
+
+`pair_calls` says which tool result of a path answers which call, by the rule of
+`tape.context.repair`, as indices: the first result after a call answers it; if an id repeats, its
+newest call counts; the calls of a stopped or failed answer have no results.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tape.context.view import Message
-    from tape.model.entries import BlobRef, Block, Content, Payload, Usage
+    from tape.model.entries import Block, Content, Payload, Usage
     from tape.model.line import Entry
 
     from ..llm.types import Request, ToolSpec
@@ -91,7 +94,7 @@ def is_turn_start(data: Payload) -> bool:
 
 ELIDED, TRUNCATED = "gong.elided", "gong.truncated"
 REDUCTION_KINDS = frozenset({ELIDED, TRUNCATED})
-"""Kinds of custom entries that shorten the results that are sent (`elide.py`)."""
+"""Kinds of custom entries that shorten the results that are sent (`trim.py`)."""
 
 MESSAGE_TOKENS = 4
 """Tokens of a message besides its content."""
@@ -100,8 +103,8 @@ _TOOL_TOKENS = 8
 """Tokens of a tool besides its name, description and schema."""
 _PDF_BYTES_PER_TOKEN, _PDF_PAGE_TOKENS, _MAX_PDF_PAGES = 25, 1_500, 100
 """Bytes of a PDF per token; a PDF has at least one page, and providers take at most 100."""
-_AUDIO_BYTES_PER_TOKEN = 500
 _CHARS_PER_TOKEN = 4
+_MEDIA_BYTES_PER_TOKEN = {"audio": 500, "text": _CHARS_PER_TOKEN}
 _NEARLY_FULL_SHARE = 0.8
 _UNCOUNTED_APIS = frozenset({"rules"})
 """Wire APIs of models without tokenizer, whose usage is a count of words."""
@@ -184,15 +187,13 @@ def _estimate_text(text: str) -> int:
     return estimate_tokens(text)
 
 
+_SENT_PAYLOADS = frozenset({User, Context, ToolResult})
+
+
 def count_entry_tokens(entry: Entry) -> int:
     """Return the estimated tokens of an entry in a view; 0 if it is not sent."""
     data = entry.data
-    if (
-        type(data) is User
-        or type(data) is Context
-        or type(data) is ToolResult
-        or is_sent_answer(data)
-    ):
+    if type(data) in _SENT_PAYLOADS or is_sent_answer(data):
         return count_content_tokens(data.content) + MESSAGE_TOKENS  # type: ignore[attr-defined]
     return 0
 
@@ -232,17 +233,14 @@ def build_fill_warning(tokens: int, window: int | None) -> str | None:
 
 def estimate_by_characters(messages: Iterable[Message]) -> int:
     """Return the rough rule of one token for four characters of text, calls and thinking."""
-    blocks = (block for message in messages for block in message.content)
-    return ceil(sum(map(_count_characters, blocks)) / _CHARS_PER_TOKEN)
-
-
-def _count_characters(block: Block) -> int:
-    match block:
-        case Text(text=text) | Thinking(text=text):
-            return len(text)
-        case ToolCall():
-            return len(block.name) + len(_read_call_arguments(block))
-    return 0
+    characters = 0
+    for block in (block for message in messages for block in message.content):
+        match block:
+            case Text(text=text) | Thinking(text=text):
+                characters += len(text)
+            case ToolCall():
+                characters += len(block.name) + len(read_arguments(block))
+    return ceil(characters / _CHARS_PER_TOKEN)
 
 
 def _count_block_tokens(block: Block) -> int:
@@ -250,38 +248,32 @@ def _count_block_tokens(block: Block) -> int:
         case Text(text=text):
             return count_text_tokens(text)
         case Thinking(text=text):
-            return (
-                count_text_tokens(text) if block.wire != NO_JSON else 0
-            )  # sent only to the model that wrote it
+            # Sent only to the model that wrote it.
+            return count_text_tokens(text) if block.wire != NO_JSON else 0
         case ToolCall():
-            return MESSAGE_TOKENS + estimate_tokens(block.name) + _count_argument_tokens(block)
+            known = _MEMO.known.get(id(block.args))  # the object that repair passes on
+            tokens = known[1] if known is not None else estimate_tokens(read_arguments(block))
+            if known is None and block.args is not NO_JSON:
+                _MEMO.keep(block.args, tokens)
+            return MESSAGE_TOKENS + estimate_tokens(block.name) + tokens
         case Image() | Document() | Audio():
-            return _count_media_tokens(block.blob, block.mime)
+            return _count_media_tokens(block.mime.partition("/")[0], block.blob.bytes)
         case Opaque(raw=raw):
             return ceil(len(bytes(raw)) / _CHARS_PER_TOKEN)
     return 0  # of an unknown type: never sent
 
 
-def _count_media_tokens(blob: BlobRef, mime: str) -> int:
-    if mime.startswith("image/"):
+def _count_media_tokens(media: str, size: int) -> int:
+    if media == "image":
         return IMAGE_TOKENS
-    if mime.startswith("audio/"):
-        return ceil(blob.bytes / _AUDIO_BYTES_PER_TOKEN)
-    if mime.startswith("text/"):
-        return ceil(blob.bytes / _CHARS_PER_TOKEN)
-    return min(
-        max(_PDF_PAGE_TOKENS, blob.bytes // _PDF_BYTES_PER_TOKEN), _MAX_PDF_PAGES * _PDF_PAGE_TOKENS
-    )
+    if media in _MEDIA_BYTES_PER_TOKEN:
+        return ceil(size / _MEDIA_BYTES_PER_TOKEN[media])
+    most = _MAX_PDF_PAGES * _PDF_PAGE_TOKENS
+    return min(max(_PDF_PAGE_TOKENS, size // _PDF_BYTES_PER_TOKEN), most)
 
 
-def _read_call_arguments(call: ToolCall) -> str:
-    return call.args_text if call.args_text is not None else bytes(call.args).decode()
-
-
-def _count_argument_tokens(call: ToolCall) -> int:
-    """Return the tokens of a call's arguments, cached by the object that repair passes on."""
-    known = _MEMO.known.get(id(call.args))
-    if known is not None:
-        return known[1]
-    tokens = estimate_tokens(_read_call_arguments(call))
-    return tokens if call.args is NO_JSON else _MEMO.keep(call.args, tokens)
+def read_arguments(call: ToolCall) -> str:
+    """Return the arguments of a call as the model wrote them."""
+    if call.args_text is not None:
+        return call.args_text
+    return bytes(call.args).decode("utf-8", "replace")

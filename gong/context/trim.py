@@ -1,10 +1,17 @@
-"""Where a compaction cuts: it keeps the newest entries, and each call with its result; pure.
+"""Which part of a history a request leaves out: cuts for summaries, and elided results; pure.
 
-Elision: requests contain a one-line placeholder for old tool results; the tape has their text.
+A compaction cuts where every call stays with its result, and keeps the newest entries:
 
-Each decision to elide results, or to cut them if that is not enough, is an entry on the tape.
-Decisions are made in batches: between two of them every request starts with the same bytes as the
-one before, so that the provider's prompt cache is used.
+    entries        prompt  answer+call  result  answer  prompt  answer+call  result  answer
+    allowed       |       |                    |       |       |                    |
+    preferred     |                                    |
+
+A cut inside a turn (before an answer) is made only if the turn alone is larger than what is kept.
+
+Elided results are sent as a one-line placeholder; the tape has their text. Each decision to elide
+results, or to cut them if that is not enough, is an entry on the tape. Decisions are made in
+batches: between two of them every request starts with the same bytes as the one before, so that
+the provider's prompt cache is used.
 """
 
 from __future__ import annotations
@@ -269,12 +276,9 @@ def build_sizer(entries: Sequence[Entry]) -> Callable[[Entry], int]:
     less = {entries[place].id: content for place, content in _find_reduced_results(entries).items()}
 
     def size(entry: Entry) -> int:
-        content = less.get(entry.id)
-        return (
-            count_entry_tokens(entry)
-            if content is None
-            else count_content_tokens(content) + MESSAGE_TOKENS
-        )
+        if (content := less.get(entry.id)) is not None:
+            return count_content_tokens(content) + MESSAGE_TOKENS
+        return count_entry_tokens(entry)
 
     return size
 
@@ -315,33 +319,31 @@ def _find_reduced_results(entries: Sequence[Entry], word: str = EXECUTED) -> dic
         if type(data) is not ToolResult:
             continue
         if place <= rules.reach and _is_bulky(data.content):
-            less[place] = _build_placeholder(entries[place], word)
+            text, media = len(join_texts(data.content)), _count_media(data.content)
+            parts = [f"{text:,} characters"] if text else []
+            parts += [f"{media} file{'s' * (media > 1)}"] if media else []
+            hint = _format_read_hint(entries[place])
+            placeholder = f"[{word}: {data.name}, {' and '.join(parts)}; {hint}]"
+            less[place] = _build_text_content(placeholder)
             continue
         limit = min((limit for to, limit in rules.limits if place <= to), default=None)
         if limit is not None and len(join_texts(data.content)) > limit:
-            less[place] = _shorten_content(
-                data.content, limit, f"; {_format_read_hint(entries[place])}"
-            )
+            hint = _format_read_hint(entries[place])
+            less[place] = _shorten_content(data.content, limit, f"; {hint}")
     return less
 
 
 def _is_bulky(content: Content) -> bool:
-    return len(join_texts(content)) > _SMALL_RESULT_CHARS or any(
-        isinstance(block, _MEDIA) for block in content
-    )
+    return len(join_texts(content)) > _SMALL_RESULT_CHARS or _count_media(content) > 0
+
+
+def _count_media(content: Content) -> int:
+    return sum(isinstance(block, _MEDIA) for block in content)
 
 
 def _get_tool_result(entry: Entry) -> ToolResult:
     assert type(entry.data) is ToolResult
     return entry.data
-
-
-def _build_placeholder(entry: Entry, word: str) -> Content:
-    """Return the placeholder of a result, which says how to read it."""
-    result = _get_tool_result(entry)
-    return _build_text_content(
-        f"[{word}: {result.name}, {_describe_size(result.content)}; {_format_read_hint(entry)}]"
-    )
 
 
 @lru_cache(maxsize=10_000)
@@ -354,75 +356,39 @@ def _format_read_hint(entry: Entry) -> str:
     return f"read it with tape_read {entry.id[:SHORT]}"
 
 
-def _describe_size(content: Content) -> str:
-    text, media = len(join_texts(content)), sum(isinstance(block, _MEDIA) for block in content)
-    parts = [f"{text:,} characters"] if text else []
-    return " and ".join([*parts, f"{media} file{'s' * (media > 1)}"] if media else parts)
-
-
 def micro_compact(
     messages: Sequence[dict[str, Any]], keep: int = 3, placeholder: str = f"[{EXECUTED}]"
 ) -> list[dict[str, Any]]:
     """Return messages of an API with the content of all tool results but the newest replaced.
 
-    This works on message arrays of the Anthropic or OpenAI API: the newest
-    `keep` messages with results stay. Nothing is changed in place.
+    This works on message arrays of the Anthropic or OpenAI API (M161): the newest `keep` messages
+    with results stay. Nothing is changed in place.
     """
-    places = [place for place, message in enumerate(messages) if _has_results(message)]
-    old = {*places[: max(len(places) - keep, 0)]}
-    return [
-        _clear_results(message, placeholder) if place in old else message
-        for place, message in enumerate(messages)
-    ]
+    changed: list[tuple[int, dict[str, Any]]] = []
+    for place, message in enumerate(messages):
+        content = message.get("content")
+        blocks: list[Any] = content if isinstance(content, list) else []
+        results = [isinstance(one, dict) and one.get("type") == "tool_result" for one in blocks]
+        if message.get("role") == "tool":
+            changed.append((place, {**message, "content": placeholder}))
+        elif any(results):
+            shorter = [
+                {**block, "content": placeholder} if is_result else block
+                for block, is_result in zip(blocks, results, strict=True)
+            ]
+            changed.append((place, {**message, "content": shorter}))
+    older = dict(changed[: max(len(changed) - keep, 0)])
+    return [older.get(place, message) for place, message in enumerate(messages)]
 
 
-def _has_results(message: dict[str, Any]) -> bool:
-    return message.get("role") == "tool" or any(
-        map(_is_result_block, _list_content_blocks(message))
-    )
-
-
-def _clear_results(message: dict[str, Any], placeholder: str) -> dict[str, Any]:
-    if message.get("role") == "tool":
-        return {**message, "content": placeholder}
-    content = [
-        {**block, "content": placeholder} if _is_result_block(block) else block
-        for block in _list_content_blocks(message)
-    ]
-    return {**message, "content": content}
-
-
-def _list_content_blocks(message: dict[str, Any]) -> list[Any]:
-    content = message.get("content")
-    return content if isinstance(content, list) else []
-
-
-def _is_result_block(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == "tool_result"
-
-
-def truncate_results(messages: Sequence[Message], limit_chars: int) -> tuple[Message, ...]:
-    """Return messages in which no tool result has more text than `limit_chars`.
-
-    The last resort if nothing else frees enough tokens: longer results keep their beginning and
-    end. The function is idempotent.
-    """
-    return tuple(
-        replace(message, content=_shorten_content(message.content, limit_chars))
-        if message.role == "tool" and len(join_texts(message.content)) > limit_chars
-        else message
-        for message in messages
-    )
-
-
-def _shorten_content(content: Content, limit: int, where: str = "") -> Content:
+def _shorten_content(content: Content, limit: int, where: str) -> Content:
+    """Return content whose text is cut in the middle to about `limit` characters."""
     text = join_texts(content)
-    room = max(limit - len(_format_omission(len(text), where)), 0)
+
+    def format_notice(characters: int) -> str:
+        return f"\n[{characters:,} characters left out{where}]\n"
+
+    room = max(limit - len(format_notice(len(text))), 0)
     head, tail = (room + 1) // 2, room // 2
-    notice = _format_omission(len(text) - head - tail, where)
-    cut = text[:head] + notice + text[len(text) - tail :]
+    cut = text[:head] + format_notice(len(text) - head - tail) + text[len(text) - tail :]
     return (Text(text=cut), *(block for block in content if not isinstance(block, Text)))
-
-
-def _format_omission(characters: int, where: str) -> str:
-    return f"\n[{characters:,} characters left out{where}]\n"

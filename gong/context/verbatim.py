@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from tape.file_calls import FileRead, parse_file_calls
 from tape.model.entries import (
@@ -65,6 +67,14 @@ def extract_typed_text(entry: Entry) -> str | None:
     return None
 
 
+def decode_arguments(call: ToolCall) -> Any:
+    """Return the arguments of a call; None if it has none, or if they are not JSON."""
+    try:
+        return msgspec.json.decode(call.args) if call.args_text is None else None
+    except (ValueError, RecursionError):
+        return None
+
+
 class _QuotedRequest(NamedTuple):
     """A request: its text, the number of characters cut off, and the entry with all of it."""
 
@@ -88,20 +98,17 @@ def quote_requests(
     """
     left_out, found = 0, []
     for text in parse_earlier_summary(previous).requests:
-        gone = _OMISSION_LINE.match(text)
-        left_out += int(gone[1]) if gone else 0
-        found += [] if gone else [_parse_quoted_request(text)]
+        if gone := _OMISSION_LINE.match(text):
+            left_out += int(gone[1])
+        elif cut := _CUT_NOTICE.search(text):
+            hint = cut[2] or _SEARCH_HINT
+            found.append(_QuotedRequest(text[: cut.start()], int(cut[1]), hint))
+        else:
+            found.append(_QuotedRequest(text, 0, _SEARCH_HINT))
     for entry in entries:
         said = (extract_typed_text(entry) or "").strip()
         found += [_QuotedRequest(said, 0, f", entry {entry.id[:SHORT]}")] if said else []
     return _fit_requests(found, left_out, limit_chars)
-
-
-def _parse_quoted_request(text: str) -> _QuotedRequest:
-    cut = _CUT_NOTICE.search(text)
-    if cut:
-        return _QuotedRequest(text[: cut.start()], int(cut[1]), cut[2] or _SEARCH_HINT)
-    return _QuotedRequest(text, 0, _SEARCH_HINT)
 
 
 def _fit_requests(found: list[_QuotedRequest], left_out: int, room: int) -> tuple[str, ...]:
@@ -124,16 +131,12 @@ def _fit_requests(found: list[_QuotedRequest], left_out: int, room: int) -> tupl
 
 
 def _level_requests(found: Sequence[_QuotedRequest], room: int) -> list[str]:
-    if sum(len(one.render_cut(len(one.text))) for one in found) <= room:
-        return [one.render_cut(len(one.text)) for one in found]
-    notice = (
-        55 if any(one.where == _SEARCH_HINT for one in found) else 40
-    )  # cut texts have a notice
-    longest = max(
-        compute_cut_length((len(one.text) + notice for one in found), room) - notice,
-        _MIN_REQUEST_CHARS,
-    )
-    return [one.render_cut(longest) for one in found]
+    whole = [one.render_cut(len(one.text)) for one in found]
+    if sum(map(len, whole)) <= room:
+        return whole
+    notice = 55 if any(one.where == _SEARCH_HINT for one in found) else 40  # of each cut text
+    longest = compute_cut_length((len(one.text) + notice for one in found), room) - notice
+    return [one.render_cut(max(longest, _MIN_REQUEST_CHARS)) for one in found]
 
 
 def parse_earlier_summary(summary: Summary | str | None) -> Summary:
@@ -152,10 +155,8 @@ def collect_files(
     once, where it was used last; above MOST_FILES a last line says how many are left out.
     """
     earlier = parse_earlier_summary(previous)
-    (read, more_read), (changed, more_changed) = (
-        _parse_file_names(earlier.files_read),
-        _parse_file_names(earlier.files_changed),
-    )
+    read, more_read = _parse_file_names(earlier.files_read)
+    changed, more_changed = _parse_file_names(earlier.files_changed)
     calls: dict[str, tuple[ToolCall, Raw]] = {}
     for entry in entries:
         data = entry.data
@@ -176,14 +177,9 @@ def collect_files(
 
 def _parse_file_names(names: Iterable[str]) -> tuple[dict[str, None], int]:
     """Return the names in a summary, and the number of those it left out."""
-    found: dict[str, None] = {}
-    more = 0
-    for name in names:
-        rest = _MORE_FILES_LINE.match(name)
-        more += int(rest[1]) if rest else 0
-        if not rest:
-            found[name] = None
-    return found, more
+    rests = {name: _MORE_FILES_LINE.match(name) for name in names}
+    more = sum(int(rest[1]) for rest in rests.values() if rest)
+    return dict.fromkeys(name for name, rest in rests.items() if not rest), more
 
 
 def _keep_newest_files(names: Sequence[str], more: int) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,6 @@ from gong.context.trim import (
     decide_truncation,
     elide_results,
     micro_compact,
-    truncate_results,
 )
 from tape.context.view import select_visible_blocks
 from tape.model.entries import Custom, Text, ToolResult, join_texts
@@ -154,21 +154,18 @@ class TestTheLastResort:
         lengths = [round(len(text), -2) for text in results(elide_results(sent(later), later))]
         assert lengths == [400, 400, 400, 2_000]
 
-    def test_a_pure_cut_of_messages_keeps_both_ends_and_pictures(self):
-        content = (Text(text="begin" + "x" * 900 + "end"), PICTURE)
+    def test_a_cut_result_keeps_both_ends_and_pictures(self):
+        content = (Text(text="begin" + "x" * 9_000 + "end"), PICTURE)
         entries = path([say("y" * 900), answer("a"), ToolResult("a", "bash", content)])
-        user, call, cut = truncate_results(sent(entries), 100)
+        after = then(entries, decide_truncation(entries))
+        user, call, cut = elide_results(sent(after), after)
         assert (user, call) == sent(entries)[:2]
         text = join_texts(cut.content)
-        assert text == f"begin{'x' * 32}\n[835 characters left out]\n{'x' * 33}end"
-        assert len(text) == 100
+        assert re.fullmatch(
+            r"beginx+\n\[[\d,]+ characters left out; read it with tape_read \w+\]\nx+end", text
+        )
+        assert len(text) == TRUNCATION_LIMITS[0]
         assert cut.content[1] == PICTURE
-
-    @pytest.mark.parametrize("limit", [0, 1, 30, 50, 10_000])
-    def test_twice_is_as_once_and_no_limit_is_too_small(self, limit):
-        messages = sent(work(3))
-        once = truncate_results(messages, limit)
-        assert truncate_results(once, max(limit, 40)) == once
 
 
 class TestTheRuleByItself:

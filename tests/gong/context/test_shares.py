@@ -31,7 +31,7 @@ def metered(payloads, kept=(), system="be brief", tools=(TOOL,), **options):
 
 
 def test_each_part_is_told_with_its_turns():
-    """Who uses the window: system, documents, tools, summary, each turn."""
+    """Who uses the window: system, tools, summary, each turn."""
     anchor = Anchor(kind="compaction", summary="what was")
     payloads = [
         *(say("old"), anchor, say("look at\n  the files"), answer("a"), result("a", "x" * 99)),
@@ -41,13 +41,11 @@ def test_each_part_is_told_with_its_turns():
         payloads,
         kept=[told("kept")],
         system="be brief. Use tabs.",
-        documents={"AGENTS.md": "Use tabs."},
         window=1_000,
     )
     named = [(part.kind, part.label, part.entry) for part in found.parts]
     assert named == [
         ("system", "system prompt", None),
-        ("document", "AGENTS.md", None),
         ("tools", "1 tool", None),
         ("summary", "summary of earlier messages", None),
         ("turn", "(the rest of an earlier turn)", None),
