@@ -78,7 +78,7 @@ class Credentials:
             return None
         if kept.api_key:
             return ProviderKey(kept.api_key, self.file.name)
-        value = _read_keyring(provider)
+        value = "".join(filter(None, _call_keyring("get_password", provider)))
         return ProviderKey(value, "keyring") if value else None
 
     def key(self, provider: str, variables: Sequence[str]) -> str:
@@ -97,7 +97,7 @@ class Credentials:
 
     def save(self, provider: str, key: str, now: str) -> str:
         """Save a key and return where: "keyring" or the file's path. `now` is RFC 3339."""
-        in_keyring = _save_to_keyring(provider, key)
+        in_keyring = bool(_call_keyring("set_password", provider, key))
         entry = Credential(provider, api_key="" if in_keyring else key, updated_at=now)
         self._write_saved(self._read_saved() | {provider: entry})
         return "keyring" if in_keyring else str(self.file)
@@ -109,7 +109,7 @@ class Credentials:
         if entry is None:
             return False
         if not entry.api_key:
-            _remove_from_keyring(provider)
+            _call_keyring("delete_password", provider)
         self._write_saved(kept)
         return True
 
@@ -144,36 +144,12 @@ class Credentials:
             beside.unlink(missing_ok=True)
 
 
-def _load_keyring() -> Any:
-    """Return the keyring package if it is installed and has a usable backend, else None."""
+def _call_keyring(name: str, *arguments: str) -> list[Any]:
+    """Return a function's result as a list; an empty list without a keyring or if it failed."""
     if find_spec("keyring") is None:
-        return None
+        return []
     ring = import_module("keyring")
-    return ring if ring.get_keyring().priority > 0 else None
-
-
-def _read_keyring(provider: str) -> str:
-    ring = _load_keyring()
-    if ring is None:
-        return ""
-    with suppress(ring.errors.KeyringError):
-        return ring.get_password(SERVICE, provider) or ""
-    return ""
-
-
-def _save_to_keyring(provider: str, key: str) -> bool:
-    ring = _load_keyring()
-    if ring is None:
-        return False
-    try:
-        ring.set_password(SERVICE, provider, key)
-    except ring.errors.KeyringError:
-        return False
-    return True
-
-
-def _remove_from_keyring(provider: str) -> None:
-    ring = _load_keyring()
-    if ring is not None:
+    if ring.get_keyring().priority > 0:  # else it has no usable backend
         with suppress(ring.errors.KeyringError):
-            ring.delete_password(SERVICE, provider)
+            return [getattr(ring, name)(SERVICE, *arguments)]
+    return []

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 HANG_UPS = (signal.SIGHUP, signal.SIGTERM)
 """Signals besides SIGINT whose default action ends the program."""
+INTERRUPTED_EXIT = 130
 
 
 def install_interrupt_handlers() -> None:
@@ -24,7 +25,7 @@ def install_interrupt_handlers() -> None:
     """
     for number in HANG_UPS:
         if not _is_ignored_on_purpose(number):
-            signal.signal(number, lambda *_: _raise_interrupt())
+            signal.signal(number, _raise_interrupt)
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def handle_signals(
             signal.signal(number, handler)
 
 
-def _raise_interrupt() -> None:
+def _raise_interrupt(*_: object) -> None:
     # A shell without job control starts background jobs with SIGINT ignored.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

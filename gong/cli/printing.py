@@ -22,7 +22,6 @@ from tape.model.entries import (
     Cost,
     Failure,
     SideUsage,
-    ToolCall,
     ToolResult,
     Usage,
     join_texts,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from ..agent.session import Session
 
 OutputFormat = Literal["text", "json", "stream-json"]
-INTERRUPTED_EXIT = 130
 _CLOSED_ERRORS = {errno.EPIPE, errno.EIO}
 """Error numbers of a write to a closed pipe or terminal."""
 LIMIT_EXIT = 8
@@ -68,6 +66,7 @@ class RunDocument(Struct, frozen=True):
     stop_reason: str
     usage: Usage
     cost: Cost | None
+    """The cost of all calls; None if that of one is unknown."""
     turns: int
     tool_calls: tuple[PrintedCall, ...]
     is_error: bool
@@ -114,7 +113,7 @@ class RunWatcher:
             case events.AgentEnd():
                 self.end = event
                 if event.stop_reason == "aborted":
-                    self.exit_code = INTERRUPTED_EXIT
+                    self.exit_code = signals.INTERRUPTED_EXIT
             case _:
                 pass
 
@@ -135,16 +134,24 @@ async def answer_prompt(
     emit = None
     if output == "stream-json":
         recorder = session.open_recorder(prompt)
-        reader.write(_encode_json_line(_build_init_line(host, recorder.tape.id, recorder.branch)))
+        first = {
+            "type": "init",
+            "session": recorder.tape.id,
+            "branch": recorder.branch,
+            "model": host.model_name,
+            "tools": session.setup.tools.active,
+            "mode": "default",
+            "cwd": session.setup.env.working_directory,
+        }
+        reader.write(_encode_json_line(first))
         emit = lambda line: reader.write(line + b"\n")  # noqa: E731 (one use)
     watch = RunWatcher(emit, warn)
     interrupted = await _watch_run(session, prompt, watch, reader)
+    done = build_document(session, watch)
     if output == "text":
-        reader.write(_encode_text(build_document(session, watch)))
-    elif output == "json":
-        reader.write(_encode_json_line(build_document(session, watch)))
+        reader.write(f"{done.result}\n".encode() if done.result else b"")
     else:
-        reader.write(_encode_json_line(RunResult(*astuple(build_document(session, watch)))))
+        reader.write(_encode_json_line(done if output == "json" else RunResult(*astuple(done))))
     if reader.left and interrupted:
         silence_stdout()
     elif reader.left:
@@ -171,24 +178,8 @@ class _OutputPipe:
             self.left = True
 
 
-def _encode_text(done: RunDocument) -> bytes:
-    return f"{done.result}\n".encode() if done.result else b""
-
-
 def _encode_json_line(value: Any) -> bytes:
     return msgspec.json.encode(value) + b"\n"
-
-
-def _build_init_line(host: OpenSession, session: str, branch: str) -> dict[str, Any]:
-    return {
-        "type": "init",
-        "session": session,
-        "branch": branch,
-        "model": host.model_name,
-        "tools": host.session.setup.tools.active,
-        "mode": "default",
-        "cwd": host.session.setup.env.working_directory,
-    }
 
 
 async def _watch_run(session: Session, prompt: str, watch: RunWatcher, reader: _OutputPipe) -> bool:
@@ -220,28 +211,20 @@ def build_document(session: Session, watch: RunWatcher) -> RunDocument:
     assert recorder is not None, "a run opens its branch"
     run = _find_run_entries(recorder, watch.first)
     answers = [entry.data for entry in run if isinstance(entry.data, Assistant)]
+    calls = [entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]
+    known = [call.cost.amount for call in calls if call.cost is not None]
     return RunDocument(
         session=recorder.tape.id,
         branch=recorder.branch,
         result=join_texts(answers[-1].content) if answers else "",
         stop_reason=watch.end.stop_reason,
         usage=watch.end.usage,
-        cost=_sum_cost(
-            [entry.data for entry in run if isinstance(entry.data, Assistant | SideUsage)]
-        ),
+        cost=Cost("USD", sum(known)) if known and len(known) == len(calls) else None,
         turns=watch.end.turns,
         tool_calls=_list_tool_calls(run, answers),
         is_error=watch.exit_code != 0,
         error=watch.error,
     )
-
-
-def _sum_cost(calls: Sequence[Assistant | SideUsage]) -> Cost | None:
-    """Return the total cost of all calls; None if the cost of one is unknown."""
-    costs = [call.cost for call in calls]
-    if not costs or None in costs:
-        return None
-    return Cost("USD", sum(cost.amount for cost in costs if cost is not None))
 
 
 def _find_run_entries(recorder: Recorder, first: str | None) -> Sequence[Entry]:
@@ -263,11 +246,12 @@ def _list_tool_calls(run: Sequence[Entry], answers: Sequence[Assistant]) -> tupl
         if isinstance(entry.data, ToolResult)
     }
     return tuple(
-        PrintedCall(call.id, call.name, _encode_args(call), failed.get(call.id, True))
+        PrintedCall(
+            call.id,
+            call.name,
+            call.args if call.args != NO_JSON else Raw(msgspec.json.encode(call.args_text)),
+            failed.get(call.id, True),
+        )
         for answer in answers
         for call in select_tool_calls(answer.content)
     )
-
-
-def _encode_args(call: ToolCall) -> Raw:
-    return call.args if call.args != NO_JSON else Raw(msgspec.json.encode(call.args_text))

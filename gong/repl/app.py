@@ -1,10 +1,17 @@
-"""The status line: model · branch · context usage · cost · activity · queue.
+"""`gong chat` in a terminal: input goes to the session, its events come back as lines.
 
-Usage is read after each answer, never while keys are typed.
+This module decides what keys mean, `screen` how things look, and `terminal` draws them. What
+happens to input depends on the run (/commands are answered at once or refused):
 
-`gong chat` in a terminal: input goes to the session, its events come back as lines.
+    run                     Enter              Alt+Enter           Esc       Ctrl+C
+    ----------------------  -----------------  ------------------  --------  ------------------
+    none                    a new prompt       a new prompt        –         clears the line
+    works                   steers it          queues a follow-up  stops it  stops it
+    ends, stops, compacts   is held: it is     is held             stops it  stops it
+    (`over`)                the next prompt
 
-This module decides what keys mean, `screen` how things look, and `terminal` draws them.
+A second Ctrl+C within two seconds quits. The status line shows model · branch · context usage ·
+cost · activity · queue; usage is read after each answer, never while keys are typed.
 """
 
 from __future__ import annotations
@@ -40,7 +47,7 @@ from .screen import Screen, clip_line, format_count, format_seconds, render_queu
 from .terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from ..agent.events import Event
     from ..agent.opening import OpenSession
@@ -122,7 +129,6 @@ def render_status_line(
 
 TWICE_SECONDS = 2.0
 """A second Ctrl+C within this time quits."""
-INTERRUPTED_EXIT = 130
 _EXPECTED_ERRORS = (GongError, TapeError, OSError)
 """Errors that are shown as a line and do not end the session."""
 
@@ -199,18 +205,17 @@ class _Conversation:
         keys.add("escape", filter=Condition(self._is_busy))(lambda _: self._stop_run())
         keys.add("escape", "enter")(lambda _: self._queue_follow_up())
         keys.add("c-j")(lambda _: self.terminal.draft.insert_text("\n"))
-        escaped = Condition(self._is_enter_escaped) & has_focus(DEFAULT_BUFFER)
-        keys.add("enter", filter=escaped)(lambda _: self._break_line())
+
+        def is_escaped() -> bool:
+            return self.terminal.draft.document.text_before_cursor.endswith("\\")
+
+        @keys.add("enter", filter=Condition(is_escaped) & has_focus(DEFAULT_BUFFER))
+        def break_line(_: object) -> None:
+            """Replace the backslash before Enter by a new line."""
+            self.terminal.draft.delete_before_cursor()
+            self.terminal.draft.insert_text("\n")
+
         return keys
-
-    def _is_enter_escaped(self) -> bool:
-        return self.terminal.draft.document.text_before_cursor.endswith("\\")
-
-    def _break_line(self) -> None:
-        """Replace the backslash before Enter by a new line."""
-        draft = self.terminal.draft
-        draft.delete_before_cursor()
-        draft.insert_text("\n")
 
     def _disarm_interrupt(self) -> None:
         """Clear the Ctrl+C state at each key; the key's own action runs afterwards."""
@@ -276,7 +281,7 @@ class _Conversation:
 
     def _handle_hang_up(self) -> None:
         """Quit because of a signal."""
-        self.exit_code = INTERRUPTED_EXIT
+        self.exit_code = signals.INTERRUPTED_EXIT
         self.terminal.leave()
 
     def _run_command(self, text: str) -> None:
@@ -288,7 +293,7 @@ class _Conversation:
         self.terminal.print(self.screen.prompt(text))
         if reply.work is not None:
             self._mark_begin(compacting=True)
-            self.tasks.create_task(self._run_work(reply.work, reply.after))
+            self.tasks.create_task(self._run(reply.work, reply.after))
             return
         self.terminal.print(self.screen.reply(reply.text, failed=reply.failed))
         if not self._is_busy():
@@ -298,31 +303,28 @@ class _Conversation:
         self._mark_begin()
         self.spoken = True
         self.terminal.print(self.screen.prompt(text))
-        self.tasks.create_task(self._run_prompt(self.session.submit(text)))
+        self.tasks.create_task(self._run(self.session.submit(text)))
 
     def _mark_begin(self, *, compacting: bool = False) -> None:
         self.begun, self.stopping = self.clock(), False
         self.over = self.compacting = compacting
         self.compacted = False
 
-    async def _run_work(self, work: AsyncGenerator[Event, None], after: Callable[[], str]) -> None:
-        """Run a compaction to its end and show the result; a stopped one records nothing."""
+    async def _run(
+        self, work: AsyncGenerator[Event, None], after: Callable[[], str] = lambda: ""
+    ) -> None:
+        """Run work to its end, show what `after` returns, and become ready again.
+
+        A compaction that is stopped before it set its anchor records nothing.
+        """
         if await self._print_events(work):
-            if self.stopping and not self.compacted:
-                self.terminal.print(self.screen.remark("stopped"))
-            elif said := self._render_outcome(after):
-                self.terminal.print(said)
-        self._resume_input()
-
-    def _render_outcome(self, after: Callable[[], str]) -> list[StyledLine]:
-        try:
-            said = after()
-        except _EXPECTED_ERRORS as error:
-            return self.screen.remark(str(error), "error")
-        return self.screen.reply(said, failed=False) if said else []
-
-    async def _run_prompt(self, work: AsyncGenerator[Event, None]) -> None:
-        await self._print_events(work)
+            try:
+                if self.compacting and self.stopping and not self.compacted:
+                    self.terminal.print(self.screen.remark("stopped"))
+                elif said := after():
+                    self.terminal.print(self.screen.reply(said, failed=False))
+            except _EXPECTED_ERRORS as error:
+                self.terminal.print(self.screen.remark(str(error), "error"))
         self._resume_input()
 
     def _resume_input(self) -> None:
@@ -372,23 +374,21 @@ class _Conversation:
         return (*self.session.list_queued(), *self.held)
 
     def _render_status(self) -> str:
-        recorder = self.session.recorder
+        recorder, state = self.session.recorder, []
+        again = self.clock() - self.interrupted < TWICE_SECONDS
+        if again:
+            state.append("Ctrl+C again quits")
+        if self.begun is not None:
+            state.append(f"working {format_seconds(self.clock() - self.begun)}")
+            if self.screen.doing:
+                state.append(self.screen.doing)
+        elif not again:
+            state.append("ready")
         return render_status_line(
             commands.format_model_name(self.host),
             recorder.branch if recorder else "new session",
             self.used,
-            [*self._describe_state()],
+            state,
             len(self._list_waiting()),
             self.terminal.columns,
         )
-
-    def _describe_state(self) -> Iterator[str]:
-        again = self.clock() - self.interrupted < TWICE_SECONDS
-        if again:
-            yield "Ctrl+C again quits"
-        if self.begun is not None:
-            yield f"working {format_seconds(self.clock() - self.begun)}"
-            if self.screen.doing:
-                yield self.screen.doing
-        elif not again:
-            yield "ready"

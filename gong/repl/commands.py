@@ -1,4 +1,4 @@
-"""Slash commands: one table of names, functions, and whether each may run while the agent works.
+"""Slash commands: each a function with its name, its help, and whether it may run during a run.
 
 A line that looks like a command is never sent to the model, even if there is no such command.
 """
@@ -65,6 +65,21 @@ class SlashCommand:
     run: Callable[[OpenSession, str], CommandReply]
 
 
+COMMANDS: dict[str, SlashCommand] = {}
+"""Every command by its name, in the order of /help: each function below with `_add_command`."""
+
+
+def _add_command(
+    name: str, argument: str, about: str, *, busy: bool
+) -> Callable[[Callable[[OpenSession, str], CommandReply]], None]:
+    """Return a decorator that adds a function from host and argument as a command."""
+
+    def add(run: Callable[[OpenSession, str], CommandReply]) -> None:
+        COMMANDS[name] = SlashCommand(name, argument, about, busy, run)
+
+    return add
+
+
 def is_command(text: str) -> bool:
     """Return whether a line is a command: `/x`, but not a path such as /etc/hosts."""
     return _COMMAND_LINE.match(text) is not None
@@ -76,52 +91,40 @@ def answer_command(
     """Run the command on a line; an error is a reply too. `who` names what is busy."""
     found = _COMMAND_LINE.match(text)
     assert found is not None, "the line is a command"
-    command = COMMANDS.get(found["name"])
+    name, argument = found["name"], found["argument"] or ""
+    command = COMMANDS.get(name)
     if command is None:
-        return CommandReply(_explain_unknown(found["name"]), failed=True)
-    if busy and not command.busy:
-        return CommandReply(
-            f"/{command.name} has to wait for {who}: stop it with Esc first", failed=True
-        )
-    if found["argument"] and not command.argument:
-        return CommandReply(f"/{command.name} takes no argument", failed=True)
-    try:
-        return command.run(host, found["argument"] or "")
-    except (GongError, TapeError, OSError) as error:
-        return CommandReply(_translate_flags(str(error)), failed=True)
+        near = get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
+        said = f"unknown command /{name}: {hint} (start with a space to send it to the model)"
+    elif busy and not command.busy:
+        said = f"/{name} has to wait for {who}: stop it with Esc first"
+    elif argument and not command.argument:
+        said = f"/{name} takes no argument"
+    else:
+        try:
+            return command.run(host, argument)
+        except (GongError, TapeError, OSError) as error:
+            said = str(error)
+            for flag, slash in _FLAG_COMMANDS.items():
+                said = re.sub(rf"(?<!\S){flag}\b", slash, said)
+    return CommandReply(said, failed=True)
 
 
-def _translate_flags(text: str) -> str:
-    """Return the text of an error, with slash commands in place of command-line flags."""
-    for flag, command in _FLAG_COMMANDS.items():
-        text = re.sub(rf"(?<!\S){flag}\b", command, text)
-    return text
+def format_model_name(host: OpenSession) -> str:
+    """Return provider/model of the current model."""
+    return host.session.setup.model.name
 
 
-def _explain_unknown(name: str) -> str:
-    near = get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
-    return f"unknown command /{name}: {hint} (start with a space to send it to the model)"
-
-
+@_add_command("help", "", "show this list", busy=True)
 def _show_help(_host: OpenSession, _argument: str) -> CommandReply:
-    commands = [_render_help_row(command) for command in COMMANDS.values()]
+    usages = [(f"/{one.name} {one.argument}".rstrip(), one) for one in COMMANDS.values()]
+    rows = [f"{usage:<18}{'*' if one.busy else ' '} {one.about}" for usage, one in usages]
     keys = [f"{key:<20}{about}" for key, about in KEYS]
-    return CommandReply("\n".join([*commands, "* also while the agent works", "", *keys]))
+    return CommandReply("\n".join([*rows, "* also while the agent works", "", *keys]))
 
 
-def _render_help_row(command: SlashCommand) -> str:
-    usage = f"/{command.name} {command.argument}".rstrip()
-    return f"{usage:<18}{'*' if command.busy else ' '} {command.about}"
-
-
-def _fork_session(host: OpenSession, name: str) -> CommandReply:
-    recorder = host.session.recorder
-    old = recorder.branch if recorder else ""
-    branch = host.session.fork(name or None)
-    return CommandReply(f"Switched to new branch {branch}; {old} is unchanged")
-
-
+@_add_command("model", "[NAME]", "show or switch the model; NAME is provider/model", busy=True)
 def _switch_model(host: OpenSession, name: str) -> CommandReply:
     if name:
         host.session.use_model(host.models.choose(name))
@@ -129,16 +132,32 @@ def _switch_model(host: OpenSession, name: str) -> CommandReply:
     return CommandReply(f"current model: {format_model_name(host)}; switch with /model NAME")
 
 
-def format_model_name(host: OpenSession) -> str:
-    """Return provider/model of the current model."""
-    model = host.session.setup.model
-    return f"{model.provider}/{model.id}"
+@_add_command("context", "", "show context usage", busy=True)
+def _show_context(host: OpenSession, _argument: str) -> CommandReply:
+    session = host.session
+    if session.recorder is None:
+        return CommandReply("the session is empty")
+    prepared = prepare_next_call(session.build_run_context())
+    window, size = session.setup.model.window, measure_request(prepared)
+    used = measure_context_usage(prepared.request, prepared.view, window=window, size=size)
+    return CommandReply(render_context_usage(used))
 
 
+@_add_command("cost", "", "show tokens and cost of this branch", busy=True)
+def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
+    recorder = host.session.recorder
+    if recorder is None:
+        return CommandReply("the session is empty")
+    entries = (entry for run in recorder.tape.read_runs(recorder.head()) for entry in run)
+    return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
+
+
+@_add_command("compact", "[FOCUS]", "replace older messages by a summary", busy=False)
 def _compact_session(host: OpenSession, focus: str) -> CommandReply:
     return CommandReply(work=host.session.compact(CompactionRequest("user", focus)))
 
 
+@_add_command("undo", "[--leave]", "undo the newest compaction", busy=False)
 def _undo_anchor(host: OpenSession, leave: str) -> CommandReply:
     if leave not in {"", "--leave"}:
         return CommandReply("/undo takes no argument except --leave", failed=True)
@@ -148,25 +167,7 @@ def _undo_anchor(host: OpenSession, leave: str) -> CommandReply:
     )
 
 
-def _show_context(host: OpenSession, _argument: str) -> CommandReply:
-    session = host.session
-    if session.recorder is None:
-        return CommandReply("the session is empty")
-    made = prepare_next_call(session.build_run_context())
-    used = measure_context_usage(
-        made.request, made.view, window=session.setup.model.window, size=measure_request(made)
-    )
-    return CommandReply(render_context_usage(used))
-
-
-def _show_cost(host: OpenSession, _argument: str) -> CommandReply:
-    recorder = host.session.recorder
-    if recorder is None:
-        return CommandReply("the session is empty")
-    entries = (entry for run in recorder.tape.read_runs(recorder.head()) for entry in run)
-    return CommandReply("\n".join(render_token_usage(sum_spend(entries))))
-
-
+@_add_command("handoff", "[MODEL]", "hand over: set an anchor, print a page", busy=False)
 def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
     recorder = host.session.recorder
     if recorder is None:
@@ -179,48 +180,14 @@ def _hand_off_session(host: OpenSession, name: str) -> CommandReply:
     )
 
 
+@_add_command("fork", "[NAME]", "switch to a new branch that starts here", busy=False)
+def _fork_session(host: OpenSession, name: str) -> CommandReply:
+    recorder = host.session.recorder
+    old = recorder.branch if recorder else ""
+    branch = host.session.fork(name or None)
+    return CommandReply(f"Switched to new branch {branch}; {old} is unchanged")
+
+
+@_add_command("quit", "", "leave", busy=True)
 def _quit_chat(_host: OpenSession, _argument: str) -> CommandReply:
     return CommandReply(leaves=True)
-
-
-COMMANDS = {
-    command.name: command
-    for command in (
-        SlashCommand("help", "", "show this list", busy=True, run=_show_help),
-        SlashCommand(
-            "model",
-            "[NAME]",
-            "show or switch the model; NAME is provider/model",
-            busy=True,
-            run=_switch_model,
-        ),
-        SlashCommand("context", "", "show context usage", busy=True, run=_show_context),
-        SlashCommand("cost", "", "show tokens and cost of this branch", busy=True, run=_show_cost),
-        SlashCommand(
-            "compact",
-            "[FOCUS]",
-            "replace older messages by a summary",
-            busy=False,
-            run=_compact_session,
-        ),
-        SlashCommand(
-            "undo", "[--leave]", "undo the newest compaction", busy=False, run=_undo_anchor
-        ),
-        SlashCommand(
-            "handoff",
-            "[MODEL]",
-            "hand over: set an anchor, print a page",
-            busy=False,
-            run=_hand_off_session,
-        ),
-        SlashCommand(
-            "fork",
-            "[NAME]",
-            "switch to a new branch that starts here",
-            busy=False,
-            run=_fork_session,
-        ),
-        SlashCommand("quit", "", "leave", busy=True, run=_quit_chat),
-    )
-}
-"""Every command by its name, in the order of /help."""

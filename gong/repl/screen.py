@@ -1,15 +1,21 @@
-"""Text → lines that fit a screen: model text, tool output, remarks; pure.
+r"""Events → lines for the scrollback, and the few lines that still change; pure.
 
-No line contains a control character, whatever its source.
+A returned line is finished and never changes; `Screen.live` returns the unfinished ones. No line
+contains a control character, whatever its source. The unfinished part of a screen:
 
-Events → lines for the scrollback, and the few lines that still change; pure.
-
-A returned line is finished and never changes; `live` returns the unfinished ones.
+    event                        `_block`, `_tail`              `_running`      returned
+    ---------------------------  -----------------------------  --------------  ----------------
+    MessageUpdate "so\nit"       text 0, "it"                                   "so"
+    MessageUpdate, other block   the new block, its last line                   "it"
+    MessageEnd                   none                                           the last line
+    ToolExecutionStart                                          + the call
+    ToolExecutionEnd                                            – the call      heading, result
 """
 
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
@@ -200,25 +206,9 @@ def describe_compaction(event: events.CompactionEnd) -> str:
     by = event.by or "rules"
     head = "Compacted" if event.kind == "compaction" else f"{event.kind.capitalize()}: compacted"
     return (
-        f"{head} {_format_entries(event.covered)} "
+        f"{head} {format_count(event.covered, 'entry', 'entries')} "
         f"({event.before:,} → {event.after:,} tokens, summary by {by})"
     )
-
-
-def _format_entries(count: int) -> str:
-    return format_count(count, "entry", "entries")
-
-
-def _describe_repair(event: events.HistoryRepaired) -> str:
-    """Return what a repair did, in one line; counts of zero are left out."""
-    made = (
-        [f"{format_count(event.injected, 'interrupted tool call')} got a placeholder result"]
-        if event.injected
-        else []
-    )
-    left = [f"{format_count(event.dropped, 'entry', 'entries')} left out"] if event.dropped else []
-    counts = ", ".join([*made, *left])
-    return f"History repaired{f': {counts}' if counts else ''} ({event.why})"
 
 
 class Screen:
@@ -281,7 +271,9 @@ class Screen:
             case events.ToolExecutionEnd():
                 return self._finish_tool(event, columns)
             case events.AgentEnd():
-                return self._finish_run(event)
+                lines = self._finish_block()
+                self.clear_run()
+                return [*lines, *(self.remark("stopped") if event.stop_reason == "aborted" else [])]
             case events.MessageStart():
                 self._saying = ""
                 return []
@@ -332,7 +324,7 @@ class Screen:
 
     def _render_block_lines(self, whole: list[str]) -> list[StyledLine]:
         if self._above != self._name_block():
-            whole = _strip_blank_start(whole)
+            whole = [*dropwhile(lambda line: not line.strip(), whole)]
         return self._space_lines(
             self._name_block(),
             [StyledLine(escape_text(line), self._choose_style()) for line in whole],
@@ -374,16 +366,15 @@ class Screen:
         said = render_result(join_texts(event.content), columns, is_error=event.is_error)
         return self._space_lines("tool", [heading, *said])
 
-    def _finish_run(self, event: events.AgentEnd) -> list[StyledLine]:
-        lines = self._finish_block()
-        self.clear_run()
-        return [*lines, *self.remark("stopped")] if event.stop_reason == "aborted" else lines
-
     def _render_notice(self, event: _Notice) -> list[StyledLine]:
         """Return the line of an event that is shown as one remark."""
         match event:
             case events.HistoryRepaired():
-                said = _describe_repair(event)
+                calls = format_count(event.injected, "interrupted tool call")
+                left = format_count(event.dropped, "entry", "entries")
+                made = [f"{calls} got a placeholder result"] if event.injected else []
+                counts = ", ".join([*made, *([f"{left} left out"] if event.dropped else [])])
+                said = f"History repaired{f': {counts}' if counts else ''} ({event.why})"
             case events.CompactionEnd():
                 said = f"{describe_compaction(event)} · /undo reverts this"
             case events.ResultsElided():
@@ -404,8 +395,3 @@ class Screen:
             case _:
                 assert_never(event)
         return self.remark(said)
-
-
-def _strip_blank_start(lines: list[str]) -> list[str]:
-    start = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
-    return lines[start:]

@@ -64,7 +64,12 @@ class Terminal:
         )
         self._app = self._prompt.app
         self._app.ttimeoutlen = self._app.timeoutlen = _KEY_SECONDS
-        self._prompt.default_buffer.accept_handler = _build_acceptor(accept)
+
+        def take(buffer: Buffer) -> bool:
+            accept(buffer.text)
+            return False  # clears the line
+
+        self._prompt.default_buffer.accept_handler = take
 
     @property
     def columns(self) -> int:
@@ -136,13 +141,3 @@ class Terminal:
 def _style_lines(lines: list[StyledLine]) -> StyleAndTextTuples:
     """Return styled lines to draw; escape sequences in them have no effect."""
     return [(f"class:{line.style}", f"{show_controls(line.text)}\n") for line in lines]
-
-
-def _build_acceptor(accept: Callable[[str], None]) -> Callable[[Buffer], bool]:
-    """Return the prompt's handler of Enter: pass the text on and clear the line."""
-
-    def take(buffer: Buffer) -> bool:
-        accept(buffer.text)
-        return False
-
-    return take
