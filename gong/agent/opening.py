@@ -1,6 +1,4 @@
-"""The models of a session: each by its name, with system prompt, context window and price.
-
-Opening a session: find its tape, open its branch, choose its model, assemble its parts.
+"""Opening a session: find its tape, open its branch, choose its model, assemble its parts.
 
 Every front end uses `open_session` to continue, or `read_session` to read only. All inputs are
 values; nothing here reads the environment or the terminal.
@@ -79,7 +77,11 @@ class ModelFactory:
         except (AuthenticationError, ConfigurationError) as error:
             model = self.describe(name)
             failure = AuthenticationError(str(error), provider=model.provider)
-            return replace(model, stream=lambda _: _stream_failure(failure))
+
+            async def stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:
+                yield StreamFailure(failure)
+
+            return replace(model, stream=stream)
 
     def describe(self, name: str) -> AgentModel:
         """Return a model without its key, for requests that are shown and never sent."""
@@ -112,10 +114,6 @@ class ModelFactory:
             window=self.names.get_context_window(provider, model),
             sees_images=self.names.sees_images(provider, model),
         )
-
-
-async def _stream_failure(error: AuthenticationError) -> AsyncGenerator[StreamEvent, None]:
-    yield StreamFailure(error)
 
 
 def _refuse_stream(_request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -216,8 +214,13 @@ async def open_session(
     Raises ConfigurationError, UnknownModel, AuthenticationError or FolderGone.
     """
     try:
-        if recorder is not None:
-            _report_branch(recorder, front.warn)
+        if recorder is not None and (other := recorder.writer.instead_of) is not None:
+            front.warn(
+                f"branch {other} is being written by another program: "
+                f"this session continues on its own branch, {recorder.branch}"
+            )
+        if recorder is not None and (file := recorder.writer.torn) is not None:
+            front.warn(f"a crash left an incomplete last line; it was moved to quarantine/{file}")
         return await _assemble_session(front, recorder, must_answer=must_answer)
     except BaseException:
         if recorder is not None:
@@ -256,18 +259,6 @@ async def _assemble_session(
     )
     by_default = not (front.model or settings.model) and name.startswith("offline/")
     return OpenSession(Session(setup, recorder), models, name, by_default)
-
-
-def _report_branch(recorder: Recorder, warn: Callable[[str], None]) -> None:
-    """Report that another branch was opened, or that its last line was incomplete."""
-    writer = recorder.writer
-    if writer.instead_of is not None:
-        warn(
-            f"branch {writer.instead_of} is being written by another program: "
-            f"this session continues on its own branch, {recorder.branch}"
-        )
-    if writer.torn is not None:
-        warn(f"a crash left an incomplete last line; it was moved to quarantine/{writer.torn}")
 
 
 async def read_session(front: FrontEnd, hit: Hit) -> SessionPreview:

@@ -83,16 +83,15 @@ def chat(  # noqa: PLR0917 (click passes them by name)
     """Talk to the agent. Every step is recorded as an entry on a tape: see `tape log`."""
     if sum((newest, session is not None, fork is not None)) > 1:
         raise click.UsageError("-c, --session and --fork cannot be combined")
-    if start is not None and not (newest or session is not None or fork is not None):
-        raise click.UsageError("--from needs a session to continue: -c, --session or --fork")
-    if compact and not (newest or session is not None or fork is not None):
-        raise click.UsageError("--compact needs a session to continue: -c, --session or --fork")
+    ref = "" if newest else session if session is not None else fork
+    for option, is_given in (("--from", start is not None), ("--compact", compact)):
+        if is_given and ref is None:
+            raise click.UsageError(f"{option} needs a session to continue: -c, --session or --fork")
     if carry and fork is None:
         raise click.UsageError("--carry needs --fork: it summarises the branch that --fork leaves")
     settings = load_settings(
         max_turns=max_turns, max_cost=max_cost, tools=parse_tool_names(tools), store=store
     )
-    ref = "" if newest else session if session is not None else fork
     past = None if ref is None else Continuation(ref, fork is not None, carry, compact, start)
     asked = _read_prompt(prompt)
     with open_front_end(settings, model) as front:
@@ -118,19 +117,16 @@ def _read_prompt(prompt: str | None) -> str | None:
     typed = not closed and sys.stdin.isatty()
     if prompt is None and typed:
         return None
-    given = "" if typed or closed else _read_standard_input()
+    given = ""
+    if not (typed or closed):
+        stream = sys.stdin.buffer
+        if not select.select([stream], [], [], 2.0)[0]:
+            print_warning("waiting for standard input (end it with Ctrl+D or < /dev/null)")
+        given = stream.read().decode("utf-8", "replace")
     asked = "\n\n".join(part for part in (prompt or "", given.rstrip("\n")) if part.strip())
     if not asked:
         raise ConfigurationError("the prompt is empty: say what to do, as in gong chat -p 'list .'")
     return asked
-
-
-def _read_standard_input() -> str:
-    """Read all of standard input; print a hint if nothing arrives for a while."""
-    stream = sys.stdin.buffer
-    if not select.select([stream], [], [], 2.0)[0]:
-        print_warning("waiting for standard input (end it with Ctrl+D or < /dev/null)")
-    return stream.read().decode("utf-8", "replace")
 
 
 async def _run_chat(
@@ -150,8 +146,8 @@ async def _run_chat(
             )
         if past is not None:
             await continue_with_model(host, past.start)
-        if past is not None and past.compacts:
-            await collect_events(host.session.compact(CompactionRequest("user")))
+            if past.compacts:
+                await collect_events(host.session.compact(CompactionRequest("user")))
         if left is not None:
             await collect_events(host.session.merge_branch(left))
         return await _run_front_end(host, asked, output)
@@ -161,10 +157,10 @@ async def _run_chat(
 
 async def _run_front_end(host: OpenSession, asked: str | None, output: OutputFormat) -> int:
     if asked is None:
-        from ..repl.app import run_conversation as converse  # noqa: PLC0415 (prompt-toolkit loads slowly)
+        from ..repl.app import run_conversation  # noqa: PLC0415 (prompt-toolkit loads slowly)
 
         with use_bare_streams():
-            return await converse(host)
+            return await run_conversation(host)
     from .printing import answer_prompt  # noqa: PLC0415 (only with -p)
 
     write = print_utf8 if output == "text" else print_bytes

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tape.index.stats import By as Grouped
-    from tape.index.stats import StatsRow
 
     from ..context.costs import CostGrouping
 
@@ -115,22 +114,18 @@ def _sum_all_tapes(place: Path, by: CostGrouping) -> tuple[Spend, list[CostRow]]
                 continue
             counts = (of.reasoning, of.cache_read, of.cache_write)
             usage = Usage(of.input or 0, of.output or 0, *counts, of.total or 0)
-            costs.add(*_name_row(row, by), Spend(of.calls, usage, of.cost, of.unpriced))
+            key = row.key or ""
+            match by:
+                case "branch":
+                    key, label = f"{key}:{row.branch or '?'}", row.title or ""
+                case "tape":
+                    label = row.title or ""
+                case "provider":
+                    key = label = key.partition("/")[0]
+                case _:
+                    label = key
+            costs.add(key, label, Spend(of.calls, usage, of.cost, of.unpriced))
     return costs.total, costs.rows()
-
-
-def _name_row(row: StatsRow, by: CostGrouping) -> tuple[str, str]:
-    """Return key and label of a row of the index."""
-    key = row.key or ""
-    match by:
-        case "branch":
-            return f"{key}:{row.branch or '?'}", row.title or ""
-        case "tape":
-            return key, row.title or ""
-        case "provider":
-            return (key.partition("/")[0],) * 2
-        case _:
-            return key, key
 
 
 def _render_cost_table(rows: list[CostRow], by: CostGrouping, total: Spend) -> list[str]:

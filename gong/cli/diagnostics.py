@@ -44,11 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tape.model.entries import Repair
     from tape.store.tape import Hit
 
-    from ..agent.opening import FrontEnd, ModelFactory, SessionPreview
-    from ..agent.run_context import AgentModel, PreparedRequest
+    from ..agent.opening import FrontEnd, SessionPreview
     from ..config import Settings
 
 
@@ -73,21 +71,6 @@ def context(
             asyncio.run(_print_context(front, hit, as_json=as_json))
 
 
-async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
-    reading = await read_session(front, hit)
-    models = reading.models
-    async with models.client:
-        who = models.describe(choose_model(front, models, reading.past.path))
-        made = reading.next_request(who)
-        if as_json:
-            print_json(_build_request_document(made, who, models))
-        else:
-            used = measure_context_usage(
-                made.request, made.view, window=who.window, size=measure_request(made)
-            )
-            print_lines([f"{who.provider}/{who.id}", *render_context_usage(used).split("\n")])
-
-
 class RepairStep(Struct, frozen=True, omit_defaults=True):
     """One repair: a placeholder result for a call, or an entry that is not sent."""
 
@@ -97,24 +80,32 @@ class RepairStep(Struct, frozen=True, omit_defaults=True):
     entry: str | None = None
 
 
-def _build_request_document(
-    made: PreparedRequest, who: AgentModel, models: ModelFactory
-) -> dict[str, object]:
-    request = replace(made.request, provider=who.provider)
-    return {
-        "request": Raw(models.client.body(f"{who.provider}/{who.id}", request)),
-        "tokens": measure_request(made).tokens,
-        "repairs": [*_list_repairs(made.repair)],
-    }
-
-
-def _list_repairs(repair: Repair | None) -> Iterator[RepairStep]:
-    if repair is None:
-        return
-    for one in repair.injected:
-        yield RepairStep("injected", call_id=one.call_id, text=one.text)
-    for entry in repair.dropped:
-        yield RepairStep("dropped", entry=entry)
+async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
+    past = await read_session(front, hit)
+    models = past.models
+    async with models.client:
+        model = models.describe(choose_model(front, models, past.past.path))
+        prepared = past.next_request(model)
+        size, repair = measure_request(prepared), prepared.repair
+        if not as_json:
+            used = measure_context_usage(
+                prepared.request, prepared.view, window=model.window, size=size
+            )
+            print_lines([model.name, *render_context_usage(used).split("\n")])
+            return
+        injected = repair.injected if repair else ()
+        dropped = repair.dropped if repair else ()
+        request = replace(prepared.request, provider=model.provider)
+        print_json(
+            {
+                "request": Raw(models.client.body(model.name, request)),
+                "tokens": size.tokens,
+                "repairs": [
+                    *(RepairStep("injected", one.call_id, one.text) for one in injected),
+                    *(RepairStep("dropped", entry=entry) for entry in dropped),
+                ],
+            }
+        )
 
 
 _WANTED_PROGRAMS = (
@@ -168,9 +159,16 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
         return
     yield _check_settings(config.locate_config_file(os.environ))
     yield _check_store(config.locate_store(settings, os.environ))
-    yield from _check_model(settings)
+    if settings.model:
+        try:
+            name = ModelNames.from_settings(settings).resolve_name(settings.model)
+            yield HealthCheck("model", "ok", name)
+        except ConfigurationError as error:
+            yield HealthCheck("model", "wrong", str(error))
     yield from _check_keys(settings)
-    yield from _check_programs()
+    for names, without in _WANTED_PROGRAMS:
+        found = next(filter(None, map(shutil.which, names)), None)
+        yield HealthCheck(names[0], "ok" if found else "note", found or f"not found: {without}")
     if ref is not None:
         yield from _check_history(ref, settings)
 
@@ -195,16 +193,6 @@ def _check_store(path: Path) -> HealthCheck:
     )
 
 
-def _check_model(settings: Settings) -> Iterator[HealthCheck]:
-    if settings.model:
-        try:
-            yield HealthCheck(
-                "model", "ok", ModelNames.from_settings(settings).resolve_name(settings.model)
-            )
-        except ConfigurationError as error:
-            yield HealthCheck("model", "wrong", str(error))
-
-
 def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
     keys = Credentials.from_environ(os.environ)
     found = False
@@ -222,12 +210,6 @@ def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
             yield HealthCheck(name, "wrong", f"there is a key, but {error}")
     if not found:
         yield HealthCheck("keys", "note", "none: gong auth login PROVIDER, or use -m offline/rules")
-
-
-def _check_programs() -> Iterator[HealthCheck]:
-    for names, without in _WANTED_PROGRAMS:
-        found = next(filter(None, map(shutil.which, names)), None)
-        yield HealthCheck(names[0], "ok" if found else "note", found or f"not found: {without}")
 
 
 def _check_history(ref: str, settings: Settings) -> Iterator[HealthCheck]:

@@ -50,10 +50,17 @@ def auth() -> None:
 @provider_argument
 def login(name: str) -> None:
     """Save the key of a provider; it is prompted for, or read from standard input."""
-    preset = _find_preset(name)
+    presets = _load_presets()
+    if name not in presets:
+        raise NotFound(f"no provider {name!r}: choose one of {', '.join(presets)}")
+    preset = presets[name]
     if preset.later:
         raise ConfigurationError(preset.unserved)
-    key = _read_typed_key(preset)
+    if sys.stdin.isatty():
+        label = preset.label or preset.name
+        key = str(click.prompt(f"Key for {label}", hide_input=True, err=True)).strip()
+    else:
+        key = sys.stdin.readline().strip()
     if not is_valid_key(key):
         raise ConfigurationError("not a key: it is empty or contains spaces; copy it again")
     place = Credentials.from_environ(os.environ).save(
@@ -81,7 +88,11 @@ def logout(name: str) -> None:
 @as_json
 def status(as_json: bool) -> None:
     """Show which providers have a key, and where it comes from."""
-    rows = _list_keys()
+    credentials, presets = Credentials.from_environ(os.environ), _load_presets()
+    variables = {name: (one.key_name, one.keys) for name, one in presets.items()}
+    saved = {name: (name, ()) for name in credentials.list_saved() if name not in presets}
+    found = {name: credentials.find(*where) for name, where in (variables | saved).items()}
+    rows = [(name, key.source, key.ending) for name, key in found.items() if key is not None]
     if as_json:
         print_json(
             [
@@ -99,34 +110,6 @@ def status(as_json: bool) -> None:
         print_lines(
             ["no keys: save one with gong auth login PROVIDER, such as gong auth login anthropic"]
         )
-
-
-def _list_keys() -> list[tuple[str, str, str]]:
-    """Return provider, source and last characters of every key."""
-    credentials, presets = Credentials.from_environ(os.environ), _load_presets()
-    found = [
-        *((name, credentials.find(one.key_name, one.keys)) for name, one in presets.items()),
-        *(
-            (name, credentials.find(name, ()))
-            for name in credentials.list_saved()
-            if name not in presets
-        ),
-    ]
-    return [(name, key.source, key.ending) for name, key in found if key is not None]
-
-
-def _read_typed_key(preset: Preset) -> str:
-    if sys.stdin.isatty():
-        label = preset.label or preset.name
-        return str(click.prompt(f"Key for {label}", hide_input=True, err=True)).strip()
-    return sys.stdin.readline().strip()
-
-
-def _find_preset(name: str) -> Preset:
-    presets = _load_presets()
-    if name not in presets:
-        raise NotFound(f"no provider {name!r}: choose one of {', '.join(presets)}")
-    return presets[name]
 
 
 def _load_presets() -> Mapping[str, Preset]:
@@ -159,11 +142,18 @@ def models(ctx: click.Context, provider: str | None, as_json: bool) -> None:
         print_json([_encode_model(names, model) for model in found])
         return
     if found:
-        print_lines(
-            format_table(
-                [_MODEL_HEADINGS, *(_render_model_row(model) for model in found)], right=(1, 2, 3)
+        rows = [
+            (
+                model.id,
+                _format_token_count(model.context_window),
+                _format_dollars(model.price.input if model.price else None),
+                _format_dollars(model.price.output if model.price else None),
+                " ".join(_list_abilities(model)),
+                " ".join(model.aliases),
             )
-        )
+            for model in found
+        ]
+        print_lines(format_table([_MODEL_HEADINGS, *rows], right=(1, 2, 3)))
         print_lines(
             ["", f"Prices in USD per million tokens, as of {CATALOGUE_DATE}; – means unknown."]
         )
@@ -189,17 +179,6 @@ _MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
 
 def _load_names() -> ModelNames:
     return ModelNames.from_settings(load_settings())
-
-
-def _render_model_row(model: ModelInfo) -> Sequence[str]:
-    return (
-        model.id,
-        _format_token_count(model.context_window),
-        _format_dollars(model.price.input if model.price else None),
-        _format_dollars(model.price.output if model.price else None),
-        " ".join(_list_abilities(model)),
-        " ".join(model.aliases),
-    )
 
 
 def _list_facts(names: ModelNames, model: ModelInfo) -> list[Sequence[str]]:

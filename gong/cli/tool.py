@@ -109,7 +109,12 @@ class ToolRunner:
 
     async def run_call(self, name: str, given: bytes) -> tuple[bytes, int]:
         """Run one call; return its answer as a JSON line, and an exit code."""
-        result = await self._run_prepared(_parse_tool_call(name, given))
+        try:
+            msgspec.json.decode(given)
+            call = ToolCall(id="c1", name=name, args=Raw(given))
+        except (msgspec.DecodeError, RecursionError):  # the tool reads or refuses the text
+            call = ToolCall(id="c1", name=name, args_text=given.decode("utf-8", "replace"))
+        result = await self._run_prepared(call)
         code = _EXIT_CODES.get(result.kind or "", _FAILED_EXIT) if result.is_error else 0
         return self._encode_result(result), code
 
@@ -167,22 +172,15 @@ def _build_all_tools(settings: config.Settings) -> ToolRegistry:
     return tools
 
 
-def _parse_tool_call(name: str, given: bytes) -> ToolCall:
-    """Return the call; text that is not JSON is passed on for the tool to read or refuse."""
-    try:
-        msgspec.json.decode(given)
-    except (msgspec.DecodeError, RecursionError):
-        return ToolCall(id="c1", name=name, args_text=given.decode("utf-8", "replace"))
-    return ToolCall(id="c1", name=name, args=Raw(given))
-
-
 def _print_tools(*, as_json: bool) -> None:
     tools = _build_all_tools(load_settings())
     specs, usual = tools.specs(), build_registry().active
     if as_json:
         print_json(specs)
         return
-    rows = {one.name: (one.name, _shorten_description(one.description)) for one in specs}
+    rows = {
+        one.name: (one.name, _CLAUSE_END.split(one.description, maxsplit=1)[0]) for one in specs
+    }
     print_lines(format_table([rows[name] for name in usual]))
     print_lines(
         ["", "In a session, on its tape:", *format_table([rows[name] for name in PAST_TOOLS])]
@@ -190,7 +188,3 @@ def _print_tools(*, as_json: bool) -> None:
     others = [row for name, row in rows.items() if name not in {*usual, *PAST_TOOLS}]
     if others:
         print_lines(["", "Tool variants of model families, chosen by name:", *format_table(others)])
-
-
-def _shorten_description(text: str) -> str:
-    return _CLAUSE_END.split(text, maxsplit=1)[0]

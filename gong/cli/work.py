@@ -87,10 +87,13 @@ def list_(*, as_json: bool) -> None:
     if as_json:
         print_json([_encode_work(one) for one in works])
     elif works:
-        rows = [_render_work_row(one) for one in works]
-        print_lines(
-            format_table([("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED"), *rows], (2, 3, 4))
-        )
+        rows = [("ID", "TITLE", "DONE", "TO DO", "TAPES", "CHANGED")]
+        for one in works:
+            title, changed = shorten_to_width(one.title, _TITLE_COLUMNS), one.updated
+            done, todo, tapes = map(len, (one.completed, one.pending, one.tapes))
+            counts = (str(done), str(todo), str(tapes))
+            rows.append((one.id, title, *counts, shorten_timestamp(changed)[:16]))
+        print_lines(format_table(rows, (2, 3, 4)))
     else:
         print_warning("no work yet: create one with gong work new TITLE")
 
@@ -231,16 +234,6 @@ def _format_now() -> str:
 def _encode_work(one: WorkContext) -> dict[str, Any]:
     """Return a piece of work as `--json` prints it, with its file."""
     return {**msgspec.structs.asdict(one), "path": str(_open_work_store().file(one.id))}
-
-
-def _render_work_row(one: WorkContext) -> tuple[str, ...]:
-    counts = map(len, (one.completed, one.pending, one.tapes))
-    return (
-        one.id,
-        shorten_to_width(one.title, _TITLE_COLUMNS),
-        *map(str, counts),
-        shorten_timestamp(one.updated)[:16],
-    )
 
 
 def _summarize_work(one: WorkContext) -> str:
