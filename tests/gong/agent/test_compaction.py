@@ -79,8 +79,12 @@ async def compacted(session, **wish):
         return [event async for event in stream]
 
 
+def next_request(session):
+    return prepare_next_call(session.build_run_context()).request
+
+
 def request(session):
-    return msgspec.json.encode(prepare_next_call(session.build_run_context()).request.messages)
+    return msgspec.json.encode(next_request(session).messages)
 
 
 async def talk(session, turns, words=400):
@@ -96,10 +100,10 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
     await talk(session, 8)
     before, system = (
         len(request(session)),
-        prepare_next_call(session.build_run_context()).request.system,
+        next_request(session).system,
     )
     told = await compacted(session)
-    assert prepare_next_call(session.build_run_context()).request.system == system
+    assert next_request(session).system == system
     assert [type(event) for event in told] == [events.CompactionStart, events.CompactionEnd]
     anchor = session.recorder.path[0].data
     assert isinstance(anchor, Anchor)
@@ -110,7 +114,7 @@ async def test_the_older_part_becomes_a_summary_and_the_newest_messages_stay(sta
     assert anchor.by.provider == "scripted"
     assert anchor.covers.count > 10
     assert anchor.tokens.after < anchor.tokens.before * 0.4
-    messages = prepare_next_call(session.build_run_context()).request.messages
+    messages = next_request(session).messages
     assert join_texts(messages[0].content) == render_summary(anchor.summary)
     assert join_texts(messages[-1].content).startswith("answer 7")
     assert len(request(session)) < before * 0.4
@@ -379,10 +383,7 @@ async def test_old_results_are_put_aside_in_batches(stage):
     assert any(isinstance(event, events.ResultsElided) for event in told)
     marks = [e.data for e in session.recorder.path if isinstance(e.data, Custom)]
     assert len(marks) < 4
-    texts = [
-        join_texts(m.content)
-        for m in prepare_next_call(session.build_run_context()).request.messages
-    ]
+    texts = [join_texts(m.content) for m in next_request(session).messages]
     assert sum(text.startswith("[executed: read, ") for text in texts) >= 3
     results = [e for e in session.recorder.path if e.type == "tool.result"]
     assert all(len(join_texts(e.data.content)) > 2_000 for e in results)

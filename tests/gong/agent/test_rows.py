@@ -94,7 +94,7 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
     order = [name for name in names(found) if name not in {"MessageUpdate", "ToolExecutionUpdate"}]
     assert order == [
         *("AgentStart", "SteeringInjected"),
-        *("TurnStart", "Repaired", "MessageStart", "MessageEnd"),
+        *("TurnStart", "HistoryRepaired", "MessageStart", "MessageEnd"),
         *("ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
         *("TurnStart", "MessageStart", "MessageEnd", "TurnEnd", "AgentEnd"),
     ]

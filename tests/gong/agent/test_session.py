@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gong.agent import events
-from gong.agent.run_context import prepare_request
+from gong.agent.loop import prepare_next_call
 from gong.agent.session import SessionState
 from gong.errors import ConfigurationError, SessionBusy, SessionClosed
 from tape.errors import Busy
@@ -203,12 +203,7 @@ async def test_the_system_prompt_names_the_tools_of_its_call(stage):
     await seen(session, "go")
 
     def request():
-        parts = session.build_run_context()
-        path, kept = parts.record.path, parts.record.kept
-        specs = parts.tools.specs()
-        return prepare_request(
-            parts.model, specs, path, kept, session="", load=lambda _: b""
-        ).request
+        return prepare_next_call(session.build_run_context()).request
 
     assert "Use `edit` to change a part of a file." in request().system
     session.setup.tools.set_active(["read_file", "shell"])

@@ -129,10 +129,10 @@ def test_a_damaged_file_is_named_and_left_alone(works):
 WRITER = """
 import sys
 from pathlib import Path
-from gong.context.work import Additions, Works, added
-works, name = Works(Path(sys.argv[1])), sys.argv[2]
+from gong.context.work import WorkAdditions, WorkStore, add_to_work
+works, name = WorkStore(Path(sys.argv[1])), sys.argv[2]
 for n in range(40):
-    works.change(sys.argv[3], lambda one: added(one, Additions([f"{name}{n}"])), "x")
+    works.change(sys.argv[3], lambda one: add_to_work(one, WorkAdditions([f"{name}{n}"])), "x")
 """
 
 
