@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from itertools import islice, pairwise
-from math import log, log10
+from itertools import islice
+from math import log10
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -39,6 +39,7 @@ from tape.reference import is_id_prefix
 from tape.render import render_blob_head, render_conversation
 from tape.text import to_single_line
 
+from ..llm.search_terms import parse_terms, weigh_term
 from ..tools.session_tools import RECALL_LIMIT, RECALL_TOOLS, SHORT_ID_DIGITS
 from ..tools.tool import RecallMatch
 from .verbatim import decode_arguments
@@ -64,61 +65,6 @@ _PLACES_PER_TERM = 4
 """Maximum positions of each term that are tried for the best snippet."""
 _LONG_TEXT_CHARS = 1_000
 """Characters from which on a text counts noticeably less."""
-_CJK_RANGES = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff"
-_QUERY_PART = re.compile(
-    rf'"(?P<phrase>[^"]+)"|(?P<wide>[{_CJK_RANGES}]+)|(?P<word>[^\W_{_CJK_RANGES}]+)', re.IGNORECASE
-)
-_STOP_WORD_LIST = (
-    "a an and are as at be by can could did do does for from had has have he her his how i if in is"
-    " it its me my of on or our say said she should so tell that the their them then there they"
-    " this to was we were what when where which who why will with would you your"
-)
-_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-_MIN_STEM_LETTERS = 4
-"""Minimum letters of a word whose plural `s` may be missing."""
-
-
-class SearchTerm(NamedTuple):
-    """A word or phrase to search for."""
-
-    begins: str
-    """A lower-case string that a text must contain before the pattern is tried."""
-    pattern: re.Pattern[str]
-
-
-def parse_terms(query: str) -> tuple[SearchTerm, ...]:
-    """Return the terms of a query; raise UsageError if it has no letter and no digit.
-
-    Words match as prefixes (`port` finds `ports`); "a phrase" matches exactly; Chinese,
-    Japanese and Korean are split into pairs of characters. All words in a row count once more.
-    """
-    parts = list(_QUERY_PART.finditer(query))
-    said = [part["word"].lower() for part in parts if part["word"]]
-    words = [word for word in said if word not in _STOP_WORDS]
-    if len(said) == len(parts):
-        words = words or said
-    found = []
-    for word in dict.fromkeys(words):
-        stem = word[:-1] if len(word) >= _MIN_STEM_LETTERS and word.endswith("s") else word
-        pattern = re.compile(rf"(?<![^\W_]){re.escape(stem)}", re.IGNORECASE)
-        found.append(SearchTerm(stem, pattern))
-    for part in parts:
-        if wide := part["wide"]:
-            pairs = map("".join, pairwise(wide)) if len(wide) > 1 else [wide]
-            found += [SearchTerm(pair, re.compile(re.escape(pair))) for pair in pairs]
-        elif part["phrase"]:
-            found += _build_phrase_terms(part["phrase"].lower().split())
-    if not found:
-        raise UsageError(f"nothing to search for in {query!r}: give a word or a number")
-    more = _build_phrase_terms(words) if len(words) > 1 else []
-    return (*found[:MAX_TERMS], *more)
-
-
-def _build_phrase_terms(words: Sequence[str]) -> list[SearchTerm]:
-    if not words:
-        return []
-    row = r"[\W_]+".join(map(re.escape, words))
-    return [SearchTerm(words[0], re.compile(row, re.IGNORECASE))]
 
 
 class _Candidate(NamedTuple):
