@@ -65,6 +65,11 @@ def render_blob_head(ref: BlobRef) -> str:
     return f"{ref.head}… ({ref.bytes} bytes)"
 
 
+def name_reason(why: str) -> str:
+    """Return why a branch began or moved (tape.md §4) as people read it."""
+    return "continued" if why == "go-on" else why
+
+
 def render_entry_line(entry: Entry, columns: int = 100) -> str:
     """Return an entry on one line: short id, type, and the beginning of its content."""
     start = show_controls(f"{entry.id[:SHORT]}  {entry.type:<11}  ")
@@ -94,7 +99,9 @@ def _describe_payload(data: Payload) -> str:
         case Start():
             return f"{data.program} in {data.cwd}"
         case Branch():
-            return f"{data.branch} from {data.base.entry[:SHORT]} ({data.why or 'fork'})"
+            return (
+                f"{data.branch} from {data.base.entry[:SHORT]} ({name_reason(data.why or 'fork')})"
+            )
         case Anchor():
             return f"{data.kind} on {data.branch}: {render_summary(data.summary)}"
         case Model():

@@ -50,114 +50,17 @@ OLD = {
 OLD_WORDS = re.compile(rf"\b(?:{'|'.join(OLD)})\b", re.IGNORECASE)
 
 ALLOWED = {
+    # the journal's word (tape.md §4), shown to people as "continued"
+    **dict.fromkeys(
+        ("tape/cli/context.py", "tape/history/follow.py", "tape/store/writer.py"), r"go-on"
+    ),
     "docs/glossary.md": r"verb",  # names the parts of a sentence
-    "gong/llm/offline/rules.py": r"verb",  # the verb of a sentence
+    "gong/llm/offline/rules.py": r"verbs?",  # the verb of a sentence
 }
 """Places where an old word has its plain meaning."""
 
 FEWEST_WORDS = 4
 """Shorter literals are keys, names and fragments."""
-
-NOT_YET = frozenset(
-    line.strip()
-    for line in """
-    README.md
-    docs/anchors.md
-    docs/branches.md
-    docs/crash-safety.md
-    docs/export.md
-    docs/glossary.md
-    docs/reference.md
-    docs/store.md
-    docs/tapes.md
-    docs/tutorial.md
-    tape --help
-    tape blame --help
-    tape completion --help
-    tape export --help
-    tape fsck --help
-    tape import --help
-    tape reindex --help
-    tape replay --help
-    tape search --help
-    tape stats --help
-    tape tail --help
-    tape verify --help
-    tape/blame/replay.py
-    tape/blame/history.py
-    tape/store/blobs.py
-    tape/cli/__init__.py
-    tape/cli/context.py
-    tape/cli/blame.py
-    tape/cli/branching.py
-    tape/cli/completion.py
-    tape/cli/output.py
-    tape/cli/diff.py
-    tape/cli/exchange.py
-    tape/cli/check.py
-    tape/cli/group.py
-    tape/cli/exchange.py
-    tape/cli/output.py
-    tape/cli/fast.py
-    tape/cli/record.py
-    tape/cli/playback.py
-    tape/cli/listing.py
-    tape/cli/timeparse.py
-    tape/cli/stats_view.py
-    tape/cli/show.py
-    tape/cli/terminal.py
-    tape/cli/maintain.py
-    tape/cli/check.py
-    tape/clock.py
-    tape/commonmark.py
-    tape/store/disk.py
-    tape/model/entries.py
-    tape/history/follow.py
-    tape/formats/anthropic/emit.py
-    tape/formats/gemini/emit.py
-    tape/formats/anthropic/parse.py
-    tape/formats/gemini/parse.py
-    tape/formats/openai_chat/parse.py
-    tape/formats/openai_responses/parse.py
-    tape/formats/encoder.py
-    tape/check/fsck.py
-    tape/check/repair_plan.py
-    tape/check/explain.py
-    tape/check/inspection.py
-    tape/check/fsck.py
-    tape/check/fsck.py
-    tape/check/repair_plan.py
-    tape/store/maintenance/gc.py
-    tape/index/fast_text.py
-    tape/index/library.py
-    tape/index/contents.py
-    tape/index/database.py
-    tape/index/projection.py
-    tape/index/ingest.py
-    tape/index/ingest.py
-    tape/index/rebuild.py
-    tape/index/stats.py
-    tape/index/records.py
-    tape/store/locks.py
-    tape/store/redaction.py
-    tape/context/repair.py
-    tape/history/replay.py
-    tape/model/summary.py
-    tape/exchange/export.py
-    tape/exchange/arrays.py
-    tape/exchange/arrays.py
-    tape/exchange/secret_patterns.py
-    tape/store/store.py
-    tape/history/activity.py
-    tape/history/graph.py
-    tape/history/merge_base.py
-    tape/check/verify.py
-    tape/check/finding.py
-    tape/check/journal_and_blobs.py
-    tape/store/writer.py
-    """.strip().splitlines()
-)
-"""Pages, commands and modules that are still to be rewritten; the list only shrinks."""
 
 
 class Text(NamedTuple):
@@ -217,13 +120,8 @@ def found_in() -> dict[str, list[str]]:
 
 
 def test_no_old_word_is_in_pages_help_messages_and_docstrings():
-    rest = {place: found for place, found in found_in().items() if place not in NOT_YET}
-    assert not rest, "\n".join(line for found in rest.values() for line in found)
-
-
-def test_what_was_rewritten_or_moved_leaves_the_list():
-    done = NOT_YET - found_in().keys()
-    assert not done, f"take these out of NOT_YET: {', '.join(sorted(done))}"
+    lines = [line for found in found_in().values() for line in found]
+    assert not lines, "\n".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ FINDING_TEXTS = {
     ),
     FindingKind.PLACE: _FindingText(
         "The line is genuine, but not in its place: lines or folders were moved, removed or made "
-        "by hand.",
+        "written by another program.",
         "The lines between, if there were any. The line itself is intact.",
         "move the files back, or " + _FORK_ADVICE,
     ),

@@ -18,7 +18,7 @@ from ..context.view import Target
 from ..errors import TapeError
 from ..model.entries import Anchor, Branch, CoveredRange, KeptRange, Place, SummaryAuthor, Tokens
 from ..model.summary import render_summary
-from ..render import render_content
+from ..render import name_reason, render_content
 from ..store.path import read_base
 from ..store.phase import ORIGIN
 from ..text import SHORT, show_controls, to_single_line
@@ -194,7 +194,11 @@ def _format_phase_start(start: PhaseStart) -> Iterator[str]:
     if start.error is not None:
         yield to_single_line(f"{start.phase}: {start.error}")
         return
-    at = [start.kind or "", shorten_timestamp(start.time or ""), (start.entry or "")[:SHORT]]
+    at = [
+        name_reason(start.kind or ""),
+        shorten_timestamp(start.time or ""),
+        (start.entry or "")[:SHORT],
+    ]
     facts = [*at, format_count(start.entries or 0, "entry"), *_list_anchor_facts(start)]
     yield f"{style_text(to_single_line(start.phase), bold=True)} · {to_single_line(' · '.join(facts))}"
     summary = show_controls(start.summary or "").strip("\n")

@@ -20,7 +20,7 @@ SEARCH = settings(
     max_examples=25 * BUDGET, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 NAMES = sorted(FORMATS)
-BEGINNING = "(The conversation goes on.)"
+BEGINNING = "(The conversation continues.)"
 
 
 def through(name, array, to=None):

@@ -76,7 +76,7 @@ _CALLS = {
     "replace": ("edit", {"path": "path", "oldText": "text", "newText": "new"}),
     "recall": (SEARCHER, {"query": "words"}),
 }
-"""The tool of each verb, and the field of the step that is each argument."""
+"""The tool of each step, and the field of the step that is each argument."""
 _EMPTY_RESULTS = {
     "read": "{path} is empty.",
     "list": "{folder} is empty.",

@@ -1,6 +1,6 @@
 """One answer from its call to its last event, alike on every wire.
 
-It ends with exactly one Finish or StreamFailure. Four limits in time hold for it, each counted anew
+It ends with exactly one Finish or StreamFailure. Four limits in time hold for it, each restarted
 by its own sign of life:
 
 | limit | from | until |

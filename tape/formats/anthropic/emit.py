@@ -59,7 +59,7 @@ _USER, _ASSISTANT, _SYSTEM = (
 )
 _TURNS = {"assistant": _ASSISTANT, "system": _SYSTEM}
 _EMPTY_CONTENT: WireObject = {"string": "", "list": [], "null": None}
-_OPENING_PART = ArrayPart({"type": "text", "text": "(The conversation goes on.)"}, _USER)
+_OPENING_PART = ArrayPart({"type": "text", "text": "(The conversation continues.)"}, _USER)
 
 
 class AnthropicOptions(Struct, frozen=True, kw_only=True):

@@ -57,7 +57,7 @@ UNSIGNED = "skip_thought_signature_validator"
 
 _MODEL, _RESULTS = ArrayTurn("model", "parts"), ArrayTurn("user", "parts", "results")
 _ATTACHED = ArrayTurn("user", "parts", "attached")
-_OPENING_TURN = ArrayPart({"role": "user", "parts": [{"text": "(The conversation goes on.)"}]})
+_OPENING_TURN = ArrayPart({"role": "user", "parts": [{"text": "(The conversation continues.)"}]})
 
 
 class GeminiOptions(Struct, frozen=True, kw_only=True):

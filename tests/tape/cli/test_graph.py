@@ -40,12 +40,12 @@ def without_ids(text):
 
 DRAWN = """\
 * ID (* main)  user         three
-* ID  branch       main from ID (go-on)
+* ID  branch       main from ID (continued)
 | * ID (b)  user         试试 redis 试试 redis 试试 redis 试试 redis 试试 redis 试试 redis 试…
 | # ID  anchor       compaction on b: what was
 | * ID  tool.result  bash: done
 | * ID  assistant    → bash
-| * ID  branch       b from ID (go-on)
+| * ID  branch       b from ID (continued)
 |/
 | o ID (undone)  user         two
 |/

@@ -113,7 +113,7 @@ class TestAnchors:
             "    ## Done",
             "    … 3 more lines",
         ]
-        assert rows[6].startswith("0003-side · go-on · ")
+        assert rows[6].startswith("0003-side · continued · ")
 
     def test_are_whole_as_json(self, tape, compacted):
         tape_id, anchor = compacted
