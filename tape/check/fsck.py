@@ -18,7 +18,6 @@ from ..errors import Damaged
 from ..model.entries import Repair
 from ..model.line import encode_line, encode_payload
 from ..store import disk
-from ..store import store as trash
 from ..store.locks import hold_lock
 from ..store.phase import ENTRIES, PhaseFile
 from ..store.redaction import RedactionMark, complete_redaction
@@ -95,7 +94,7 @@ def _apply_action(store: Store, tape: Tape, action: RepairAction) -> str:
                 blobs.sub(shelf_name) as shelf,
                 tape.folder.make("quarantine") as quarantine,
             ):
-                kept = trash.move_tape_folder(digest, shelf, quarantine)
+                kept = shelf.move_beside(digest, quarantine)
             return f"mv quarantine/{kept} {file}"
         case CompleteRedaction():
             with RedactionMark.place_mark(tape.folder) as mark:
@@ -229,7 +228,7 @@ def _discard_leftover(store: Store, tape: Tape, path: str) -> str:
         disk.Folder.open(store.path, durable=store.durable) as home,
         home.make("trash") as to,
     ):
-        kept = trash.move_tape_folder(name, source, to)
+        kept = source.move_beside(name, to)
     inside = f"tapes/{tape.folder.name}/"
     back = path.removeprefix(inside) if path.startswith(inside) else f"../../{path}"
     return f"mv ../../trash/{kept} {back}"

@@ -305,7 +305,7 @@ def _record_redactions(tape: Tape, *, everywhere: bool) -> str | None:
     """
     gone: list[str] = []
     named: set[str] = set()
-    for phase, _, line in tape.iter_own_lines():
+    for phase, _, line in tape.phases.read_all_lines():
         if _REDACT_HEADER in line[:400] and isinstance(data := decode_line(line).data, Redact):
             named.update(data.targets)
         elif _REDACTED_DATA in line and (everywhere or phase == ORIGIN):

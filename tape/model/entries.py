@@ -1,13 +1,12 @@
-"""Content blocks: what a message is made of, one tagged union for all providers (tape.md §3).
+"""What an entry holds: content blocks, and one frozen Struct for each entry type (tape.md §3).
 
-`wire` holds a provider's own data as raw JSON (signature, item id, thought signature). It is stored
-byte for byte and sent back only to the same endpoint, api and model.
+Blocks are what a message is made of, one tagged union for all providers. `wire` holds a provider's
+own data as raw JSON (signature, item id, thought signature). It is stored byte for byte and sent
+back only to the same endpoint, api and model.
 
-Entry payloads: one frozen Struct for each entry type (tape.md §3).
-
-A field with a plain default is optional and is left out if it has that value. A field with
-`written(…)` is always written, but may be missing in what another program wrote. A type that is not
-in `PAYLOADS` is kept as raw JSON (`line.py`).
+A field of a payload with a plain default is optional and is left out if it has that value. A field
+with `keep_default(…)` is always written, but may be missing in what another program wrote. A type
+that is not in `PAYLOADS` is kept as raw JSON (`line.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from msgspec import Raw, Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
 
 ENTRY_TYPE = "[a-z][a-z0-9._-]{0,63}"
 """Pattern of the name of an entry type."""

@@ -220,6 +220,12 @@ class Folder(Descriptor):
         to.sync()
         self.sync()
 
+    def move_beside(self, name: str, to: Folder) -> str:
+        """Move `name` into another folder, and return its name there, with `.2` if it is taken."""
+        free = to.choose_free_name(name)
+        self.move(name, to, free)
+        return free
+
     def sync(self) -> None:
         """Sync the names in this directory to the medium."""
         if not self.durable:

@@ -80,15 +80,11 @@ def _wait_for_lock(fd: int, name: str, seconds: float) -> None:
                 f"{_WHAT.get(name, name)} is being written by {holder}{waited}: wait until it ends"
             )
         if passed >= _LONG and not is_told:
-            _PATIENCE.get().told(f"waiting for {describe_lock_holder(name, fd)}")
+            what = f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
+            _PATIENCE.get().told(f"waiting for {what}")
             is_told = True
         sleep(min(pause, seconds - passed))
         pause = min(2 * pause, _POLL)
-
-
-def describe_lock_holder(name: str, fd: int) -> str:
-    """Return a text with the name of a lock and its holder."""
-    return f"{_WHAT.get(name, f'branch {name}')}, held by {_describe_holder(fd)}"
 
 
 def try_flock(fd: int) -> bool:

@@ -26,7 +26,7 @@ from .refs import MAIN_BRANCH, Head, Journal
 from .tape import INFO_NAME, Tape, TapeInfo, make_tape_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from .writer import Projection
@@ -51,11 +51,6 @@ class _TapeIdentity(Struct):
     origin: Any = None
 
 
-def read_tape_id(folder: Path) -> str:
-    """Return the id of the tape in a folder, "" if it is unknown."""
-    return _read_tape_identity(folder).id
-
-
 def _read_tape_identity(path: Path) -> _TapeIdentity:
     with (
         suppress(OSError, TapeError, *JSON_ERRORS),
@@ -66,48 +61,12 @@ def _read_tape_identity(path: Path) -> _TapeIdentity:
     return _TapeIdentity("")
 
 
-def list_trashed_tapes(trash: Path) -> list[Trashed]:
-    """Return the tapes in the trash, by folder name."""
-    return [Trashed(name, told.id) for name, told in sorted(_iter_tape_identities(trash))]
-
-
-def find_dependent_tapes(tapes: Collection[str], *folders: Path) -> list[str]:
-    """Return the names of other tapes in these folders that were forked from one of `tapes`."""
-    return sorted(
-        name
-        for folder in folders
-        for name, told in _iter_tape_identities(folder)
-        if told.id not in tapes
-        and isinstance(told.origin, dict)
-        and told.origin.get("tape") in tapes
-        and not (folder / name / "phases" / ORIGIN).is_dir()
-    )
-
-
 def _iter_tape_identities(folder: Path) -> Iterator[tuple[str, _TapeIdentity]]:
     """Yield folder name and tape.json of every tape in `tapes/` or `trash/`."""
     with suppress(FileNotFoundError):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
                 yield path.name, _read_tape_identity(path)
-
-
-def move_tape_folder(name: str, source: Folder, to: Folder) -> str:
-    """Move a tape's folder into another, and return its name there, with `.2` if it is taken."""
-    free = to.choose_free_name(name)
-    source.move(name, to, free)
-    return free
-
-
-def delete_trashed_tapes(trash: Folder, names: Sequence[str]) -> None:
-    """Delete tapes permanently, each renamed first so that none is restored in part."""
-    for name in names:
-        if not name.startswith(_DELETED_PREFIX):
-            trash.move(name, trash, _DELETED_PREFIX + name)
-    for name in trash.names():
-        if name.startswith(_DELETED_PREFIX):
-            trash.remove(name)  # a folder, or a file that a repair moved there
-    trash.sync()
 
 
 def generate_hex(count: int) -> str:
@@ -299,7 +258,7 @@ class Store:
 
     def read_tape_id(self, name: str) -> str:
         """Return the id of the tape in a folder, "" if it is unknown."""
-        return read_tape_id(self.tapes / name)
+        return _read_tape_identity(self.tapes / name).id
 
     def remove(self, tape: Tape) -> str:
         """Move a tape to the trash and return its folder's name there; `restore` undoes it.
@@ -314,10 +273,19 @@ class Store:
                 raise NotFound(f"tape {tape.id[:8]} is no longer in {self.tapes}")
             with home.sub("tapes") as tapes, home.make("trash") as to:
                 home.sync()
-                return move_tape_folder(name, tapes, to)
+                return tapes.move_beside(name, to)
 
     def _refuse_children(self, tapes: set[str], *folders: Path) -> None:
-        children = find_dependent_tapes(tapes, *folders)
+        """Raise UsageError if other tapes in these folders were forked from one of `tapes`."""
+        children = sorted(
+            name
+            for folder in folders
+            for name, told in _iter_tape_identities(folder)
+            if told.id not in tapes
+            and isinstance(told.origin, dict)
+            and told.origin.get("tape") in tapes
+            and not (folder / name / "phases" / ORIGIN).is_dir()
+        )
         if children:
             raise UsageError(
                 f"detach the tapes that were forked from it first: {', '.join(children)}"
@@ -326,7 +294,8 @@ class Store:
     def trash(self) -> list[Trashed]:
         """Return the tapes in the trash, by folder name."""
         self.check()
-        return list_trashed_tapes(self.path / "trash")
+        tapes = sorted(_iter_tape_identities(self.path / "trash"))
+        return [Trashed(name, told.id) for name, told in tapes]
 
     def restore(self, name: str) -> str:
         """Restore a tape, by folder name or id prefix, from the trash; return its folder's name.
@@ -341,7 +310,7 @@ class Store:
             home.sub("trash") as source,
             home.make("tapes") as tapes,
         ):
-            return move_tape_folder(found.folder, source, tapes)
+            return source.move_beside(found.folder, tapes)
 
     def _find_trashed(self, name: str) -> Trashed:
         found = {one.folder: one for one in self.trash()}
@@ -358,9 +327,13 @@ class Store:
         gone = self.trash() if names is None else [self._find_trashed(name) for name in names]
         self._refuse_children({one.id for one in gone}, self.tapes, self.path / "trash")
         with Folder.open(self.path, durable=self.durable) as home, home.make("trash") as folder:
-            delete_trashed_tapes(
-                folder, folder.names() if names is None else [one.folder for one in gone]
-            )
+            for name in folder.names() if names is None else [one.folder for one in gone]:
+                if not name.startswith(_DELETED_PREFIX):  # so that none is restored in part
+                    folder.move(name, folder, _DELETED_PREFIX + name)
+            for name in folder.names():
+                if name.startswith(_DELETED_PREFIX):
+                    folder.remove(name)  # a tape, or a file that a repair moved here
+            folder.sync()
 
 
 def require_single_hit(what: str, kind: str, hits: list[str]) -> str:

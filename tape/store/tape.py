@@ -24,12 +24,20 @@ from ..model.line import (
     read_type,
 )
 from ..text import extract_title
-from . import refs as branches
 from .blobs import Blobs
 from .locks import hold_lock, is_lock_held
 from .path import FSCK_ADVICE, LineChecker, Segment, Source, find_line_end, walk_segments_back
 from .phase import ORIGIN, Phases
-from .refs import Changes, Journal, Refs, check_ref_name
+from .refs import (
+    Changes,
+    Journal,
+    Refs,
+    check_ref_name,
+    find_head,
+    fork_branch,
+    read_head_at,
+    switch_branch,
+)
 from .writer import Durability, Projection, Writer
 
 if TYPE_CHECKING:
@@ -118,7 +126,7 @@ class Tape:
     def head(self, branch: str | None = None, *, moves_ago: int = 0) -> Head:
         """Return the head of a branch, now or `moves_ago` moves ago; None is the current one."""
         refs = self.refs()
-        return branches.find_head(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
+        return find_head(refs, self.phases, branch or refs.current, moves_ago=moves_ago)
 
     def path(self, head: Head, *, to_anchor: bool = False) -> list[Segment]:
         """Return the segments of the path to a head, oldest first, through origins.
@@ -324,14 +332,10 @@ class Tape:
             except NotFound:  # named in the journal, but missing: return the other entries
                 continue
             found += [
-                Hit(self, branches.read_head_at(self.phases, self.find_branch(phase), phase, at))
+                Hit(self, read_head_at(self.phases, self.find_branch(phase), phase, at))
                 for at in offsets
             ]
         return found
-
-    def iter_own_lines(self) -> Iterator[tuple[str, int, bytes]]:
-        """Yield phase, offset and line of all entries in this tape itself, committed or not."""
-        return self.phases.read_all_lines()
 
     def find_branch(self, phase: str) -> str:
         """Return the branch a phase was written on."""
@@ -366,7 +370,7 @@ class Tape:
             if steps < len(offsets):
                 tape = self.find_tape(segment.source)
                 branch = tape.find_branch(segment.phase)
-                at = branches.read_head_at(tape.phases, branch, segment.phase, offsets[-1 - steps])
+                at = read_head_at(tape.phases, branch, segment.phase, offsets[-1 - steps])
                 return Hit(tape, at)
             steps -= len(offsets)
         raise NotFound("that is before the first entry")
@@ -376,15 +380,15 @@ class Tape:
     ) -> str:
         """Start a branch at `base` and return its name; no entries are copied or changed."""
         with self._open_moves() as moves:
-            name = branches.fork_branch(moves, self.phases, base, name, why)
+            name = fork_branch(moves, self.phases, base, name, why)
             if switch:
-                branches.switch_branch(moves, name)
+                switch_branch(moves, name)
         return name
 
     def switch(self, name: str) -> None:
         """Make `name` the current branch."""
         with self._open_moves() as moves:
-            branches.switch_branch(moves, name)
+            switch_branch(moves, name)
 
     def rename(self, title: str) -> None:
         """Give the tape a title."""
@@ -396,7 +400,7 @@ class Tape:
         given = self.refs().title
         if given:
             return given
-        for _, _, line in self.iter_own_lines():
+        for _, _, line in self.phases.read_all_lines():
             if read_type(line) != User.entry_type:
                 continue
             with suppress(Damaged):

@@ -193,7 +193,7 @@ def _find_blob_garbage(tape: Tape, place: str, before: int) -> Iterator[Garbage]
 
 def _find_named_blobs(tape: Tape) -> Iterator[str]:
     """Yield the hashes of the blobs that lines, or torn tails in quarantine, name."""
-    for _, _, line in tape.iter_own_lines():
+    for _, _, line in tape.phases.read_all_lines():
         for digest in BLOB_REFERENCE.findall(line):
             yield digest.decode()
     with suppress(FileNotFoundError), tape.folder.sub("quarantine") as quarantine:
