@@ -16,7 +16,7 @@ from ..errors import NothingToUndo
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tape.model.entries import BlobRef, Payload
+    from tape.model.entries import Payload
     from tape.model.line import Entry
     from tape.store.refs import Head
     from tape.store.tape import Tape
@@ -100,10 +100,6 @@ class Recorder:
         if self.branch in self.tape.refs().branches:
             return self.tape.head(self.branch)
         return self.writer.head
-
-    def load(self, blob: BlobRef) -> bytes:
-        """Return the bytes of a picture or file on the path; raises NotFound."""
-        return self.tape.load(blob)
 
     def append(self, payload: Payload) -> Entry:
         """Write one entry; durable after the next barrier."""

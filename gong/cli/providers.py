@@ -26,7 +26,7 @@ from ..llm.provider_factory import is_configured, is_valid_key
 from .options import load_settings, print_warning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ..llm.models import Preset, Price
 
@@ -170,8 +170,27 @@ def show(name: str, as_json: bool) -> None:
     model = names.find_info(full) or ModelInfo(id=full)
     if as_json:
         print_json(_encode_model(names, model))
-    else:
-        print_lines(format_table(_list_facts(names, model)))
+        return
+    preset, key = names.presets.get(model.provider), "none needed"
+    if preset is not None:
+        found = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
+        if found is not None:
+            key = f"{found.ending} from {found.source}"
+        elif not _is_provider_ready(preset):
+            key = f"missing: gong auth login {preset.key_name}"
+    facts = {
+        "model": model.id,
+        "name": model.name or "–",
+        "provider": preset.label or preset.name if preset else model.provider,
+        "aliases": " ".join(model.aliases) or "–",
+        "window": _format_token_count(model.context_window),
+        "max output": _format_token_count(model.max_output),
+        "can": " ".join(_list_abilities(model)) or "–",
+        "price": _format_price(model.price),
+    }
+    if model.long:
+        facts[f"above {_format_token_count(model.long.above)}"] = _format_price(model.long)
+    print_lines(format_table([*facts.items(), ("key", key)]))
 
 
 _MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
@@ -179,23 +198,6 @@ _MODEL_HEADINGS = ("MODEL", "WINDOW", "INPUT", "OUTPUT", "CAN", "ALIASES")
 
 def _load_names() -> ModelNames:
     return ModelNames.from_settings(load_settings())
-
-
-def _list_facts(names: ModelNames, model: ModelInfo) -> list[Sequence[str]]:
-    preset = names.presets.get(model.provider)
-    rows = [
-        ("model", model.id),
-        ("name", model.name or "–"),
-        ("provider", preset.label or preset.name if preset else model.provider),
-        ("aliases", " ".join(model.aliases) or "–"),
-        ("window", _format_token_count(model.context_window)),
-        ("max output", _format_token_count(model.max_output)),
-        ("can", " ".join(_list_abilities(model)) or "–"),
-        ("price", _format_price(model.price)),
-    ]
-    if model.long:
-        rows.append((f"above {_format_token_count(model.long.above)}", _format_price(model.long)))
-    return [*rows, ("key", _describe_key(preset) if preset else "none needed")]
 
 
 def _encode_model(names: ModelNames, model: ModelInfo) -> dict[str, Any]:
@@ -218,17 +220,6 @@ def _describe_providers(names: ModelNames, provider: str | None) -> list[str]:
     if wanting:
         lines.append(f"Need a key (gong auth login NAME): {', '.join(wanting)}")
     return lines
-
-
-def _describe_key(preset: Preset) -> str:
-    found = Credentials.from_environ(os.environ).find(preset.key_name, preset.keys)
-    if found is not None:
-        return f"{found.ending} from {found.source}"
-    return (
-        "none needed"
-        if _is_provider_ready(preset)
-        else f"missing: gong auth login {preset.key_name}"
-    )
 
 
 def _is_provider_ready(preset: Preset) -> bool:

@@ -34,7 +34,7 @@ from .options import load_settings, model_option, print_warning, store_option
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
-    from ..agent.session import Session
+    from ..agent.recorder import Recorder
     from ..config import Settings
 
 
@@ -54,8 +54,8 @@ def open_front_end(settings: Settings, model: str | None = None) -> Iterator[Fro
 @asynccontextmanager
 async def open_existing_session(
     ref: str, *, model: str | None, store: str | None
-) -> AsyncIterator[OpenSession]:
-    """Hold the session of an existing branch; its model need not have a key."""
+) -> AsyncIterator[tuple[OpenSession, Recorder]]:
+    """Hold the session of an existing branch, and the branch; its model need not have a key."""
     settings = load_settings(store=store)
     with open_front_end(settings, model) as front:
         recorder = resume_branch(front, find_session(front, ref), ref)
@@ -64,7 +64,7 @@ async def open_existing_session(
             print_warning(remark)
         recorder.skipped.clear()
         try:
-            yield host
+            yield host, recorder
         finally:
             await host.close()
 
@@ -103,47 +103,34 @@ def compact(
         raise click.UsageError("--undo cannot be combined with --focus, --hard or -m")
     if leave and not undo:
         raise click.UsageError("--leave needs --undo")
-    if undo:
-        asyncio.run(_undo_compaction(ref, store, leave=leave, as_json=as_json))
-    else:
-        request = CompactionRequest("user", focus, hard=hard)
-        asyncio.run(_run_compact(ref, request, model, store, as_json=as_json))
+
+    async def run() -> None:
+        async with open_existing_session(ref, model=model, store=store) as (host, recorder):
+            where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
+            printed: dict[str, object] = {"tape": recorder.tape.id, "branch": recorder.branch}
+            if undo:
+                anchor, head = host.session.undo(leave=leave), recorder.head().entry
+                printed |= {"head": head, "undone": anchor.kind, "phase": anchor.phase}
+                lines = [f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."]
+            else:
+                request = CompactionRequest("user", focus, hard=hard)
+                seen = await collect_events(host.session.compact(request))
+                done = next(one for one in reversed(seen) if isinstance(one, CompactionEnd))
+                printed |= {"entry": done.entry, "covered": done.covered}
+                printed |= {"tokens": {"before": done.before, "after": done.after}, "by": done.by}
+                lines = _describe_compaction(done, where)
+        print_json(printed) if as_json else print_lines(lines)
+
+    asyncio.run(run())
 
 
-async def _run_compact(
-    ref: str, request: CompactionRequest, model: str | None, store: str | None, *, as_json: bool
-) -> None:
-    async with open_existing_session(ref, model=model, store=store) as host:
-        done = await compact_session(host.session, request)
-        recorder = host.session.recorder
-        assert recorder is not None, "an existing branch was opened"
-        if as_json:
-            print_json(
-                {
-                    "tape": recorder.tape.id,
-                    "branch": recorder.branch,
-                    "entry": done.entry,
-                    "covered": done.covered,
-                    "tokens": {"before": done.before, "after": done.after},
-                    "by": done.by,
-                }
-            )
-            return
-        where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
-        print_lines(
-            [
-                f"Compacted {done.covered} entries of {where}: summary by {done.by or 'rules'}.",
-                f"The next request takes about {done.after:,} tokens instead of {done.before:,}"
-                + (", which is not fewer." if done.after >= done.before else "."),
-                f"Undo: gong compact {where} --undo",
-            ]
-        )
-
-
-async def compact_session(session: Session, request: CompactionRequest) -> events.CompactionEnd:
-    """Compact, print warnings on standard error, and return how it ended."""
-    seen = await collect_events(session.compact(request))
-    return next(event for event in reversed(seen) if isinstance(event, events.CompactionEnd))
+def _describe_compaction(done: CompactionEnd, where: str) -> list[str]:
+    fewer = ", which is not fewer." if done.after >= done.before else "."
+    return [
+        f"Compacted {done.covered} entries of {where}: summary by {done.by or 'rules'}.",
+        f"The next request takes about {done.after:,} tokens instead of {done.before:,}{fewer}",
+        f"Undo: gong compact {where} --undo",
+    ]
 
 
 async def collect_events(work: AsyncGenerator[events.Event, None]) -> list[events.Event]:
@@ -155,21 +142,6 @@ async def collect_events(work: AsyncGenerator[events.Event, None]) -> list[event
             if isinstance(event, events.Warn):
                 print_warning(event.message)
     return seen
-
-
-async def _undo_compaction(ref: str, store: str | None, *, leave: bool, as_json: bool) -> None:
-    async with open_existing_session(ref, model=None, store=store) as host:
-        session = host.session
-        anchor = session.undo(leave=leave)
-        recorder = session.recorder
-        assert recorder is not None, "an existing branch was opened"
-        head = recorder.head().entry
-        if as_json:
-            seen = {"tape": recorder.tape.id, "branch": recorder.branch, "head": head}
-            print_json({**seen, "undone": anchor.kind, "phase": anchor.phase})
-            return
-        where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
-        print_lines([f"Reset {where} to {head[:SHORT]}, before its {anchor.kind}."])
 
 
 @click.command(
@@ -207,38 +179,26 @@ def handoff(
     """
     if output is not None:
         require_writable(Path(output), force=force)
-    asyncio.run(_run_handoff(ref, to, output, focus, model, store, as_json=as_json))
 
+    async def run() -> None:
+        async with open_existing_session(ref, model=model, store=store) as (host, recorder):
+            target = host.models.names.resolve_name(to)
+            is_anchored = await ensure_handoff(host, target, focus)
+            cwd = host.session.setup.env.working_directory
+            page = build_handoff_page(recorder, to_model=target, cwd=cwd)
+            if output is not None:
+                write_output(Path(output), page)
+            where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
+            if as_json:
+                place = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
+                entry = recorder.path[0].id if is_anchored else None
+                print_json({**place, "entry": entry, "page": page})
+            elif output is None:
+                print_lines([page.rstrip("\n")])
+            else:
+                print_lines([f"{output}: continue with gong chat --session {where} -m {target}"])
 
-async def _run_handoff(
-    ref: str,
-    to: str,
-    output: str | None,
-    focus: str,
-    model: str | None,
-    store: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    async with open_existing_session(ref, model=model, store=store) as host:
-        target = host.models.names.resolve_name(to)
-        is_anchored = await ensure_handoff(host, target, focus)
-        recorder = host.session.recorder
-        assert recorder is not None, "an existing branch was opened"
-        cwd = host.session.setup.env.working_directory
-        page = build_handoff_page(recorder, to_model=target, cwd=cwd)
-        if output is not None:
-            write_output(Path(output), page)
-        where = f"{recorder.tape.id[:SHORT]}:{recorder.branch}"
-        if as_json:
-            seen = {"tape": recorder.tape.id, "branch": recorder.branch, "to": target}
-            print_json(
-                {**seen, "entry": recorder.path[0].id if is_anchored else None, "page": page}
-            )
-        elif output is None:
-            print_lines([page.rstrip("\n")])
-        else:
-            print_lines([f"{output}: continue with gong chat --session {where} -m {target}"])
+    asyncio.run(run())
 
 
 async def ensure_handoff(host: OpenSession, to: str, focus: str = "") -> bool:

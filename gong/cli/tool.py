@@ -114,7 +114,14 @@ class ToolRunner:
             call = ToolCall(id="c1", name=name, args=Raw(given))
         except (msgspec.DecodeError, RecursionError):  # the tool reads or refuses the text
             call = ToolCall(id="c1", name=name, args_text=given.decode("utf-8", "replace"))
-        result = await self._run_prepared(call)
+        prepared = self.tools.prepare(call)
+        if not isinstance(prepared, PreparedCall):
+            result = prepared
+        elif (verdict := (await decide_call(self.policy, prepared)).verdict).allowed:
+            context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
+            result = await self.tools.run(prepared, context)
+        else:
+            result = ToolResult.error(verdict.text, kind="PermissionDenied")
         code = _EXIT_CODES.get(result.kind or "", _FAILED_EXIT) if result.is_error else 0
         return self._encode_result(result), code
 
@@ -128,16 +135,6 @@ class ToolRunner:
                 ToolResult.error(f"Not a call: {error}. {wanted}")
             ), _USAGE_EXIT
         return await self.run_call(asked.tool, bytes(asked.args))
-
-    async def _run_prepared(self, call: ToolCall) -> ToolResult:
-        prepared = self.tools.prepare(call)
-        if not isinstance(prepared, PreparedCall):
-            return prepared
-        verdict = (await decide_call(self.policy, prepared)).verdict
-        if not verdict.allowed:
-            return ToolResult.error(verdict.text, kind="PermissionDenied")
-        context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
-        return await self.tools.run(prepared, context)
 
     def _encode_result(self, result: ToolResult) -> bytes:
         plain = all(isinstance(block, Text) for block in result.content)

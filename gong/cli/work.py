@@ -149,7 +149,10 @@ def add(
             found.append(place.tape.id)
     more = WorkAdditions(todo, note, files, decision, found)
     changed = works.change(identity, lambda one: add_to_work(one, more), _format_now())
-    print_json(_encode_work(changed)) if as_json else print_lines([_summarize_work(changed)])
+    counts = f"{len(changed.completed)} done, {len(changed.pending)} to do"
+    tapes = f"{len(changed.tapes)} {'tape' if len(changed.tapes) == 1 else 'tapes'}"
+    line = f"{identity}  {to_single_line(changed.title)}: {counts}, {tapes}"
+    print_json(_encode_work(changed)) if as_json else print_lines([line])
 
 
 @work.command()
@@ -234,12 +237,6 @@ def _format_now() -> str:
 def _encode_work(one: WorkContext) -> dict[str, Any]:
     """Return a piece of work as `--json` prints it, with its file."""
     return {**msgspec.structs.asdict(one), "path": str(_open_work_store().file(one.id))}
-
-
-def _summarize_work(one: WorkContext) -> str:
-    counts = f"{len(one.completed)} done, {len(one.pending)} to do"
-    tapes = f"{len(one.tapes)} {'tape' if len(one.tapes) == 1 else 'tapes'}"
-    return f"{one.id}  {to_single_line(one.title)}: {counts}, {tapes}"
 
 
 def _render_work(one: WorkContext) -> list[str]:

@@ -315,37 +315,25 @@ class _Conversation:
     ) -> None:
         """Run work to its end, show what `after` returns, and become ready again.
 
-        A compaction that is stopped before it set its anchor records nothing.
+        Input that was held starts the next run. A compaction that is stopped before it set its
+        anchor records nothing.
         """
-        if await self._print_events(work):
-            try:
-                if self.compacting and self.stopping and not self.compacted:
-                    self.terminal.print(self.screen.remark("stopped"))
-                elif said := after():
-                    self.terminal.print(self.screen.reply(said, failed=False))
-            except _EXPECTED_ERRORS as error:
-                self.terminal.print(self.screen.remark(str(error), "error"))
-        self._resume_input()
-
-    def _resume_input(self) -> None:
-        """Become ready again, and start a run with the input that was held."""
+        try:
+            async with aclosing(work) as stream:
+                async for event in stream:
+                    self.terminal.print(self.screen.show(event, self.terminal.columns))
+            if self.compacting and self.stopping and not self.compacted:
+                self.terminal.print(self.screen.remark("stopped"))
+            elif said := after():
+                self.terminal.print(self.screen.reply(said, failed=False))
+        except _EXPECTED_ERRORS as error:
+            self.terminal.print(self.screen.remark(str(error), "error"))
         self.begun, self.compacting = None, False
         self.screen.clear_run()
         self.used = measure_usage(self.session)
         if self.held:
             held, self.held = "\n".join(self.held), []
             self._begin_prompt(held)
-
-    async def _print_events(self, work: AsyncGenerator[Event, None]) -> bool:
-        """Show events; return False after an error, which is shown as a line."""
-        try:
-            async with aclosing(work) as stream:
-                async for event in stream:
-                    self.terminal.print(self.screen.show(event, self.terminal.columns))
-        except _EXPECTED_ERRORS as error:
-            self.terminal.print(self.screen.remark(str(error), "error"))
-            return False
-        return True
 
     def _print_greeting(self) -> None:
         folder = self.session.setup.env.working_directory
