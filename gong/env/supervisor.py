@@ -14,6 +14,21 @@ closes the socket when no process of the command is left.
 
 When gong has ended, however it did, the supervisor sees the end of its socket and closes the pipe
 that all keepers watch; each ends its command, and the supervisor waits for them.
+
+A keeper's life, by what happens to it (`kill at` is the time its processes are killed):
+
+    | event                          | kill at          | what it does                      |
+    | ------------------------------ | ---------------- | --------------------------------- |
+    | request read                   | never            | starts the shell, "started PID"   |
+    | shell ended                    | unchanged        | "ended CODE", children live on    |
+    | TERMINATE                      | in 2 s, at most  | SIGTERM and SIGCONT to all, once  |
+    | KILL                           | now              |                                   |
+    | its socket or gong has ended   | in 0.5 s, at most| SIGTERM and SIGCONT to all, once  |
+    | `kill at` reached              | stays            | SIGSTOP, then SIGKILL to all      |
+    | no process left                |                  | exits, which closes the socket    |
+
+The file has two halves: serving gong (supervisor and keepers), and processes (found, signalled and
+collected). The second knows nothing of the first.
 """
 
 from __future__ import annotations
@@ -74,6 +89,9 @@ def pack_request(argv: Sequence[str], folder: str, variables: Mapping[str, str])
     return len(data).to_bytes(_LENGTH_BYTES, "big") + data
 
 
+# --- serving gong ---
+
+
 def main(arguments: Sequence[str]) -> None:
     """Serve gong until it ends, then wait until every keeper has ended its command."""
     for number in _IGNORED:
@@ -112,9 +130,10 @@ class _Supervisor:
         poll = select.poll()
         poll.register(self._taken, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
-        gong = _open_parent_handle()
-        if gong is not None:
+        gong = None
+        with suppress(AttributeError, OSError):  # not every system has handles of processes
             # A process that gong forked may hold its end of the socket: gong itself counts.
+            gong = os.pidfd_open(os.getppid())
             poll.register(gong, select.POLLIN)
         while self._gong_runs:
             if self._reserve is None:
@@ -156,7 +175,14 @@ class _Supervisor:
             _become_subreaper()
         wakeup = _open_child_wakeup()
         ready, _, _ = select.select([self._control.fileno(), self._alive], [], [])
-        handles = self._receive_handles() if self._alive not in ready else []
+        handles = array.array("i")
+        room = socket.CMSG_SPACE(handles.itemsize * _HANDLES)
+        with suppress(OSError):
+            received = self._control.recvmsg(1, room)[1] if self._alive not in ready else []
+            for level, kind, content in received:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    whole = len(content) // handles.itemsize * handles.itemsize
+                    handles.frombytes(content[:whole])
         if len(handles) != _HANDLES:
             return _GONG_ENDED
         os.write(self._takes, b"t")
@@ -165,19 +191,6 @@ class _Supervisor:
         channel, output = handles
         _Keeper(channel, output, self._alive, wakeup, reaps=self._reaps).serve()
         return 0
-
-    def _receive_handles(self) -> list[int]:
-        """Return the descriptors of the next message; none when gong has ended."""
-        handles = array.array("i")
-        size = handles.itemsize * _HANDLES
-        try:
-            _, received, _, _ = self._control.recvmsg(1, socket.CMSG_SPACE(size))
-        except OSError:
-            return []
-        for level, kind, content in received:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                handles.frombytes(content[: len(content) // handles.itemsize * handles.itemsize])
-        return list(handles)
 
     def _reap_children(self) -> bool:
         """Collect what has ended; False when nothing is left.
@@ -225,55 +238,48 @@ class _Keeper:
         for handle in (self._channel, self._alive, self._wakeup):
             poll.register(handle, select.POLLIN)
         while self._has_processes():
-            timeout = self._choose_timeout_seconds()
-            events = poll.poll(None if timeout is None else max(timeout, 0.0) * 1000)
-            ready = {handle for handle, _ in events}
+            timeout = None if self._reaps or self._shell_runs else _LOOK_SECONDS
+            if self._kill_at is not None:
+                timeout = max(self._kill_at - time.monotonic(), _FIND_SECONDS)
+            ready = {handle for handle, _ in poll.poll(timeout and timeout * 1000)}
             _drain_descriptor(self._wakeup)
             if self._alive in ready:
                 poll.unregister(self._alive)
                 self._terminate_processes(ORPHAN_GRACE_SECONDS)
             if self._channel in ready and not self._handle_request():
                 poll.unregister(self._channel)
-            if (
-                self._kill_at is not None
-                and time.monotonic() >= self._kill_at
-                and not self._kill_processes()
-            ):
-                return
+            due = self._kill_at is not None and time.monotonic() >= self._kill_at
+            if due and not _kill_all_processes(self._find_processes):
+                return  # what is left may not be killed
 
     def _start_command(self) -> None:
         length = int.from_bytes(self._read_exactly(_LENGTH_BYTES), "big")
         folder, count, *parts = self._read_exactly(length).split(b"\0")
         argv, settings = parts[: int(count)], parts[int(count) :]
-        os.chdir(folder)
-        try:
-            self._shell = self._spawn_shell(argv, dict(one.split(b"=", 1) for one in settings))
-        finally:
-            os.chdir("/")  # the folder must not be busy because of us
-            os.close(self._output)
-
-    def _spawn_shell(self, argv: list[bytes], variables: Mapping[bytes, bytes]) -> int:
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, self._output, 1),
-            (os.POSIX_SPAWN_DUP2, self._output, 2),
-        ]
 
         def spawn(**leads: Any) -> int:
             return os.posix_spawn(
                 argv[0],
                 argv,
-                variables,
-                file_actions=actions,
+                dict(one.split(b"=", 1) for one in settings),
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, self._output, 1),
+                    (os.POSIX_SPAWN_DUP2, self._output, 2),
+                ],
                 setsigmask=[],
                 setsigdef=[*_IGNORED, signal.SIGXFSZ],  # Python ignores SIGXFSZ, too
                 **leads,
             )
 
+        os.chdir(folder)
         try:
-            return spawn(setsid=True)
+            self._shell = spawn(setsid=True)
         except NotImplementedError:  # an old C library
-            return spawn(setpgroup=0)
+            self._shell = spawn(setpgroup=0)
+        finally:
+            os.chdir("/")  # the folder must not be busy because of us
+            os.close(self._output)
 
     def _read_exactly(self, length: int) -> bytes:
         data = b""
@@ -294,11 +300,8 @@ class _Keeper:
             if pid == self._shell:
                 self._shell_runs = False
                 self._send_line(b"ended %d\n" % code)
-        if self._reaps:
-            return _has_children()
-        return self._shell_runs or self._has_group()
-
-    def _has_group(self) -> bool:
+        if self._reaps or self._shell_runs:
+            return not self._reaps or _has_children()
         assert self._shell is not None
         try:
             os.killpg(self._shell, 0)
@@ -307,11 +310,6 @@ class _Keeper:
         except PermissionError:  # macOS says so of a group of zombies, too
             return any(self._find_processes())
         return True
-
-    def _choose_timeout_seconds(self) -> float | None:
-        if self._kill_at is not None:
-            return max(self._kill_at - time.monotonic(), _FIND_SECONDS)
-        return None if self._reaps or self._shell_runs else _LOOK_SECONDS
 
     def _handle_request(self) -> bool:
         """Do what gong asks for; False when it asks for nothing any more."""
@@ -337,21 +335,18 @@ class _Keeper:
             self._kill_at = at
         self._kill_at = min(self._kill_at, at)
 
-    def _kill_processes(self) -> bool:
-        """Kill every process; False when those that are left may not be killed."""
-        return _kill_all_processes(self._find_processes)
-
     def _find_processes(self) -> list[int]:
         """Return every process of the command that runs."""
         assert self._shell is not None
         table = list(_list_processes())
         if self._reaps:
-            return _find_descendants(
-                table, {pid for pid, parent, _ in table if parent == os.getpid()}
-            )
-        return _find_descendants(
-            table, {pid for pid, _, group in table if self._shell in (pid, group)}
-        )
+            roots = {pid for pid, parent, _ in table if parent == os.getpid()}
+        else:
+            roots = {pid for pid, _, group in table if self._shell in (pid, group)}
+        return _find_descendants(table, roots)
+
+
+# --- processes: found, signalled, collected ---
 
 
 def _kill_all_processes(find: Callable[[], list[int]]) -> bool:
@@ -477,14 +472,6 @@ def _open_child_wakeup() -> int:
 def _drain_descriptor(handle: int) -> None:
     with suppress(BlockingIOError):
         os.read(handle, 4096)
-
-
-def _open_parent_handle() -> int | None:
-    """Return a descriptor that can be read when gong has ended; None where there is no such."""
-    try:
-        return os.pidfd_open(os.getppid())
-    except (AttributeError, OSError):
-        return None
 
 
 def _become_subreaper() -> bool:
