@@ -1,9 +1,8 @@
-"""Where tools act: the protocol every execution environment keeps, and the values it hands out.
+"""Where tools act: the protocol every execution environment keeps, its values, and its path rule.
 
 Paths given to the methods are absolute, as `resolve` returns them, or relative to the working
-directory. What goes wrong with a file stays an `OSError`; tools put it into words.
-
-The path rule: what a model writes for a path, made absolute (pure; no file is looked at).
+directory. What goes wrong with a file stays an `OSError`; tools put it into words. The path rule
+turns what a model writes for a path into an absolute one, without looking at any file.
 """
 
 from __future__ import annotations
@@ -229,27 +228,22 @@ def resolve_path(path: str, base: str, home: str | None, *, exact: bool = False)
 
     Unless `exact`, a leading "@" is dropped and odd blanks become plain ones.
     """
-    return os.path.normpath(
-        PurePath(base) / _expand_home(path if exact else _normalize_spelling(path), home)
-    )
+    path = path if exact else _normalize_spelling(path)
+    if home is not None and (path == "~" or path.startswith("~/")):
+        path = home + path[1:]
+    return os.path.normpath(PurePath(base) / path)
 
 
 def is_escaping_path(path: str, resolved: str, base: str) -> bool:
     """Whether `path`, which resolves to `resolved`, leaves `base` by way of ".."."""
-    return ".." in _normalize_spelling(path).split("/") and not _is_inside_folder(
-        resolved, os.path.normpath(base)
-    )
+    inside = is_inside_folder(resolved, os.path.normpath(base))
+    return ".." in _normalize_spelling(path).split("/") and not inside
 
 
 def _normalize_spelling(path: str) -> str:
     return UNICODE_SPACES.sub(" ", path).removeprefix("@")
 
 
-def _expand_home(path: str, home: str | None) -> str:
-    if home is None or (path != "~" and not path.startswith("~/")):
-        return path
-    return home + path[1:]
-
-
-def _is_inside_folder(path: str, folder: str) -> bool:
+def is_inside_folder(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or below it, by their names alone; both are absolute."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

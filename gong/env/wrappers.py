@@ -5,10 +5,12 @@ They can be put into one another, and no tool knows of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .protocol import is_inside_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from .protocol import (
         ChangeRefusal,
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
         FileChange,
         LineMatches,
         ListedPath,
-        Platform,
         Search,
     )
 
@@ -29,84 +30,9 @@ class EnvironmentWrapper:
     def __init__(self, inner: ExecutionEnvironment) -> None:
         self.inner = inner
 
-    @property
-    def working_directory(self) -> str:
-        """See the protocol, as for all that follows."""
-        return self.inner.working_directory
-
-    @property
-    def temporary_directory(self) -> str:
-        """As inside."""
-        return self.inner.temporary_directory
-
-    @property
-    def platform(self) -> Platform:
-        """As inside."""
-        return self.inner.platform
-
-    @property
-    def os_version(self) -> str:
-        """As inside."""
-        return self.inner.os_version
-
-    async def initialize(self) -> None:
-        """As inside."""
-        await self.inner.initialize()
-
-    async def cleanup(self) -> None:
-        """As inside."""
-        await self.inner.cleanup()
-
-    def resolve(self, path: str, *, exact: bool = False) -> str:
-        """As inside."""
-        return self.inner.resolve(path, exact=exact)
-
-    async def real_path(self, path: str) -> str:
-        """As inside."""
-        return await self.inner.real_path(path)
-
-    async def read_file(self, path: str, root: str | None = None) -> bytes:
-        """As inside."""
-        return await self.inner.read_file(path, root)
-
-    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
-        """As inside."""
-        await self.inner.write_file(path, data, root)
-
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
-        """As inside."""
-        return await self.inner.change_files(changes, root)
-
-    async def grep(self, path: str, search: Search, root: str | None = None) -> LineMatches:
-        """As inside."""
-        return await self.inner.grep(path, search, root)
-
-    async def glob(
-        self, path: str, pattern: str, root: str | None = None
-    ) -> tuple[ListedPath, ...]:
-        """As inside."""
-        return await self.inner.glob(path, pattern, root)
-
-    async def file_exists(self, path: str, root: str | None = None) -> bool:
-        """As inside."""
-        return await self.inner.file_exists(path, root)
-
-    async def list_directory(
-        self, path: str, depth: int = 1, root: str | None = None
-    ) -> tuple[DirEntry, ...]:
-        """As inside."""
-        return await self.inner.list_directory(path, depth, root)
-
-    async def exec_command(
-        self,
-        command: str,
-        timeout_ms: int | None = None,
-        working_dir: str | None = None,
-        env_vars: Mapping[str, str] | None = None,
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> ExecResult:
-        """As inside."""
-        return await self.inner.exec_command(command, timeout_ms, working_dir, env_vars, on_output)
+    def __getattr__(self, name: str) -> Any:
+        """Return what the environment inside has of that name."""
+        return getattr(self.inner, name)
 
 
 class LoggingEnvironment(EnvironmentWrapper):
@@ -116,17 +42,10 @@ class LoggingEnvironment(EnvironmentWrapper):
         super().__init__(inner)
         self._log = log
 
-    async def exec_command(
-        self,
-        command: str,
-        timeout_ms: int | None = None,
-        working_dir: str | None = None,
-        env_vars: Mapping[str, str] | None = None,
-        on_output: Callable[[bytes], None] | None = None,
-    ) -> ExecResult:
+    async def exec_command(self, command: str, *args: Any, **kwargs: Any) -> ExecResult:
         """Log what runs and how it ended."""
         self._log(f"exec: {command}")
-        result = await super().exec_command(command, timeout_ms, working_dir, env_vars, on_output)
+        result = await self.inner.exec_command(command, *args, **kwargs)
         self._log(f"exit: {result.exit_code} in {result.duration_ms}ms")
         return result
 
@@ -134,15 +53,18 @@ class LoggingEnvironment(EnvironmentWrapper):
 class ReadOnlyEnvironment(EnvironmentWrapper):
     """Refuses to write files; commands go through, because their writes are unknown."""
 
-    async def write_file(self, path: str, data: bytes, root: str | None = None) -> None:
+    async def write_file(self, path: str, data: bytes, root: str | None = None) -> NoReturn:
         """Raise PermissionError."""
         _ = path, data, root
-        raise _build_read_only_error()
+        raise PermissionError(_READ_ONLY)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
+    async def change_files(self, changes: Sequence[FileChange], root: str) -> NoReturn:
         """Raise PermissionError."""
         _ = changes, root
-        raise _build_read_only_error()
+        raise PermissionError(_READ_ONLY)
+
+
+_READ_ONLY = "Write operations disabled in read-only mode"
 
 
 class ConfinedEnvironment(EnvironmentWrapper):
@@ -199,11 +121,7 @@ class ConfinedEnvironment(EnvironmentWrapper):
         real = await self.inner.real_path(path)
         for root in self._roots:
             own = await self.inner.real_path(root)
-            if real == own or real.startswith(own.rstrip("/") + "/"):
+            if is_inside_folder(real, own):
                 return real, own
         allowed = ", ".join(self._roots)
         raise PermissionError(f"Outside of the workspace: {path}. Name a file below {allowed}.")
-
-
-def _build_read_only_error() -> PermissionError:
-    return PermissionError("Write operations disabled in read-only mode")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct, field
 
-from ..env.protocol import FileChange, is_escaping_path
+from ..env.protocol import FileChange, is_escaping_path, is_inside_folder
 from .diff import build_diff
 from .limits import encode_text
 from .paths import hold_locks, locate_new_path, locate_path
@@ -59,9 +59,9 @@ async def find_write_target(
         real, root = await env.real_path(named), await env.real_path(env.working_directory)
     except ValueError:
         return f"Not a path: {path!r}."
-    if _is_within_folder(real, root):
+    if is_inside_folder(real, root):
         return WriteTarget(real, root)
-    if _is_within_folder(named, posixpath.normpath(env.working_directory)):
+    if is_inside_folder(named, posixpath.normpath(env.working_directory)):
         return (
             f"Path leaves the working directory through a link: {path}."
             f" It leads to {real}: name that file, if it is meant."
@@ -75,10 +75,6 @@ def build_write_error(error: OSError, path: str) -> ToolResult:
     if isinstance(error, PermissionError):
         return ToolResult.error(text, kind="PermissionDenied")
     return ToolResult.error(text)
-
-
-def _is_within_folder(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 class ReplaceRequest(NamedTuple):

@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from ..env.protocol import UNICODE_SPACES
+from ..env.protocol import UNICODE_SPACES, is_inside_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -86,7 +86,7 @@ def _list_spellings(exact: str, plain: str) -> Iterator[str]:
 async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     """Return the only path whose names read like these; None where there is none, or several."""
     base = posixpath.normpath(env.working_directory)
-    start = base if path.startswith(base.rstrip("/") + "/") else "/"
+    start = base if is_inside_folder(path, base) and path != base else "/"
     at = start
     for name in path[len(start) :].strip("/").split("/"):
         wanted = posixpath.join(at, name)

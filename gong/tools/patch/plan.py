@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from ...env.protocol import FileChange
+from ...env.protocol import FileChange, is_inside_folder
 from ..limits import encode_text
 from ..paths import locate_new_path, locate_path
 from ..text_files import describe_refused_path, is_binary
@@ -196,7 +196,7 @@ async def resolve_patch_paths(
         except ValueError:
             refusals.append(f"Not a path: {path!r}.")
             continue
-        if not real[path].startswith(real_root.rstrip("/") + "/"):
+        if real[path] == real_root or not is_inside_folder(real[path], real_root):
             refusals.append(describe_refused_path(meant))
         elif path in going and real[path] != posixpath.join(above, posixpath.basename(named)):
             refusals.append(f"{path} is a link. Name the file it leads to, or use a command.")
