@@ -631,7 +631,7 @@ class TestFollowing:
 LIST_AUDITED = """
 import sys
 from pathlib import Path
-from tape.index.library import open_store, rows
+from tape.index.library import open_store, list_tapes
 
 def hook(event, arguments):
     if event in {"open", "os.listdir", "os.scandir"} and "/tapes" in str(arguments[0]):
@@ -673,13 +673,13 @@ with library.store.open("0000") as tape, tape._open_moves() as moves:
 LIST_WHEN_TOLD = """
 import sys
 from pathlib import Path
-from tape.index.library import open_store, rows
+from tape.index.library import open_store, list_tapes
 
 with open_store(Path(sys.argv[1])) as library:
     print("ready", flush=True)
     sys.stdin.readline()
     found = library.index.rows(None, None)
-    print(found == rows(library.store, None), len(found))
+    print(found == list_tapes(library.store, None), len(found))
 """
 
 

@@ -424,9 +424,9 @@ FIRST = f"""
 import runpy, sqlite3, sys
 from pathlib import Path
 from sqlite_utils import Database
-from tape.index.database import migrations_dir
+from tape.index.database import find_migrations
 
-steps = runpy.run_path(str(migrations_dir() / "index.py"))["steps"]
+steps = runpy.run_path(str(find_migrations() / "index.py"))["steps"]
 db = sqlite3.connect(sys.argv[1])
 steps.apply(Database(db), stop_before="m002_entries")
 db.execute("PRAGMA application_id = {APPLICATION_ID}")
@@ -440,12 +440,12 @@ db.commit()
 SEARCH = """
 import sys
 from pathlib import Path
-from tape.index.library import open_store, search
+from tape.index.library import open_store, search_entries
 
 with open_store(Path(sys.argv[1])) as library:
     print("ready", flush=True)
     sys.stdin.readline()
-    print(len(search(*library, "needle", limit=1000)))
+    print(len(search_entries(*library, "needle", limit=1000)))
 """
 
 WRITE = """

@@ -141,17 +141,16 @@ class TestColours:
 
 WORK = """
 import sys, time
-from tape.cli.terminal import progress
-from tape.cli.output import say, warn
-with progress("read tape") as tell:
+from tape.cli.terminal import print_lines, print_warning, show_progress
+with show_progress("read tape") as tell:
     for done in range(16):
         tell(done, 16)
         time.sleep(0.1)
         if done == 13:
-            say(["said meanwhile"])
-            warn("warned meanwhile")
+            print_lines(["said meanwhile"])
+            print_warning("warned meanwhile")
             time.sleep(0.1)
-say(["done"])
+print_lines(["done"])
 """
 
 

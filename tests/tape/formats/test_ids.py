@@ -52,7 +52,7 @@ def test_every_call_has_an_id_of_its_own_and_its_result_the_same(rule, data):
         assert answered == given_to
         sent += given_to
     assert len(set(sent)) == len(sent)
-    assert all(rule.allows(one) for one in sent)
+    assert all(rule.can_send(one) for one in sent)
 
 
 @given(st.text(max_size=200))
