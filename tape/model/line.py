@@ -174,7 +174,7 @@ def encode_line(
     body = (
         f'"v":{FORMAT},"parentId":{parent},"n":{n},"time":"{time}","type":"{kind}","dh":"{dh}"'
     ).encode()
-    identity, line = _identify_line(body, data)
+    identity, line = _assemble_line(body, data)
     return Header(identity, parent_id, n, time, kind, dh, len(line) - len(data) - 2), line
 
 
@@ -188,10 +188,10 @@ def rewrite_line(line: bytes, header: Header, parent_id: str | None, data: bytes
     body = _PARENT_FIELD.sub(rb"\g<1>%b\g<2>" % parent.encode(), body, count=1)
     if data != line[header.data : -1]:
         body = _DATA_HASH.sub(b'"dh":"%b"' % sha256(data).hexdigest()[:32].encode(), body)
-    return _identify_line(body, data)[1]
+    return _assemble_line(body, data)[1]
 
 
-def _identify_line(body: bytes, data: bytes) -> tuple[str, bytes]:
+def _assemble_line(body: bytes, data: bytes) -> tuple[str, bytes]:
     """Return the id and the whole line of a body, which is all that the id covers, and its data."""
     identity = sha256(body).hexdigest()[:40]
     return identity, b'{"id":"%b",%b,"data":%b}\n' % (identity.encode(), body, data)
@@ -401,6 +401,11 @@ def decode_lines(
     return entries
 
 
+_RAWLESS = frozenset({User, Assistant, Context})
+"""The most frequent payload types that have no raw field."""
+_SPOKEN = _RAWLESS | {ToolResult}
+
+
 def _detach_entries(entries: list[Entry]) -> bool:
     """Copy raw fields, because raw JSON keeps alive all the bytes it was decoded from.
 
@@ -421,11 +426,6 @@ def _detach_entries(entries: list[Entry]) -> bool:
         if kind is Anchor or not _detach_raw_fields(data):
             return False
     return True
-
-
-_RAWLESS = frozenset({User, Assistant, Context})
-"""The most frequent payload types that have no raw field."""
-_SPOKEN = _RAWLESS | {ToolResult}
 
 
 def _detach_content(content: Content) -> bool:

@@ -1,7 +1,12 @@
 """Locks: one flock target for each branch and one for the journal, never deleted (tape.md §5).
 
 A lock lives as long as its descriptor, so a killed process leaves none behind, and a forked child
-closes inherited locks. The file's text is for people only.
+closes inherited locks. The file's text is for people only. Two uses, with different patience:
+
+| lock | held | when it is busy |
+|---|---|---|
+| `locks/<branch>` | for the life of a writer | Busy at once, unless the caller waits |
+| `locks/refs` | while one journal line is written | waits, as `limit_lock_wait` says, then Busy |
 """
 
 from __future__ import annotations

@@ -1,6 +1,16 @@
 """Phase folders: each is a plain log of entry lines, read forward or backwards; and torn tails.
 
-Invariant: each line's parent is the line before it, and only a file's end may be torn.
+A phase is one run of a branch: `0003-try-redis/entries.jsonl`, number, branch, and what began it
+where that was no fork (`0002-main-compaction`). Each line's parent is the line before it, and only
+a file's end may be torn, by a crash in the middle of a write. `PhaseFile.tail` looks for the end of
+the good part from behind:
+
+| the last whole line | answer |
+|---|---|
+| both hashes match | the good part ends after it |
+| only its id matches, and a redact entry names it | the same: half redacted, not torn |
+| of a later format | NewerFormat: nobody may cut it off |
+| anything else | it is torn, and so is what follows: look at the line before it |
 """
 
 from __future__ import annotations
@@ -26,8 +36,7 @@ if TYPE_CHECKING:
 
 ENTRIES = "entries.jsonl"
 ORIGIN = "0000-origin"
-"""The copy of the shared path in a detached tape: not one of its own phases, but read like one.
-"""
+"""The copy of the shared path in a detached tape: not one of its own phases, but read like one."""
 _FIRST = 1 << 12
 _CHUNK = 1 << 16
 _RUN = 1 << 17  # small enough for the processor's cache while it is decoded

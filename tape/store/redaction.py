@@ -1,9 +1,17 @@
 """Redaction: overwrite data permanently; an interrupted one can be completed (tape.md §2).
 
-Order of the steps: write a mark in the tape's folder and the `redact` entry, both synced; overwrite
-copies in quarantine; delete blobs; overwrite the data; erase it from the index; remove the mark. So
-a redact entry names everything that still has to be overwritten, and the data, which names its
-blobs, is overwritten after them. `complete` continues from any step; running it twice is harmless.
+The order of the steps, each synced before the next; a crash between any two leaves what is named:
+
+| step | if it stops here |
+|---|---|
+| 1 place the mark `.redacting` in the tape's folder | the next writer removes the mark |
+| 2 append the `redact` entry, which names the targets | the rest is done by `resume_redaction` |
+| 3 overwrite copies in quarantine, delete blobs | the targets still name their blobs |
+| 4 overwrite the data: `null` first, then spaces | it starts with `null`, as no entry's data does |
+| 5 erase it from the index, remove the mark | the next writer finds nothing left to do |
+
+So the redact entry names everything that still has to be overwritten, and the data, which names its
+blobs, goes after them. `complete_redaction` continues from any step; running it twice is harmless.
 """
 
 from __future__ import annotations
@@ -130,6 +138,7 @@ def complete_redaction(tape: RedactableTape) -> RedactionResult:
     ids = {target for _, data in said for target in data.targets}
     targets = list(find_unredacted_entries(tape.phases, ids))
     doomed = find_unshared_blobs(tape.phases, targets)
+    # What depends on the data goes first: afterwards nothing tells where the copies are.
     copies = _overwrite_quarantined_copies(tape.folder, targets, ids, doomed)
     blobs = tuple(digest for digest in doomed if tape.blobs.remove(digest))
     for target in targets:

@@ -263,6 +263,7 @@ class Writer:
                     self._lock = _claim_branch(locks, moves.refs, self.instead_of)
                 old.close()
                 self.branch = self._lock.name
+            # The number is chosen under the lock, so no other program has it.
             name = choose_phase_name(phases.names(), self.branch, began)
             if self._fd >= 0 or not self.head.pinned:  # a pinned entry was synced before its pin
                 phases.sync(self._phase)
@@ -275,7 +276,7 @@ class Writer:
                     folder.create(ANCHOR_PAGE, render_anchor_page(payload, header.time))
                 folder.sync()
                 phases.folder.sync()
-            moves.branch(self.branch, name, None, why)
+            moves.branch(self.branch, name, None, why)  # the commit point
         self._close_file()
         self._open_file(name, len(line))
         self._advance_head(header, 0)

@@ -1,7 +1,8 @@
-"""Upkeep: redact data, detach from an origin, record a moved project.
+"""Upkeep: redact data, detach a tape from its origin, record a moved project.
 
 Invariant: data is destroyed last, after the entry that records it is synced and after everything
-that only this data names. If a call is interrupted, the same call again completes it.
+that only this data names. If a call is interrupted, the same call again completes it: `redact`
+leaves a mark (see `redaction`), `detach` builds `.new-origin` and renames it when it is whole.
 """
 
 from __future__ import annotations
