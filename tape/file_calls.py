@@ -1,16 +1,11 @@
 """Which files a tool call reads or changes, and how: one table for the tools of all agents; pure.
 
-Names of tools and of their arguments are data (`table.py`): an agent with other names only needs a
-line there.
+Names of tools and of their arguments are data, at the end of the module: an agent that names them
+otherwise needs a line there and nothing else. A tool's name is looked up in small letters, without
+its server's name: `mcp__files__Read` and `files.read` are both `read`.
 
-What a tool call does to a file, independent of the tool's name.
-
-The text of a patch (`*** Begin Patch`) → its changes to each file.
-
-Parsing is lenient, because the patch was applied already: an unknown line is skipped instead of
-refused, and a truncated patch counts as far as it goes.
-
-Names of tools and of their arguments in known agents, and what such a call does.
+Patches (`*** Begin Patch`) are read leniently, because they were applied already: a line of no
+known kind is passed over, and a patch that breaks off counts as far as it goes.
 """
 
 from __future__ import annotations
@@ -18,7 +13,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
@@ -27,21 +21,6 @@ from .model.entries import NO_JSON, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-__all__ = [
-    "FileCall",
-    "FileDelete",
-    "FileEdit",
-    "FileRead",
-    "FileWork",
-    "FileWrite",
-    "PatchHunk",
-    "TextInsertion",
-    "TextReplacement",
-    "parse_file_calls",
-    "parse_named_call",
-]
 
 
 class FileRead(NamedTuple):
@@ -115,52 +94,32 @@ _MOVE = re.compile(r"\*\*\* Move to: (.+?)\s*\Z")
 _AT_END = "*** End of File"
 
 
-@dataclass(slots=True)
-class _PatchSection:
-    """One file of a patch while it is parsed."""
-
-    kind: str
-    path: str
-    lines: list[str] = field(default_factory=list)
-
-
 def parse_patches(text: str) -> tuple[FileCall, ...]:
-    """Return the changes to files by the patches in a text; empty if there are none."""
-    bodies = _PATCH.findall(f"{text}\n".replace("\r\n", "\n"))
-    return tuple(
-        call
-        for body in bodies
-        for section in _split_patch_sections(body)
-        for call in _convert_patch_section(section)
-    )
+    """Return what the patches in a text do to files; nothing where it holds none."""
+    found: list[FileCall] = []
+    for body in _PATCH.findall(f"{text}\n".replace("\r\n", "\n")):
+        sections: list[tuple[str, str, list[str]]] = []
+        for line in body.split("\n")[:-1]:
+            header = _HEADER.match(line)
+            if header:
+                sections.append((header[1], header[2], []))
+            elif sections:
+                sections[-1][2].append(line)
+        for kind, path, lines in sections:
+            found += _convert_patch_section(kind, path, lines)
+    return tuple(found)
 
 
-def _split_patch_sections(body: str) -> list[_PatchSection]:
-    found: list[_PatchSection] = []
-    for line in body.split("\n")[:-1]:
-        header = _HEADER.match(line)
-        if header:
-            found.append(_PatchSection(header[1], header[2]))
-        elif found:
-            found[-1].lines.append(line)
-    return found
-
-
-def _convert_patch_section(section: _PatchSection) -> Iterator[FileCall]:
-    match section:
-        case _PatchSection("Add", path, lines):
-            text = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
-            yield FileCall("patch", path, FileWrite(text))
-        case _PatchSection("Delete", path):
-            yield FileCall("patch", path, FileDelete())
-        case _PatchSection(_, path, lines):
-            moved = _MOVE.match(lines[0]) if lines else None
-            work = FileEdit(tuple(_split_hunks(lines[1:] if moved else lines)))
-            if moved is None:
-                yield FileCall("patch", path, work)
-            else:
-                yield FileCall("patch", moved[1], work, source=path)
-                yield FileCall("patch", path, FileDelete())
+def _convert_patch_section(kind: str, path: str, lines: list[str]) -> Iterator[FileCall]:
+    moved = _MOVE.match(lines[0]) if lines and kind == "Update" else None
+    if kind == "Add":
+        text = "".join(f"{line[1:]}\n" for line in lines if line.startswith("+"))
+        yield FileCall("patch", path, FileWrite(text))
+    elif kind == "Update":
+        work = FileEdit(tuple(_split_hunks(lines[1:] if moved else lines)))
+        yield FileCall("patch", moved[1] if moved else path, work, path if moved else None)
+    if kind == "Delete" or moved:
+        yield FileCall("patch", path, FileDelete())
 
 
 def _split_hunks(lines: list[str]) -> Iterator[PatchHunk]:
@@ -204,23 +163,25 @@ _FOLDER = ("workdir", "cwd", "dir_path")
 _WHOLE: tuple[object, ...] = (None, 0, 1, [])
 """Values of an offset that read the file from its beginning."""
 
-_ARGUMENT_ERRORS = (ValueError, RecursionError)
-
 
 def parse_file_calls(call: ToolCall, ran: msgspec.Raw = NO_JSON) -> tuple[FileCall, ...]:
     """Return what a call does to files, in order; empty for an unknown tool.
 
     `ran` are the arguments it ran with if they differ from those of the call.
     """
-    return (
-        parse_named_call(call.name, _read_call_arguments(call, ran))
-        if _find_tool_parser(call.name)
-        else ()
-    )
+    if _find_tool_parser(call.name) is None:
+        return ()
+    if call.args_text is not None and not bytes(ran):
+        return parse_named_call(call.name, {"input": call.args_text})
+    try:
+        given = msgspec.json.decode(bytes(ran) or bytes(call.args) or b"{}")
+    except (ValueError, RecursionError):
+        given = {}
+    return parse_named_call(call.name, given if isinstance(given, dict) else {"input": given})
 
 
 def parse_named_call(name: str, arguments: ToolArguments) -> tuple[FileCall, ...]:
-    """Return what a tool with this name and these arguments does to files, in order."""
+    """Return what a call of the tool `name` does to files, in order; nothing for other tools."""
     known = _find_tool_parser(name)
     return () if known is None else tuple(known(arguments))
 
@@ -228,17 +189,6 @@ def parse_named_call(name: str, arguments: ToolArguments) -> tuple[FileCall, ...
 def _find_tool_parser(name: str) -> _ToolParser | None:
     """Return the shape of a tool, ignoring the prefix of its server."""
     return _TOOLS.get(name.rpartition("__")[2].rpartition(".")[2].lower())
-
-
-def _read_call_arguments(call: ToolCall, ran: msgspec.Raw) -> ToolArguments:
-    raw = bytes(ran) or bytes(call.args)
-    if call.args_text is not None and not bytes(ran):
-        return {"input": call.args_text}
-    try:
-        given = msgspec.json.decode(raw or b"{}")
-    except _ARGUMENT_ERRORS:
-        return {}
-    return given if isinstance(given, dict) else {"input": given}
 
 
 def _find_text_argument(arguments: ToolArguments, names: tuple[str, ...]) -> str | None:

@@ -1,12 +1,15 @@
-"""The text of a file from the result of a reading tool, if that shows all of it.
+"""What the calls on one tape did to files of one name, on all its branches.
 
-The current path of a file that a call names.
+Only lines that may say something about it are decoded: a file that a line does not name, it does
+not touch. Phases are read one after the other, each in order of its lines:
 
-The context of an entry: the working folder and the newest prompt at that point.
-
-What the calls on one tape did to files of one name, on all its branches.
-
-Only lines that contain the name are decoded.
+    line                           what it means
+    assistant, with a call         the call waits for its result
+    tool.start                     the call ran, perhaps with other arguments
+    tool.result                    the call is done; of an error nothing is noted
+    checkpoint                     the files it names had that content
+    (the end)                      a call that waits may have run, unless tools record their start
+                                   on this tape and it has none
 """
 
 from __future__ import annotations
@@ -54,7 +57,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..model.line import Entry
-    from ..store.phase import PhaseFile
     from ..store.store import Store
     from ..store.tape import Tape
     from .replay import ChangeWork
@@ -96,7 +98,7 @@ class FileLocation(NamedTuple):
 
 
 def find_file_location(path: str, cwd: str, newest: Callable[[], str | None]) -> FileLocation:
-    """Return the paths of a file named in `cwd`; `newest` returns its tape's current folder."""
+    """Return where a file is that was named in `cwd`; `newest` returns where its tape works now."""
     was = os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text, and not looked at)
     inside = f"{cwd.rstrip('/')}/"
     if os.path.isdir(cwd) or not was.startswith(inside):  # noqa: PTH112
@@ -114,19 +116,12 @@ _TYPED = frozenset({"steering", "follow_up"})
 
 
 class PhaseNotes(NamedTuple):
-    """A phase, and the byte offsets of lines that change the working folder or the prompt."""
+    """A phase, and the byte offsets of entries in it that set the working folder or ask."""
 
     name: str
     branch: str
     moves: list[int]
     asks: list[int]
-
-    def note_line(self, offset: int, kind: str) -> None:
-        """Note the offset of a line that may change the folder or the prompt."""
-        if kind in _MOVES:
-            self.moves.append(offset)
-        elif kind in _ASKS:
-            self.asks.append(offset)
 
 
 class _PhaseContext(NamedTuple):
@@ -137,11 +132,14 @@ class _PhaseContext(NamedTuple):
 
 
 class WorkContext:
-    """The contexts of one tape; unreadable lines are reported to `skipped`."""
+    """The working folder and the prompt at places of one tape.
+
+    Lines that cannot be read are left out and reported to `skipped`.
+    """
 
     def __init__(self, tape: Tape, skipped: Callable[[str], None]) -> None:
         self.tape, self.skipped = tape, skipped
-        self._pasts: dict[str, _PhaseContext] = {}
+        self._contexts: dict[str, _PhaseContext] = {}
 
     def entry(self, line: bytes) -> Entry | None:
         """Return the entry of a line; None if it does not verify."""
@@ -165,22 +163,17 @@ class WorkContext:
     def cwd(self, phase: PhaseNotes, offset: int) -> str:
         """Return the working folder at a place; "" if unknown."""
         own = self._read_newest(phase, phase.moves, offset, read_cwd)
-        return own or self._load_phase_context(phase.name).cwd or ""
+        return own or self._read_phase_context(phase.name).cwd or ""
 
     def prompt(self, phase: PhaseNotes, offset: int) -> str | None:
         """Return the first line of the newest prompt before a place."""
         own = self._read_newest(phase, phase.asks, offset, read_prompt)
-        return self._load_phase_context(phase.name).prompt if own is None else own
-
-    def find_newest_cwd(self) -> str | None:
-        """Return the newest working folder of the tape."""
-        return self._newest_cwd
+        return self._read_phase_context(phase.name).prompt if own is None else own
 
     @cached_property
-    def _newest_cwd(self) -> str | None:
-        lines = (
-            line for _, _, line in self.tape.phases.read_all_lines() if read_type(line) in _MOVES
-        )
+    def newest_cwd(self) -> str | None:
+        """The folder that the tape works in now; None where nothing says."""
+        lines = (line for _, _, line in self.tape.iter_own_lines() if read_type(line) in _MOVES)
         moves = [entry for entry in map(self.entry, lines) if entry and read_cwd(entry)]
         return read_cwd(max(moves, key=lambda entry: entry.time, default=None))
 
@@ -189,36 +182,34 @@ class WorkContext:
         phase: PhaseNotes,
         offsets: list[int],
         end: int,
-        said: Callable[[Entry | None], str | None],
+        read: Callable[[Entry | None], str | None],
     ) -> str | None:
         """Return the value of `said` for the newest of these lines before `end`."""
         with self.tape.phases.open(phase.name) as file:
             entries = (self.entry(file.line_at(at)) for at in reversed(offsets) if at < end)
-            return next((text for text in map(said, entries) if text is not None), None)
+            return next((text for text in map(read, entries) if text is not None), None)
 
-    def _load_phase_context(self, phase: str) -> _PhaseContext:
-        if phase not in self._pasts:
-            self._pasts[phase] = self._walk_phase_context(phase)
-        return self._pasts[phase]
-
-    def _walk_phase_context(self, phase: str) -> _PhaseContext:
-        """Return the folder and the prompt before a phase, read backwards along its path."""
-        past = _PhaseContext()
+    def _read_phase_context(self, phase: str) -> _PhaseContext:
+        """Return what the path that leads to a phase says, read from its end."""
+        if phase in self._contexts:
+            return self._contexts[phase]
+        cwd = prompt = None
         begin = read_head_at(self.tape.phases, "", phase, 0)
-        for segment in reversed(self.tape.path(begin)[:-1]):
-            for _, line in segment.read_checked_lines_back(self.report_skipped):
-                past = self._extend_context(past, line)
-                if None not in past:
-                    return past
-        return past
-
-    def _extend_context(self, past: _PhaseContext, line: bytes) -> _PhaseContext:
-        kind = read_type(line)
-        if kind in _MOVES and past.cwd is None:
-            return past._replace(cwd=read_cwd(self.entry(line)))
-        if kind in _ASKS and past.prompt is None:
-            return past._replace(prompt=read_prompt(self.entry(line)))
-        return past
+        lines = (
+            line
+            for segment in reversed(self.tape.path(begin)[:-1])
+            for _, line in segment.read_checked_lines_back(self.report_skipped)
+        )
+        for line in lines:
+            kind = read_type(line)
+            if kind in _MOVES and cwd is None:
+                cwd = read_cwd(self.entry(line))
+            elif kind in _ASKS and prompt is None:
+                prompt = read_prompt(self.entry(line))
+            if cwd is not None and prompt is not None:
+                break
+        self._contexts[phase] = _PhaseContext(cwd, prompt)
+        return self._contexts[phase]
 
 
 def read_cwd(entry: Entry | None) -> str | None:
@@ -253,7 +244,7 @@ class FileChange(NamedTuple):
 
 
 class FileEvent(NamedTuple):
-    """A file change, and the entry that records it."""
+    """What was done to a file, and the entry that says so."""
 
     time: str
     tape: str
@@ -272,7 +263,7 @@ class FileEvent(NamedTuple):
 
 
 class _CallPlace(NamedTuple):
-    """A line on the tape with a call or with files."""
+    """A place on the tape where a call or a checkpoint is."""
 
     phase: PhaseNotes
     offset: int
@@ -295,7 +286,7 @@ def read_file_events(
 ) -> list[FileEvent]:
     """Return what the calls on the tape in a folder did to files called `name`.
 
-    An unreadable tape gives an empty list and is reported to `skipped`.
+    A tape that cannot be read has no events and is reported to `skipped`.
     """
     try:
         with store.open_folder(folder) as tape:
@@ -327,54 +318,57 @@ class _CallReader:
                     self._read_phase(phase)
                 except (OSError, TapeError) as error:
                     self.skipped(f"{self.tape.id[:8]}: {error}")
-        for told in self.waiting.values():
-            if told.call.id in self.ran or not self.has_starts:  # the rest never ran
-                self._add_call_events(told, None)
+        for call in self.waiting.values():
+            if call.call.id in self.ran or not self.has_starts:  # the rest never ran
+                self._add_call_events(call, None)
         return self.found
 
     def _read_phase(self, name: str) -> None:
         with self.tape.phases.open(name) as file:
-            if not self.waiting and not self._has_mention(file):
+            runs = (run for _, run in file.read_runs(0, file.size()))
+            if not self.waiting and not any(self.needle in run or _BLOB in run for run in runs):
                 return
             phase = PhaseNotes(name, self.tape.find_branch(name), [], [])
-            check = LineChecker(
-                name, self.tape.phases.read_redacted_ids, self.around.report_skipped
-            )
+            redacted = self.tape.phases.read_redacted_ids
+            check = LineChecker(name, redacted, self.around.report_skipped)
             for offset, line in select_checked_runs(file.read_runs(0, file.size()), check):
                 kind = read_type(line)
-                phase.note_line(offset, kind)
-                self._read_line(phase, offset, kind, line)
-
-    def _has_mention(self, file: PhaseFile) -> bool:
-        runs = file.read_runs(0, file.size())
-        return any(self.needle in run or _BLOB in run for _, run in runs)
+                if kind in _MOVES:
+                    phase.moves.append(offset)
+                elif kind in _ASKS:
+                    phase.asks.append(offset)
+                else:
+                    self._read_line(phase, offset, kind, line)
 
     def _read_line(self, phase: PhaseNotes, offset: int, kind: str, line: bytes) -> None:
         match kind:
             case "assistant" | "checkpoint" if self.needle in line or _BLOB in line:
                 entry = self.around.entry(line)
                 if entry is not None:
-                    self._note_calls(_CallPlace(phase, offset, entry, 0, _NO_CALL))
+                    self._read_calls(_CallPlace(phase, offset, entry, 0, _NO_CALL))
             case "tool.start" | "tool.result":
                 self.has_starts = self.has_starts or kind == "tool.start"
                 if any(call.encode() in line for call in self.waiting):
                     self._read_answer(self.around.entry(line))
 
-    def _note_calls(self, told: _CallPlace) -> None:
-        match told.entry.data:
+    def _read_calls(self, place: _CallPlace) -> None:
+        match place.entry.data:
             case Assistant(content=content):
                 for call in select_tool_calls(content):
                     calls = parse_file_calls(call)
                     if any(self._has_name(one.path) for one in calls):
-                        self.waiting[call.id] = told._replace(call=call)
-                    told = told._replace(first=told.first + len(calls))
+                        self.waiting[call.id] = place._replace(call=call)
+                    place = place._replace(first=place.first + len(calls))
             case Checkpoint(files=files):
                 for at, state in enumerate(files):
                     blob = state.after or state.before
-                    if blob is not None and self._has_name(state.path):
-                        with suppress(NotFound):  # its content is no longer known
-                            text = self.tape.blobs.read(blob.hash).decode("utf-8", "replace")
-                            self._add_seen_version(told._replace(first=at), state.path, text)
+                    if blob is None or not self._has_name(state.path):
+                        continue
+                    with suppress(NotFound):  # what it held is not known any more
+                        text = self.tape.blobs.read(blob.hash).decode("utf-8", "replace")
+                        look = FileCall("read", state.path, FileRead())
+                        seen = SeenVersion(text)
+                        self._add_event(place._replace(first=at), look, seen, place.entry)
 
     def _has_name(self, path: str) -> bool:
         return os.path.basename(path) == self.name  # noqa: PTH119 (text)
@@ -384,73 +378,54 @@ class _CallReader:
             case ToolStart(call_id=call, args=args) if call in self.waiting:
                 self.ran[call] = args
             case ToolResult(call_id=call, is_error=is_error) if call in self.waiting:
-                told = self.waiting.pop(call)
+                place = self.waiting.pop(call)
                 if not is_error:
-                    self._add_call_events(told, entry)
+                    self._add_call_events(place, entry)
 
-    def _add_call_events(self, told: _CallPlace, answer: Entry | None) -> None:
-        """Note what a call did to files of the wanted name."""
-        calls = parse_file_calls(told.call, self.ran.get(told.call.id, NO_JSON))
-        cwd = self.around.cwd(told.phase, told.offset)
+    def _add_call_events(self, place: _CallPlace, answer: Entry | None) -> None:
+        """Note what a call did to files of the name that is looked for."""
+        calls = parse_file_calls(place.call, self.ran.get(place.call.id, NO_JSON))
         for at, call in enumerate(calls):
             work = _read_call_work(call, answer)
             if work is not None and self._has_name(call.path):
-                where = find_file_location(call.path, cwd, self.around.find_newest_cwd)
-                source = None if call.source is None else _join_path(cwd, call.source)
-                deed = FileChange(call.op, where, source, work)
-                self._add_event(told._replace(first=told.first + at), deed, answer)
+                self._add_event(place._replace(first=place.first + at), call, work, answer)
 
-    def _add_seen_version(self, told: _CallPlace, path: str, text: str) -> None:
-        cwd = self.around.cwd(told.phase, told.offset)
-        where = find_file_location(path, cwd, self.around.find_newest_cwd)
-        self._add_event(told, FileChange("read", where, None, SeenVersion(text)), told.entry)
-
-    def _add_event(self, told: _CallPlace, deed: FileChange, answer: Entry | None) -> None:
-        entry, phase = told.entry, told.phase
+    def _add_event(
+        self, place: _CallPlace, call: FileCall, work: ChangeWork, answer: Entry | None
+    ) -> None:
+        (phase, offset, entry, number, _), around = place, self.around
+        cwd, said, model = around.cwd(phase, offset), answer or entry, None
+        where = find_file_location(call.path, cwd, lambda: around.newest_cwd)
+        source = call.source and os.path.normpath(os.path.join(cwd, call.source))  # noqa: PTH118
+        if isinstance(entry.data, Assistant):
+            model = "/".join(filter(None, (entry.data.provider, entry.data.model))) or None
         self.found.append(
             FileEvent(
-                (answer or entry).time,
+                said.time,
                 self.tape.id,
-                (answer or entry).n,
+                said.n,
                 entry.id,
-                told.first,
+                number,
                 phase.branch,
-                _describe_model(entry),
-                self.around.prompt(phase, told.offset),
-                deed,
+                model,
+                around.prompt(phase, offset),
+                FileChange(call.op, where, source, work),
                 known=answer is not None,
                 is_copy=phase.name == ORIGIN,
             )
         )
 
 
-def _describe_model(entry: Entry) -> str | None:
-    if not isinstance(entry.data, Assistant):
-        return None
-    return "/".join(filter(None, (entry.data.provider, entry.data.model))) or None
-
-
-def _join_path(cwd: str, path: str) -> str:
-    return os.path.normpath(os.path.join(cwd, path))  # noqa: PTH118 (text)
-
-
 def _read_call_work(call: FileCall, answer: Entry | None) -> ChangeWork | None:
-    """Return what a call did, by its result; None for reading only a part."""
+    """Return what a call did, as far as its answer says; None for a look at a part."""
     result = answer.data if answer and isinstance(answer.data, ToolResult) else None
-    match call.work:
-        case FileRead(whole):
-            text = extract_seen_text(result) if whole and result else None
-            return None if text is None else SeenVersion(text)
-        case FileWrite(text) if result and _is_created_file(result):
-            return FileWrite(text, created=True)
-        case work:
-            return work
-
-
-def _is_created_file(result: ToolResult) -> bool:
-    """Return whether a tool reported that the file did not exist before."""
-    try:
-        details = _DETAILS.decode(bytes(result.details) or b"null")
-    except msgspec.DecodeError:  # details of another tool
-        return False
-    return details is not None and details.created is True
+    if isinstance(call.work, FileRead):
+        text = extract_seen_text(result) if call.work.whole and result else None
+        return None if text is None else SeenVersion(text)
+    if isinstance(call.work, FileWrite) and result:
+        details = None
+        with suppress(msgspec.DecodeError):  # another tool's details
+            details = _DETAILS.decode(bytes(result.details) or b"null")
+        if details is not None and details.created is True:
+            return FileWrite(call.work.text, created=True)
+    return call.work

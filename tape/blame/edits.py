@@ -1,11 +1,15 @@
-"""Matching the lines of a new text to those of an old one: pure, never quadratic in their length.
-
-Lines that occur once on both sides are anchors; the parts between them are matched in the same way.
-Only small parts without anchors are compared line by line.
-
-The places that an edit changes in a text, before and after it; pure.
+"""Lines of two texts matched, and where an edit is in a text, before it was made and after; pure.
 
 A text here is whole lines: it is empty, or ends with a line feed, and has no other line ends.
+
+Matching is never quadratic in the length. It repeats three steps on a span of both texts until no
+span is left:
+
+    1. trim      lines that are equal at both ends match
+    2. split     lines that are unique on both sides match, as many as stand in the same order;
+                 what is between them are new spans
+    3. compare   where no line is unique, every line is compared with every other, in a small span;
+                 a large one counts as rewritten
 """
 
 from __future__ import annotations
@@ -28,68 +32,49 @@ NO_ORIGIN = -1
 """Marks a line that has no old line."""
 
 
-class _LineSpan(NamedTuple):
-    """A part of both texts: index of its first line, and of the one after the last."""
-
-    old: int
-    old_end: int
-    new: int
-    new_end: int
+_LineSpan = tuple[int, int, int, int]
+"""A stretch of both texts: first old line, the one after the last, the same of the new text."""
 
 
 def match_lines(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """Return for each line of `new` its number in `old`, from 0, or NEW."""
+    """Return for each line of `new` its number in `old`, from 0, or NO_ORIGIN."""
     found = [NO_ORIGIN] * len(new)
-    spans = [_LineSpan(0, len(old), 0, len(new))]
+    spans: list[_LineSpan] = [(0, len(old), 0, len(new))]
     while spans:
-        span = _trim_span(old, new, spans.pop(), found)
-        if not set(old[span.old : span.old_end]).isdisjoint(new[span.new : span.new_end]):
-            spans += _split_span(old, new, span, found)
+        a, b, c, d = spans.pop()
+        while a < b and c < d and old[a] == new[c]:
+            found[c] = a
+            a, c = a + 1, c + 1
+        while a < b and c < d and old[b - 1] == new[d - 1]:
+            b, d = b - 1, d - 1
+            found[d] = b
+        if not set(old[a:b]).isdisjoint(new[c:d]):
+            spans += _split_span(old, new, (a, b, c, d), found)
     return found
-
-
-def _trim_span(
-    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
-) -> _LineSpan:
-    """Match equal lines at both ends and return the part between them."""
-    a, b, c, d = span
-    while a < b and c < d and old[a] == new[c]:
-        found[c] = a
-        a, c = a + 1, c + 1
-    while a < b and c < d and old[b - 1] == new[d - 1]:
-        b, d = b - 1, d - 1
-        found[d] = b
-    return _LineSpan(a, b, c, d)
 
 
 def _split_span(
     old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
 ) -> list[_LineSpan]:
-    """Match the anchor lines of a part and return the parts between them."""
-    anchors = _find_unique_pairs(old, new, span)
+    """Match the lines that are unique on both sides, else all, and return what is between them."""
+    a, b, c, d = span
+    once_old, once_new = _index_unique_lines(old, a, b), _index_unique_lines(new, c, d)
+    pairs = [(once_old[line], j) for line, j in once_new.items() if line in once_old]
+    anchors = _select_rising_pairs(sorted(pairs, key=lambda pair: pair[1]))
     if not anchors:
-        _compare_span(old, new, span, found)
+        if (b - a) * (d - c) <= MAX_COMPARED_PAIRS:
+            matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False)
+            for i, j, size in matcher.get_matching_blocks():
+                found[c + j : c + j + size] = range(a + i, a + i + size)
         return []
-    spans, a, c = [], span.old, span.new
-    for i, j in [*anchors, (span.old_end, span.new_end)]:
+    spans = []
+    for i, j in [*anchors, (b, d)]:
         if a < i and c < j:
-            spans.append(_LineSpan(a, i, c, j))
+            spans.append((a, i, c, j))
         a, c = i + 1, j + 1
     for i, j in anchors:
         found[j] = i
     return spans
-
-
-def _find_unique_pairs(
-    old: Sequence[str], new: Sequence[str], span: _LineSpan
-) -> list[tuple[int, int]]:
-    """Return the longest ordered list of lines that occur once on both sides."""
-    once_old, once_new = (
-        _index_unique_lines(old, span.old, span.old_end),
-        _index_unique_lines(new, span.new, span.new_end),
-    )
-    pairs = [(once_old[line], j) for line, j in once_new.items() if line in once_old]
-    return _select_rising_pairs(sorted(pairs, key=lambda pair: pair[1]))
 
 
 def _index_unique_lines(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
@@ -112,18 +97,6 @@ def _select_rising_pairs(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         run.append(pairs[k])
         k = before[k]
     return run[::-1]
-
-
-def _compare_span(
-    old: Sequence[str], new: Sequence[str], span: _LineSpan, found: list[int]
-) -> None:
-    a, b, c, d = span
-    if (b - a) * (d - c) > MAX_COMPARED_PAIRS:
-        return
-    matcher = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False)
-    for i, j, size in matcher.get_matching_blocks():
-        for k in range(size):
-            found[c + j + k] = a + i + k
 
 
 T = TypeVar("T")
@@ -169,7 +142,12 @@ def find_step_spans(text: str, step: EditStep, cursor: int = 0) -> list[TextSpan
             )
             return places if len(places) == 1 or step.every else []
         case TextInsertion(line, added):
-            return _build_insertion_span(text, line, normalize_text(added))
+            lines = split_lines(text)
+            line = len(lines) if line is None else line
+            if not 0 <= line <= len(lines):
+                return []
+            start = sum(len(one) + 1 for one in lines[:line])
+            return [TextSpan(start, start, normalize_text(added))]
         case PatchHunk():
             place = _find_hunk_span(text, step, cursor)
             return [] if place is None else [place]
@@ -275,16 +253,6 @@ def _find_line_spans(
         if at == 0 or text[at - 1] == "\n":
             yield TextSpan(at, at + len(needle), instead)
         at = text.find(needle, at + 1)
-
-
-def _build_insertion_span(text: str, line: int | None, added: str) -> list[TextSpan]:
-    if line is None:
-        return [TextSpan(len(text), len(text), added)]
-    lines = split_lines(text)
-    if not 0 <= line <= len(lines):
-        return []
-    start = sum(len(one) + 1 for one in lines[:line])
-    return [TextSpan(start, start, added)]
 
 
 def _find_hunk_span(text: str, hunk: PatchHunk, cursor: int) -> TextSpan | None:

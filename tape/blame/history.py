@@ -1,26 +1,18 @@
-"""The tapes that may have changes of a file: from the index, or else all of them.
+"""Which entry, tape and prompt last changed each line of a file: from all tapes and branches.
 
-The index finds tapes with a call that may name the file, in a path or in a command; what such a
-call really did is read from the tape itself.
+    candidate tapes   those where the index says that a call may name the file, else all
+    file events       what calls on them did to files of that name (`calls`)
+    history           those of this file, oldest first: it may have been moved by a patch, or its
+                      project may have moved, so that tapes know it by an old path
+    lines             which change brought in each line of the file as it is now (`replay`)
 
-The changes of one file on all tapes of a store, oldest first.
-
-A file that a patch moved has the history of its old path. A tape whose project moved has old paths:
-they are mapped to the tape's newest working folder or, if the move was not recorded, to a folder of
-the same name.
-
-Which entry, tape and prompt last changed each line of a file: from all tapes and branches.
-
-The recorded edits are checked against the current file; a line that they do not explain has no
-owner. `attribute` is the pure part.
+What the tapes say is checked against the file; a line they do not explain is nobody's.
 """
 
 from __future__ import annotations
 
 import os
 import os.path
-import sqlite3
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,11 +20,13 @@ from msgspec import Struct
 
 from ..errors import NotFound, UsageError
 from ..index.fast_text import space_cjk
+from ..index.library import ask_index
 from ..store.disk import read_file
 from .calls import read_file_events
 from .replay import AttributedChange, BlamedRange, SeenVersion, attribute_lines
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
     from pathlib import Path
 
@@ -54,16 +48,16 @@ _TOUCHED_QUERY = """
 
 def find_candidate_folders(store: Store, index: Index | None, name: str) -> list[str]:
     """Return the folders of the tapes whose calls may have touched a file called `name`."""
-    if index is not None and any(map(str.isalnum, name)):  # else it has no words to search for
-        with suppress(OSError, sqlite3.Error):  # no index, or one behind: use all tapes
-            return index.answer(lambda db: _query_touched_folders(db, name))
-    return store.folders()
 
+    def query_touched(db: sqlite3.Connection) -> list[str]:
+        quoted = space_cjk(name).replace('"', '""')
+        words = {"name": name, "named": f'called : "{quoted}"'}
+        return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, words)]
 
-def _query_touched_folders(db: sqlite3.Connection, name: str) -> list[str]:
-    quoted = space_cjk(name).replace('"', '""')
-    told = {"name": name, "named": f'called : "{quoted}"'}
-    return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, told)]
+    has_words = any(map(str.isalnum, name))  # else the index cannot look for it
+    return ask_index(
+        index if has_words else None, lambda index: index.answer(query_touched), store.folders
+    )
 
 
 class ChangeCause(Struct, frozen=True, gc=False):
@@ -84,17 +78,15 @@ class ChangeCause(Struct, frozen=True, gc=False):
 
 
 class _PathEvents:
-    """Finds the events of a file; resolves each path once."""
+    """Which events are those of a file; looks at each path once."""
 
-    def __init__(self, touches: Callable[[str], list[FileEvent]]) -> None:
-        self._touches = touches
+    def __init__(self, read_events: Callable[[str], list[FileEvent]]) -> None:
+        self._read_events = read_events
         self._real = cache(os.path.realpath)
 
     def trace_lineage(self, path: str, until: str | None = None) -> list[FileEvent]:
-        """Return the events of a file before a time, with those of its path before a move."""
-        own = [
-            touch for touch in self._find_own_events(path) if until is None or touch.time < until
-        ]
+        """Return what was done to a file before a time, and to the file it was before a move."""
+        own = [one for one in self._find_own_events(path) if until is None or one.time < until]
         for at in reversed(range(len(own))):
             source = own[at].deed.source
             if source is not None and own[at].known:
@@ -105,17 +97,18 @@ class _PathEvents:
         """Return the events of a file, and of its old path if its project moved."""
         real = self._real(path)
         names = dict.fromkeys(os.path.basename(one) for one in (path, real))  # noqa: PTH119 (text)
-        found = [touch for name in names for touch in self._touches(name)]
-        own = [touch for touch in found if self._is_same_file(touch, path, real)]
-        first = min((touch.time for touch in own), default=None)
-        for touch in found:
-            tail = touch.deed.where.tail
-            if tail and real.endswith(tail) and (first is None or touch.time < first):
-                own.append(touch)
-        return sorted(own, key=_order_event)
-
-    def _is_same_file(self, touch: FileEvent, path: str, real: str) -> bool:
-        return any(one == path or self._real(one) == real for one in touch.deed.where.paths)
+        found = [event for name in names for event in self._read_events(name)]
+        own = [
+            event
+            for event in found
+            if any(one == path or self._real(one) == real for one in event.deed.where.paths)
+        ]
+        first = min((event.time for event in own), default=None)
+        for event in found:
+            tail = event.deed.where.tail
+            if tail and real.endswith(tail) and (first is None or event.time < first):
+                own.append(event)
+        return sorted(own, key=lambda event: (event.time, event.tape, event.n, event.place))
 
 
 def read_file_history(
@@ -131,49 +124,24 @@ def read_file_history(
     """
 
     @cache
-    def touches(name: str) -> list[FileEvent]:
+    def read_events(name: str) -> list[FileEvent]:
         found: dict[tuple[str, int], FileEvent] = {}
         tapes = find_candidate_folders(store, index, name)
         for done, folder in enumerate(tapes):
             progress(done, len(tapes))
-            for touch in read_file_events(store, folder, name, skipped):
-                key = touch.entry, touch.place
+            for event in read_file_events(store, folder, name, skipped):
+                key = event.entry, event.place
                 if key not in found or found[key].is_copy:
-                    found[key] = touch
+                    found[key] = event
         return list(found.values())
 
     path = os.path.abspath(file)  # noqa: PTH100 (links stay: a tape may know the file by one)
-    changes = [_build_change(touch) for touch in _PathEvents(touches).trace_lineage(path)]
+    changes = []
+    for event in _PathEvents(read_events).trace_lineage(path):
+        e, deed = event, event.deed
+        cause = ChangeCause(e.tape, e.branch, e.entry, e.time, e.model, e.prompt, deed.op)
+        changes.append(AttributedChange(cause, deed.work, event.known))
     return changes if any(not isinstance(one.work, SeenVersion) for one in changes) else []
-
-
-def _order_event(touch: FileEvent) -> tuple[str, str, int, int]:
-    return touch.time, touch.tape, touch.n, touch.place
-
-
-def _build_change(touch: FileEvent) -> AttributedChange[ChangeCause]:
-    """Return an event as a change of one file."""
-    cause = ChangeCause(
-        touch.tape,
-        touch.branch,
-        touch.entry,
-        touch.time,
-        touch.model,
-        touch.prompt,
-        touch.deed.op,
-    )
-    return AttributedChange(cause, touch.deed.work, touch.known)
-
-
-__all__ = [
-    "AttributedChange",
-    "BlamedFile",
-    "BlamedRange",
-    "ChangeCause",
-    "SeenVersion",
-    "attribute_lines",
-    "blame_file",
-]
 
 
 class BlamedFile(NamedTuple):
@@ -194,21 +162,10 @@ def blame_file(
 ) -> BlamedFile:
     """Return the change that last touched each line of a file.
 
-    Unreadable parts of tapes are reported to `skipped` and left out; `progress` is called with the
-    number of tapes read. Raises NotFound if the file does not exist or no tape has a change of it,
-    UsageError if it is not a text file, OSError if it cannot be read.
+    What cannot be read on a tape is reported to `skipped` and left out; `progress` is called with
+    how many tapes were read, of how many. Raises NotFound where there is no such file or no tape
+    knows it, UsageError where it is no text, OSError where it cannot be read.
     """
-    text = _read_current_text(file)
-    changes = read_file_history(store, index, file, skipped, progress)
-    if not changes:
-        raise NotFound(f"{file}: no tape of {store.path} has a change of it")
-    *lines, last = text.removeprefix("\ufeff").split("\n")
-    whole = [*lines, last] if last else lines
-    ranges = attribute_lines(text, changes)
-    return BlamedFile([line.removesuffix("\r") for line in whole], ranges)
-
-
-def _read_current_text(file: Path) -> str:
     try:
         data = read_file(file)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -216,5 +173,12 @@ def _read_current_text(file: Path) -> str:
     except IsADirectoryError as error:
         raise UsageError(f"{file} is a folder: name a file in it") from error
     if b"\0" in data:
-        raise UsageError(f"{file} is a binary file: it has no lines")
-    return data.decode("utf-8", "replace")
+        raise UsageError(f"{file} is a binary file: it has no lines to tell about")
+    text = data.decode("utf-8", "replace")
+    changes = read_file_history(store, index, file, skipped, progress)
+    if not changes:
+        raise NotFound(f"{file}: no tape of {store.path} knows of a change of it")
+    *lines, last = text.removeprefix("\ufeff").split("\n")
+    whole = [*lines, last] if last else lines
+    ranges = attribute_lines(text, changes)
+    return BlamedFile([line.removesuffix("\r") for line in whole], ranges)

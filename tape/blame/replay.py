@@ -1,9 +1,19 @@
 """Finding the change that last touched each line of a text; pure.
 
-Changes are applied oldest first to the known content of the file. An edit that does not fit waits
-until the whole text is known again, at the latest from the current file, and is then reverted from
-there, newest first. A line that no change explains has no owner: it was changed outside, or was
-there before.
+Changes are replayed oldest first. The state is the version of the file as far as it is known, with
+an owner for each of its lines, and the changes that wait because they could not be placed:
+
+    change                                               version afterwards     waiting afterwards
+    seen version, if it is similar to the known one      its text               none
+    delete                                               empty                  none
+    write                                                its text               none
+    edit that fits                                       with the edit made     as before
+    edit that does not fit                               as before              and this one
+    a change that may not have run                       as before              and this one
+
+Where a whole text comes next (seen, written, or the current file at the end), the changes that wait
+are undone from it, newest first: the lines that an undone change takes away are its own. Lines that
+no change explains are nobody's: somebody changed them outside, or they stood there before.
 """
 
 from __future__ import annotations
@@ -27,13 +37,17 @@ from .edits import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from .edits import EditStep, TextSpan
+    from .edits import EditStep
 
 By = TypeVar("By")
 
 UNKNOWN_RESULT = "there is no result, so it may not have run"
 PARTIAL_MATCH = "only a part of its text is still here"
 UNKNOWN_BASE = "the earlier content of the file is unknown"
+
+
+_MAX_BRACKET = 3
+"""Letters and digits that a line may have and still be no more than a bracket."""
 
 
 class SeenVersion(NamedTuple):
@@ -97,18 +111,24 @@ class _FileReplay:
         """Changes that could not be applied."""
 
     def apply_change(self, number: int) -> None:
-        """Apply one change."""
+        """Replay the next change."""
         work = self.works[number]
         if not self.known[number]:
             self.waiting.append(number)
             return
         match work:
-            case SeenVersion():
-                self._apply_seen(work)
+            case SeenVersion(text):
+                self._apply_seen(normalize_text(text))
             case FileDelete():
                 self._set_version(MarkedText("", []))
-            case FileWrite():
-                self._apply_write(work, number)
+            case FileWrite(text, created):
+                if created:
+                    self._set_version(MarkedText("", []))
+                is_sure = self.version is not None and not self._has_known_waiting()
+                owners = self.find_owners(normalize_text(text))
+                own = _LineOwner(number, None if is_sure else UNKNOWN_BASE)
+                marks: _LineOwners = [owner or own for owner in owners]
+                self._set_version(MarkedText(normalize_text(text), marks))
             case FileEdit():
                 edited = self._apply_edit(work, number)
                 if edited is None:
@@ -119,25 +139,19 @@ class _FileReplay:
     def _set_version(self, version: MarkedText[_LineOwner | None]) -> None:
         self.version, self.waiting = version, []
 
-    def _apply_write(self, work: FileWrite, number: int) -> None:
-        if work.created:
-            self._set_version(MarkedText("", []))
-        is_sure = self.version is not None and not any(self.known[one] for one in self.waiting)
-        owners = self.find_owners(normalize_text(work.text))
-        own = _LineOwner(number, None if is_sure else UNKNOWN_BASE)
-        self._set_version(MarkedText(normalize_text(work.text), [owner or own for owner in owners]))
+    def _has_known_waiting(self) -> bool:
+        return any(self.known[one] for one in self.waiting)
 
-    def _apply_seen(self, seen: SeenVersion) -> None:
-        """Use a seen text as the file's content, unless it is too different."""
-        text = normalize_text(seen.text)
-        if self.version is not None and not _is_similar(self.version.text, text):
-            return
+    def _apply_seen(self, text: str) -> None:
+        """Take a text for the file, unless it is so different that it can hardly be."""
+        if self.version is not None:
+            ours, theirs = set(split_lines(self.version.text)), set(split_lines(text))
+            if 2 * len(ours & theirs) < min(len(ours), len(theirs)):
+                return
         owners = self.find_owners(text)
-        surely = any(self.known[one] for one in self.waiting)
-        if (
-            self.version is not None or any(owners) or not surely
-        ):  # else it may be a partial listing
+        if self.version is not None or any(owners) or not self._has_known_waiting():
             self._set_version(MarkedText(text, [owner or _NOBODY for owner in owners]))
+        # else it may be a listing
 
     def _apply_edit(self, work: FileEdit, number: int) -> MarkedText[_LineOwner | None] | None:
         """Return the version after an edit; None if the edit does not fit."""
@@ -150,9 +164,7 @@ class _FileReplay:
                 return None
             for place in reversed(places):
                 version, _ = splice_text(version, place, _LineOwner(number))
-            if not (
-                isinstance(step, PatchHunk) and not step.old
-            ):  # the insertion may be further down
+            if not isinstance(step, PatchHunk) or step.old:  # else lines may come further down
                 cursor = places[-1].start + len(places[-1].text)
         return version
 
@@ -162,66 +174,50 @@ class _FileReplay:
         claims: _LineOwners = [None] * len(lines)
         rest = MarkedText(text, list(range(len(lines))))
         for number in reversed(self.waiting):
-            rest = self._undo_change(number, rest, claims)
+            work = self.works[number]
+            owner = _LineOwner(number, None if self.known[number] else UNKNOWN_RESULT)
+            if isinstance(work, FileEdit):
+                for step in reversed(work.steps):
+                    rest = self._undo_step(step, rest, claims, owner)
+            elif isinstance(work, FileWrite) and normalize_text(work.text) == rest.text:
+                explained = enumerate(self._match_version(rest.text))
+                besides = {at for at, origin in explained if origin != NO_ORIGIN}
+                _claim_lines(rest.marks, claims, owner, besides)
         if self.version is not None:
-            known = self.version.marks
-            found = match_lines(split_lines(self.version.text), split_lines(rest.text))
-            for at, origin in zip(rest.marks, found, strict=True):
+            for at, origin in zip(rest.marks, self._match_version(rest.text), strict=True):
                 if NO_ORIGIN not in (at, origin) and claims[at] is None:
-                    claims[at] = known[origin]
+                    claims[at] = self.version.marks[origin]
         return claims
 
-    def _undo_change(
-        self, number: int, rest: MarkedText[int], claims: _LineOwners
-    ) -> MarkedText[int]:
-        """Revert a change where its text is found, and claim the lines it added."""
-        work, doubt = self.works[number], None if self.known[number] else UNKNOWN_RESULT
-        if isinstance(work, FileEdit):
-            for step in reversed(work.steps):
-                rest = self._undo_step(step, rest, claims, _LineOwner(number, doubt))
-        elif isinstance(work, FileWrite) and normalize_text(work.text) == rest.text:
-            _claim_lines(
-                rest.marks, claims, _LineOwner(number, doubt), self._find_explained_lines(rest.text)
-            )
-        return rest
+    def _match_version(self, text: str) -> list[int]:
+        """Return for each line of a text its number in the known version, or NO_ORIGIN."""
+        known = split_lines(self.version.text) if self.version else []
+        return match_lines(known, split_lines(text))
 
     def _undo_step(
         self, step: EditStep, rest: MarkedText[int], claims: _LineOwners, owner: _LineOwner
     ) -> MarkedText[int]:
+        """Return a text without what a step brought, and note whose the lines are that went.
+
+        Where the step cannot be undone, it is given the runs of its lines that stand together.
+        """
+        version = self.version.text if self.version else None
+        partial = owner._replace(doubt=PARTIAL_MATCH)
         places = find_undo_spans(rest.text, step)
-        if not places:
-            self._claim_part_lines(step, rest, claims, owner)
-            return rest
-        if self._has_text(rest.text, places[0]):
-            return rest
+        if places and version is not None and rest.text[places[0].start : places[0].end] in version:
+            return rest  # the known version has that text too: then nothing else brought it
         for place in reversed(places):
             rest, gone = splice_text(rest, place, NO_ORIGIN)
-            _claim_lines(
-                gone, claims, owner if len(places) == 1 else owner._replace(doubt=PARTIAL_MATCH)
-            )
-        return rest
-
-    def _has_text(self, text: str, place: TextSpan) -> bool:
-        """Return whether the known version has that text too, so that no other change added it."""
-        return self.version is not None and text[place.start : place.end] in self.version.text
-
-    def _claim_part_lines(
-        self, step: EditStep, rest: MarkedText[int], claims: _LineOwners, owner: _LineOwner
-    ) -> None:
-        """Claim the runs of lines that a step added, where they are still contiguous."""
-        for run in list_added_runs(step):
+            _claim_lines(gone, claims, owner if len(places) == 1 else partial)
+        for run in [] if places else list_added_runs(step):
             starts = find_line_numbers(rest.text, run)
-            in_version = self.version is not None and find_line_numbers(self.version.text, run)
-            if len(starts) == 1 and not in_version and any(map(_is_distinctive, run)):
+            is_known = version is not None and find_line_numbers(version, run)
+            # a line that is no more than a bracket stands everywhere
+            is_distinctive = any(sum(map(str.isalnum, line)) > _MAX_BRACKET for line in run)
+            if len(starts) == 1 and not is_known and is_distinctive:
                 gone = rest.marks[starts[0] : starts[0] + len(run)]
-                _claim_lines(gone, claims, owner._replace(doubt=owner.doubt or PARTIAL_MATCH))
-
-    def _find_explained_lines(self, text: str) -> set[int]:
-        """Return the indexes of the lines of a text that the known version has too."""
-        if self.version is None:
-            return set()
-        found = match_lines(split_lines(self.version.text), split_lines(text))
-        return {at for at, origin in enumerate(found) if origin != NO_ORIGIN}
+                _claim_lines(gone, claims, partial if owner.doubt is None else owner)
+        return rest
 
 
 def attribute_lines(current: str, changes: Sequence[AttributedChange[By]]) -> list[BlamedRange[By]]:
@@ -252,14 +248,3 @@ def _claim_lines(
     for place, at in enumerate(marks):
         if at != NO_ORIGIN and claims[at] is None and place not in besides:
             claims[at] = owner
-
-
-def _is_distinctive(line: str) -> bool:
-    """Return whether a line is more than a bracket, which occurs everywhere."""
-    return sum(map(str.isalnum, line)) > 3  # noqa: PLR2004 (a word)
-
-
-def _is_similar(one: str, other: str) -> bool:
-    """Return whether two texts share half of the lines of the shorter one."""
-    ours, theirs = set(split_lines(one)), set(split_lines(other))
-    return 2 * len(ours & theirs) >= min(len(ours), len(theirs))
