@@ -1,7 +1,10 @@
-"""A summary of what was done in a run of entries; pure and streamed.
+"""What was done in a run of entries, in brief; pure and streamed.
 
-Prompts and their answers, tools, changed files, models, tokens and cost. Only the beginnings of
-texts are kept; memory grows with the prompts and the files, not with the entries.
+Prompts and how they were answered, tools, files that changed, models, tokens and cost. Memory grows
+with the prompts and the files, not with the entries: of a text only the beginning is kept.
+
+A call is open from its answer to its result. Calls made before the run are recalled: their results
+count as calls of the run, those without a result do not.
 """
 
 from __future__ import annotations
@@ -108,16 +111,16 @@ def summarize_activity(
 
     `before` are the entries before them from the newest answer on, whose calls they may answer.
     """
-    told = _ActivityReader(cwd)
+    reader = _ActivityReader(cwd)
     for entry in before:
-        told.recall_calls(entry)
+        reader.recall_calls(entry)
     for entry in entries:
-        told.read(entry)
-    return told.build_activity()
+        reader.read(entry)
+    return reader.build_activity()
 
 
 class _ActivityReader:
-    """The summary of the entries read so far."""
+    """The counts of the entries read so far."""
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd
@@ -206,15 +209,10 @@ class _ActivityReader:
         )
         if not result.is_error:
             done = parse_file_calls(call, ran)
-            self._count_file_changes(
-                {(one.path, one.op) for one in done if not isinstance(one.work, FileRead)}
-            )
-
-    def _count_file_changes(self, files: set[tuple[str, str]]) -> None:
-        for path, op in sorted(files):
-            whole = posixpath.normpath(posixpath.join(self.cwd, path))
-            ops = self.files.setdefault(whole, {})
-            ops[op] = ops.get(op, 0) + 1
+            changed = {(one.path, one.op) for one in done if not isinstance(one.work, FileRead)}
+            for path, op in sorted(changed):
+                ops = self.files.setdefault(posixpath.normpath(posixpath.join(self.cwd, path)), {})
+                ops[op] = ops.get(op, 0) + 1
 
     def _count_tool_use(
         self, name: str, *, calls: int = 0, failed: int = 0, waiting: int = 0

@@ -1,8 +1,15 @@
 """Following a branch that another process writes: each new entry, once, in order, without locks.
 
 Invariant: the yielded entries depend on what was written, never on the time of a poll. Only whole
-lines that verify count, and such a line is never removed. Reading leaves a phase when a line of the
-journal says where the branch went: by then the phase is complete.
+lines that verify count, and such a line is never removed. One poll:
+
+    1. read the new lines of the journal: moves of the branch
+    2. yield the new entries of the phase it is in
+    3. for each move: leave the phase, which is complete by then; go on
+         at a pin          after that entry, with nothing to read until the next move
+         in a known phase  where reading left it
+         in a new phase    at its first line, after the entry it is forked from
+       and yield a notice, unless the branch was there already; then 2 again
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..model.entries import Place
-    from ..model.line import Entry, Header
+    from ..model.line import Entry
     from ..store.path import Source
     from ..store.phase import PhaseFile
     from ..store.refs import Move
@@ -75,20 +82,18 @@ def follow(
     if after is None:
         head, since = find_head(refs, tape.phases, name), refs.branches[name][-1:]
     else:
-        since = _select_moves_since(after, name, refs.branches.get(name, ()))
+        moves = refs.branches.get(name, ())
+        came = (  # from the first time on: all behind it is new to a caller whose last entry it is
+            number
+            for number, move in enumerate(moves)
+            if move.phase == after.phase and (move.pin is None or move.pin.entry == after.entry)
+        )
+        first = next(came, None)
+        if first is None:
+            raise NotFound(f"branch {name!r} was never at entry {after.entry[:12]}")
+        since = moves[first:]
         head = read_head_at(tape.phases, name, after.phase, after.offset, after.entry)
     return Follower(tape, head, since, refs.size, skipped)
-
-
-def _select_moves_since(place: Place, branch: str, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """Return the move that first brought a branch to an entry or its phase, and all later ones.
-
-    The first, because everything after it is new to a caller whose last entry is this one.
-    """
-    for number, (phase, pin) in enumerate((move.phase, move.pin) for move in moves):
-        if phase == place.phase and (pin is None or pin.entry == place.entry):
-            return moves[number:]
-    raise NotFound(f"branch {branch!r} was never at entry {place.entry[:12]}")
 
 
 class Follower:
@@ -164,14 +169,18 @@ class Follower:
         for offset, line in file.lines(self._end):
             place = f"{file.name}: line at byte {offset}"
             try:
-                header = _verify_phase_line(file, line)
+                header = verify_line(line)
+            except NewerFormat as error:
+                raise NewerFormat(f"{file.name}: {error}") from error
             except Damaged as error:
                 bad.append(f"{place} skipped: {error}")
                 continue
-            if self._end > 0 and header.n <= self._at.header.n:
+            last = self._at.header
+            if self._end > 0 and header.n <= last.n:
                 bad.append(f"{place} skipped: it is repeated or out of order")
                 continue
-            if not self._is_next_entry(header, len(bad)):
+            is_next = header.n == last.n + len(bad) + 1 if bad else header.parent_id == last.id
+            if self._end > 0 and not is_next:  # the first line follows one in another file
                 bad.append(f"{place} does not follow from the one before it: lines are missing")
             for text in bad:
                 self._skipped(text)
@@ -179,16 +188,6 @@ class Follower:
             self._end = offset + len(line) + 1
             self._at = Head(self.head.branch, file.name, offset, self._end, header)
             yield Gained(self._source, self._at, line)
-
-    def _is_next_entry(self, header: Header, left_out: int) -> bool:
-        """Return whether only `left_out` lines are missing between the last entry and this one.
-
-        The first line of a phase follows one in another file, which `_base` checks.
-        """
-        if self._end == 0:
-            return True
-        last = self._at.header
-        return header.n == last.n + left_out + 1 if left_out else header.parent_id == last.id
 
     def _is_at_end(self, file: PhaseFile) -> bool:
         size = file.size()
@@ -202,26 +201,18 @@ class Follower:
 
     def _apply_move(self, move: Move) -> Moved | None:
         """Follow a move of the journal; return a notice unless the branch was there already."""
-        self._leave_phase()
-        to, end = self._find_destination(move)
-        if move.pin is None:
-            self._file = self._tape.phases.open(move.phase)
-        stood, self._at, self._end = self._at, to, end
-        return None if to.entry == stood.entry else Moved(to, move.why)
-
-    def _leave_phase(self) -> None:
         if self._file is not None:
             self._left[self._file.name] = self._at, self._end
             self.close()
-
-    def _find_destination(self, move: Move) -> tuple[Head, int]:
-        """Return the entry a move leads to, and the offset to continue reading at."""
         if move.pin is not None:
-            pinned = self._read_head(move.phase, move.pin.offset, move.pin.entry)
-            return pinned, pinned.end
-        if move.phase in self._left:
-            return self._left[move.phase]
-        return self._read_phase_base(move.phase), 0
+            to = self._read_head(move.phase, move.pin.offset, move.pin.entry)
+            end = to.end
+        else:
+            left = self._left.get(move.phase)
+            to, end = left or (self._read_phase_base(move.phase), 0)
+            self._file = self._tape.phases.open(move.phase)
+        before, self._at, self._end = self._at, to, end
+        return None if to.entry == before.entry else Moved(to, move.why)
 
     def _read_phase_base(self, phase: str) -> Head:
         """Return the entry a phase begins after."""
@@ -247,10 +238,3 @@ class Follower:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _verify_phase_line(file: PhaseFile, line: bytes) -> Header:
-    try:
-        return verify_line(line)
-    except NewerFormat as error:
-        raise NewerFormat(f"{file.name}: {error}") from error

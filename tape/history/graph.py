@@ -1,11 +1,14 @@
-"""The shape of a tape: its phases with their bases, and the heads of branches (tape.md §4).
+"""The shape of a tape: its phases, what each is forked from, and where branches are (tape.md §4).
 
 Read from the ends of files: the cost grows with the phases, not with the entries. Damaged parts are
 reported and left out, so that the rest can still be shown.
 
-Lanes: the lines that a tree is drawn with, as `git log --graph` draws them; pure.
+Lanes are the lines that the tree is drawn with, as `git log --graph` draws them. A lane waits for
+the run that its own run is forked from; two that wait for the same one are joined at once:
 
-A lane waits for the run it leads to. Two lanes that wait for the same run are joined at once.
+    begin(3)         @ |        column 0: the lane that waits for run 3, else a new one
+    end(3, parent)   |/         the other lane waits for that parent too: they are joined
+    begin(1)         @
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from ..model.entries import Place
     from ..model.line import Header
     from ..store.path import Source
-    from ..store.refs import Head, Refs
+    from ..store.refs import Head
     from ..store.tape import Tape
 
 
@@ -84,9 +87,9 @@ class PhaseRun(NamedTuple):
     start: int
     end: int
     parent: int | None
-    """The number of the run it continues from."""
+    """Number of the run it is forked from or continues."""
     undone: bool
-    """Whether it was undone: it is on no branch."""
+    """No branch includes it any more."""
 
 
 def read_graph(tape: Tape) -> TapeGraph:
@@ -100,8 +103,20 @@ def read_graph(tape: Tape) -> TapeGraph:
             _add_phase_chain(tape, name, nodes, damage)
     if ORIGIN in committed:
         _add_phase_chain(tape, ORIGIN, nodes, damage)
-    heads = tuple(_list_readable_heads(tape, refs, damage))
-    return TapeGraph(nodes, heads, _measure_reached(tape, heads, nodes), tuple(damage))
+    heads: list[Head] = []
+    for branch in refs.branches:
+        try:
+            heads.append(find_head(refs, tape.phases, branch))
+        except READ_ERRORS as error:
+            damage.append(f"branch {branch}: {error}")
+    reached: dict[PhaseKey, int] = {}
+    for head in heads:
+        joint: ForkPoint | None = ForkPoint(PhaseKey(tape.id, head.phase), head.end)
+        while joint is not None and joint.key in nodes and joint.end > reached.get(joint.key, 0):
+            known = joint.key in reached
+            reached[joint.key] = joint.end
+            joint = None if known else nodes[joint.key].base
+    return TapeGraph(nodes, tuple(heads), reached, tuple(damage))
 
 
 def _add_phase_chain(
@@ -169,27 +184,6 @@ def _find_phase_base(owner: Tape, base: Place) -> tuple[Tape, Head]:
     return origin, read_head_at(origin.phases, "", base.phase, base.offset, base.entry)
 
 
-def _list_readable_heads(tape: Tape, refs: Refs, damage: list[str]) -> Iterator[Head]:
-    for branch in refs.branches:
-        try:
-            yield find_head(refs, tape.phases, branch)
-        except READ_ERRORS as error:
-            damage.append(f"branch {branch}: {error}")
-
-
-def _measure_reached(
-    tape: Tape, heads: tuple[Head, ...], nodes: dict[PhaseKey, PhaseNode]
-) -> dict[PhaseKey, int]:
-    reached: dict[PhaseKey, int] = {}
-    for head in heads:
-        joint: ForkPoint | None = ForkPoint(PhaseKey(tape.id, head.phase), head.end)
-        while joint is not None and joint.key in nodes and joint.end > reached.get(joint.key, 0):
-            known = joint.key in reached
-            reached[joint.key] = joint.end
-            joint = None if known else nodes[joint.key].base
-    return reached
-
-
 def split_runs(tree: TapeGraph) -> list[PhaseRun]:
     """Return the phases split at forks, and where undone entries begin."""
     cuts = {key: {node.end, tree.reached.get(key, 0)} - {0} for key, node in tree.nodes.items()}
@@ -212,7 +206,7 @@ def split_runs(tree: TapeGraph) -> list[PhaseRun]:
 
 
 def order_newest_first(found: list[PhaseRun]) -> Iterator[int]:
-    """Yield the numbers of runs, children before their parent, the newest tip first.
+    """Yield the numbers of runs, what is forked from one before it, the newest tip first.
 
     All children of a fork are together, the one with the newest tip first: so a drawing needs no
     more lanes than the depth of nested forks.
@@ -256,18 +250,18 @@ class _Lane(NamedTuple):
 
 
 class GraphLanes:
-    """The open lanes, from left to right; runs are added children first."""
+    """The open lanes, from left to right; fed with runs, what is forked from one before it."""
 
     def __init__(self) -> None:
         self._open: list[_Lane] = []
         self._count = 0
 
-    def begin(self, stretch: int) -> int:
+    def begin(self, run: int) -> int:
         """Return the column of a run: of the lane that waits for it, else a new one."""
         for column, lane in enumerate(self._open):
-            if lane.waits_for == stretch:
+            if lane.waits_for == run:
                 return column
-        self._open.append(_Lane(stretch, self._count))
+        self._open.append(_Lane(run, self._count))
         self._count += 1
         return len(self._open) - 1
 
@@ -278,28 +272,20 @@ class GraphLanes:
         return row
 
     def end(self, column: int, parent: int | None) -> list[CellRow]:
-        """End the run in a column, continuing with its parent; return the rows this takes."""
+        """End the run in a column, going on to its parent; return the rows this takes."""
         if parent is None:
-            return self._drop_lane(column)
+            row = self._draw_lines(column) + self._draw_left_shift(column)
+            del self._open[column]
+            return [row] if column < len(self._open) else []
         twin = next((at for at, lane in enumerate(self._open) if lane.waits_for == parent), None)
         self._open[column] = self._open[column]._replace(waits_for=parent)
-        return [] if twin is None else self._join_lanes(min(twin, column), max(twin, column))
-
-    def _drop_lane(self, column: int) -> list[CellRow]:
-        if column == len(self._open) - 1:
-            del self._open[column]
+        if twin is None:
             return []
-        row = self._draw_lines(column)
-        row += self._draw_left_shift(column)
-        del self._open[column]
-        return [row]
-
-    def _join_lanes(self, left: int, right: int) -> list[CellRow]:
-        """Join the lane `right` into the lane `left`; lanes after it move one column left."""
+        left, right = sorted((twin, column))
         lane = self._open[right].number
-        first = self._draw_lines(right)
-        for column in range(left + 1, right - 1):
-            first[2 * column + 1] = GraphCell("_", lane)
+        first = self._draw_lines(right)  # the lane `right` joins `left`, those beyond move left
+        for between in range(left + 1, right - 1):
+            first[2 * between + 1] = GraphCell("_", lane)
         first[2 * right - 1] = GraphCell("/", lane)
         first += self._draw_left_shift(right)
         del self._open[right]

@@ -1,7 +1,11 @@
 """Where two paths diverge: their newest common entry, and the entries of each side since.
 
-Found by the phases of the paths. Only for the copied past of a detached tape entries are compared,
-by id. A broken path is used as far as it can be read.
+    a: 0001-main-start ─── 0004-main-compaction        common: 0001 up to the fork
+    b: 0001-main-start ─┬─ 0003-try                    a: rest of 0001, 0004    b: 0003
+
+Found by the phases of the paths: the newest that both have. Only against the copied past of a
+detached tape entries are compared, by their ids. A path that breaks off is used as far as it can be
+read.
 """
 
 from __future__ import annotations
@@ -92,25 +96,19 @@ def find_merge_base(a: PathTo, b: PathTo) -> MergeBase:
             return _build_merge_base(a.segments, at_a, end, b.segments, at_b, end)
     broken = tuple(text for text in (a.broken, b.broken) if text)
     copied = any(one.phase == ORIGIN for one in (*a.segments[:1], *b.segments[:1]))
-    found = _compare_entry_ids(a.segments, b.segments) if copied and not broken else None
-    return found or MergeBase(None, None, (), a.segments, b.segments, broken)
+    if copied and not broken:
+        pairs = zip(_iter_path_entries(a.segments), _iter_path_entries(b.segments), strict=False)
+        same = deque(takewhile(lambda pair: pair[0][2] == pair[1][2], pairs), maxlen=1)
+        for (at_a, end_a, _), (at_b, end_b, _) in same:  # the newest with the same id, if any
+            return _build_merge_base(a.segments, at_a, end_a, b.segments, at_b, end_b)
+    return MergeBase(None, None, (), a.segments, b.segments, broken)
 
 
 def _build_segment_key(segment: Segment) -> PhaseKey:
     return PhaseKey(segment.source.tape, segment.phase)
 
 
-def _compare_entry_ids(a: Sequence[Segment], b: Sequence[Segment]) -> MergeBase | None:
-    """Return where two paths with the same first entry diverge, by the ids of their entries."""
-    pairs = zip(_iter_path_entries(a), _iter_path_entries(b), strict=False)
-    same = deque(takewhile(lambda pair: pair[0][2] == pair[1][2], pairs), maxlen=1)
-    if not same:
-        return None
-    (at_a, end_a, _), (at_b, end_b, _) = same[0]
-    return _build_merge_base(a, at_a, end_a, b, at_b, end_b)
-
-
-def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, str]]:
+def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
     """Yield of each entry the number of its segment, where its line ends, and its id."""
     for number, segment in enumerate(segments):
         for offset, line in segment.lines():
@@ -123,7 +121,10 @@ def _build_merge_base(
     shared = a[at_a]
     with shared.source.phases.open(shared.phase) as file:
         offset, _ = next(file.read_lines_back(end_a))
-    base = read_head_at(shared.source.phases, _read_segment_branch(shared), shared.phase, offset)
+    first = shared.source.phases.first(shared.phase, describe_missing_blob)
+    branch = getattr(first and first.data, "branch", None)  # "" where nothing says
+    name = branch if isinstance(branch, str) else ""
+    base = read_head_at(shared.source.phases, name, shared.phase, offset)
     common = (*a[:at_a], shared._replace(end=end_a))
     return MergeBase(
         base,
@@ -132,13 +133,6 @@ def _build_merge_base(
         _cut_segments_since(a, at_a, end_a),
         _cut_segments_since(b, at_b, end_b),
     )
-
-
-def _read_segment_branch(segment: Segment) -> str:
-    """Return the branch a phase was written on, "" if unknown."""
-    first = segment.source.phases.first(segment.phase, describe_missing_blob)
-    branch = getattr(first and first.data, "branch", None)
-    return branch if isinstance(branch, str) else ""
 
 
 def _cut_segments_since(segments: Sequence[Segment], number: int, end: int) -> tuple[Segment, ...]:

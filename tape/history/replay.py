@@ -1,8 +1,13 @@
-"""Replay: recompute a path in two ways and compare the results.
+"""Replay: read a path again, in two ways, and prove that both give what was recorded (tape.md §6).
 
-Two readers decode every entry, one strictly and many lines at once, one loosely and line by line;
-their results, the recorded repairs and the ranges of anchors must agree. Reads only. Memory grows
-with the path.
+    compared                               with
+    each entry read strictly, in runs      the same entry read loosely, line by line
+    each header                            the header before it: parent, depth, time
+    what anchors cover and keep            the path before them
+    each recorded repair                   the repair of the view it was made of
+    the view and messages at the end       those of the other reading
+
+Nothing is written. Memory grows with the path.
 """
 
 from __future__ import annotations
@@ -31,7 +36,6 @@ from ..model.line import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..model.entries import KeptRange
     from ..model.line import Header
     from ..store.path import Segment
     from ..store.refs import Head
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 NOBODY = Target("", "", "")
 """A target that wrote none of the messages."""
 _NEXT_PROMPT = (Anchor, Branch, Context, Model, Repair, ToolResult, User)
-"""Entry types that separate model calls: an answer after one belongs to another request."""
+"""Types between two model calls: an answer behind one of them was given to another request."""
 
 
 class ReplayDifference(Struct, frozen=True):
@@ -51,7 +55,7 @@ class ReplayDifference(Struct, frozen=True):
 
 
 class ReplayResult(Struct, frozen=True):
-    """How much was replayed, and the differences."""
+    """How much was replayed, and what differed."""
 
     entries: int
     anchors: int
@@ -59,7 +63,7 @@ class ReplayResult(Struct, frozen=True):
     """Number of ranges that anchors keep in view."""
     repairs: int
     unanswered: int
-    """Repairs not compared: no answer followed, so their target is unknown."""
+    """Repairs left out: no answer followed, so their target is unknown."""
     messages: int
     """Number of messages of the final view, repaired."""
     differences: tuple[ReplayDifference, ...]
@@ -74,32 +78,32 @@ class _TwoReadings(NamedTuple):
 
 
 def replay_path(tape: Tape, head: Head) -> ReplayResult:
-    """Replay the path to a head and compare; raise Damaged if it cannot be followed."""
+    """Replay the path to a head and compare; raise Damaged where it cannot be followed."""
     found: list[ReplayDifference] = []
-    folded = _TwoReadings([], [])
+    readings = _TwoReadings([], [])
     before: Header | None = None
     count = 0
     for segment in tape.path(head):
-        for header in _read_both_ways(segment, folded, found):
+        for header in _read_both_ways(segment, readings, found):
             count += 1
             if header is not None:
                 found += _compare_chain(before, header)
                 before = header
-    path = folded.strictly
+    path = readings.strictly
     anchors = [entry for entry in path if isinstance(entry.data, Anchor)]
     found += _check_anchors(tape, path, anchors)
     repairs, unanswered = _check_repairs(tape, path, found)
-    messages = _compare_views(tape, folded, found)
+    messages = _compare_views(tape, readings, found)
     kept = sum(len(entry.data.kept) for entry in anchors if isinstance(entry.data, Anchor))
     return ReplayResult(count, len(anchors), kept, repairs, unanswered, messages, tuple(found))
 
 
 def _read_both_ways(
-    segment: Segment, folded: _TwoReadings, found: list[ReplayDifference]
+    segment: Segment, readings: _TwoReadings, found: list[ReplayDifference]
 ) -> Iterator[Header | None]:
     """Read a segment in both ways, entry by entry; yield the header of each line."""
     strictly = segment.entries(lambda _: None)
-    folded.strictly.extend(strictly)
+    readings.strictly.extend(strictly)
     at = 0
     gone = cache(segment.source.phases.read_redacted_ids)
     for offset, line in segment.lines():
@@ -117,8 +121,8 @@ def _read_both_ways(
             yield None
             continue
         if isinstance(loosely.data, Anchor):
-            folded.loosely.clear()
-        folded.loosely.append(loosely)
+            readings.loosely.clear()
+        readings.loosely.append(loosely)
         if at < len(strictly) and strictly[at].id == header.id:
             if strictly[at] != loosely:
                 found.append(ReplayDifference(header.id, "the two readers read it differently"))
@@ -160,41 +164,27 @@ def _check_anchors(
     depth = {entry.id: entry.n for entry in path} if anchors else {}
     for entry in anchors:
         assert isinstance(entry.data, Anchor)
-        for name, first, last, count in _list_anchor_ranges(entry.data):
-            if not _is_range_on_path(depth, first, last, count, entry.n):
+        anchor, ranges = entry.data, []
+        if anchor.kind != "merge":  # which speaks of other paths
+            ranges = [("keeps", one.first, one.last, one.count) for one in anchor.kept]
+            if anchor.covers is not None:
+                covers = anchor.covers
+                ranges.insert(0, ("covers", covers.first, covers.last, covers.count))
+        for name, first, last, count in ranges:
+            begin, end = depth.get(first, -1), depth.get(last, entry.n)
+            if begin < 0 or end >= entry.n or not end - begin + 1 == count > 0:
                 what = f"{name} {count} entries from {first[:12]} to {last[:12]}"
-                yield ReplayDifference(entry.id, f"it {what}, which are not on the path before it")
-        for kept in entry.data.kept:
-            yield from _check_kept_range(tape, entry, kept)
-
-
-def _list_anchor_ranges(anchor: Anchor) -> Iterator[tuple[str, str, str, int]]:
-    """Yield the ranges that an anchor names on its own path; a merge names other paths."""
-    if anchor.kind == "merge":
-        return
-    if anchor.covers is not None:
-        yield "covers", anchor.covers.first, anchor.covers.last, anchor.covers.count
-    for kept in anchor.kept:
-        yield "keeps", kept.first, kept.last, kept.count
-
-
-def _is_range_on_path(
-    depth: dict[str, int], first: str, last: str, count: int, before: int
-) -> bool:
-    """Return whether a range is on the path before a depth and has `count` entries."""
-    if first not in depth or last not in depth:
-        return False
-    return depth[last] - depth[first] + 1 == count > 0 and depth[last] < before
-
-
-def _check_kept_range(tape: Tape, entry: Entry, kept: KeptRange) -> Iterator[ReplayDifference]:
-    wrong: list[str] = []
-    try:
-        tape.read_kept_range(kept, wrong.append)
-    except (Damaged, NotFound) as error:
-        yield ReplayDifference(entry.id, f"the entries it keeps in view cannot be read: {error}")
-    for text in wrong:
-        yield ReplayDifference(entry.id, f"in the entries it keeps in view: {text}")
+                yield ReplayDifference(
+                    entry.id, f"it says that it {what}: not on the path before it"
+                )
+        for kept in anchor.kept:
+            wrong: list[str] = []
+            try:
+                tape.read_kept_range(kept, wrong.append)
+            except (Damaged, NotFound) as error:
+                yield ReplayDifference(entry.id, f"what it keeps in view cannot be read: {error}")
+            for text in wrong:
+                yield ReplayDifference(entry.id, f"of what it keeps in view: {text}")
 
 
 def _check_repairs(
@@ -242,9 +232,11 @@ def _read_kept_entries(tape: Tape, path: Sequence[Entry]) -> list[Entry]:
         return []
 
 
-def _compare_views(tape: Tape, folded: _TwoReadings, found: list[ReplayDifference]) -> int:
-    """Compare the final views and their repaired messages; return the number of messages."""
-    strictly, loosely = _cut_before_anchor(folded.strictly), folded.loosely
+def _compare_views(tape: Tape, readings: _TwoReadings, found: list[ReplayDifference]) -> int:
+    """Compare the views at the end and what repair makes of them; return how many messages."""
+    path, loosely = readings.strictly, readings.loosely
+    anchors = (at for at in reversed(range(len(path))) if isinstance(path[at].data, Anchor))
+    strictly = path[next(anchors, 0) :]
     answers = [entry.data for entry in strictly if isinstance(entry.data, Assistant)]
     target = Target(answers[-1].endpoint, answers[-1].api, answers[-1].model) if answers else NOBODY
     kept = _read_kept_entries(tape, strictly)
@@ -256,8 +248,3 @@ def _compare_views(tape: Tape, folded: _TwoReadings, found: list[ReplayDifferenc
     if repaired[0] != repaired[1]:
         found.append(ReplayDifference(last, "the two readers give different messages"))
     return len(repaired[0].messages)
-
-
-def _cut_before_anchor(path: Sequence[Entry]) -> Sequence[Entry]:
-    places = (at for at in reversed(range(len(path))) if isinstance(path[at].data, Anchor))
-    return path[next(places, 0) :]
