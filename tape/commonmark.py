@@ -1,9 +1,16 @@
-"""Foreign Markdown → Markdown that is safe to embed in an exported page; pure.
+"""Markdown of somebody else → Markdown that may be in a page of ours; pure.
 
-It still renders, but cannot affect the rest of the page. Invariants for any text: no HTML, no
-unclosed code block, no heading as high as the page's, no image that is fetched, no link definition,
-no link except to the web, to mail or to a file. This works without parsing the whole text: fences
-are rewritten at the margin, and backticks pair only within a line.
+It goes on rendering, but only in its place. Invariants, whatever the text: no HTML, no code block
+that is not closed, no heading as high as ours, no image that is fetched, no definition that gives
+other text a link, no link but to the web, to mail or to a file. This needs no parser of the whole:
+fences are written again at the margin, and backticks pair within a line or not at all.
+
+    a block that begins with      becomes
+    a fence                       a fence at the margin, longer than any in it, closed
+    >, up to 8 deep               a quote of what is in it
+    four blanks, not in a list    a fence
+    anything else                 lines on their own: headings two levels lower, = and - below
+                                  words escaped, and what acts outside of code escaped
 """
 
 from __future__ import annotations
@@ -68,7 +75,10 @@ def _contain_lines(lines: Sequence[str], depth: int, tables: bool) -> Iterator[s
     while at < len(lines):
         line = lines[at]
         if opens := _OPENS.match(line):
-            end = _find_fence_end(lines, at, opens)
+            fence = opens[3] or opens[5]
+            closes = re.compile(rf"[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*\Z")
+            ends = (end for end in range(at + 1, len(lines)) if closes.match(lines[end]))
+            end = next(ends, len(lines))
             yield from _contain_fence(lines[at + 1 : end], opens)
             at, blank = end + 1, True
         elif depth < _DEEPEST and _QUOTE.match(line):
@@ -90,15 +100,8 @@ def _contain_lines(lines: Sequence[str], depth: int, tables: bool) -> Iterator[s
 
 
 def _find_run_end(lines: Sequence[str], start: int, holds: Callable[[str], bool]) -> int:
-    """Return the index of the first line after `start` for which `holds` is false."""
+    """Return the number of the first line from `start` on that does not hold, or of lines."""
     return next((at for at in range(start, len(lines)) if not holds(lines[at])), len(lines))
-
-
-def _find_fence_end(lines: Sequence[str], start: int, opens: re.Match[str]) -> int:
-    """Return the index of the line that closes a fence; the number of lines if none does."""
-    fence = opens[3] or opens[5]
-    closes = re.compile(rf"[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*\Z")
-    return next((at for at in range(start + 1, len(lines)) if closes.match(lines[at])), len(lines))
 
 
 def _contain_fence(lines: Sequence[str], opens: re.Match[str]) -> Iterator[str]:
@@ -134,13 +137,13 @@ def _contain_inline(line: str, tables: bool) -> str:
         made.append(line[at : found.start()])
         mark, at = found[0], found.end()
         if mark[-1] == "`":
-            end = _find_code_end(line, mark, at)
-            if end is None:
-                made.append("\\`" * mark.count("`"))
-            else:
-                piece = line[found.start() : end]
+            # backticks of the same number close it in this line, or it is no code
+            closed = mark[0] != "\\" and re.compile(rf"(?<!`){mark}(?!`)").search(line, at)
+            if closed:
+                piece, at = line[found.start() : closed.end()], closed.end()
                 made.append(re.sub(r"(?<!\\)\|", r"\\|", piece) if tables else piece)
-                at = end
+            else:
+                made.append("\\`" * mark.count("`"))
         elif mark == "](":
             made.append(mark if _SAFE.match(line, at) else "]\\(")
         else:
@@ -149,11 +152,3 @@ def _contain_inline(line: str, tables: bool) -> str:
 
 
 _HARMLESS = {"<": "&lt;", "]:": "]\\:", "![": "\\!["}
-
-
-def _find_code_end(line: str, ticks: str, at: int) -> int | None:
-    """Return the end of the inline code that backticks start; None if they start none."""
-    if ticks[0] == "\\":
-        return None
-    closes = re.compile(rf"(?<!`){ticks}(?!`)").search(line, at)
-    return closes and closes.end()

@@ -1,6 +1,7 @@
-"""Entries → text for people: one line, a paragraph, a whole conversation, plain or Markdown.
+"""Entries → text for people: one line, a paragraph, a whole conversation, plain or Markdown; pure.
 
-Pure. No control character on a tape reaches a terminal: `visible` replaces them.
+Nothing in a tape reaches a terminal as a control character: `show_controls` makes it visible. In a
+conversation no words of somebody pass for a heading of ours.
 """
 
 from __future__ import annotations
@@ -46,22 +47,9 @@ if TYPE_CHECKING:
     from .model.entries import BlobRef, Content, Payload
     from .model.line import Entry
 
-__all__ = [
-    "SHORT",
-    "measure_width",
-    "render_blob_head",
-    "render_content",
-    "render_conversation",
-    "render_entry",
-    "render_entry_line",
-    "shorten_to_width",
-    "show_controls",
-    "to_single_line",
-]
-
 
 def render_blob_head(ref: BlobRef) -> str:
-    """Return the beginning of a long text and its size, for where that is enough."""
+    """Return the beginning of a blob's text and its size in bytes, to show in its place."""
     return f"{ref.head}… ({ref.bytes} bytes)"
 
 
@@ -91,6 +79,10 @@ def _summarize_entry(data: Payload) -> str:
             return f"{data.origin}: {_join_content(data.content)}"
         case _:
             return _describe_payload(data)
+
+
+def _decode_raw_json(raw: msgspec.Raw) -> str:
+    return bytes(raw).decode("utf-8", "replace")
 
 
 def _describe_payload(data: Payload) -> str:
@@ -128,10 +120,6 @@ def _describe_minor_payload(data: Payload) -> str:
             return msgspec.json.encode(data).decode("utf-8", "replace")
 
 
-def _decode_raw_json(raw: msgspec.Raw) -> str:
-    return bytes(raw).decode("utf-8", "replace")
-
-
 def _join_content(content: Content) -> str:
     return " ".join(line for block in content for line in _render_block(block))
 
@@ -148,7 +136,8 @@ def render_entry(entry: Entry, most: int | None = None) -> list[str]:
     body = list(_render_entry_body(entry.data))
     if most is not None and len(body) > most:
         body = [*body[:most], f"… {len(body) - most} more lines"]
-    heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}{_describe_author(entry.data)}"
+    heading = f"{entry.type} {entry.id[:12]} · {entry.n} · {_format_entry_time(entry)}"
+    heading += _describe_author(entry.data)
     return [to_single_line(heading), *(f"  {line}".rstrip() for line in body)]
 
 
@@ -234,7 +223,15 @@ def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> 
     """Yield the lines of a whole conversation; nothing is cut."""
     for entry in entries:
         if isinstance(entry.data, _SPOKEN):
-            yield from _render_spoken_markdown(entry) if markdown else [*_render_spoken(entry), ""]
+            about = f"{entry.type}{_describe_author(entry.data)} · {_format_entry_time(entry)}"
+            heading = to_single_line(about)
+            if markdown:
+                yield from (f"## {escape_markdown(heading)}", "")
+                for part in _render_parts_markdown(entry.data):
+                    yield from (*part, "")
+            else:
+                body = map(_indent_heading_like, _render_entry_body(entry.data))
+                yield from (to_single_line(f"── {about}"), *body, "")
         elif not isinstance(entry.data, _SILENT):
             first, *more = _split_visible_lines(f"{entry.type}: {_describe_payload(entry.data)}")
             note = escape_markdown(to_single_line(" ".join([first, *more])))
@@ -242,23 +239,9 @@ def render_conversation(entries: Iterable[Entry], *, markdown: bool = False) -> 
             yield from [f"*{note}*", ""] if markdown else [f"· {first}", *rest, ""]
 
 
-def _render_spoken(entry: Entry) -> Iterator[str]:
-    yield to_single_line(
-        f"── {entry.type}{_describe_author(entry.data)} · {_format_entry_time(entry)}"
-    )
-    yield from map(_indent_heading_like, _render_entry_body(entry.data))
-
-
 def _indent_heading_like(line: str) -> str:
     """Return a line of content, indented if it looks like a heading of this page."""
     return f" {line}" if line.startswith(("── ", "· ")) else line
-
-
-def _render_spoken_markdown(entry: Entry) -> Iterator[str]:
-    heading = f"{entry.type}{_describe_author(entry.data)} · {_format_entry_time(entry)}"
-    yield from (f"## {escape_markdown(to_single_line(heading))}", "")
-    for part in _render_parts_markdown(entry.data):
-        yield from (*part, "")
 
 
 def _render_parts_markdown(data: Payload) -> Iterator[list[str]]:

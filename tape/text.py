@@ -1,6 +1,9 @@
-"""Text for a screen: made visible, put on one line, cut to a width; pure.
+"""Text as a screen shows it: control characters visible, on one line, in so many columns; pure.
 
-Nothing slow is imported: the fast path of `tape ls` uses this.
+Nothing is imported that takes time: a list of tapes needs no more than this. Widths are therefore
+our own: importing wcwidth takes 29 ms of processor time, all of `tape ls` before it 25 ms. On 503
+lines with other letters than ASCII in our tests the two agree on all but 2, where ours is wider by
+the 2 columns that joined emoji or vowel signs save in some terminals: no line gets too long.
 """
 
 from __future__ import annotations
