@@ -29,6 +29,7 @@ from tape.check.verify import verify
 from tape.errors import Busy, Damaged
 from tape.model.entries import Anchor, Repair
 from tape.model.line import encode_line
+from tape.store.maintenance.upkeep import detach
 from tape.store.refs import Pin
 from tests.faults.histories import found, small
 from tests.tape import making, reader
@@ -304,6 +305,23 @@ def test_a_fork_named_by_an_explanation_leads_around_the_damage(made, folder, ta
     making.write(tape, "on", branch="around")
     assert making.texts(tape, "around")[-1] == "on"
     assert [one.depends for one in found(made.store, folder.name)] == [("main",)]
+
+
+def test_damage_in_a_copied_past_concerns_the_tapes_forked_from_its_copy(tmp_path):
+    store = making.store_in(tmp_path)
+    with store.create(making.beginning()) as origin:
+        making.write(origin, "one", "two")
+        with store.create(making.beginning("copy"), origin=(origin, origin.head())) as copy:
+            making.write(copy, "three")
+            detach(copy)
+            with store.create(making.beginning("child"), origin=(copy, copy.head())) as child:
+                path = store.tapes / copy.folder.name / "phases/0000-origin/entries.jsonl"
+                path.write_bytes(path.read_bytes().replace(b'"one"', b'"eno"'))
+                findings = list(verify(copy, Counts()))
+                (means,) = (
+                    explain_finding(one, inspect_tape(store, copy, findings)) for one in findings
+                )
+                assert means.tapes == (child.id,)
 
 
 def test_a_phase_without_its_first_entry_points_to_where_its_branch_stood(made, folder, tape):
