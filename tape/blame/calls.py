@@ -18,7 +18,7 @@ import os.path
 import re
 from contextlib import suppress
 from functools import cached_property
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -197,7 +197,7 @@ class WorkContext:
         begin = read_head_at(self.tape.phases, "", phase, 0)
         lines = (
             line
-            for segment in reversed(self.tape.path(begin)[:-1])
+            for segment in islice(self.tape.walk_path_back(begin), 1, None)
             for _, line in segment.read_checked_lines_back(self.report_skipped)
         )
         for line in lines:

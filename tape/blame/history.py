@@ -164,7 +164,7 @@ def blame_file(
 
     What cannot be read on a tape is reported to `skipped` and left out; `progress` is called with
     how many tapes were read, of how many. Raises NotFound where there is no such file or no tape
-    knows it, UsageError where it is no text, OSError where it cannot be read.
+    has a change of it, UsageError where it is no text, OSError where it cannot be read.
     """
     try:
         data = read_file(file)
@@ -173,11 +173,11 @@ def blame_file(
     except IsADirectoryError as error:
         raise UsageError(f"{file} is a folder: name a file in it") from error
     if b"\0" in data:
-        raise UsageError(f"{file} is a binary file: it has no lines to tell about")
+        raise UsageError(f"{file} is a binary file: it has no lines")
     text = data.decode("utf-8", "replace")
     changes = read_file_history(store, index, file, skipped, progress)
     if not changes:
-        raise NotFound(f"{file}: no tape of {store.path} knows of a change of it")
+        raise NotFound(f"{file}: no tape of {store.path} has a change of it")
     *lines, last = text.removeprefix("\ufeff").split("\n")
     whole = [*lines, last] if last else lines
     ranges = attribute_lines(text, changes)

@@ -15,7 +15,6 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model.line import describe_missing_blob, read_id
-from ..store.path import Segment, find_line_end, find_origin_end, read_base
 from ..store.phase import ORIGIN
 from ..store.refs import Head, read_head_at
 from .graph import READ_ERRORS, PhaseKey
@@ -23,8 +22,7 @@ from .graph import READ_ERRORS, PhaseKey
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..model.entries import Place
-    from ..store.path import Source
+    from ..store.path import Segment, Source
     from ..store.tape import Tape
 
 
@@ -56,34 +54,11 @@ def read_path_to(tape: Tape, head: Head) -> PathTo:
     """Return the path to a head, also if an earlier part is damaged or missing."""
     found: list[Segment] = []
     try:
-        for segment in _walk_segments_back(tape, head.phase, head.end):
+        for segment in tape.walk_path_back(head):
             found.insert(0, segment)
     except READ_ERRORS as error:
         return PathTo(tuple(found), str(error))
     return PathTo(tuple(found))
-
-
-def _walk_segments_back(tape: Tape, phase: str, end: int) -> Iterator[Segment]:
-    """Yield the segments of a path newest first; raise where it is broken."""
-    owner, seen = tape, set[PhaseKey]()
-    while (key := PhaseKey(owner.id, phase)) not in seen:
-        seen.add(key)
-        yield Segment(owner.source, phase, end)
-        first = owner.phases.first(phase, describe_missing_blob)
-        base = None if phase == ORIGIN or first is None else read_base(first)
-        if base is None:
-            return
-        owner, phase, end = _find_earlier_phase(owner, base)
-
-
-def _find_earlier_phase(owner: Tape, base: Place) -> tuple[Tape, str, int]:
-    """Return the tape, phase and offset where a path continues towards its root."""
-    if base.tape in (None, owner.id):
-        return owner, base.phase, find_line_end(owner.source, base)
-    origin = None if owner.phases.has_origin else owner.origin()
-    if origin is None:
-        return owner, ORIGIN, find_origin_end(owner.source, base)
-    return origin, base.phase, find_line_end(origin.source, base)
 
 
 def find_merge_base(a: PathTo, b: PathTo) -> MergeBase:
@@ -108,7 +83,7 @@ def _build_segment_key(segment: Segment) -> PhaseKey:
     return PhaseKey(segment.source.tape, segment.phase)
 
 
-def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, bytes]]:
+def _iter_path_entries(segments: Sequence[Segment]) -> Iterator[tuple[int, int, str]]:
     """Yield of each entry the number of its segment, where its line ends, and its id."""
     for number, segment in enumerate(segments):
         for offset, line in segment.lines():

@@ -174,17 +174,17 @@ def _check_anchors(
             begin, end = depth.get(first, -1), depth.get(last, entry.n)
             if begin < 0 or end >= entry.n or not end - begin + 1 == count > 0:
                 what = f"{name} {count} entries from {first[:12]} to {last[:12]}"
-                yield ReplayDifference(
-                    entry.id, f"it says that it {what}: not on the path before it"
-                )
+                yield ReplayDifference(entry.id, f"it {what}, which are not on the path before it")
         for kept in anchor.kept:
             wrong: list[str] = []
             try:
                 tape.read_kept_range(kept, wrong.append)
             except (Damaged, NotFound) as error:
-                yield ReplayDifference(entry.id, f"what it keeps in view cannot be read: {error}")
+                yield ReplayDifference(
+                    entry.id, f"the entries it keeps in view cannot be read: {error}"
+                )
             for text in wrong:
-                yield ReplayDifference(entry.id, f"of what it keeps in view: {text}")
+                yield ReplayDifference(entry.id, f"in the entries it keeps in view: {text}")
 
 
 def _check_repairs(
