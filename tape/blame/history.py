@@ -48,16 +48,15 @@ _TOUCHED_QUERY = """
 
 def find_candidate_folders(store: Store, index: Index | None, name: str) -> list[str]:
     """Return the folders of the tapes whose calls may have touched a file called `name`."""
+    if not any(map(str.isalnum, name)):  # the index has no words to look for
+        return store.folders()
 
-    def query_touched(db: sqlite3.Connection) -> list[str]:
+    def select_touched(db: sqlite3.Connection) -> list[str]:
         quoted = space_cjk(name).replace('"', '""')
-        words = {"name": name, "named": f'called : "{quoted}"'}
-        return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, words)]
+        values = {"name": name, "named": f'called : "{quoted}"'}
+        return [os.fsdecode(folder) for (folder,) in db.execute(_TOUCHED_QUERY, values)]
 
-    has_words = any(map(str.isalnum, name))  # else the index cannot look for it
-    return ask_index(
-        index if has_words else None, lambda index: index.answer(query_touched), store.folders
-    )
+    return ask_index(index, lambda index: index.answer(select_touched), store.folders)
 
 
 class ChangeCause(Struct, frozen=True, gc=False):

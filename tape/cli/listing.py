@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..index.library import Library
-    from ..index.records import TapeRow
+    from ..index.tables import TapeRow
     from .group import GlobalOptions
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..damage import warn_of_damage
 from ..errors import NotFound, TapeError
-from ..index.library import find_unlisted, list_tapes, open_store
+from ..index.library import ask_index, find_unlisted, list_tapes, open_store
 from ..reference import Reference, is_id_prefix, parse_reference
 from ..resolve import resolve_reference
 from ..store.locks import is_lock_held
@@ -144,10 +143,11 @@ def _open_named_tape(opened: Library, reference: Reference) -> Tape | None:
 def _find_folders_by_id(opened: Library, prefix: str) -> list[str]:
     """Return the folders of the tapes whose id begins with `prefix`."""
     store, index = opened
-    if index is not None:
-        with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
-            return index.folders(prefix)
-    return [name for name in store.folders() if store.read_tape_id(name).startswith(prefix)]
+
+    def read_folders() -> list[str]:
+        return [name for name in store.folders() if store.read_tape_id(name).startswith(prefix)]
+
+    return ask_index(index, lambda index: index.folders(prefix), read_folders)
 
 
 def get_current_folder(*, is_needed: bool = True) -> str:

@@ -1,17 +1,23 @@
-"""Tapes → runs of lines with their content, and how far each phase was read.
+"""Lines of tapes → rows of the index, in runs; and rows deleted again.
 
-Invariant: continuing gives the same result as reading again, however it is split into runs. A run
-is small enough to be kept in memory and written at once, whatever the size of the tape. Entries
-that a redaction names are read as if their data were overwritten already.
+Reading (`read_runs`) gives runs of lines with what they say, and how far each phase was read. A run
+is small enough for memory and for one transaction, whatever the size of the tape. However a phase
+is cut into runs, the outcome is the same. Entries that a redaction names are read as if their data
+were gone, also while it is not.
 
-The tables of single entries: inserting and deleting runs of lines, in the caller's transaction.
+Writing (`insert_run`) happens in the caller's transaction:
 
-Invariant: a key of `entries` is not used again while its words are in `text`. The words of a
-deleted line can only be erased once they are known, so its key waits in `removed`.
+    the run continues what the index holds    → insert its lines
+    the phase was cut short or replaced       → delete its lines, insert
+    the run redacts what had been read        → delete all of the tape; read it again
+
+Invariant: a key of `entries` is never given twice while its words are in `text`. The words of a
+deleted line can only be taken out when they are known again, so its key waits in `removed`.
 """
 
 from __future__ import annotations
 
+import os
 from collections import ChainMap
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -26,16 +32,15 @@ from ..store.path import FSCK_ADVICE
 from ..store.phase import ORIGIN, parse_phase_number
 from .contents import NO_CONTENTS, LineContents, extract_contents, resolve_path
 from .fast_text import space_cjk
-from .records import TALLY_COLUMNS, PhaseTally, TapeRecord, build_tape_record
+from .tables import TALLY_COLUMNS, PhaseTally, select_phase, select_redacted_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from sqlite3 import Connection
 
     from ..store.phase import PhaseFile
     from ..store.refs import Refs
-    from ..store.tape import Tape
     from ..store.writer import WritableTape
 
 
@@ -64,7 +69,7 @@ class LineRun(NamedTuple):
     after: PhaseTally
     lines: list[IndexedLine]
     is_anew: bool
-    """The phase is not the one that was indexed: delete that first."""
+    """The phase is not what was known: all its rows are deleted first."""
 
 
 def read_runs(
@@ -109,9 +114,10 @@ class _PhaseReader(NamedTuple):
     skipped: Callable[[str], None]
 
     def iter_runs(self, before: PhaseTally | None) -> Iterator[LineRun]:
-        """Continue where the tally stops, or start again if its last line is not there."""
+        """Continue where the tally stops, or begin again when its last line is not there."""
         tally = before or PhaseTally()
-        is_anew = bool(tally.entries) and not self._has_last_line(tally)
+        _, last = next(self.file.lines(tally.offset), (0, b"")) if tally.entries else (0, b"")
+        is_anew = bool(tally.entries) and not last.startswith(b'{"id":"%b"' % tally.last.encode())
         start = tally.offset if tally.entries and not is_anew else 0
         after = PhaseTally() if is_anew else copy(tally)
         lines: list[IndexedLine] = []
@@ -127,10 +133,6 @@ class _PhaseReader(NamedTuple):
         if lines or is_anew or before is None:
             yield LineRun(self.file.name, before, after, lines, is_anew)
 
-    def _has_last_line(self, tally: PhaseTally) -> bool:
-        _, last = next(self.file.lines(tally.offset), (0, b""))
-        return last.startswith(encode_id_prefix(tally.last))
-
     def _read_line(self, tally: PhaseTally, offset: int, line: bytes) -> IndexedLine | None:
         """Count one line; skip it if it is not an entry of a known format."""
         try:
@@ -138,19 +140,21 @@ class _PhaseReader(NamedTuple):
         except (Damaged, NewerFormat) as error:
             self._report_skipped(offset, line, str(error))
             return None
-        holds = has_valid_data(line, header)
-        if not holds and not is_redaction_begun(line, header) and not self._is_redacted(header):
-            self._report_skipped(offset, line, "its data does not match its hash")
-        gone = header.id in self.redacted or not holds
+        gone = header.id in self.redacted
+        if not has_valid_data(line, header):
+            # While a redaction is overwriting an entry, its hash does not hold.
+            if not (
+                gone
+                or is_redaction_begun(line, header)
+                or header.id in self.tape.phases.read_redacted_ids()
+            ):
+                self._report_skipped(offset, line, "its data does not match its hash")
+            gone = True
         told = NO_CONTENTS if gone else extract_contents(header, line)
         tally.add(offset, header, told)
         if tally.entries == 1 and told.base is not None:
             tally.home = self._find_place_at(*told.base)
         return IndexedLine(offset, len(line), header, told, tally.place)
-
-    def _is_redacted(self, header: Header) -> bool:
-        """Return whether a redaction names an entry, so that its data is being overwritten."""
-        return header.id in self.redacted or header.id in self.tape.phases.read_redacted_ids()
 
     def _report_skipped(self, offset: int, line: bytes, why: str) -> None:
         entry = line[7:19].decode("ascii", "replace")
@@ -174,22 +178,6 @@ class _PhaseReader(NamedTuple):
                     if header.type in ("start", "meta") and header.id not in self.redacted:
                         place = extract_contents(header, line).cwd or place
         return place
-
-
-def read_tape_record(tape: Tape, folder: str) -> TapeRecord:
-    """Return what the index stores of a tape itself, from its files alone."""
-    redacted: set[str] = set()
-    while True:
-        refs, phases = tape.refs(), dict[str, PhaseTally]()
-        named = {
-            target
-            for run in read_runs(tape, refs, phases, redacted)
-            for line in run.lines
-            for target in line.told.targets
-        }
-        if named <= redacted:
-            return build_tape_record(tape, folder, refs, phases)
-        redacted |= named
 
 
 _DEFAULT_HASHSIZE, _BULK_HASHSIZE = 1 << 20, 1 << 23
@@ -219,15 +207,26 @@ def insert_run(
     if any(line.told != NO_CONTENTS and line.header.id in gone for line in run.lines) or any(
         _has_indexed_data(db, tape, target) for target in named
     ):
-        reset_tape(db, tape)
+        _reset_tape(db, tape)
         return False
-    if run.is_anew and known:  # it may have had the redact entries of the rest
-        reset_tape(db, tape)
+    if run.is_anew and known:  # what redacted the rest may have stood in it
+        _reset_tape(db, tape)
         db.execute("DELETE FROM redactions WHERE tape = ?", (whose,))
         return False
     if run.is_anew and key is not None:
-        delete_lines(db, "key = ?", key)
-    _insert_lines(db, run.lines, _save_phase(db, tape, run, key))
+        _delete_lines(db, "key = ?", key)
+    branch, offset, last, *rest = astuple(run.after)
+    values = (branch, offset, bytes.fromhex(last), *rest)
+    marks = ", ".join("?" * len(values))
+    if key is not None:
+        db.execute(f"UPDATE phases SET ({TALLY_COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))  # noqa: S608 (ours)
+    else:
+        key = db.execute(
+            f"INSERT INTO phases (tape, name, {TALLY_COLUMNS}) VALUES (?, ?, {marks})",  # noqa: S608 (ours)
+            (whose, run.phase, *values),
+        ).lastrowid
+    assert key is not None
+    _insert_lines(db, run.lines, key)
     return True
 
 
@@ -245,29 +244,15 @@ def _has_indexed_data(db: Connection, tape: str, entry: str) -> bool:
     return found.fetchone() is not None
 
 
-def _save_phase(db: Connection, tape: str, run: LineRun, key: int | None) -> int:
-    """Write how far a phase was read and return its key."""
-    branch, offset, last, *rest = astuple(run.after)
-    values = (branch, offset, bytes.fromhex(last), *rest)
-    marks = ", ".join("?" * len(values))
-    if key is not None:
-        db.execute(f"UPDATE phases SET ({TALLY_COLUMNS}) = ({marks}) WHERE key = ?", (*values, key))  # noqa: S608 (ours)
-        return key
-    made = db.execute(
-        f"INSERT INTO phases (tape, name, {TALLY_COLUMNS}) VALUES (?, ?, {marks})",  # noqa: S608 (ours)
-        (bytes.fromhex(tape), run.phase, *values),
-    ).lastrowid
-    assert made is not None
-    return made
-
-
 def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> None:
     (highest,) = db.execute(
         "SELECT max((SELECT coalesce(max(key), 0) FROM entries), "
         "(SELECT coalesce(max(key), 0) FROM removed))"
     ).fetchone()
     keyed = list(enumerate(lines, highest + 1))
-    types = _ensure_types(db, {line.header.type for line in lines})
+    types: dict[str, int | None] = dict(db.execute("SELECT name, key FROM types"))
+    for name in sorted({line.header.type for line in lines} - types.keys()):
+        types[name] = db.execute("INSERT INTO types (name) VALUES (?)", (name,)).lastrowid
     db.executemany(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -306,22 +291,14 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
     )
 
 
-def _ensure_types(db: Connection, names: set[str]) -> dict[str, int]:
-    """Return the number of each entry type; new types are added."""
-    found: dict[str, int] = dict(db.execute("SELECT name, key FROM types"))
-    for name in sorted(names - found.keys()):
-        found[name] = db.execute("INSERT INTO types (name) VALUES (?)", (name,)).lastrowid or 0
-    return found
-
-
-def reset_tape(db: Connection, tape: str) -> None:
-    """Delete everything of a tape, so that it is read again."""
-    delete_lines(db, "tape = ?", bytes.fromhex(tape))
+def _reset_tape(db: Connection, tape: str) -> None:
+    """Forget what was read of a tape, so that it is read anew."""
+    _delete_lines(db, "tape = ?", bytes.fromhex(tape))
     db.execute("DELETE FROM phases WHERE tape = ?", (bytes.fromhex(tape),))
 
 
-def delete_lines(db: Connection, where: str, *values: object) -> None:
-    """Delete the lines of the phases that match `where`; the phases themselves stay."""
+def _delete_lines(db: Connection, where: str, *values: object) -> None:
+    """Take out the lines of the phases that `where` describes; the phases themselves stay."""
     lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
     db.execute(
         f"INSERT INTO removed SELECT key FROM ({lines}) WHERE key IN (SELECT id FROM text_docsize)",  # noqa: S608 (ours)
@@ -330,6 +307,31 @@ def delete_lines(db: Connection, where: str, *values: object) -> None:
     for table in ("usage", "calls", "files"):
         db.execute(f"DELETE FROM {table} WHERE entry IN ({lines})", values)  # noqa: S608 (ours)
     db.execute(f"DELETE FROM entries WHERE key IN ({lines})", values)  # noqa: S608 (ours)
+
+
+def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
+    """Forget phases that went, with their lines; all of a tape where one may have redacted."""
+    for name in gone:
+        key, _ = select_phase(db, tape, name)
+        if key is not None:
+            _delete_lines(db, "key = ?", key)
+            db.execute("DELETE FROM phases WHERE key = ?", (key,))
+            if select_redacted_ids(db, tape):
+                _reset_tape(db, tape)
+                db.execute("DELETE FROM redactions WHERE tape = ?", (bytes.fromhex(tape),))
+
+
+def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
+    """Leave tapes out, given with their folders; those seen in another one meanwhile stay."""
+    deleted = db.executemany(
+        "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
+        [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
+    ).rowcount
+    if deleted > 0:
+        for table in ("branches", "labels", "redactions"):
+            db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")  # noqa: S608 (ours)
+        _delete_lines(db, "tape NOT IN (SELECT id FROM tapes)")
+        db.execute("DELETE FROM phases WHERE tape NOT IN (SELECT id FROM tapes)")
 
 
 @contextmanager

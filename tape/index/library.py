@@ -1,26 +1,46 @@
-"""The index: lists and search over all tapes without reading them (tape.md §7).
+"""The index of a store as callers use it: open it, list, query, search, rebuild (tape.md §7).
 
-It is derived: deleting it, or working without it, changes no answer, only the time it takes.
+The index is derived: deleting it, or doing without it, changes no answer, only the time it takes.
+Each question here is asked of the index where one can be used, and of the files where not.
 
-Folders of a store that lists leave out because they cannot be read, and why; reads only.
+A rebuild makes the new index beside the one in use and renames it when it is whole. Whoever reads
+or writes meanwhile keeps using the old file; what the old one learned until the last moment the new
+one learns too:
+
+    .index/index.db    filled from all tapes, no journal, no syncs
+                       + what the old index knows and this one does not
+    index.db locked    + the same again: nobody can tell the old one more
+                       synced, closed, renamed over index.db
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from ..clock import read_clock
 from ..damage import warn_of_damage
-from ..errors import TapeError, WriteFailed
+from ..errors import Busy, TapeError, WriteFailed
 from ..reference import is_id_prefix
+from ..store import disk
+from ..store.disk import Folder
 from ..store.store import Store, generate_hex, require_single_hit
 from ..text import replace_surrogates
 from . import tables
-from .projection import Index, report_nothing
-from .records import TapeRow
+from .database import (
+    INDEX_NAME,
+    connect_index,
+    lock_index_folder,
+    open_database,
+    remove_index_files,
+    write_transaction,
+)
+from .projection import Index, build_tape_record, report_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,22 +48,6 @@ if TYPE_CHECKING:
     from ..store.tape import Tape
     from .projection import Progress, Telling
     from .search import SearchMatch
-
-
-__all__ = [
-    "LINK_REASON",
-    "Index",
-    "Library",
-    "TapeRow",
-    "UnlistedFolder",
-    "find_unlisted",
-    "list_tapes",
-    "open_store",
-    "query_index",
-    "read_tape_row",
-    "rebuild_index",
-    "search_entries",
-]
 
 T = TypeVar("T")
 
@@ -71,12 +75,13 @@ class _IndexedStore(Store):
 
     def open(self, prefix: str) -> Tape:
         """Open the tape whose id begins with `prefix`; raise NotFound or Ambiguous."""
-        if isinstance(self.projection, Index) and is_id_prefix(prefix):
-            with suppress(OSError, sqlite3.Error):  # no index, or one behind: read the files
-                return self.open_folder(
-                    require_single_hit(prefix, "tape", self.projection.folders(prefix))
-                )
-        return super().open(prefix)
+        if not isinstance(self.projection, Index) or not is_id_prefix(prefix):
+            return super().open(prefix)
+
+        def open_indexed(index: Index) -> Tape:
+            return self.open_folder(require_single_hit(prefix, "tape", index.folders(prefix)))
+
+        return ask_index(self.projection, open_indexed, partial(super().open, prefix))
 
 
 def open_store(
@@ -89,9 +94,9 @@ def open_store(
 ) -> Library:
     """Return the store at `path` and its index, without reading either.
 
-    The store need not exist yet. The index is opened at its first use, and created in a store that
-    exists; if it cannot be used, the files are read instead. `telling` is called for a progress
-    callback whenever tapes have to be read.
+    The store need not exist yet. The index is opened at its first use and created in a store that
+    exists; one that cannot be used is ignored. `telling` gives a progress report whenever the
+    index, or what replaces it, has tapes to read.
     """
     if not index:
         return Library(Store(path, clock=clock, random=random), None)
@@ -115,37 +120,87 @@ def ask_index(index: Index | None, question: Callable[[Index], T], otherwise: Ca
 
 def list_tapes(
     store: Store, index: Index | None, *, cwd: str | None = None, limit: int | None = None
-) -> list[TapeRow]:
-    """Return the tapes newest first, at most `limit`; with `cwd` those whose current folder it is.
+) -> list[tables.TapeRow]:
+    """Return the tapes newest first, at most `limit`; with `cwd` those that work there now.
 
-    A tape that cannot be read is left out: `left_out` says which and why. Raises NewerFormat or
+    A tape that cannot be read is omitted: `find_unlisted` says which and why. Raises NewerFormat or
     Damaged of the store itself.
     """
     store.check()
     cwd = None if cwd is None else replace_surrogates(cwd)
-    if index is not None:
-        try:
-            return index.rows(cwd, limit)
-        except (OSError, sqlite3.Error):  # no index, or one behind: read the files
-            pass
-    return _scan_tapes(store, cwd)[:limit]
+
+    def scan() -> list[tables.TapeRow]:
+        found: dict[str, tables.TapeRow] = {}
+        for folder in store.folders():
+            row = read_tape_row(store, folder)
+            if row is not None:
+                found.setdefault(row.id, row)
+        here = [row for row in found.values() if cwd in (None, row.cwd)]
+        return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)[:limit]
+
+    return ask_index(index, lambda index: index.rows(cwd, limit), scan)
+
+
+def read_tape_row(store: Store, folder: str) -> tables.TapeRow | None:
+    """Return the row of the tape in a folder by reading its files, None when that fails."""
+    try:
+        with store.open_folder(folder) as tape:
+            return _read_tape_record(tape, folder).row
+    except (OSError, TapeError):  # a damaged or newer one must not hide the others
+        return None
+
+
+def _read_tape_record(tape: Tape, folder: str) -> tables.TapeRecord:
+    """Return what the index holds of a tape itself, from its files alone.
+
+    Read again while redactions are found that name entries read before them.
+    """
+    from .ingest import read_runs  # noqa: PLC0415 (only where there is no index)
+
+    redacted: set[str] = set()
+    while True:
+        refs, phases = tape.refs(), dict[str, tables.PhaseTally]()
+        named = {
+            target
+            for run in read_runs(tape, refs, phases, redacted)
+            for line in run.lines
+            for target in line.told.targets
+        }
+        if named <= redacted:
+            return build_tape_record(tape, folder, refs, phases)
+        redacted |= named
 
 
 def query_index(
     store: Store, index: Index | None, question: Callable[[sqlite3.Connection], T]
 ) -> T:
-    """Return the answer of a question to the tables, after they have caught up with the files.
+    """Return what a question asks of the tables, with all that is in the files in them.
 
     If the index cannot be used, the same tables are built from the files for this question. It may
     be called twice and must not write. Raises NewerFormat or Damaged of the store itself,
     WriteFailed if those tables cannot be created.
     """
     store.check()
-    if index is not None:
-        with suppress(OSError, sqlite3.Error):
-            return index.answer(question)
-    with _open_private_index(store, index.telling if index else report_nothing) as own:
-        return own.answer(question)
+
+    def ask_temporary_index() -> T:
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
+
+        telling = index.telling if index else report_nothing
+        with (
+            TemporaryDirectory(prefix="tape-") as folder,
+            closing(Index(store, Path(folder), skipped=warn_of_damage)) as own,
+        ):
+            try:
+                with telling() as tell:
+                    own.fill(tell)
+            except sqlite3.Error as error:
+                raise WriteFailed(
+                    "without an index its tables are made in the folder for temporary files: "
+                    f"{error}"
+                ) from error
+            return own.answer(question)
+
+    return ask_index(index, lambda index: index.answer(question), ask_temporary_index)
 
 
 def search_entries(
@@ -162,79 +217,18 @@ def search_entries(
 ) -> list[SearchMatch]:
     """Return the best matches of a query, newer first among equals.
 
-    All words of the query must match; `"a phrase"`, `-without`, `begin*` and `one OR two` have
-    their usual meaning, and everything else, paths and identifiers too, is literal. The other
-    arguments filter the search as `narrowed` says. All committed entries are searched.
+    The query's words must all be there; `"a phrase"`, `-without`, `begin*` and `one OR two` mean
+    what they mean elsewhere, and all else, paths and identifiers too, means itself. The other
+    arguments narrow the search as in `build_filter`. Committed entries are searched, up to now.
 
     Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of the store.
     """
-    from .fast_text import (
-        build_filter,
-        build_match_expression,
-    )
+    from .fast_text import build_filter, build_match_expression  # noqa: PLC0415
     from .search import find_matches  # noqa: PLC0415
 
-    expression, narrow = (
-        build_match_expression(query),
-        build_filter(types, project, model, since, until),
-    )
+    expression = build_match_expression(query)
+    narrow = build_filter(types, project, model, since, until)
     return query_index(store, index, lambda db: find_matches(db, store, expression, narrow, limit))
-
-
-def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None) -> int:
-    """Rebuild the index and return the number of tapes in it; see `rebuilding`.
-
-    `progress` is called with done and total. Raises Busy while another process does so, OSError or
-    sqlite3.Error if it cannot be written, NewerFormat or Damaged of the store itself.
-    """
-    from .rebuild import replace_index  # noqa: PLC0415 (rare)
-
-    return replace_index(store, progress)
-
-
-@contextmanager
-def _open_private_index(store: Store, telling: Telling) -> Iterator[Index]:
-    """Yield a temporary index that is deleted afterwards."""
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 (only where there is no index)
-
-    with TemporaryDirectory(prefix="tape-") as folder:
-        index = Index(store, Path(folder), skipped=warn_of_damage)
-        try:
-            with telling() as tell:
-                _fill_private_index(index, tell)
-            yield index
-        finally:
-            index.close()
-
-
-def _fill_private_index(index: Index, tell: Progress) -> None:
-    try:
-        index.fill(tell)
-    except sqlite3.Error as error:
-        raise WriteFailed(
-            f"without an index its tables are built in the folder for temporary files: {error}"
-        ) from error
-
-
-def _scan_tapes(store: Store, cwd: str | None) -> list[TapeRow]:
-    found: dict[str, TapeRow] = {}
-    for folder in store.folders():
-        row = read_tape_row(store, folder)
-        if row is not None:
-            found.setdefault(row.id, row)
-    here = [row for row in found.values() if cwd in (None, row.cwd)]
-    return sorted(here, key=lambda row: (row.updated, row.id), reverse=True)
-
-
-def read_tape_row(store: Store, folder: str) -> TapeRow | None:
-    """Return the row of the tape in a folder from its files; None if that fails."""
-    from .ingest import read_tape_record  # noqa: PLC0415 (only where there is no index)
-
-    try:
-        with store.open_folder(folder) as tape:
-            return read_tape_record(tape, folder).row
-    except (OSError, TapeError):  # skip a damaged or newer one
-        return None
 
 
 LINK_REASON = (
@@ -253,46 +247,101 @@ class UnlistedFolder(NamedTuple):
 
 
 def find_unlisted(store: Store, index: Index | None) -> list[UnlistedFolder]:
-    """Return the folders that lists leave out, by name; those the index holds are not read.
+    """Return the folders that lists omit, by name; those the index holds are not read.
 
     Raises NewerFormat or Damaged of the store itself, OSError where `tapes/` cannot be read.
     """
-    known: dict[str, tables.TapeLocation] = {}
-    if index is not None:
-        with suppress(OSError, sqlite3.Error):  # no index: check every tape
-            if index.is_complete():
-                return []
-            known = index.answer(tables.select_locations)
+
+    def select_known(index: Index) -> dict[str, tables.TapeLocation] | None:
+        return None if index.is_complete() else index.answer(tables.select_locations)
+
+    known = ask_index(index, select_known, dict[str, tables.TapeLocation])
+    if known is None:
+        return []
     folders = {place.folder for place in known.values()}
     ids = {tape: place.folder for tape, place in known.items() if place.folder}
     found = [UnlistedFolder(name, LINK_REASON, is_unread=False) for name in store.links()]
-    for name in store.folders():
-        if name not in folders:
-            found += _explain_unlisted(store, name, ids)
+    found += [
+        reason
+        for name in store.folders()
+        if name not in folders and (reason := _explain_unlisted(store, name, ids))
+    ]
     return sorted(found)
 
 
-def _explain_unlisted(store: Store, name: str, ids: dict[str, str]) -> list[UnlistedFolder]:
-    """Return why a tape is left out, empty if it is not; note it in `ids`."""
-    from .ingest import read_tape_record  # noqa: PLC0415 (most stores leave nothing out)
-
+def _explain_unlisted(store: Store, name: str, ids: dict[str, str]) -> UnlistedFolder | None:
+    """Return why a tape is in no list, None where it should be; add its id and folder to `ids`."""
     try:
         with store.open_folder(name) as tape:
             if ids.setdefault(tape.id, name) != name:
                 why = f"the same tape as {ids[tape.id]}, which stands for both"
-                return [UnlistedFolder(name, why, is_unread=False)]
-            read_tape_record(tape, name)
+                return UnlistedFolder(name, why, is_unread=False)
+            _read_tape_record(tape, name)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return [UnlistedFolder(name, f"cannot be read: {where}{error.strerror}", is_unread=True)]
+        return UnlistedFolder(name, f"cannot be read: {where}{error.strerror}", is_unread=True)
     except TapeError as error:
-        why = str(error).removeprefix(f"{name} is ")
-        return [UnlistedFolder(name, why, _is_disk_error(error.__cause__))]
-    return []
+        cause = error.__cause__
+        is_unread = isinstance(cause, OSError) and not isinstance(
+            cause, FileNotFoundError | NotADirectoryError | IsADirectoryError
+        )
+        return UnlistedFolder(name, str(error).removeprefix(f"{name} is "), is_unread)
+    return None
 
 
-def _is_disk_error(error: BaseException | None) -> bool:
-    """Return whether an error is of the disk, not of the data on it."""
-    return isinstance(error, OSError) and not isinstance(
-        error, FileNotFoundError | NotADirectoryError | IsADirectoryError
-    )
+_REBUILD_FOLDER = ".index"
+"""The folder in which a new index is made."""
+
+
+def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None) -> int:
+    """Read all tapes into a new index and return how many it holds; `progress` gets done, total.
+
+    Memory does not grow with the store. Interrupted, it leaves the old index as it was, and a
+    folder that the next rebuild removes. Each line that changed on the disk is a DamageWarning.
+    Raises Busy while another rebuild is running, OSError or sqlite3.Error where the index cannot be
+    written, NewerFormat or Damaged of the store itself.
+    """
+    import shutil  # noqa: PLC0415 (rare)
+
+    store.check()
+    beside = store.path / _REBUILD_FOLDER
+    with _lock_rebuild(store):
+        open_database(store, store.path).close()  # a foreign or a newer one is set aside
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(mode=0o700)
+        try:
+            with closing(Index(store, beside, skipped=warn_of_damage)) as index:
+                index.fill(progress)
+                index.learn_from(store.path / INDEX_NAME)
+                count = index.answer(tables.count_tapes)
+                _replace_index(store.path, index, beside)
+            return count
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _lock_rebuild(store: Store) -> Iterator[None]:
+    fd = os.open(store.tapes, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise Busy("the index is being rebuilt by another process: wait for it") from error
+    finally:
+        os.close(fd)
+
+
+def _replace_index(path: Path, index: Index, beside: Path) -> None:
+    """Rename the new index over the one in use, which is locked and learned from once more."""
+    with lock_index_folder(path), closing(connect_index(path)) as old, write_transaction(old):
+        index.learn_from(path / INDEX_NAME)  # the old one learns no more
+        index.close()
+        with Folder.open(path) as home, Folder.open(beside) as source:
+            fd = source.file(INDEX_NAME)
+            try:
+                disk.sync_file(fd)
+            finally:
+                os.close(fd)
+            remove_index_files(home)
+            os.rename(INDEX_NAME, INDEX_NAME, src_dir_fd=source.fd, dst_dir_fd=home.fd)

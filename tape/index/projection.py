@@ -1,10 +1,18 @@
 """The index of one store: it follows writers, catches up with files, and answers from SQLite.
 
-Invariant: what it answers after `catch_up` is what reading all files would answer. Whatever changes
-a tape, a writer or one line in its journal, is in the table of writers from before its first byte
-until the index has caught up; so a reader knows which tapes to read, also after a kill. Added and
-removed tapes change the time of their common folder. Nothing else is read, however many tapes there
-are.
+Invariant: what it answers after `catch_up` is what reading all files would answer, and a reader
+looks at few tapes to get there, however many there are:
+
+    what happened          how a reader knows, and what it does
+    a process writes,      a row in `writers`, from before the first byte until it was caught up:
+    or was killed          read that tape on, and delete the rows of dead processes
+    tapes came or went     the mtime of `tapes/` is not the one in `meta`: compare the names and
+                           inodes of folders with the rows of `tapes`
+    index.db was replaced  another device or inode: open it, and enter our own writers there
+    index.db is damaged    SQLite says so: rename it, make a new one, ask again
+    entries were redacted  an entry of type `redact`: delete the tape's rows and read it again
+
+A writer itself adds what it wrote at most once a second (`on_barrier`), and at its end.
 """
 
 from __future__ import annotations
@@ -12,11 +20,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
+from math import fsum
 from sqlite3 import Connection, DatabaseError, Error
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import NotFound, TapeError
+from ..store.phase import ORIGIN
+from ..store.refs import read_head_at
 from . import tables
 from .database import (
     drop_index,
@@ -24,21 +35,30 @@ from .database import (
     is_damage,
     open_database,
     rename_damaged,
+    scrub_index,
     write_transaction,
 )
-from .tables import ActiveWriter, TapeLocation
+from .tables import (
+    ActiveWriter,
+    IndexedBranch,
+    PhaseTally,
+    TapeLocation,
+    TapeRecord,
+    TapeRow,
+    is_entry_id,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from ..store.refs import Changes
+    from ..store.phase import Phases
+    from ..store.refs import Changes, Move, Refs
     from ..store.store import Store
     from ..store.tape import Tape
     from ..store.writer import WritableTape
     from .ingest import LineRun
-    from .records import TapeRow
 
     Progress = Callable[[int, int], None]
     """Called with done and total."""
@@ -59,15 +79,15 @@ _SKIPPED_ERRORS = (Error, OSError, TapeError)
 
 @contextmanager
 def report_nothing() -> Iterator[Progress]:
-    """Yield a progress callback that does nothing."""
+    """Give a progress report that shows nothing."""
     yield lambda _done, _total: None
 
 
 class Index:
     """The projection of one store, for one thread; its file is opened at the first use.
 
-    `telling` is called for a progress callback when new tapes have to be read. Lines of these that
-    changed on the disk are reported to `skipped`.
+    `telling` gives a progress report for reading tapes that came. `skipped` gets one message for
+    each line of these that changed on the disk.
     """
 
     def __init__(
@@ -126,20 +146,19 @@ class Index:
             self._run_with_recovery(work)
 
     def on_redact(self, tape: str) -> None:
-        """Read a redaction, and remove all traces of the redacted data from the file."""
+        """Read a redaction, leaving nothing in the file of what was known before."""
+
+        def work(db: Connection) -> None:
+            self._read_tape(db, tape)
+            scrub_index(db)
+
         try:
-            self._run_with_recovery(lambda db: self._scrub_redacted(db, tape))
-        except TapeError:  # no index is created in a later version's store, or for a removed tape
+            self._run_with_recovery(work)
+        except TapeError:  # no index is made in a later version's store, or for a tape that went
             return
         except (Error, OSError):
             with suppress(OSError):
                 drop_index(self._home)
-
-    def _scrub_redacted(self, db: Connection, tape: str) -> None:
-        from .database import scrub_index  # noqa: PLC0415 (redactions are rare)
-
-        self._read_tape(db, tape)
-        scrub_index(db)
 
     def catch_up(self) -> None:
         """Index what is new: in tapes being written, and of tapes that were added or removed.
@@ -183,7 +202,7 @@ class Index:
             db.close()
 
     def answer(self, question: Callable[[Connection], T]) -> T:
-        """Catch up and answer on one file: one that was replaced in between is empty.
+        """Catch up and answer on one file: one created in between is empty.
 
         Raises as `catch_up` does. A question may be called twice.
         """
@@ -276,20 +295,16 @@ class Index:
         return False
 
     def _read_tape(self, db: Connection, tape: str) -> None:
-        where = self._locate_tape(db, tape)
+        """Read a tape where it was, or in another folder, the likeliest by its name first."""
+        where = tables.select_location(db, tape)
+        if where is None or self._store.read_tape_id(where.folder) != tape:
+            names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
+            found = (name for name in names if self._store.read_tape_id(name) == tape)
+            where = next((TapeLocation(name, 0) for name in found), None)
+        if where is None:
+            raise NotFound(f"tape {tape} is not in the store")
         with self._store.open_folder(where.folder) as opened:
-            _sync_tape(db, opened, where)
-
-    def _locate_tape(self, db: Connection, tape: str) -> TapeLocation:
-        """Return where a tape is: where it was, or in the folder most likely named for it."""
-        known = tables.select_location(db, tape)
-        if known is not None and self._store.read_tape_id(known.folder) == tape:
-            return known
-        names = sorted(self._store.folders(), key=lambda name: not name.endswith(tape[:8]))
-        for name in names:
-            if self._store.read_tape_id(name) == tape:
-                return TapeLocation(name, 0)
-        raise NotFound(f"tape {tape} is not in the store")
+            _sync_tape(db, opened, where, lambda _: None)
 
     def fill(self, progress: Progress) -> None:
         """Index all tapes into an unused file; `progress` is called with done and total.
@@ -336,8 +351,10 @@ class Index:
             tell(len(new), len(new))
         gone = [(tape, known[tape].folder) for tape in known.keys() - held.keys()]
         if gone:
+            from .ingest import delete_tapes  # noqa: PLC0415 (as below)
+
             with write_transaction(db):
-                tables.delete_tapes(db, gone)
+                delete_tapes(db, gone)
         if all(taken) and time_ns() - mtime > _SETTLED_NS and not self._store.links():
             with write_transaction(db):
                 tables.save_tapes_mtime(db, mtime)
@@ -355,7 +372,9 @@ class Index:
                 before = held.get(tape.id)
                 if before is None or where.folder < before.folder:
                     _sync_tape(db, tape, where, self._skipped)
-                    _save_location(db, tape.id, where)
+                    if tables.select_location(db, tape.id) != where:
+                        with write_transaction(db):
+                            tables.update_location(db, tape.id, where)
                     held[tape.id] = where
         except (OSError, TapeError):  # skip a damaged or newer one
             return False
@@ -366,7 +385,7 @@ def _sync_tape(
     db: Connection,
     tape: Tape,
     where: TapeLocation,
-    skipped: Callable[[str], None] = lambda _: None,
+    skipped: Callable[[str], None],
 ) -> None:
     """Update everything that is indexed of a tape, run by run.
 
@@ -380,9 +399,8 @@ def _sync_tape(
 def _try_sync(
     db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
 ) -> bool:
-    """Index what is new; return whether no other process did so meanwhile."""
-    from .ingest import read_runs  # noqa: PLC0415 (where nothing is written, a list needs none of it)
-    from .records import build_tape_record  # noqa: PLC0415
+    """Read and keep what is new; tell whether nobody else did so meanwhile."""
+    from .ingest import delete_phases, read_runs  # noqa: PLC0415 (a list may need none of it)
 
     refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
     phases = tables.select_tallies(db, tape.id)
@@ -401,13 +419,66 @@ def _try_sync(
     with write_transaction(db):
         if last is not None and not _insert_next_run(db, tape.id, last):
             return False
-        tables.delete_phases(db, tape.id, gone)
+        delete_phases(db, tape.id, gone)
         if tables.select_tallies(db, tape.id) != phases:
             return False
         tables.save_tape_record(db, new)
         if old is None or not old.row.folder:
             tables.update_location(db, tape.id, where)
     return True
+
+
+def build_tape_record(
+    tape: Tape, folder: str, refs: Refs, phases: dict[str, PhaseTally]
+) -> TapeRecord:
+    """Return what is kept of a tape whose phases were read."""
+    branches = tuple(
+        build_branch_row(tape.phases, moves[-1], refs, phases) for moves in refs.branches.values()
+    )
+    own = {name: tally for name, tally in phases.items() if name != ORIGIN}
+    row = _build_tape_row(tape, folder, refs, own, branches)
+    labels = ((name, entry) for name, entry in refs.labels.items() if is_entry_id(entry))
+    return TapeRecord(row, tuple(sorted(branches)), tuple(sorted(labels)), phases)
+
+
+def _build_tape_row(
+    tape: Tape,
+    folder: str,
+    refs: Refs,
+    phases: dict[str, PhaseTally],
+    branches: tuple[IndexedBranch, ...],
+) -> TapeRow:
+    tallies = [*phases.values()] or [PhaseTally()]
+    costs = [tally.cost for tally in tallies if tally.cost is not None]
+    return TapeRow(
+        id=tape.id,
+        folder=folder,
+        title=refs.title or next((tally.prompt for tally in tallies if tally.prompt), None),
+        cwd=max(tallies, key=lambda tally: tally.moved).cwd or "",
+        project=next((tally.project for tally in tallies if tally.project), None),
+        created=tape.info.created,
+        updated=max((branch.time or "" for branch in branches), default="") or tape.info.created,
+        model=max(tallies, key=lambda tally: tally.answered).model,
+        entries=sum(tally.entries for tally in tallies),
+        branches=len(refs.branches),
+        cost=fsum(costs) if costs else None,
+    )
+
+
+def build_branch_row(
+    files: Phases, move: Move, refs: Refs, phases: Mapping[str, PhaseTally]
+) -> IndexedBranch:
+    """Return the row of the branch that made this move last."""
+    current, entry, n, time = move.branch == refs.current, None, None, None
+    if move.pin is None:
+        tally = phases.get(move.phase)
+        if tally is not None and tally.entries:
+            entry, n, time = tally.last, tally.n, tally.time
+    else:
+        with suppress(TapeError):  # damage is for `tape verify` to name; the others are shown
+            pinned = read_head_at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
+            entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
+    return IndexedBranch(move.branch, move.phase, entry, n, time, current, move.pin is not None)
 
 
 def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool:
@@ -417,7 +488,6 @@ def _apply_changes(db: Connection, tape: WritableTape, changes: Changes) -> bool
     faster.
     """
     from .ingest import read_runs  # noqa: PLC0415 (most commands write nothing)
-    from .records import PhaseTally, build_branch_row  # noqa: PLC0415
 
     before = tables.select_tallies(db, tape.id, changes.phases)
     phases = dict(before)
@@ -458,12 +528,6 @@ def _get_tapes_mtime(store: Store) -> int:
         return store.tapes.stat().st_mtime_ns
     except FileNotFoundError:  # the first tape creates it
         return 0
-
-
-def _save_location(db: Connection, tape: str, where: TapeLocation) -> None:
-    if tables.select_location(db, tape) != where:
-        with write_transaction(db):
-            tables.update_location(db, tape, where)
 
 
 def _is_process_alive(pid: int) -> bool:

@@ -1,8 +1,14 @@
 """Reading and writing the tables of index.db: values in, values out, one statement per function.
 
-Ids are stored binary. Entries are indexed by the first four bytes of their id, which keeps that
-index small: a query names both these and the whole id. Folder names are bytes, because they need
-not be Unicode.
+Ids are stored as bytes. Entries are found by the first four bytes of theirs, as the SQL index on
+them is small then: a query names both these and the whole id. Folder names are passed as bytes,
+because they need not be Unicode.
+
+What lists say of a tape is summed over its phases. A `PhaseTally` holds one phase's part, counted
+line by line and continued where it stopped.
+
+Invariant: reading a phase in parts gives the same tally as reading it at once, also to the last bit
+of a cost.
 """
 
 from __future__ import annotations
@@ -10,19 +16,132 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from msgspec import Struct
 from msgspec.structs import astuple
 
+from ..reference import is_id_prefix
 from ..store.phase import ORIGIN
-from .records import TALLY_COLUMNS, IndexedBranch, PhaseTally, TapeRecord, TapeRow, is_entry_id
+from ..text import extract_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
     from sqlite3 import Connection
 
+    from ..model.line import Header
     from ..store.refs import Refs
+    from .contents import LineContents
+
+_ENTRY_ID_DIGITS = 40
+TALLY_COLUMNS = (
+    'branch, "offset", last, n, entries, time, model, answered, cost, home, cwd, moved, '
+    "moved_offset, project, prompt"
+)
+"""Columns of `phases` that hold a Tally, in its order."""
+
+
+class TapeRow(Struct, frozen=True, gc=False):
+    """One tape in a list. Times are as on the tape: UTC text with microseconds."""
+
+    id: str
+    """32 hex digits."""
+    folder: str
+    """Name of its folder in `tapes/`."""
+    title: str | None
+    """Given, or else the beginning of the first prompt; None when nothing was asked yet."""
+    cwd: str
+    """Where it works now: of the newest `start` or `meta` entry."""
+    project: str | None
+    created: str
+    updated: str
+    """Time of the newest head."""
+    model: str | None
+    """Of the newest answer."""
+    entries: int
+    """How many it holds itself, without its origin's."""
+    branches: int
+    cost: float | None
+    """USD of all calls; None when none said what it cost."""
+
+
+class PhaseTally(Struct, gc=False):
+    """What the lines of one phase have told so far."""
+
+    branch: str | None = None
+    """The branch its first entry says it was written on."""
+    offset: int = -1
+    """Of the last line read, −1 before the first."""
+    last: str = ""
+    """Id of that line's entry."""
+    n: int = 0
+    """Depth of that entry."""
+    entries: int = 0
+    time: str = ""
+    """Of the last line, as the following times are of theirs."""
+    model: str | None = None
+    answered: str = ""
+    cost: float | None = None
+    home: str | None = None
+    """Where the tape worked when the phase began, if it did not begin by saying so."""
+    cwd: str | None = None
+    moved: str = ""
+    moved_offset: int = -1
+    project: str | None = None
+    prompt: str | None = None
+
+    @property
+    def place(self) -> str | None:
+        """Where the tape works after the last line; None when that is not known."""
+        return self.home if self.cwd is None else self.cwd
+
+    def add(self, offset: int, header: Header, told: LineContents) -> None:
+        """Count one line."""
+        self.offset, self.last, self.n, self.time = offset, header.id, header.n, header.time
+        self.entries += 1
+        match header.type:
+            case "user" if self.prompt is None and told.words:
+                self.prompt = extract_title(told.words.said)
+            case "assistant" | "usage" if spent := told.spent:
+                if header.type == "assistant" and spent.model:
+                    self.model, self.answered = spent.model, header.time
+                if spent.cost is not None:
+                    self.cost = (self.cost or 0.0) + spent.cost
+            case "start" | "meta" | "branch" | "anchor":
+                if self.entries == 1:
+                    self.branch = told.branch
+                if told.cwd is not None and header.type in ("start", "meta"):
+                    self.cwd, self.moved, self.moved_offset = told.cwd, header.time, offset
+                    self.project = self.project or told.project
+
+
+class TapeRecord(NamedTuple):
+    """All that is kept of one tape itself: its row, its heads and labels, and its phases."""
+
+    row: TapeRow
+    branches: tuple[IndexedBranch, ...]
+    labels: tuple[tuple[str, str], ...]
+    """Name and entry id of each."""
+    phases: dict[str, PhaseTally]
+
+
+class IndexedBranch(NamedTuple):
+    """Where a branch stands; entry, depth and time are None where that is damaged."""
+
+    name: str
+    phase: str
+    entry: str | None
+    n: int | None
+    time: str | None
+    current: bool
+    pinned: bool
+
+
+def is_entry_id(text: str | None) -> TypeGuard[str]:
+    """Tell whether a label names an entry by its whole id."""
+    return text is not None and len(text) == _ENTRY_ID_DIGITS and is_id_prefix(text)
+
 
 _TAPE_COLUMNS = (
     "lower(hex(id)), CAST(folder AS BLOB), title, cwd, project, created, updated, model, entries, "
@@ -40,12 +159,15 @@ _OLDEST_FIRST = "ORDER BY CAST(name AS INTEGER) LIMIT 1"
 _UPDATE_COUNTS = f"""
     UPDATE tapes SET cost = ?2, entries = (SELECT coalesce(sum(entries), 0) {_OWN_PHASES}),
     model = (SELECT model {_OWN_PHASES} ORDER BY answered DESC, CAST(name AS INTEGER) LIMIT 1),
-    cwd = coalesce((SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''),
+    cwd = coalesce(
+        (SELECT cwd {_OWN_PHASES} ORDER BY moved DESC, CAST(name AS INTEGER) LIMIT 1), ''
+    ),
     project = (SELECT project {_OWN_PHASES} AND project <> '' {_OLDEST_FIRST}) WHERE id = ?1
 """  # noqa: S608 (our own names)
 _UPDATE_TITLE = f"""
-    UPDATE tapes SET title = coalesce(?2, (SELECT prompt {_OWN_PHASES} AND prompt <> '' {_OLDEST_FIRST}))
-    WHERE id = ?1
+    UPDATE tapes SET title = coalesce(
+        ?2, (SELECT prompt {_OWN_PHASES} AND prompt <> '' {_OLDEST_FIRST})
+    ) WHERE id = ?1
 """  # noqa: S608 (our own names)
 
 
@@ -201,20 +323,6 @@ def select_redacted_ids(db: Connection, tape: str) -> set[str]:
     return {entry for (entry,) in found}
 
 
-def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
-    """Delete missing phases with their lines; the whole tape if one may have redacted."""
-    from .ingest import delete_lines, reset_tape  # noqa: PLC0415 (a list needs none of it)
-
-    for name in gone:
-        key, _ = select_phase(db, tape, name)
-        if key is not None:
-            delete_lines(db, "key = ?", key)
-            db.execute("DELETE FROM phases WHERE key = ?", (key,))
-            if select_redacted_ids(db, tape):
-                reset_tape(db, tape)
-                db.execute("DELETE FROM redactions WHERE tape = ?", (bytes.fromhex(tape),))
-
-
 def save_tape_record(db: Connection, new: TapeRecord) -> None:
     """Replace the stored facts of a tape."""
     key = bytes.fromhex(new.row.id)
@@ -287,21 +395,6 @@ def update_location(db: Connection, tape: str, where: TapeLocation) -> None:
         "UPDATE tapes SET folder = CAST(? AS TEXT), inode = ? WHERE id = ?",
         (os.fsencode(where.folder), where.inode, bytes.fromhex(tape)),
     )
-
-
-def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
-    """Delete tapes, given with their folders; those found in another folder meanwhile stay."""
-    deleted = db.executemany(
-        "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
-        [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],
-    ).rowcount
-    if deleted > 0:
-        from .ingest import delete_lines  # noqa: PLC0415 (as above)
-
-        for table in ("branches", "labels", "redactions"):
-            db.execute(f"DELETE FROM {table} WHERE tape NOT IN (SELECT id FROM tapes)")  # noqa: S608 (ours)
-        delete_lines(db, "tape NOT IN (SELECT id FROM tapes)")
-        db.execute("DELETE FROM phases WHERE tape NOT IN (SELECT id FROM tapes)")
 
 
 def select_writers(db: Connection, schema: str = "main") -> list[ActiveWriter]:

@@ -23,7 +23,7 @@ from tape.errors import NewerFormat, TapeError
 from tape.index.database import APPLICATION_ID, SCHEMA_VERSION, find_migrations
 from tape.index.library import list_tapes, open_store, rebuild_index, search_entries
 from tape.index.library import query_index as asked
-from tape.index.records import TapeRow
+from tape.index.tables import TapeRow
 from tape.model.entries import (
     Assistant,
     Cost,
