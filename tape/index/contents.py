@@ -1,9 +1,16 @@
-"""Tool calls → the files they read and change, as the index lists them.
+"""One line → what the index holds of it: its words, what it cost, its tool call and files; pure.
 
-One line → its content for the index: place, text, usage and files; pure.
+Invariant: the data of each line is decoded once. What is redacted or of an unknown shape gives
+nothing, and does not hide the rest.
 
-Invariant: each line's data is decoded once. Redacted data and data of an unknown shape give
-nothing, and do not affect the rest.
+    type                 gives
+    user, context        words said
+    assistant            words said and called, usage, the files its calls are about
+    tool.result          the first words answered, the outcome of the call
+    usage                usage
+    start, meta          the folder it works in, the project
+    branch, anchor       the branch, and the place it continues from
+    redact               the ids of the entries that are redacted
 """
 
 from __future__ import annotations
@@ -31,7 +38,7 @@ class TouchedFile(NamedTuple):
     call: str
     """Id of the call."""
     path: str
-    """As the model wrote it; `absolute` resolves it."""
+    """As the model wrote it; `resolve_path` makes it absolute."""
     op: str
     """read, write, edit or patch."""
 
@@ -39,14 +46,13 @@ class TouchedFile(NamedTuple):
 def list_touched_files(call: str, name: str, args: object) -> list[TouchedFile]:
     """Return the files a call reads or changes, each once; a blob is parsed by its head."""
     given = args if isinstance(args, dict) else {"input": args}
-    heads = {key: _get_blob_head(value) for key, value in given.items()}
+    heads = {
+        key: value.get("head") if isinstance(value, dict) and "$blob" in value else value
+        for key, value in given.items()
+    }
     return list(
         dict.fromkeys(TouchedFile(call, one.path, one.op) for one in parse_named_call(name, heads))
     )
-
-
-def _get_blob_head(value: object) -> object:
-    return value.get("head") if isinstance(value, dict) and "$blob" in value else value
 
 
 def resolve_path(path: str, cwd: str | None) -> str:
@@ -97,7 +103,7 @@ class CallOutcome(NamedTuple):
 
 
 class LineContents(NamedTuple):
-    """The content of one line."""
+    """All that one line says."""
 
     words: EntryWords | None = None
     spent: CallUsage | None = None

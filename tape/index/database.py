@@ -1,12 +1,17 @@
-"""index.db as a file: open, create and migrate it, and rename a damaged or foreign one.
+"""index.db as a file: opened, created, migrated, and renamed when it is damaged or not ours.
 
 Invariant: a file with our application id and version has our tables; any other is renamed, never
 overwritten. An up-to-date one is opened with one query, without the migration library.
 
-Erasing words of deleted entries from the full-text index without their text.
+    what is there         what `open_database` does
+    ready                 uses it
+    nothing, empty, old   creates it or migrates it in place, under a lock on the folder
+    newer, foreign        renames it to index.db.newer-TIME or .foreign-TIME, creates a new one
+    damaged               the same, if the disk gives all its bytes back; the last three are kept
 
-A contentless FTS5 table deletes a row only if it gets the row's text again. That text may be gone,
-so it is rebuilt from the words and positions in the index itself.
+Words of deleted entries are taken out of the full-text index here too. A contentless FTS5 table
+forgets a row only when it is given the row's text again. That text may be gone, so it is put
+together from the words and places that the index itself holds.
 """
 
 from __future__ import annotations
@@ -17,25 +22,20 @@ import re
 import sqlite3
 from contextlib import contextmanager, suppress
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from ..clock import format_timestamp
 from ..store.disk import Folder, open_file
+from .fast import APPLICATION_ID, INDEX_NAME, SCHEMA_VERSION, connect_index, read_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from sqlite3 import Connection
 
     from ..store.store import Store
 
-
-INDEX_NAME = "index.db"
-APPLICATION_ID = int.from_bytes(b"tape", "big")
-"""The `application_id` of an index."""
-SCHEMA_VERSION = 3
-"""The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _MISSING_MESSAGES = ("no such ", "table ", "vtable ")
@@ -46,15 +46,24 @@ _DAMAGED_NAME = re.compile(
     rf"({re.escape(INDEX_NAME)}\.damaged-[0-9T-]+(?:\.[0-9]+)?)(?:-wal|-shm|-journal)?\Z"
 )
 _READ_BYTES = 1 << 20
-_FILE_SUFFIXES = ("-wal", "-shm", "-journal", "")  # the file itself last
+_FILE_SUFFIXES = ("-wal", "-shm", "-journal", "")
+"""The file itself is last: one that lost the others is only judged again."""
+WAIT_SECONDS = 5
+"""How long one waits for another process that writes."""
 
 
 def open_database(store: Store, home: Path) -> sqlite3.Connection:
-    """Open the index of a store that exists, in the folder `home`; create or replace it if needed.
+    """Open the index of a store that exists, in the folder `home`; create it where needed.
 
     Raises OSError if there is no store, sqlite3.Error or OSError if it cannot be opened.
     """
-    db = _open_ready(home) or _create_database(store, home)
+    db: sqlite3.Connection | None = None
+    with suppress(sqlite3.OperationalError):  # most often: not there yet
+        db = connect_index(home, timeout=WAIT_SECONDS)
+    if db is None or _classify_file(db) != "ready":
+        if db is not None:
+            db.close()
+        db = _create_database(store, home)
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
     db.execute(
@@ -63,32 +72,10 @@ def open_database(store: Store, home: Path) -> sqlite3.Connection:
     return db
 
 
-def _open_ready(home: Path) -> sqlite3.Connection | None:
-    try:
-        db = connect_index(home)
-    except sqlite3.OperationalError:  # most often: it does not exist yet
-        return None
-    if _classify_file(db) == "ready":
-        return db
-    db.close()
-    return None
-
-
-def connect_index(home: Path) -> sqlite3.Connection:
-    """Connect to the file, whatever it is; raise sqlite3.OperationalError if there is none."""
-    with suppress(FileNotFoundError):
-        if not S_ISREG((home / INDEX_NAME).stat().st_mode):  # for example a FIFO
-            raise sqlite3.OperationalError(f"{INDEX_NAME} is not a file")
-    uri = (home / INDEX_NAME).absolute().as_uri() + "?mode=rw"
-    return sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None)
-
-
 def _classify_file(db: sqlite3.Connection) -> str:
     """Return ready, old (or empty), newer, foreign or damaged."""
     try:
-        mark, version = db.execute(
-            "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
-        ).fetchone()
+        mark, version = read_marks(db)
         if mark == 0 and db.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
             return "old"
     except sqlite3.DatabaseError as error:
@@ -122,7 +109,11 @@ def _create_database(store: Store, home: Path) -> sqlite3.Connection:
             _rename_index_files(home, state, store.clock)
             db = _connect_or_create(home)
         if state != "ready":
-            _migrate_schema(db)
+            db.execute("PRAGMA journal_mode = WAL")
+            with write_transaction(db):
+                _load_migrations().apply(db)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         return db
 
 
@@ -132,15 +123,7 @@ def _connect_or_create(home: Path) -> sqlite3.Connection:
         if not folder.has(INDEX_NAME):
             remove_index_files(folder)
             os.close(folder.file(INDEX_NAME, os.O_RDWR | os.O_CREAT))
-    return connect_index(home)
-
-
-def _migrate_schema(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA journal_mode = WAL")
-    with write_transaction(db):
-        _load_migrations().apply(db)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    return connect_index(home, timeout=WAIT_SECONDS)
 
 
 @contextmanager
@@ -240,16 +223,15 @@ def _delete_old_copies(home: Folder) -> None:
         if found:
             kept.setdefault(found[1], []).append(name)
     times = {
-        stem: max(_get_change_time(home, name) for name in names) for stem, names in kept.items()
+        stem: max(
+            os.stat(name, dir_fd=home.fd, follow_symlinks=False).st_ctime_ns for name in names
+        )
+        for stem, names in kept.items()
     }
     for stem in sorted(kept, key=lambda one: (one.split(".")[2], times[one]))[:-_DAMAGED_COPIES]:
         for name in kept[stem]:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=home.fd)
-
-
-def _get_change_time(home: Folder, name: str) -> int:
-    return os.stat(name, dir_fd=home.fd, follow_symlinks=False).st_ctime_ns
 
 
 @contextmanager
@@ -296,22 +278,20 @@ def _erase_batch(db: Connection) -> bool:
     """Erase some rows that no other process erased meanwhile; return whether there were any."""
     with write_transaction(db):
         keys = [key for (key,) in db.execute("SELECT key FROM removed LIMIT ?", (_ERASE_BATCH,))]
-        db.executemany(
-            "INSERT INTO text (text, rowid, said, called, answered) VALUES ('delete', ?, ?, ?, ?)",
-            [(key, *_collect_words_by_column(db, key)) for key in keys],
-        )
+        for key in keys:
+            found = db.execute(
+                "SELECT col, term FROM temp.going WHERE doc = ? ORDER BY col, place", (key,)
+            )
+            words = dict.fromkeys(("said", "called", "answered"), "")
+            for column, rows in groupby(found, key=itemgetter(0)):
+                words[column] = " ".join(term for _, term in rows)
+            db.execute(
+                "INSERT INTO text (text, rowid, said, called, answered) "
+                "VALUES ('delete', ?, ?, ?, ?)",
+                (key, *words.values()),
+            )
         db.executemany("DELETE FROM removed WHERE key = ?", [(key,) for key in keys])
     return bool(keys)
-
-
-def _collect_words_by_column(db: Connection, key: int) -> tuple[str, str, str]:
-    found = db.execute("SELECT col, term FROM temp.going WHERE doc = ? ORDER BY col, place", (key,))
-    words = {column: _join_terms(rows) for column, rows in groupby(found, key=lambda row: row[0])}
-    return words.get("said", ""), words.get("called", ""), words.get("answered", "")
-
-
-def _join_terms(rows: Iterable[tuple[str, str]]) -> str:
-    return " ".join(term for _, term in rows)
 
 
 def scrub_index(db: Connection) -> None:

@@ -1,7 +1,8 @@
-"""Fast queries of the index file alone, without importing the rest of the store.
+"""The index as it is, read without the rest of the package: for commands that must start fast.
 
-Invariant: nothing is written and no tape is opened. If the index alone cannot answer, the result is
-None and the caller uses `tape.index`.
+Invariant: nothing is written and no tape is opened. What the index alone cannot answer gives None:
+then the caller asks `tape.index.library`, which catches up first. What makes a file an index, and
+how to connect to it, is said here, and `tape.index.database` uses it.
 """
 
 from __future__ import annotations
@@ -18,30 +19,45 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+INDEX_NAME = "index.db"
 APPLICATION_ID = int.from_bytes(b"tape", "big")
-"""The application id and the schema version of an index, as in `tape.index.database`."""
+"""The `application_id` of an index."""
 SCHEMA_VERSION = 3
+"""The `user_version` of an index: how many steps `migrations/index.py` has."""
 
 _STORE_MARK = b'{"format":1,'
 _INDEX_ERRORS = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
 def query_fast(home: str, question: Callable[[sqlite3.Connection], T]) -> T | None:
-    """Return the index's answer to a question, for the store at `home`; None if it is not ready."""
-    with suppress(*_INDEX_ERRORS), closing(_connect_fast(home)) as db:
-        mark = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
-        if db.execute(mark).fetchone() == (APPLICATION_ID, SCHEMA_VERSION):
+    """Return what the index of the store at `home` answers; None where it is not ready for it."""
+    with suppress(*_INDEX_ERRORS), closing(connect_index(home, timeout=1)) as db:
+        if read_marks(db) == (APPLICATION_ID, SCHEMA_VERSION):
             return question(db)
     return None
 
 
-def _connect_fast(home: str) -> sqlite3.Connection:
-    path = os.path.abspath(home)  # noqa: PTH100 (at once)
+def connect_index(home: str | os.PathLike[str], *, timeout: float) -> sqlite3.Connection:
+    """Connect to the file there, whatever it is; `timeout` is in seconds.
+
+    Raises sqlite3.OperationalError where none is, or something that is not a regular file.
+    """
+    path = os.path.join(os.path.abspath(home), INDEX_NAME)  # noqa: PTH100, PTH118 (at once)
+    with suppress(FileNotFoundError):
+        if not S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 (at once)  # a FIFO, say
+            raise sqlite3.OperationalError(f"{INDEX_NAME} is not a file")
     for special in "%?#":
         path = path.replace(special, f"%{ord(special):02x}")
-    if not S_ISREG(os.stat(f"{home}/index.db").st_mode):  # noqa: PTH116 (at once)
-        raise OSError("index.db is not a file")
-    return sqlite3.connect(f"file:{path}/index.db?mode=rw", uri=True, timeout=1)
+    uri = f"file://{path}?mode=rw"
+    return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+
+
+def read_marks(db: sqlite3.Connection) -> tuple[int, int]:
+    """Return the `application_id` and `user_version` of a file."""
+    found: tuple[int, int] = db.execute(
+        "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    return found
 
 
 def fetch_newest_tapes(home: str, most: int) -> list[tuple[Any, ...]] | None:
@@ -76,13 +92,17 @@ def is_caught_up(db: sqlite3.Connection, home: str) -> bool:
     return writing is None and seen is not None and int(seen[0]) == now
 
 
+def compute_id_range(prefix: str, digits: int) -> tuple[bytes, bytes]:
+    """Return the lowest and the highest id of so many hex digits that begins with `prefix`."""
+    return bytes.fromhex(prefix.ljust(digits, "0")), bytes.fromhex(prefix.ljust(digits, "f"))
+
+
 def fetch_tapes(db: sqlite3.Connection, prefix: str, most: int) -> list[tuple[str, str]]:
-    """Return id and title of the newest tapes whose id begins with `prefix`."""
-    ends = bytes.fromhex(prefix.ljust(32, "0")), bytes.fromhex(prefix.ljust(32, "f"))
+    """Return id and title of the newest tapes whose id begins so."""
     return db.execute(
         "SELECT lower(hex(id)), coalesce(title, '') FROM tapes WHERE id BETWEEN ? AND ? "
         "ORDER BY updated DESC LIMIT ?",
-        (*ends, most),
+        (*compute_id_range(prefix, 32), most),
     ).fetchall()
 
 

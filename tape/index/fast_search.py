@@ -1,9 +1,8 @@
-"""The text of an entry from its line, parsed with the standard library alone.
+"""A search answered from the index as it is and from the lines of its hits, by few modules.
 
-Invariant: the result equals that of `tape.index.contents`. Anything unexpected (a header that the
-index does not know, numbers and escapes that parsers treat differently) raises ValueError.
-
-A search answered from the index file and from the lines of its hits.
+Invariant: the words of a line are those that `tape.index.contents` extracts. Whatever is not quite
+as expected (a header that the index does not know, numbers and escapes that only some readers take)
+raises ValueError; then the search takes the long way.
 """
 
 from __future__ import annotations
@@ -38,7 +37,9 @@ def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
 
     Raises ValueError if it is not the line in the index, or has an unexpected shape.
     """
-    if not _has_valid_hashes(line):
+    cut = line.find(b',"data":', 49)
+    hashes = sha256(line[49:cut]).hexdigest()[:40], sha256(line[cut + 8 : -1]).hexdigest()[:32]
+    if hashes != (line[7:47].decode("latin-1"), line[cut - 33 : cut - 1].decode("latin-1")):
         raise ValueError("its hashes do not hold")
     if _SURROGATE.search(line):
         raise ValueError("may not be well-formed text")
@@ -55,21 +56,17 @@ def extract_texts(line: bytes, hit: RankedEntry) -> Texts:
             "time": str(time),
             "data": dict(data),
         } if parse_timestamp(time) == hit.time:
-            return _split_texts_by_source(hit.type, _get_message_blocks(data.get("content", "")))
+            return _split_texts_by_source(hit.type, data.get("content", ""))
     raise ValueError("not the line that was indexed")
 
 
-def _has_valid_hashes(line: bytes) -> bool:
-    """Return whether both hashes of a line of the current format match, as in `tape.line`."""
-    cut = line.find(b',"data":', 49)
-    named, told = line[7:47].decode("latin-1"), line[cut - 33 : cut - 1].decode("latin-1")
-    return (sha256(line[49:cut]).hexdigest()[:40], sha256(line[cut + 8 : -1]).hexdigest()[:32]) == (
-        named,
-        told,
-    )
-
-
-def _split_texts_by_source(kind: str, blocks: list[dict[str, Any]]) -> Texts:
+def _split_texts_by_source(kind: str, content: object) -> Texts:
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    for block in blocks:
+        if not isinstance(block, dict) or not all(
+            isinstance(block.get(key, ""), str) for key in ("type", "id", "name")
+        ):
+            raise ValueError("not the blocks of a message")
     match kind:
         case "user" | "context":
             return _join_block_texts(blocks), "", ""
@@ -78,18 +75,6 @@ def _split_texts_by_source(kind: str, blocks: list[dict[str, Any]]) -> Texts:
         case "tool.result":
             return "", "", _join_block_texts(blocks, RESULT_CHARS)
     raise ValueError("an entry of this type has no words")
-
-
-def _get_message_blocks(content: object) -> list[dict[str, Any]]:
-    """Return the blocks of a message; a plain string is one text block."""
-    blocks = content if isinstance(content, list) else [{"text": content}]
-    if not all(isinstance(block, dict) and _has_plain_fields(block) for block in blocks):
-        raise ValueError("not the blocks of a message")
-    return blocks
-
-
-def _has_plain_fields(block: dict[str, Any]) -> bool:
-    return all(isinstance(block.get(key, ""), str) for key in ("type", "id", "name"))
 
 
 def _join_block_texts(blocks: list[dict[str, Any]], most: int | None = None) -> str:

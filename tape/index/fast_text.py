@@ -1,14 +1,13 @@
-"""Text for the full-text index, and queries as typed → FTS5 expressions; pure.
+"""Full text without the tapes: texts and queries as FTS5 takes them, ranking, and excerpts.
 
-The index splits text at characters other than letters and digits, so `read_file` and
-`src/auth/login.py:42` are runs of words, found as phrases. Chinese, Japanese and Korean are written
-without spaces: each character counts as a word, so that any two neighbours can be found.
+The index splits text where letters and digits end, so `read_file` and `src/auth/login.py:42` are
+runs of words, found as phrases. Chinese, Japanese and Korean are written without spaces: each
+character there counts as a word, so that any two neighbours can be found.
 
-The text of an entry → the part to show for a query, with marks; pure except for SQLite.
-
-Nothing slow is imported, typing included.
-
-Full-text search over all tapes: the best entries and their places, from SQLite alone.
+    typed by people           as FTS5 takes it
+    fix login                 ("fix") AND ("login")
+    src/auth.py               ("src/auth.py")                     a phrase: src auth py
+    "no such" OR err* -test   ("no such" OR "err" *) NOT ("test")
 
 Nothing slow is imported, typing included.
 """
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 CJK_GAP = "\x1f"
-"""Separates characters that count as words: it is not a letter, and does not occur in texts."""
+"""Put around each character that is a word: it is no letter, and people do not type it."""
 
 RESULT_CHARS = 1_000
 """How many characters of a tool's result are indexed."""
@@ -59,7 +58,7 @@ def space_cjk(text: str) -> str:
 
 
 def unspace_cjk(text: str) -> str:
-    """Return the original of a text from `spaced`."""
+    """Return text that `space_cjk` changed as it was."""
     return text.replace(CJK_GAP, "")
 
 
@@ -122,12 +121,8 @@ def _iter_query_terms(query: str) -> Iterator[tuple[str, str]]:
         text = phrase if phrase is not None else word.rstrip("*")
         if any(map(str.isalnum, text)):
             goes_on = bool(part["star"]) or (word or "").endswith("*")
-            yield sign, _quote_term(text) + (" *" if goes_on else "")
-
-
-def _quote_term(text: str) -> str:
-    doubled = space_cjk(text).replace('"', '""')
-    return f'"{doubled}"'
+            quoted = space_cjk(text).replace('"', '""')
+            yield sign, f'"{quoted}"' + (" *" if goes_on else "")
 
 
 EXCERPT_WIDTH = 160
@@ -146,11 +141,15 @@ def build_excerpts(
     Each text has three parts: said, called and answered. A small full-text index of these texts
     finds the matches.
     """
+
+    def flatten(text: str) -> str:
+        return space_cjk(" ".join(text.translate(_NO_MARKS).split()))
+
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE text USING fts5(said, called, answered)")
         db.executemany(
             "INSERT INTO text (rowid, said, called, answered) VALUES (?, ?, ?, ?)",
-            [(at, *map(_flatten_text, text)) for at, text in enumerate(texts) if text],
+            [(at, *map(flatten, text)) for at, text in enumerate(texts) if text],
         )
         found = db.execute(
             "SELECT rowid, highlight(text, 0, ?1, ?2), highlight(text, 1, ?1, ?2), "
@@ -159,10 +158,6 @@ def build_excerpts(
         )
         for at, *marked in found:
             yield at, cut_excerpt(max(marked, key=lambda text: min(text.count(_MARK_START), 9)))
-
-
-def _flatten_text(text: str) -> str:
-    return space_cjk(" ".join(text.translate(_NO_MARKS).split()))
 
 
 def cut_excerpt(marked: str) -> tuple[str, Marks]:
@@ -208,7 +203,7 @@ def _strip_marks(marked: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 ORIGIN_PHASE = "0000-origin"
-"""The phase of a copied past: `tape.phase.ORIGIN`."""
+"""The phase of a copied past: `tape.store.phase.ORIGIN`."""
 
 _EXTRA_HITS = 1_000
 """Candidates to rank beyond the wanted hits, before all are ranked."""
@@ -269,7 +264,19 @@ def rank_entries(
     found, last = _select_ranked(db, expression, narrow, limit, limit + _EXTRA_HITS)
     if last is not None and (len(found) < limit or -found[-1][1] == last):
         found, _ = _select_ranked(db, expression, narrow, limit, -1)
-    return [hit for key, score in found if (hit := _fetch_ranked_entry(db, key, score)) is not None]
+    hits = []
+    for key, score in found:
+        row = db.execute(
+            "SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, "
+            'e."offset", e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e '
+            "JOIN types k ON k.key = e.type JOIN phases p ON p.key = e.phase "
+            "JOIN tapes t ON t.id = p.tape WHERE e.key = ?",
+            (key,),
+        ).fetchone()
+        if row is not None:  # else it went in this moment
+            tape, title, folder, *rest = row
+            hits.append(RankedEntry._make((tape, title, os.fsdecode(folder), *rest, score)))
+    return hits
 
 
 def _select_ranked(
@@ -296,17 +303,3 @@ def _select_ranked(
             break
         found.setdefault(entry, (key, -score))
     return list(found.values()), last if count == most else None
-
-
-def _fetch_ranked_entry(db: Connection, key: int, score: float) -> RankedEntry | None:
-    found = db.execute(
-        'SELECT lower(hex(t.id)), t.title, CAST(t.folder AS BLOB), p.name, p.branch, e."offset", '
-        "e.length, lower(hex(e.id)), e.n, e.time, k.name FROM entries e "
-        "JOIN types k ON k.key = e.type JOIN phases p ON p.key = e.phase "
-        "JOIN tapes t ON t.id = p.tape WHERE e.key = ?",
-        (key,),
-    ).fetchone()
-    if found is None:  # it was just deleted
-        return None
-    tape, title, folder, *rest = found
-    return RankedEntry._make((tape, title, os.fsdecode(folder), *rest, score))

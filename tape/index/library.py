@@ -33,13 +33,12 @@ from ..store.store import Store, generate_hex, require_single_hit
 from ..text import replace_surrogates
 from . import tables
 from .database import (
-    INDEX_NAME,
-    connect_index,
     lock_index_folder,
     open_database,
     remove_index_files,
     write_transaction,
 )
+from .fast import INDEX_NAME, connect_index
 from .projection import Index, build_tape_record, report_nothing
 
 if TYPE_CHECKING:
@@ -334,7 +333,11 @@ def _lock_rebuild(store: Store) -> Iterator[None]:
 
 def _replace_index(path: Path, index: Index, beside: Path) -> None:
     """Rename the new index over the one in use, which is locked and learned from once more."""
-    with lock_index_folder(path), closing(connect_index(path)) as old, write_transaction(old):
+    with (
+        lock_index_folder(path),
+        closing(connect_index(path, timeout=5)) as old,
+        write_transaction(old),
+    ):
         index.learn_from(path / INDEX_NAME)  # the old one learns no more
         index.close()
         with Folder.open(path) as home, Folder.open(beside) as source:

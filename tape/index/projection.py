@@ -277,22 +277,15 @@ class Index:
         So a move costs the same in a tape of a thousand branches as in a tape of two. Changes by
         other processes meanwhile are indexed by them, or by the next reader.
         """
-        if (
-            changes is None
-            or not self._is_indexed_folder(db, tape)
-            or not _apply_changes(db, tape, changes)
-        ):
-            self._read_tape(db, tape.id)
-
-    def _is_indexed_folder(self, db: Connection, tape: WritableTape) -> bool:
-        """Return whether this is the tape that is indexed under its id: it may be a copy."""
         place = tables.select_location(db, tape.id)
-        if place is None or not place.folder:
-            return False
-        with suppress(OSError):
-            there = (self._store.tapes / place.folder).stat()
-            return os.path.samestat(there, os.fstat(tape.folder.fd))
-        return False
+        if changes is not None and place is not None and place.folder:
+            is_same = False  # somebody may have copied it
+            with suppress(OSError):
+                there = (self._store.tapes / place.folder).stat()
+                is_same = os.path.samestat(there, os.fstat(tape.folder.fd))
+            if is_same and _apply_changes(db, tape, changes):
+                return
+        self._read_tape(db, tape.id)
 
     def _read_tape(self, db: Connection, tape: str) -> None:
         """Read a tape where it was, or in another folder, the likeliest by its name first."""

@@ -20,13 +20,14 @@ from ..model.line import has_valid_data, is_redaction_begun, read_header
 from ..store.path import FSCK_ADVICE
 from .contents import extract_contents
 from .database import erase_removed_words
-from .fast_text import RankedEntry, build_excerpts, rank_entries
+from .fast_text import build_excerpts, rank_entries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..store.store import Store
     from .contents import EntryWords
+    from .fast_text import RankedEntry
 
 
 class SearchMatch(Struct, frozen=True, gc=False):
@@ -63,7 +64,7 @@ def find_matches(
 ) -> list[SearchMatch]:
     """Return the best matches of an FTS5 expression, newer first among equals, each entry once.
 
-    `narrow` are further WHERE conditions and their values, as `narrowed` returns them.
+    `narrow` is more of a WHERE clause and its values, as `build_filter` gives them.
     """
     with suppress(
         sqlite3.OperationalError
@@ -71,27 +72,14 @@ def find_matches(
         erase_removed_words(db)
     hits = rank_entries(db, expression, narrow, limit)
     shown = dict(build_excerpts(expression, [_read_hit_words(store, hit) for hit in hits]))
-    return [_to_search_match(hit, *shown[at]) for at, hit in enumerate(hits) if at in shown]
-
-
-def _to_search_match(
-    hit: RankedEntry, snippet: str, marks: tuple[tuple[int, int], ...]
-) -> SearchMatch:
-    return SearchMatch(
-        hit.tape,
-        hit.title,
-        hit.folder,
-        hit.phase,
-        hit.offset,
-        hit.entry,
-        hit.n,
-        format_timestamp(hit.time),
-        hit.type,
-        hit.branch,
-        snippet,
-        marks,
-        hit.score,
-    )
+    return [
+        SearchMatch(
+            *(hit.tape, hit.title, hit.folder, hit.phase, hit.offset, hit.entry, hit.n),
+            *(format_timestamp(hit.time), hit.type, hit.branch, *shown[at], hit.score),
+        )
+        for at, hit in enumerate(hits)
+        if at in shown
+    ]
 
 
 def _read_hit_words(store: Store, hit: RankedEntry) -> EntryWords | None:

@@ -1,7 +1,10 @@
 """Statistics: tokens, cost, calls and time, summed by tape, branch, model, day or tool.
 
-Every entry counts once, however many branches share it; entries that a tape copied from its origin
-count in the origin, as long as that exists. Days are UTC. Unknown costs stay unknown.
+Every entry counts once, however many branches share it; what a tape copied from its origin counts
+where it was written, as long as that is there. Days are UTC. An unknown cost stays unknown.
+
+`usage` has one row for each model call, `calls` one for each tool call. A tool call belongs to the
+model whose answer asked for it: the newest answer before its result in the same phase.
 """
 
 from __future__ import annotations
@@ -163,29 +166,7 @@ def compute_statistics(
     Raises NewerFormat or Damaged of the store itself.
     """
     wanted = wanted or StatsFilter()
-    spent, ran = query_index(store, index, lambda db: _query_parts(db, by, wanted))
-    rows = [_build_stats_row(key, spent.get(key), ran.get(key)) for key in {**spent, **ran}]
-    return sorted(rows, key=_get_day_order if by == "day" else _get_size_order)
-
-
-def _query_parts(
-    db: Connection, by: By, wanted: StatsFilter
-) -> tuple[dict[_StatsKey, _StatsPart], dict[_StatsKey, _StatsPart]]:
-    told = _query_parameters(wanted)
-    with_model = by == "model" or wanted.model is not None
-    ran = dict(
-        _fetch_parts(
-            db, by, _CALLS_WITH_MODEL_SQL if with_model else _CALLS_SQL, _TOOL_SUMS_SQL, told
-        )
-    )
-    return {} if by == "tool" else dict(
-        _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, told)
-    ), ran
-
-
-def _query_parameters(wanted: StatsFilter) -> dict[str, object]:
-    """Return the values of a question's parameters."""
-    return {
+    values = {
         "tape": wanted.tape and bytes.fromhex(wanted.tape),
         "branch": wanted.branch,
         "root": wanted.project and f"{wanted.project.rstrip('/')}/",
@@ -193,16 +174,34 @@ def _query_parameters(wanted: StatsFilter) -> dict[str, object]:
         "since": parse_timestamp(wanted.since) if wanted.since else -(1 << 63),
         "until": parse_timestamp(wanted.until) if wanted.until else (1 << 63) - 1,
     }
+    has_model = by == "model" or wanted.model is not None
+    calls = _CALLS_WITH_MODEL_SQL if has_model else _CALLS_SQL
+
+    def fetch(db: Connection) -> tuple[dict[_StatsKey, _StatsPart], dict[_StatsKey, _StatsPart]]:
+        spent = _fetch_parts(db, by, _USAGE_SQL, _USAGE_SUMS_SQL, values) if by != "tool" else ()
+        return dict(spent), dict(_fetch_parts(db, by, calls, _TOOL_SUMS_SQL, values))
+
+    spent, ran = query_index(store, index, fetch)
+    rows = [_build_stats_row(key, spent.get(key), ran.get(key)) for key in {**spent, **ran}]
+    if by == "day":
+        return sorted(rows, key=lambda row: row.key or "")
+    return sorted(
+        rows,
+        key=lambda row: (
+            *(-(row.spent.total or 0), -row.ran.tool_calls),
+            *(row.key or "", row.branch or ""),
+        ),
+    )
 
 
 def _fetch_parts(
-    db: Connection, by: By, source: str, sums: str, told: dict[str, object]
+    db: Connection, by: By, source: str, sums: str, values: dict[str, Any]
 ) -> Iterator[tuple[_StatsKey, _StatsPart]]:
     key, branch = _KEY_SQL[by]
     rows = db.execute(
         f"SELECT {key}, {branch}, max(t.title), min(e.time), max(e.time), {sums} "
         f"{source} {_COUNTED_SQL} GROUP BY 1, 2 HAVING count(*) > 0",
-        told,
+        values,
     )
     for name, on, title, first, last, *counts in rows:
         yield (
@@ -213,24 +212,12 @@ def _fetch_parts(
 
 def _build_stats_row(key: _StatsKey, spent: _StatsPart | None, ran: _StatsPart | None) -> StatsRow:
     parts = [part for part in (spent, ran) if part]
+    usage = UsageTotals(*spent.sums) if spent else UsageTotals()
     return StatsRow(
         *key,
         next((part.title for part in parts), None),
-        _to_usage_totals(spent.sums) if spent else UsageTotals(),
+        usage if usage.cost is None else replace(usage, cost=round(usage.cost, _COST_DIGITS)),
         ToolTotals(*ran.sums) if ran else ToolTotals(),
         format_timestamp(min(part.first for part in parts)),
         format_timestamp(max(part.last for part in parts)),
     )
-
-
-def _to_usage_totals(sums: tuple[Any, ...]) -> UsageTotals:
-    spent = UsageTotals(*sums)
-    return spent if spent.cost is None else replace(spent, cost=round(spent.cost, _COST_DIGITS))
-
-
-def _get_day_order(row: StatsRow) -> str:
-    return row.key or ""
-
-
-def _get_size_order(row: StatsRow) -> tuple[int, int, str, str]:
-    return -(row.spent.total or 0), -row.ran.tool_calls, row.key or "", row.branch or ""

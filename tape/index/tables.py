@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..model.line import Header
     from ..store.refs import Refs
     from .contents import LineContents
+from .fast import compute_id_range
 
 _ENTRY_ID_DIGITS = 40
 TALLY_COLUMNS = (
@@ -217,14 +218,14 @@ def select_folders(db: Connection, prefix: str) -> list[str]:
     """Return the folders of tapes whose id begins with `prefix`."""
     found = db.execute(
         "SELECT CAST(folder AS BLOB) FROM tapes WHERE id BETWEEN ? AND ? AND folder <> ''",
-        _compute_id_range(prefix, 32),
+        compute_id_range(prefix, 32),
     )
     return [os.fsdecode(folder) for (folder,) in found]
 
 
 def select_entries(db: Connection, prefix: str, tape: str | None = None) -> list[EntryLocation]:
     """Return where entries stand whose id begins with `prefix`, in one tape or all; copies last."""
-    low, high = _compute_id_range(prefix, 40)
+    low, high = compute_id_range(prefix, 40)
     found = db.execute(
         'SELECT CAST(t.folder AS BLOB), lower(hex(t.id)), p.name, p.branch, e."offset", '
         "lower(hex(e.id)) FROM entries e JOIN phases p ON p.key = e.phase "
@@ -244,11 +245,6 @@ def select_labelled(db: Connection, name: str) -> list[tuple[str, str]]:
         (name,),
     )
     return [(os.fsdecode(folder), entry) for folder, entry in found]
-
-
-def _compute_id_range(prefix: str, digits: int) -> tuple[bytes, bytes]:
-    """Return the lowest and the highest id that begins with `prefix`."""
-    return bytes.fromhex(prefix.ljust(digits, "0")), bytes.fromhex(prefix.ljust(digits, "f"))
 
 
 def select_locations(db: Connection) -> dict[str, TapeLocation]:

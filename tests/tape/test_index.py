@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tape.errors import NewerFormat, TapeError
-from tape.index.database import APPLICATION_ID, SCHEMA_VERSION, find_migrations
+from tape.index.database import find_migrations
+from tape.index.fast import APPLICATION_ID, SCHEMA_VERSION
 from tape.index.library import list_tapes, open_store, rebuild_index, search_entries
 from tape.index.library import query_index as asked
 from tape.index.tables import TapeRow

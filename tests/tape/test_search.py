@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tape.damage import DamageWarning
 from tape.errors import UsageError
 from tape.index.contents import list_touched_files, resolve_path
-from tape.index.database import APPLICATION_ID
+from tape.index.fast import APPLICATION_ID
 from tape.index.fast_text import (
     EXCERPT_WIDTH,
     build_match_expression,

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tape.cli.list_view import answer_at_once
-from tape.index import database, fast
+from tape.index import fast
 from tests.tape.cli.conftest import TALK, line
 
 
@@ -140,10 +140,3 @@ class TestAtOnce:
             assert process.wait(20) == 0
             assert process.stderr.read() == b""
             process.stdout = None
-
-
-def test_the_mark_and_the_schema_are_those_of_the_index():
-    assert (fast.APPLICATION_ID, fast.SCHEMA_VERSION) == (
-        database.APPLICATION_ID,
-        database.SCHEMA_VERSION,
-    )
