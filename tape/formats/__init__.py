@@ -1,5 +1,5 @@
-"""Foreign formats, parsed and written: the message arrays of four provider APIs, pure.
+"""Message arrays of four provider APIs, read, written and checked; pure.
 
-`anthropic`, `openai_chat`, `openai_responses` and `gemini` write, `parse/` reads, `rules/`
-validates, each with one module per API; `arrays` is the table of all formats by name.
+Each API has a package with three modules: `emit` writes our messages as its array, `parse` reads
+its array into payloads, `rules` says what the API refuses. `registry` has all four by name.
 """

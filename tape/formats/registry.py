@@ -55,14 +55,8 @@ class ArrayFormat(NamedTuple):
 _ANTHROPIC_OPTIONS = anthropic.AnthropicOptions(verbatim=True, system_in_place=True)
 
 
-def _build_anthropic_system(messages: Sequence[Message]) -> WireObject:
-    text = anthropic.build_system_text("", messages, _ANTHROPIC_OPTIONS)
-    return {"system": text} if text else {}
-
-
-def _build_gemini_system(messages: Sequence[Message]) -> WireObject:
-    instruction = gemini.build_system_instruction("", messages)
-    return {"systemInstruction": instruction} if instruction else {}
+def _build_field(name: str, value: WireObject | str | None) -> WireObject:
+    return {name: value} if value else {}
 
 
 FORMATS = {
@@ -71,7 +65,9 @@ FORMATS = {
         "messages",
         ("content",),
         lambda load: anthropic.build_encoder(_ANTHROPIC_OPTIONS, load),
-        _build_anthropic_system,
+        lambda told: _build_field(
+            "system", anthropic.build_system_text("", told, _ANTHROPIC_OPTIONS)
+        ),
         parse_anthropic.parse_array,
         rules_anthropic.check_array,
     ),
@@ -105,7 +101,7 @@ FORMATS = {
         lambda load: gemini.build_encoder(
             gemini.GeminiOptions(verbatim=True, media_in_results=True), load
         ),
-        _build_gemini_system,
+        lambda told: _build_field("systemInstruction", gemini.build_system_instruction("", told)),
         parse_gemini.parse_array,
         rules_gemini.check_array,
         names_model=False,

@@ -22,28 +22,29 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation]:
     """Return what is wrong with an array of messages; `strict` wants user and assistant in turn."""
-    broken = check_objects(array, "messages")
-    return broken or [*_check_anthropic_array(array, strict=strict)]
-
-
-def _check_anthropic_array(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
+    found = check_objects(array, "messages")
+    if found:
+        return found
     if array and array[0].get("role") != "user":
-        yield Violation("messages[0]", "the first message must be the user's")
+        found.append(Violation("messages[0]", "the first message must be the user's"))
     for place, message in enumerate(array):
-        yield from _check_anthropic_message(
+        found += _check_anthropic_message(
             f"messages[{place}]", message, is_last=place == len(array) - 1
         )
-    yield from _check_tool_pairing(array)
+    found += _check_tool_pairing(array)
     marks = sum(
         "cache_control" in block for message in array for block in _get_content_blocks(message)
     )
     if marks > MAX_CACHE_MARKS:
-        yield Violation(
-            "messages", f"{marks} cache_control marks, at most {MAX_CACHE_MARKS} are allowed"
+        found.append(
+            Violation(
+                "messages", f"{marks} cache_control marks, at most {MAX_CACHE_MARKS} are allowed"
+            )
         )
     for place, (one, other) in enumerate(pairwise(array), 1):
         if strict and one.get("role") == other.get("role"):
-            yield Violation(f"messages[{place}]", "the same role twice in a row")
+            found.append(Violation(f"messages[{place}]", "the same role twice in a row"))
+    return found
 
 
 def _check_anthropic_message(

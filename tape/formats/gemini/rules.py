@@ -20,16 +20,15 @@ def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation
 
     `strict` wants the first call of each turn signed, as Gemini 3 does, and no empty text.
     """
-    broken = check_objects(array, "contents")
-    return broken or [*_check_gemini_array(array, strict=strict)]
-
-
-def _check_gemini_array(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
+    found = check_objects(array, "contents")
+    if found:
+        return found
     if array and array[0].get("role") != "user":
-        yield Violation("contents[0]", "the first turn must be the user's")
+        found.append(Violation("contents[0]", "the first turn must be the user's"))
     for place, turn in enumerate(array):
-        yield from _check_turn(f"contents[{place}]", turn, strict=strict)
-    yield from _check_function_pairing(array)
+        found += _check_turn(f"contents[{place}]", turn, strict=strict)
+    found += _check_function_pairing(array)
+    return found
 
 
 def _get_turn_parts(turn: WireObject) -> list[WireObject]:

@@ -25,23 +25,20 @@ def check_array(
     `strict` wants arguments that are JSON objects, characters of `ids`, every id only once, and
     no empty text.
     """
-    broken = check_objects(array, "messages")
-    return broken or [*_check_chat_array(array, ids, strict=strict)]
-
-
-def _check_chat_array(
-    array: Sequence[WireObject], ids: IdRule, *, strict: bool
-) -> Iterator[Violation]:
+    found = check_objects(array, "messages")
+    if found:
+        return found
     for place, message in enumerate(array):
-        yield from _check_chat_message(f"messages[{place}]", message, strict=strict)
+        found += _check_chat_message(f"messages[{place}]", message, strict=strict)
         for call in _get_tool_calls(message):
-            yield from _check_chat_call(f"messages[{place}]", call, ids, strict=strict)
-    yield from _check_chat_pairing(array)
+            found += _check_chat_call(f"messages[{place}]", call, ids, strict=strict)
+    found += _check_chat_pairing(array)
     if strict:
         used = [str(call.get("id")) for message in array for call in _get_tool_calls(message)]
-        yield from (
+        found += [
             Violation("messages", f"call {call} stands twice") for _, call in find_repeated(used)
-        )
+        ]
+    return found
 
 
 def _get_tool_calls(message: WireObject) -> list[WireObject]:

@@ -27,22 +27,21 @@ def check_array(array: Sequence[Any], *, strict: bool = False) -> list[Violation
     `strict` wants each call's output right after its batch, arguments that are JSON objects, and
     no empty text.
     """
-    broken = check_objects(array, "input")
-    return broken or [*_check_responses_array(array, strict=strict)]
-
-
-def _check_responses_array(array: Sequence[WireObject], *, strict: bool) -> Iterator[Violation]:
+    found = check_objects(array, "input")
+    if found:
+        return found
     for place, item in enumerate(array):
         where, kind = f"input[{place}]", str(item.get("type", "message"))
         if kind == "message":
-            yield from _check_message_item(where, item, strict=strict)
+            found += _check_message_item(where, item, strict=strict)
         elif kind in _CALLS:
-            yield from _check_call_item(where, item, strict=strict)
+            found += _check_call_item(where, item, strict=strict)
         elif kind in _OUTPUTS and not isinstance(item.get("output"), str | list):
-            yield Violation(where, "output must be a string or a list")
-        yield from _check_item_id(where, item)
-    yield from _check_output_pairing(array, strict=strict)
-    yield from _check_reasoning_order(array)
+            found.append(Violation(where, "output must be a string or a list"))
+        found += _check_item_id(where, item)
+    found += _check_output_pairing(array, strict=strict)
+    found += _check_reasoning_order(array)
+    return found
 
 
 def _check_item_id(where: str, item: WireObject) -> Iterator[Violation]:
