@@ -113,7 +113,8 @@ class CallIds:
             if self.rule.exact:
                 yield digest[: self.rule.longest]
             else:
-                yield f"{plain[: self.rule.longest - _ID_DIGEST_DIGITS - 1]}_{digest[:_ID_DIGEST_DIGITS]}"
+                start = plain[: self.rule.longest - _ID_DIGEST_DIGITS - 1]
+                yield f"{start}_{digest[:_ID_DIGEST_DIGITS]}"
 
 
 def to_tool_name(name: str) -> str:
@@ -164,11 +165,12 @@ class ArrayStyle(Protocol):
         Usually the part alone; with another before it if it cannot follow; empty if it cannot be
         sent.
         """
-        ...
+        del before
+        return (part,)
 
     def finish_element(self, element: bytes) -> bytes:
         """Return the last element as it may end an array."""
-        ...
+        return element
 
 
 @dataclass(slots=True)
@@ -199,19 +201,16 @@ class _ArrayBuilder:
         for part in late:
             self._put_part(part)
 
-    def _put_part(self, part: ArrayPart) -> None:
-        for one in self.form.place_part(self.role, part):
-            self._append_part(one)
-
-    def _append_part(self, part: ArrayPart) -> None:
-        if part.turn is None or part.turn != self.turn:
-            self.close()
-        if part.turn is None:
-            self.elements.append(encode_json(part.value))
-        else:
-            self.turn, self.short = part.turn, None if self.gathered else part.short
-            self.gathered.append(encode_json(part.value))
-        self.role = part.role
+    def _put_part(self, wanted: ArrayPart) -> None:
+        for part in self.form.place_part(self.role, wanted):
+            if part.turn is None or part.turn != self.turn:
+                self.close()
+            if part.turn is None:
+                self.elements.append(encode_json(part.value))
+            else:
+                self.turn, self.short = part.turn, None if self.gathered else part.short
+                self.gathered.append(encode_json(part.value))
+            self.role = part.role
 
     def close(self) -> None:
         """End the open turn."""

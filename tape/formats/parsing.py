@@ -1,8 +1,12 @@
-"""Matching results to calls, and our ids for them: providers repeat, omit and misplace ids; pure.
+"""What the readers of all four message arrays share: calls, results, texts and files; pure.
 
-Invariant: the same array always gives the same ids, and no two calls of it share one.
+Providers repeat, omit and misplace the ids of calls, so each call gets one of ours. Invariant: the
+same array always gives the same ids, and no two calls of it share one. A result is bound to
 
-Pieces that all message arrays share, read into blocks: texts, arguments, base64 files; pure.
+    the oldest unanswered call of the newest answer that used its id, else that id's last call
+    without an id, to the oldest unanswered call of the newest answer that has one, of its name if
+    it has a name; calls whose id a result names are left to that result
+    otherwise to no call: it gets an id that no call has
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from binascii import Error as NotBase64
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -21,6 +25,7 @@ from msgspec.structs import replace
 
 from ..model.entries import (
     NO_JSON,
+    Assistant,
     Audio,
     Context,
     Custom,
@@ -50,7 +55,7 @@ from .wire import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..model.entries import Block, Content
+    from ..model.entries import Block, Content, Payload
     from .wire import Put
 
 
@@ -100,31 +105,23 @@ class AnsweredCall(NamedTuple):
 
 
 def collect_answered_ids(array: Iterable[Any]) -> frozenset[str]:
-    """Return the ids of calls that results of an array name, for any API."""
-    ids = (
-        one
-        for element in array
-        for piece in _iter_pieces(element)
-        for one in _iter_named_ids(piece)
-    )
+    """Return the ids of calls that results of an array name, in the way of any API."""
+    pieces: list[Any] = []
+    for element in array:
+        pieces.append(element)
+        for inside in (element.get("content"), element.get("parts")) if _is_dict(element) else ():
+            pieces += inside if isinstance(inside, list) else [inside]
+    ids: list[Any] = []
+    for piece in filter(_is_dict, pieces):
+        ids += (piece.get("tool_use_id"), piece.get("tool_call_id"))
+        ids += [piece.get("call_id")] if "output" in piece else []
+        responses = (piece.get("functionResponse"), piece.get("function_response"))
+        ids += [response.get("id") for response in filter(_is_dict, responses)]
     return frozenset(one for one in ids if isinstance(one, str))
 
 
-def _iter_pieces(element: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(element, dict):
-        yield element
-        for inside in (element.get("content"), element.get("parts")):
-            pieces = inside if isinstance(inside, list) else [inside]
-            yield from (piece for piece in pieces if isinstance(piece, dict))
-
-
-def _iter_named_ids(piece: dict[str, Any]) -> Iterator[Any]:
-    yield from (piece.get("tool_use_id"), piece.get("tool_call_id"))
-    if "output" in piece:
-        yield piece.get("call_id")
-    for response in (piece.get("functionResponse"), piece.get("function_response")):
-        if isinstance(response, dict):
-            yield response.get("id")
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 class CallBinder:
@@ -166,18 +163,16 @@ class CallBinder:
 
     def result(self, provider_id: str | None, name: str | None = None) -> AnsweredCall:
         """Return the call a result answers; an id of no call when there is none."""
-        call = self._find_call(provider_id, name)
-        if call is None:
+        if provider_id is not None and provider_id in self._newest:
+            _, calls, last = self._newest[provider_id]
+            call = calls.first() or last
+        elif (found := self._open[provider_id is None, name].first()) is not None:
+            call = found
+        else:
             prefix = self._build_prefix((provider_id or name or "").encode())
             return AnsweredCall(f"c_{prefix}_0", name or "", is_known=False)
         call.answered = True
         return AnsweredCall(call.id, call.name, is_known=True)
-
-    def _find_call(self, provider_id: str | None, name: str | None) -> _BoundToolCall | None:
-        if provider_id is not None and provider_id in self._newest:
-            _, calls, last = self._newest[provider_id]
-            return calls.first() or last
-        return self._open[provider_id is None, name].first()
 
     def _build_prefix(self, raw: bytes) -> str:
         """Return 8 hex digits for everything up to here, not used yet."""
@@ -188,6 +183,7 @@ class CallBinder:
         return prefix
 
 
+_SOUND_MIMES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),(.*)", re.DOTALL)
 
 
@@ -276,7 +272,11 @@ def build_tool_call(call_id: str, name: Any, given: Any, fields: WireObject) -> 
     if not text.strip():
         text = "{}"
     kept = build_wire(fields)
-    if not _is_plain_object(text):
+    try:
+        value = decode_json(text)
+    except JSON_ERRORS:
+        value = None
+    if not isinstance(value, dict) or BLOB_KEY in encode_json(value):
         return ToolCall(id=call_id, name=to_plain_text(name), args_text=text, wire=kept)
     args = Raw(text.encode())
     if given == text and msgspec.json.format(args, indent=-1) != bytes(args):
@@ -284,14 +284,6 @@ def build_tool_call(call_id: str, name: Any, given: Any, fields: WireObject) -> 
             {**unpack_raw(kept), KEY_TEXT: text}
         )  # a tape stores the object without its blanks
     return ToolCall(id=call_id, name=to_plain_text(name), args=args, wire=kept)
-
-
-def _is_plain_object(text: str) -> bool:
-    try:
-        value = decode_json(text)
-    except JSON_ERRORS:
-        return False
-    return isinstance(value, dict) and BLOB_KEY not in encode_json(value)
 
 
 def to_file_block(
@@ -315,13 +307,19 @@ def to_file_block(
 
 
 def to_file_block_from_url(
-    url: Any, put: Put, fields: WireObject, name: str | None = None
+    url: Any, put: Put, fields: WireObject, name: Any = None
 ) -> Image | Audio | Document | None:
     """Return a file that is in an array as a data URL; None if it is not."""
     found = _DATA_URL.fullmatch(url) if isinstance(url, str) else None
     if found is None or found[2] != ";base64":
         return None
-    return to_file_block(found[3], found[1], put, fields, name)
+    return to_file_block(found[3], found[1], put, fields, name if isinstance(name, str) else None)
+
+
+def to_sound_block(data: Any, kind: str, put: Put) -> Audio | None:
+    """Return a sound of a kind that the OpenAI APIs name; None when it is none."""
+    sound = to_file_block(data, _SOUND_MIMES.get(kind), put, {})
+    return sound if isinstance(sound, Audio) else None
 
 
 def add_outer_fields(content: Iterable[Block], fields: WireObject, form: str = "") -> Content:
@@ -351,6 +349,11 @@ def get_content_form(holder: WireObject, key: str = "content") -> str:
     return "absent"
 
 
+def get_content_list_form(content: Any) -> str:
+    """Return "list" for a list of one piece, where a string would do; else nothing."""
+    return "list" if isinstance(content, list) and len(content) == 1 else ""
+
+
 def mark_api(content: Content, api: str) -> Content:
     """Return content that no model wrote, with the API's name on parts only it can read."""
     return tuple(
@@ -359,3 +362,57 @@ def mark_api(content: Content, api: str) -> Content:
         else block
         for block in content
     )
+
+
+class ArrayReader:
+    """Reads one array into payloads; `put` stores pictures and files."""
+
+    api: ClassVar[str]
+    """Name of the API."""
+
+    def __init__(self, put: Put, calls: CallBinder) -> None:
+        self.put, self.calls = put, calls
+
+    @classmethod
+    def parse(cls, array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
+        """Return the payloads of an array; raise ValueError when it is no JSON array."""
+        elements = decode_elements(array)
+        return [*cls(put, CallBinder(collect_answered_ids(elements))).read_payloads(elements)]
+
+    def read_payloads(self, elements: list[Any]) -> Iterator[Payload]:
+        """Yield what the elements give, in order."""
+        for element in elements:
+            yield from self.read_element(element)
+
+    def read_element(self, element: Any) -> Iterator[Payload]:
+        """Yield what one element gives."""
+        raise NotImplementedError
+
+    def read_block(self, piece: Any) -> Block:
+        """Return a piece of content as a block."""
+        return Text(piece) if isinstance(piece, str) else self.read_piece(piece)
+
+    def read_piece(self, piece: Any) -> Block:
+        """Return a piece that is no string as a block."""
+        raise NotImplementedError
+
+    def read_content(self, content: list[Any], outer: WireObject, form: str = "") -> Content:
+        """Return content that no model wrote, with the fields beside it and its form."""
+        return mark_api(add_outer_fields(map(self.read_block, content), outer, form), self.api)
+
+    def build_answer(self, blocks: Content) -> Assistant:
+        """Return the entry for what a model said."""
+        has_calls = any(isinstance(block, ToolCall) for block in blocks)
+        return Assistant(blocks, api=self.api, stop_reason="tool_calls" if has_calls else "stop")
+
+    def bind_call(self, provider_id: Any, name: str) -> str:
+        """Return our id for a call; what is no string is no id."""
+        return self.calls.call(provider_id if isinstance(provider_id, str) else None, name)
+
+    def bind_result(self, outer: WireObject, key: str, name: str | None = None) -> AnsweredCall:
+        """Return the call that a result names under `key`, which stays in `outer` if it is none."""
+        provider_id = take_string(outer, key)
+        call = self.calls.result(provider_id, name)
+        if provider_id is not None and not call.is_known:
+            outer[key] = provider_id
+        return call

@@ -42,6 +42,8 @@ KEY_TEXT = "$text"
 KEY_STRANGE = "$strange"
 KEY_MESSAGE = "$message"
 _KEY_JSON = "$json"
+AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+"""Kinds of sound the API takes, and its names for them."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -191,3 +193,17 @@ def build_argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
         return text
     given = build_argument_object(call)
     return bytes(given).decode() if isinstance(given, Raw) else encode_json(given).decode()
+
+
+def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
+    """Return what a call says to a tool of free text.
+
+    Unless it was such a call itself (`is_own`), the one text in its JSON object is meant.
+    """
+    if call.args_text is not None:
+        return call.args_text
+    given = build_argument_object(call)
+    fields = decode_json(bytes(given)) if isinstance(given, Raw) else given
+    values = [*fields.values()] if isinstance(fields, dict) and not is_own else []
+    only = values[0] if len(values) == 1 else None
+    return only if isinstance(only, str) else build_argument_text(call)

@@ -29,7 +29,15 @@ from ...model.entries import (
     Unknown,
     join_texts,
 )
-from ..encoder import ANTHROPIC_IDS, ArrayEncoder, ArrayPart, ArrayTurn, CallIds, to_tool_name
+from ..encoder import (
+    ANTHROPIC_IDS,
+    ArrayEncoder,
+    ArrayPart,
+    ArrayStyle,
+    ArrayTurn,
+    CallIds,
+    to_tool_name,
+)
 from ..wire import (
     WireObject,
     build_argument_object,
@@ -44,7 +52,7 @@ from ..wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ...context.view import Message
     from ...model.entries import Content
@@ -89,16 +97,6 @@ def build_encoder(
     return ArrayEncoder(_AnthropicStyle(options, load))
 
 
-def encode_messages(
-    messages: Sequence[Message],
-    options: AnthropicOptions = DEFAULT_OPTIONS,
-    load: Load | None = None,
-) -> list[WireObject]:
-    """Return the array for repaired `messages` as values: see `encoder`."""
-    array = build_encoder(options, load).array(messages)
-    return msgspec.json.decode(array, type=list[WireObject])
-
-
 def build_system_text(
     system: str, messages: Iterable[Message], options: AnthropicOptions = DEFAULT_OPTIONS
 ) -> str:
@@ -109,7 +107,7 @@ def build_system_text(
     return "\n\n".join(text for text in (system, *later) if text.strip())
 
 
-class _AnthropicStyle:
+class _AnthropicStyle(ArrayStyle):
     ids = ANTHROPIC_IDS
 
     def __init__(self, options: AnthropicOptions, load: Load | None) -> None:
@@ -123,7 +121,7 @@ class _AnthropicStyle:
         turn = _TURNS.get(message.role, _USER)
         content = message.content
         if message.role == "assistant":
-            content = self._strip_final_thinking(content)
+            content = self._drop_final_thinking(content)
         blocks = [*self._encode_blocks(content, ids)]
         if (
             self.options.verbatim
@@ -134,14 +132,9 @@ class _AnthropicStyle:
         return [ArrayPart(block, turn) for block in blocks]
 
     def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
-        if before:
+        if before or part.role == "user":
             return (part,)
-        match part.role:
-            case "system":
-                return ()
-            case "assistant":
-                return (_OPENING_PART, part)
-        return (part,)
+        return () if part.role == "system" else (_OPENING_PART, part)
 
     def finish_element(self, element: bytes) -> bytes:
         """Return the last answer without trailing white space, which the API refuses."""
@@ -174,20 +167,14 @@ class _AnthropicStyle:
             result["is_error"] = True
         return result
 
-    def _strip_final_thinking(self, content: Content) -> Content:
+    def _drop_final_thinking(self, content: Content) -> Content:
         end = len(content)
-        while (
-            end
-            and isinstance(content[end - 1], Thinking)
-            and not self._is_sent_as_text(content[end - 1])
-        ):
+        while end and isinstance(block := content[end - 1], Thinking):
+            is_signed = {"signature", "data"} & {*get_provider_fields(block, API)}
+            if self.options.thinking_as_text and not is_signed:  # it goes as text
+                break
             end -= 1
         return content[:end]
-
-    def _is_sent_as_text(self, block: Block) -> bool:
-        return self.options.thinking_as_text and not {"signature", "data"} & {
-            *get_provider_fields(block, API)
-        }
 
     def _encode_blocks(self, content: Content, ids: CallIds) -> Iterable[WireObject]:
         for block in content:

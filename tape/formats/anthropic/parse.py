@@ -9,22 +9,18 @@ from ...model.entries import (
     Document,
     Text,
     Thinking,
-    ToolCall,
     ToolResult,
     Unknown,
     User,
 )
 from ..parsing import (
-    CallBinder,
+    ArrayReader,
     add_outer_fields,
     build_tool_call,
     build_wire,
-    collect_answered_ids,
-    decode_elements,
     get_content_form,
     list_content,
     list_result_content,
-    mark_api,
     take_string,
     to_custom_entry,
     to_file_block,
@@ -35,10 +31,9 @@ from ..wire import WireObject, drop_fields, encode_json, pack_raw
 from .emit import API
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from ...model.entries import Block, Content, Payload
-    from ..wire import Put
+    from ...model.entries import Block, Payload
 
 
 _ANSWER_ONLY = frozenset({"tool_use", "thinking", "redacted_thinking"})
@@ -48,21 +43,10 @@ _RESULT_TYPES = frozenset({"tool_result"})
 """Blocks that no answer may hold."""
 
 
-def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
-    """Return the payloads of a `messages` array; `put` stores pictures and files.
+class _AnthropicReader(ArrayReader):
+    api = API
 
-    Raises ValueError if it is not a JSON array.
-    """
-    found = decode_elements(array)
-    reading = _AnthropicReader(put, CallBinder(collect_answered_ids(found)))
-    return [payload for element in found for payload in reading.read_payloads(element)]
-
-
-class _AnthropicReader:
-    def __init__(self, put: Put, calls: CallBinder) -> None:
-        self.put, self.calls = put, calls
-
-    def read_payloads(self, element: Any) -> Iterator[Payload]:
+    def read_element(self, element: Any) -> Iterator[Payload]:
         message: WireObject = element if isinstance(element, dict) else {}
         content = list_content(message.get("content"))
         outer = drop_fields(message, "role", "content")
@@ -81,7 +65,7 @@ class _AnthropicReader:
             case "user":
                 yield from self._read_user(content, outer, form)
             case "system" | "developer":
-                yield to_system_entry(self._read_content(content, outer, form))
+                yield to_system_entry(self.read_content(content, outer, form))
             case _:
                 yield to_custom_entry(API, element)
 
@@ -89,16 +73,15 @@ class _AnthropicReader:
         self, message: WireObject, content: list[Any], outer: WireObject, form: str
     ) -> Assistant:
         self.calls.begin_answer(encode_json(message))
-        blocks = add_outer_fields(map(self._read_block, content), outer, form)
-        called = any(isinstance(block, ToolCall) for block in blocks)
-        return Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
+        blocks = add_outer_fields(map(self.read_block, content), outer, form)
+        return self.build_answer(blocks)
 
     def _read_user(self, content: list[Any], outer: WireObject, form: str) -> Iterator[Payload]:
         """Yield results and user content, in order; an empty message stays a message."""
         run: list[Any] = []
         for piece in content:
             if _get_piece_type(piece) in _RESULT_TYPES:
-                yield from [User(self._read_content(run, {}))] if run else []
+                yield from [User(self.read_content(run, {}))] if run else []
                 run = []
                 yield self._read_result(piece)
             elif _get_piece_type(piece) in _ANSWER_ONLY:
@@ -106,10 +89,7 @@ class _AnthropicReader:
             else:
                 run.append(piece)
         if run or outer or not content:
-            yield User(self._read_content(run, outer, form))
-
-    def _read_content(self, content: list[Any], outer: WireObject, form: str = "") -> Content:
-        return mark_api(add_outer_fields(map(self._read_block, content), outer, form), API)
+            yield User(self.read_content(run, outer, form))
 
     def _read_result(self, piece: WireObject) -> Payload:
         content = list_result_content(piece.get("content"))
@@ -120,31 +100,25 @@ class _AnthropicReader:
         form = get_content_form(piece)
         if form == "list" and content:  # the usual way
             form = ""
-        provider_id = take_string(outer, "tool_use_id")
-        call = self.calls.result(provider_id)
-        if provider_id is not None and not call.is_known:
-            outer["tool_use_id"] = provider_id
-        return ToolResult(call.id, call.name, self._read_content(content, outer, form), is_error)
+        call = self.bind_result(outer, "tool_use_id")
+        return ToolResult(call.id, call.name, self.read_content(content, outer, form), is_error)
 
-    def _read_block(self, piece: Any) -> Block:
+    def read_piece(self, piece: Any) -> Block:
         match piece:
-            case str():
-                return Text(piece)
             case {"type": "text", "text": str(text)}:
                 return Text(text, wire=build_wire(drop_fields(piece, "type", "text")))
-            case {"type": "thinking" | "redacted_thinking"}:
-                return _read_thinking(piece)
+            case {"type": "thinking", "thinking": str(text)}:
+                return Thinking(text, wire=build_wire(drop_fields(piece, "type", "thinking")))
+            case {"type": "redacted_thinking"}:
+                rest = drop_fields(piece, "type")
+                return Thinking("", redacted=True, wire=build_wire(rest))
             case {"type": "tool_use", "name": str(name)}:
-                return self._read_call(piece, name)
+                rest = drop_fields(piece, "type", "name", "input")
+                call = self.bind_call(piece.get("id"), name)
+                return build_tool_call(call, name, piece.get("input"), rest)
             case {"type": "image" | "document", "source": {"type": "base64" | "text"}}:
                 return self._read_file(piece) or Unknown(raw=pack_raw(piece))
         return to_opaque_or_unknown(piece, _KNOWN)
-
-    def _read_call(self, piece: WireObject, name: str) -> ToolCall:
-        provider_id = piece.get("id")
-        call = self.calls.call(provider_id if isinstance(provider_id, str) else None, name)
-        rest = drop_fields(piece, "type", "name", "input")
-        return build_tool_call(call, name, piece.get("input"), rest)
 
     def _read_file(self, piece: WireObject) -> Block | None:
         source = piece["source"]
@@ -161,13 +135,8 @@ class _AnthropicReader:
         return Document(blob=blob, mime="text/plain", name=name, wire=build_wire(rest))
 
 
-def _read_thinking(piece: WireObject) -> Block:
-    match piece:
-        case {"type": "thinking", "thinking": str(text)}:
-            return Thinking(text, wire=build_wire(drop_fields(piece, "type", "thinking")))
-        case {"type": "redacted_thinking"}:
-            return Thinking("", redacted=True, wire=build_wire(drop_fields(piece, "type")))
-    return to_opaque_or_unknown(piece, _KNOWN)
+parse_array = _AnthropicReader.parse
+"""Return the payloads of an array: see `ArrayReader.parse`."""
 
 
 def _get_piece_type(piece: Any) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from ...model.entries import (
@@ -28,7 +27,15 @@ from ...model.entries import (
     Unknown,
     join_texts,
 )
-from ..encoder import GEMINI_IDS, ArrayEncoder, ArrayPart, ArrayTurn, CallIds, to_tool_name
+from ..encoder import (
+    GEMINI_IDS,
+    ArrayEncoder,
+    ArrayPart,
+    ArrayStyle,
+    ArrayTurn,
+    CallIds,
+    to_tool_name,
+)
 from ..wire import (
     WireObject,
     build_argument_object,
@@ -43,7 +50,7 @@ from ..wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ...context.view import Message
     from ...model.entries import Block, Content
@@ -86,14 +93,6 @@ def build_encoder(
     return ArrayEncoder(_GeminiStyle(options, load))
 
 
-def encode_messages(
-    messages: Sequence[Message], options: GeminiOptions = DEFAULT_OPTIONS, load: Load | None = None
-) -> list[WireObject]:
-    """Return the contents for repaired `messages` as values: see `encoder`."""
-    array = build_encoder(options, load).array(messages)
-    return msgspec.json.decode(array, type=list[WireObject])
-
-
 def build_system_instruction(system: str, messages: Iterable[Message]) -> WireObject | None:
     """Return `system` and the texts of the system messages as the request carries them."""
     later = (join_texts(message.content) for message in messages if message.role == "system")
@@ -101,7 +100,7 @@ def build_system_instruction(system: str, messages: Iterable[Message]) -> WireOb
     return {"parts": parts} if parts else None
 
 
-class _GeminiStyle:
+class _GeminiStyle(ArrayStyle):
     ids = GEMINI_IDS
 
     def __init__(self, options: GeminiOptions, load: Load | None) -> None:
@@ -128,9 +127,6 @@ class _GeminiStyle:
 
     def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
         return (_OPENING_TURN, part) if not before and part.role == "model" else (part,)
-
-    def finish_element(self, element: bytes) -> bytes:
-        return element
 
     def _encode_parts(self, content: Content) -> list[WireObject]:
         return [wire for block in content if (wire := self._encode_part(block))]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...model.entries import Assistant, Text, Thinking, ToolCall, ToolResult, Unknown, User
+from ...model.entries import Assistant, Text, Thinking, ToolResult, Unknown, User
 from ..parsing import (
-    CallBinder,
+    ArrayReader,
     add_outer_fields,
     build_tool_call,
     build_wire,
-    collect_answered_ids,
-    decode_elements,
     keep_whole_message,
     mark_api,
     take_string,
@@ -26,10 +24,9 @@ from ..wire import WireObject, drop_fields, encode_json, pack_raw
 from .emit import API, BESIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from ...model.entries import Block, Content, Payload
-    from ..wire import Put
+    from ...model.entries import Block, Payload
 
 _CAMEL_NAMES = {
     "function_call": "functionCall",
@@ -40,24 +37,17 @@ _CAMEL_NAMES = {
 }
 
 
-def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
-    """Return the payloads of a `contents` array; `put` stores pictures and files.
+class _GeminiReader(ArrayReader):
+    api = API
 
-    Raises ValueError if it is not a JSON array.
-    """
-    found = decode_elements(array)
-    reading = _GeminiReader(put, CallBinder(collect_answered_ids(found)))
-    return [payload for element in found for payload in reading.read_payloads(element)]
-
-
-class _GeminiReader:
-    def __init__(self, put: Put, calls: CallBinder) -> None:
-        self.put, self.calls = put, calls
-
-    def read_payloads(self, element: Any) -> Iterator[Payload]:
+    def read_element(self, element: Any) -> Iterator[Payload]:
         turn: WireObject = element if isinstance(element, dict) else {}
-        found = _list_parts(turn.get("parts"))
-        parts = None if found is None else [_to_camel_case(part) for part in found]
+        found = turn.get("parts")
+        if found is None:
+            found = []
+        elif isinstance(found, str | dict):  # one may be without its list
+            found = [found]
+        parts = [_to_camel_case(part) for part in found] if isinstance(found, list) else None
         outer = drop_fields(turn, "role", "parts")
         match turn.get("role"):
             case _ if parts is None or not turn:
@@ -72,17 +62,16 @@ class _GeminiReader:
             case "user" | "function" | None:
                 yield from self._read_user(turn, parts, outer)
             case "system":
-                yield to_system_entry(self._read_content(parts, outer))
+                yield to_system_entry(self.read_content(parts, outer))
             case _:
                 yield to_custom_entry(API, element)
 
     def _read_answer(self, turn: WireObject, parts: list[Any], outer: WireObject) -> Assistant:
         self.calls.begin_answer(encode_json(turn))
-        blocks = add_outer_fields(map(self._read_block, parts), outer)
+        blocks = add_outer_fields(map(self.read_block, parts), outer)
         if parts:
             blocks = keep_whole_message(blocks, turn, API)
-        called = any(isinstance(block, ToolCall) for block in blocks)
-        return Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
+        return self.build_answer(blocks)
 
     def _read_user(
         self, turn: WireObject, parts: list[Any], outer: WireObject
@@ -91,7 +80,7 @@ class _GeminiReader:
         run: list[Any] = []
         for part in parts:
             if _is_function_response(part):
-                yield from [User(self._read_content(run, {}))] if run else []
+                yield from [User(self.read_content(run, {}))] if run else []
                 run = []
                 yield self._read_result(part)
             elif isinstance(part, dict) and "functionCall" in part:
@@ -100,19 +89,14 @@ class _GeminiReader:
                 run.append(part)
         if run or outer or not parts:
             is_joined = any(map(_is_function_response, parts))
-            said = self._read_content(run, outer, "joined" if is_joined else "")
+            said = self.read_content(run, outer, "joined" if is_joined else "")
             yield User(keep_whole_message(said, turn, API) if run and not is_joined else said)
-
-    def _read_content(self, parts: list[Any], outer: WireObject, form: str = "") -> Content:
-        return mark_api(add_outer_fields(map(self._read_block, parts), outer, form), API)
 
     def _read_result(self, part: WireObject) -> Payload:
         given = part["functionResponse"]
         outer = drop_fields(given, "response")
-        provider_id, name = take_string(outer, "id"), take_string(outer, "name")
-        call = self.calls.result(provider_id, name)
-        if provider_id is not None and not call.is_known:
-            outer["id"] = provider_id
+        name = take_string(outer, "name")
+        call = self.bind_result(outer, "id", name)
         if name is not None and name != call.name:
             outer["name"] = name
         text, is_error = _get_response_text(given.get("response"))
@@ -125,22 +109,17 @@ class _GeminiReader:
         beside = drop_fields(part, "functionResponse")
         if beside:
             outer[BESIDE] = beside
-        blocks = [self._read_block(_to_camel_case(one)) for one in files]
+        blocks = [self.read_block(_to_camel_case(one)) for one in files]
         content = add_outer_fields([Text(text), *blocks], outer)
         return ToolResult(call.id, call.name, mark_api(content, API), is_error)
 
-    def _read_block(self, part: Any) -> Block:
+    def read_piece(self, part: Any) -> Block:
         match part:
-            case str():
-                return Text(part)
             case {"functionCall": {"name": str(name)}}:
                 function = part["functionCall"]
-                provider_id = function.get("id")
-                known = provider_id if isinstance(provider_id, str) else None
                 rest = drop_fields(part, "functionCall") | drop_fields(function, "name", "args")
-                call = build_tool_call(
-                    self.calls.call(known, name), name, function.get("args"), rest
-                )
+                call_id = self.bind_call(function.get("id"), name)
+                call = build_tool_call(call_id, name, function.get("args"), rest)
                 (block,) = add_outer_fields([call], {}, "" if "args" in function else "absent")
                 return block
             case {"text": str(text), "thought": True}:
@@ -150,28 +129,18 @@ class _GeminiReader:
             case {"inlineData": {"data": data, "mimeType": str(mime), **more}} if not more:
                 rest = drop_fields(part, "inlineData")
                 return to_file_block(data, mime, self.put, rest) or Unknown(raw=pack_raw(part))
-        return _to_other_part(part)
+            case {"functionCall": _} | {"text": _}:  # an empty text may carry a signature
+                is_signature = part.get("text") == "" and "thoughtSignature" in part
+                return to_opaque(part) if is_signature else Unknown(raw=pack_raw(part))
+        return to_opaque_or_unknown(part, frozenset())
 
 
-def _list_parts(parts: Any) -> list[Any] | None:
-    """Return parts as a list: null is nothing, one may stand alone; None for anything else."""
-    if parts is None:
-        return []
-    if isinstance(parts, str | dict):
-        return [parts]
-    return parts if isinstance(parts, list) else None
+parse_array = _GeminiReader.parse
+"""Return the payloads of an array: see `ArrayReader.parse`."""
 
 
 def _is_function_response(part: Any) -> bool:
     return isinstance(part, dict) and isinstance(part.get("functionResponse"), dict)
-
-
-def _to_other_part(part: Any) -> Block:
-    """Return a part no other block can hold; an empty text may be there for its signature."""
-    if isinstance(part, dict) and ("functionCall" in part or "text" in part):
-        is_signature = part.get("text") == "" and "thoughtSignature" in part
-        return to_opaque(part) if is_signature else Unknown(raw=pack_raw(part))
-    return to_opaque_or_unknown(part, frozenset())
 
 
 def _to_camel_case(part: Any) -> Any:

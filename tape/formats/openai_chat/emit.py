@@ -14,26 +14,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from ...model.entries import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
 from ..encoder import (
     OPENAI_CHAT_IDS,
     ArrayEncoder,
     ArrayPart,
+    ArrayStyle,
     ArrayTurn,
     CallIds,
     IdRule,
     to_tool_name,
 )
 from ..wire import (
+    AUDIO,
     WireObject,
-    build_argument_object,
     build_argument_text,
-    decode_json,
     describe_unsent,
     find_whole_message,
+    get_freeform_input,
     get_outer_fields,
     get_provider_fields,
     get_written_form,
@@ -43,16 +43,13 @@ from ..wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ...context.view import Message
     from ...model.entries import Block, Content
     from ..wire import Load
 
 API = "openai-chat"
-AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""Audio types that the API accepts, and its names for them."""
-
 _ATTACHED = ArrayTurn("user", "content", "attached")
 _ATTACHED_HEAD = ArrayPart(
     {"type": "text", "text": "Attached image(s) from tool result:"}, _ATTACHED, late=True
@@ -96,17 +93,7 @@ def build_encoder(
     return ArrayEncoder(_OpenAIChatStyle(options, load))
 
 
-def encode_messages(
-    messages: Sequence[Message],
-    options: OpenAIChatOptions = DEFAULT_OPTIONS,
-    load: Load | None = None,
-) -> list[WireObject]:
-    """Return the array for repaired `messages` as values: see `encoder`."""
-    array = build_encoder(options, load).array(messages)
-    return msgspec.json.decode(array, type=list[WireObject])
-
-
-class _OpenAIChatStyle:
+class _OpenAIChatStyle(ArrayStyle):
     def __init__(self, options: OpenAIChatOptions, load: Load | None) -> None:
         self.options, self.load = options, load
         self.ids = options.ids
@@ -135,9 +122,6 @@ class _OpenAIChatStyle:
     def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:
         after_tools = self.options.filler_after_tools and before == "tool"
         return (_FILLER, part) if after_tools and part.role == "user" else (part,)
-
-    def finish_element(self, element: bytes) -> bytes:
-        return element
 
     def _shape_content(self, parts: list[WireObject], form: str = "") -> str | list[WireObject]:
         plain = all(part.keys() == {"type", "text"} for part in parts)
@@ -179,8 +163,13 @@ class _OpenAIChatStyle:
         answer: WireObject = {"role": "assistant", "content": said or None}
         if refusals:
             answer["refusal"] = "".join(refusals)
-        if self.options.verbatim:
-            _restore_form(answer, get_written_form(content, API))
+        match get_written_form(content, API) if self.options.verbatim else "":
+            case "list" if isinstance(said, str) and said:
+                answer["content"] = [{"type": "text", "text": said}]
+            case "string" if not said:
+                answer["content"] = ""
+            case "absent" if not said:
+                del answer["content"]
         answer |= self._encode_reasoning(content) | get_outer_fields(content, API)
         if calls:
             answer["tool_calls"] = calls
@@ -192,21 +181,19 @@ class _OpenAIChatStyle:
         own = [
             block.raw for block in content if isinstance(block, Opaque) and is_for_api(block, API)
         ]
-        words = [self._get_block_words(block) for block in content]
+        words: list[str] = []
+        for block in content:
+            match block:
+                case Text(text=text) if not _get_refusal(block):
+                    words.append(text)
+                case Thinking(text=text) if self.options.thinking_as_text and text.strip():
+                    if "field" not in get_provider_fields(block, API):
+                        words.append(f"<thinking>\n{text}\n</thinking>\n")
         text = "".join(words)
         if not own:
             return text if text.strip() else ""
         texts = [{"type": "text", "text": word} for word in words if word.strip()]
         return [*texts, *map(unpack_raw, own)]
-
-    def _get_block_words(self, block: Block) -> str:
-        match block:
-            case Text(text=text):
-                return "" if _get_refusal(block) else text
-            case Thinking(text=text) if self.options.thinking_as_text and text.strip():
-                is_named = "field" in get_provider_fields(block, API)
-                return "" if is_named else f"<thinking>\n{text}\n</thinking>\n"
-        return ""
 
     def _encode_reasoning(self, content: Content) -> WireObject:
         """Return thinking under the name it came with, an empty one too, and its details."""
@@ -264,31 +251,6 @@ class _OpenAIChatStyle:
             case Document():
                 file = {"filename": block.name or "file", "file_data": url}
                 return {"type": "file", "file": {**file, **wire}}
-
-
-def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
-    """Return the input of a call to a freeform tool.
-
-    Unless it was a freeform call itself (`is_own`), this is the only string in its JSON object.
-    """
-    if call.args_text is not None:
-        return call.args_text
-    given = build_argument_object(call)
-    fields = decode_json(bytes(given)) if isinstance(given, Raw) else given
-    values = [*fields.values()] if isinstance(fields, dict) and not is_own else []
-    only = values[0] if len(values) == 1 else None
-    return only if isinstance(only, str) else build_argument_text(call)
-
-
-def _restore_form(answer: WireObject, form: str) -> None:
-    """Restore the original form of an answer's content."""
-    said = answer["content"]
-    if form == "list" and isinstance(said, str):
-        answer["content"] = [{"type": "text", "text": said}]
-    elif form == "string" and said is None:
-        answer["content"] = ""
-    elif form == "absent" and said is None:
-        del answer["content"]
 
 
 def _get_refusal(block: Block) -> str:

@@ -14,21 +14,29 @@ Any other item is opaque.
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from ...model.entries import Audio, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
-from ..encoder import OPENAI_RESPONSES_IDS, ArrayEncoder, ArrayPart, CallIds, to_tool_name
-from ..openai_chat.emit import AUDIO, get_freeform_input
+from ..encoder import (
+    OPENAI_RESPONSES_IDS,
+    ArrayEncoder,
+    ArrayPart,
+    ArrayStyle,
+    CallIds,
+    to_tool_name,
+)
 from ..wire import (
+    AUDIO,
     WireObject,
     build_argument_text,
     describe_unsent,
     drop_fields,
     find_whole_message,
+    get_freeform_input,
     get_outer_fields,
     get_provider_fields,
     get_written_form,
@@ -38,7 +46,7 @@ from ..wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ...context.view import Message
     from ...model.entries import Block, Content
@@ -46,6 +54,7 @@ if TYPE_CHECKING:
 
 API = "openai-responses"
 LONGEST_ITEM_ID = 64
+_ITEM_ID = re.compile(r".{0,63}[^_]", re.DOTALL)
 
 _MESSAGE_FIELDS = ("id", "phase", "status")
 _FUNCTION, _CUSTOM = "function_call", "custom_tool_call"
@@ -78,17 +87,7 @@ def build_encoder(
     return ArrayEncoder(_OpenAIResponsesStyle(options, load))
 
 
-def encode_messages(
-    messages: Sequence[Message],
-    options: OpenAIResponsesOptions = DEFAULT_OPTIONS,
-    load: Load | None = None,
-) -> list[WireObject]:
-    """Return the items for repaired `messages` as values: see `encoder`."""
-    array = build_encoder(options, load).array(messages)
-    return msgspec.json.decode(array, type=list[WireObject])
-
-
-class _OpenAIResponsesStyle:
+class _OpenAIResponsesStyle(ArrayStyle):
     ids = OPENAI_RESPONSES_IDS
 
     def __init__(self, options: OpenAIResponsesOptions, load: Load | None) -> None:
@@ -106,15 +105,14 @@ class _OpenAIResponsesStyle:
                 role = self.options.system_role if message.role == "system" else "user"
                 return [ArrayPart(item) for item in self._encode_message(role, message.content)]
 
-    def place_part(self, before: str, part: ArrayPart) -> Iterable[ArrayPart]:  # noqa: ARG002 (any item follows any)
-        return (part,)
-
-    def finish_element(self, element: bytes) -> bytes:
-        return element
-
     def _encode_message(self, role: str, content: Content) -> Iterable[WireObject]:
-        """Yield a message, and the API's own items in it."""
-        own = [block for block in content if isinstance(block, Opaque) and _is_whole_item(block)]
+        """Yield the message somebody said, and items of the API's own that stood there."""
+        own = [
+            block
+            for block in content
+            if isinstance(block, Opaque)
+            and not str(unpack_raw(block.raw).get("type", "")).startswith("input_")
+        ]
         parts = [
             wire for block in content if block not in own and (wire := self._encode_part(block))
         ]
@@ -167,12 +165,15 @@ class _OpenAIResponsesStyle:
                 return {"type": "input_file", "filename": name, "file_data": url, **wire}
 
     def _encode_answer(self, content: Content, ids: CallIds) -> Iterable[WireObject]:
-        sent = self._drop_trailing_reasoning(content, ids)
+        sent = [block for block in content if self._is_sendable(block) and _is_new_item(block, ids)]
+        while sent and _is_reasoning(sent[-1]):  # reasoning goes only where something follows
+            sent.pop()
         whole = sum(_is_reasoning(block) for block in sent) == sum(map(_is_reasoning, content))
         for _, placed in groupby(enumerate(sent), key=_get_message_key):
             run = [block for _, block in placed]
             item_id = get_provider_fields(run[0], API).get("id")
-            named = whole and _is_valid_item_id(item_id) and ids.is_first(str(item_id))
+            is_valid = isinstance(item_id, str) and _ITEM_ID.fullmatch(item_id)
+            named = whole and is_valid and ids.is_first(str(item_id))
             match run[0]:
                 case Text() if named:
                     yield _to_full_message(run)
@@ -185,13 +186,6 @@ class _OpenAIResponsesStyle:
                     yield get_provider_fields(block, API) or {"role": "assistant", "content": text}
                 case Opaque(raw=raw) as block:
                     yield find_whole_message((block,), API) or unpack_raw(raw)
-
-    def _drop_trailing_reasoning(self, content: Content, ids: CallIds) -> Content:
-        """Return the sendable content, without reasoning that nothing follows, each item once."""
-        sent = [block for block in content if self._is_sendable(block) and _is_new_item(block, ids)]
-        while sent and _is_reasoning(sent[-1]):
-            sent.pop()
-        return tuple(sent)
 
     def _is_sendable(self, block: Block) -> bool:
         match block:
@@ -238,7 +232,14 @@ def _to_full_message(run: list[Block]) -> WireObject:
     """Return the texts of one message as an item."""
     wire = get_provider_fields(run[0], API)
     kept = {name: wire[name] for name in _MESSAGE_FIELDS if wire.get(name)}
-    content = [_encode_output_part(block) for block in run if isinstance(block, Text)]
+    content: list[WireObject] = []
+    for block in run:
+        assert isinstance(block, Text), "only texts are messages"
+        own = drop_fields(get_provider_fields(block, API), *_MESSAGE_FIELDS)
+        if own.get("type") == "refusal":
+            content.append({"type": "refusal", "refusal": block.text})
+        else:
+            content.append({"type": "output_text", "text": block.text, "annotations": [], **own})
     outer = get_outer_fields(run, API)
     return {"type": "message", "role": "assistant", "content": content, **kept, **outer}
 
@@ -249,14 +250,6 @@ def _to_short_message(block: Block) -> WireObject:
     wire = get_provider_fields(block, API)
     phase = {"phase": wire["phase"]} if wire.get("phase") else {}
     return {"role": "assistant", "content": block.text, **phase, **get_outer_fields([block], API)}
-
-
-def _encode_output_part(block: Text) -> WireObject:
-    wire = get_provider_fields(block, API)
-    if wire.get("type") == "refusal":
-        return {"type": "refusal", "refusal": block.text}
-    extra = {name: part for name, part in wire.items() if name not in _MESSAGE_FIELDS}
-    return {"type": "output_text", "text": block.text, "annotations": [], **extra}
 
 
 def _shorten_content(parts: list[WireObject]) -> str | list[WireObject]:
@@ -270,10 +263,6 @@ def _is_reasoning(block: Block) -> bool:
     return isinstance(block, Thinking) and bool(get_provider_fields(block, API))
 
 
-def _is_whole_item(block: Opaque) -> bool:
-    return not str(unpack_raw(block.raw).get("type", "")).startswith("input_")
-
-
 def _is_new_item(block: Block, ids: CallIds) -> bool:
     """Return whether a provider's whole item was not sent yet."""
     match block:
@@ -284,8 +273,3 @@ def _is_new_item(block: Block, ids: CallIds) -> bool:
         case _:
             return True
     return not isinstance(item_id, str) or ids.is_first(item_id)
-
-
-def _is_valid_item_id(item_id: Any) -> bool:
-    is_short = isinstance(item_id, str) and 0 < len(item_id) <= LONGEST_ITEM_ID
-    return is_short and not item_id.endswith("_")

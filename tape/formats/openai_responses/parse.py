@@ -8,76 +8,58 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...model.entries import Assistant, Audio, Text, Thinking, ToolCall, ToolResult, User
-from ..openai_chat.emit import AUDIO
+from ...model.entries import Assistant, Text, Thinking, ToolCall, ToolResult, User
 from ..parsing import (
-    CallBinder,
+    ArrayReader,
     add_outer_fields,
     build_tool_call,
     build_wire,
-    collect_answered_ids,
-    decode_elements,
+    get_content_list_form,
     keep_whole_message,
     list_content,
     list_result_content,
     mark_api,
-    take_string,
     to_custom_entry,
-    to_file_block,
     to_file_block_from_url,
     to_opaque,
     to_opaque_or_unknown,
     to_plain_text,
+    to_sound_block,
     to_system_entry,
 )
 from ..wire import WireObject, drop_fields, encode_json
 from .emit import API
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ...model.entries import Block, Content, Payload
-    from ..wire import Put
 
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _MESSAGE_FIELDS = ("id", "phase", "status")
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _CALLS = frozenset({"function_call", "custom_tool_call"})
-_MIMES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
-def parse_array(array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
-    """Return the payloads of an `input` array; `put` stores pictures and files.
+class _OpenAIResponsesReader(ArrayReader):
+    api = API
 
-    Raises ValueError if it is not a JSON array.
-    """
-    items = decode_elements(array)
-    reading = _OpenAIResponsesReader(put, CallBinder(collect_answered_ids(items)))
-    return [*reading.read_payloads(items)]
-
-
-class _OpenAIResponsesReader:
-    def __init__(self, put: Put, calls: CallBinder) -> None:
-        self.put, self.calls = put, calls
-
-    def read_payloads(self, items: list[Any]) -> Iterator[Payload]:
+    def read_payloads(self, elements: list[Any]) -> Iterator[Payload]:
         run: list[WireObject] = []
-        for item in items:
+        for item in elements:
             if _is_model_item(item):
                 run.append(item)
                 continue
             yield from self._read_answer(run)
             run = []
-            yield self._read_item(item)
+            match item:
+                case {"type": "function_call_output" | "custom_tool_call_output"}:
+                    yield self._read_result(item)
+                case {"role": "user" | "system" | "developer" as role}:
+                    yield self._read_message(item, role)
+                case _:
+                    yield to_custom_entry(API, item)
         yield from self._read_answer(run)
-
-    def _read_item(self, item: Any) -> Payload:
-        match item:
-            case {"type": "function_call_output" | "custom_tool_call_output"}:
-                return self._read_result(item)
-            case {"role": "user" | "system" | "developer" as role}:
-                return self._read_message(item, role)
-        return to_custom_entry(API, item)
 
     def _read_message(self, item: WireObject, role: str) -> Payload:
         content = list_content(item.get("content"))
@@ -91,33 +73,27 @@ class _OpenAIResponsesReader:
             if role == "user":
                 outer.pop("role")
             said = keep_whole_message(
-                self._read_content(content, outer, _get_content_list_form(item["content"])),
+                self.read_content(content, outer, get_content_list_form(item["content"])),
                 item,
                 API,
             )
         return User(said) if role == "user" else to_system_entry(said)
 
-    def _read_content(self, content: list[Any], outer: WireObject, form: str) -> Content:
-        return mark_api(add_outer_fields(map(self._read_block, content), outer, form), API)
-
     def _read_result(self, item: WireObject) -> Payload:
         output = item.get("output")
         content = list_result_content(output)
         outer = drop_fields(item, "type", "output")
-        provider_id, name = take_string(outer, "call_id"), item.get("name")
-        call = self.calls.result(provider_id, name if isinstance(name, str) else None)
-        if provider_id is not None and not call.is_known:
-            outer["call_id"] = provider_id
-        form = "string" if output == "" else _get_content_list_form(output)
-        return ToolResult(call.id, call.name, self._read_content(content, outer, form))
+        name = item.get("name")
+        call = self.bind_result(outer, "call_id", name if isinstance(name, str) else None)
+        form = "string" if output == "" else get_content_list_form(output)
+        return ToolResult(call.id, call.name, self.read_content(content, outer, form))
 
     def _read_answer(self, run: list[WireObject]) -> Iterator[Assistant]:
         if not run:
             return
         self.calls.begin_answer(encode_json(run))
         blocks = tuple(block for item in run for block in self._read_item_blocks(item))
-        called = any(isinstance(block, ToolCall) for block in blocks)
-        yield Assistant(blocks, api=API, stop_reason="tool_calls" if called else "stop")
+        yield self.build_answer(blocks)
 
     def _read_item_blocks(self, item: WireObject) -> Content:
         match item:
@@ -143,10 +119,8 @@ class _OpenAIResponsesReader:
             call, name, item.get("arguments"), drop_fields(item, "type", "name", "arguments")
         )
 
-    def _read_block(self, piece: Any) -> Block:
+    def read_piece(self, piece: Any) -> Block:
         match piece:
-            case str():
-                return Text(piece)
             case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
                 return Text(text, wire=build_wire(drop_fields(piece, "type", "text")))
         return self._read_file(piece) or to_opaque_or_unknown(piece, _TEXTS)
@@ -159,22 +133,15 @@ class _OpenAIResponsesReader:
                     rest.pop("detail")
                 return to_file_block_from_url(url, self.put, rest)
             case {"type": "input_audio", "input_audio": {"data": data, "format": str(kind)}}:
-                sound = to_file_block(data, _MIMES.get(kind), self.put, {})
-                return sound if isinstance(sound, Audio) and sound.mime in AUDIO else None
+                return to_sound_block(data, kind, self.put)
             case {"type": "input_file", "file_data": url}:
-                rest, name = (
-                    drop_fields(piece, "type", "file_data", "filename"),
-                    piece.get("filename"),
-                )
-                return to_file_block_from_url(
-                    url, self.put, rest, name if isinstance(name, str) else None
-                )
+                rest = drop_fields(piece, "type", "file_data", "filename")
+                return to_file_block_from_url(url, self.put, rest, piece.get("filename"))
         return None
 
 
-def _get_content_list_form(content: Any) -> str:
-    """Return how content is written where a string would do."""
-    return "list" if isinstance(content, list) and len(content) == 1 else ""
+parse_array = _OpenAIResponsesReader.parse
+"""Return the payloads of an array: see `ArrayReader.parse`."""
 
 
 def _is_model_item(item: Any) -> bool:
@@ -205,7 +172,7 @@ def _read_answer_texts(item: WireObject) -> Content:
     outer = drop_fields(item, "role", "content", *_MESSAGE_FIELDS)
     blocks = [_read_answer_text(piece, beside) for piece in list_content(item.get("content")) or []]
     return add_outer_fields(
-        blocks, outer, "" if "id" in beside else _get_content_list_form(item.get("content"))
+        blocks, outer, "" if "id" in beside else get_content_list_form(item.get("content"))
     )
 
 

@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from tape.context.view import Message
-from tape.formats.anthropic.emit import AnthropicOptions, build_system_text, encode_messages
+from tape.formats.anthropic.emit import AnthropicOptions, build_encoder, build_system_text
 from tape.model.entries import BlobRef, Document, Image, Opaque, Text, Thinking, ToolCall, Unknown
+from tests.tape.formats.sending import encode_with
+
+encode_messages = encode_with(build_encoder)
 
 
 def user(*texts):

@@ -6,10 +6,13 @@ from tape.context.view import Message
 from tape.formats.gemini.emit import (
     UNSIGNED,
     GeminiOptions,
+    build_encoder,
     build_system_instruction,
-    encode_messages,
 )
 from tape.model.entries import BlobRef, Image, Text, Thinking, ToolCall
+from tests.tape.formats.sending import encode_with
+
+encode_messages = encode_with(build_encoder)
 
 PICTURE = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
 INLINE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}

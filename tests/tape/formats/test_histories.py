@@ -25,6 +25,7 @@ from tests.tape.formats.histories import (
     put,
     repaired,
 )
+from tests.tape.formats.sending import encode_with
 from tests.tape.making import BUDGET
 
 SEARCH = settings(
@@ -98,7 +99,7 @@ def test_what_is_sent_breaks_no_rule_of_its_provider(case, data):
     target = (
         TARGETS[name] if data.draw(st.booleans()) else replace(TARGETS[name], sees_images=False)
     )
-    sent = form.encode_messages(
+    sent = encode_with(form.build_encoder)(
         repaired(history, target), type(form.DEFAULT_OPTIONS)(**options), load
     )
     if check is None:

@@ -4,8 +4,11 @@ from msgspec import Raw
 
 from tape.context.view import Message
 from tape.formats.encoder import MISTRAL_IDS
-from tape.formats.openai_chat.emit import OpenAIChatOptions, encode_messages
+from tape.formats.openai_chat.emit import OpenAIChatOptions, build_encoder
 from tape.model.entries import Audio, BlobRef, Document, Image, Text, Thinking, ToolCall
+from tests.tape.formats.sending import encode_with
+
+encode_messages = encode_with(build_encoder)
 
 PICTURE = Image(blob=BlobRef("0" * 64, 2), mime="image/png")
 

@@ -3,8 +3,11 @@
 from msgspec import Raw, json
 
 from tape.context.view import Message
-from tape.formats.openai_responses.emit import OpenAIResponsesOptions, encode_messages
+from tape.formats.openai_responses.emit import OpenAIResponsesOptions, build_encoder
 from tape.model.entries import BlobRef, Image, Opaque, Text, Thinking, ToolCall
+from tests.tape.formats.sending import encode_with
+
+encode_messages = encode_with(build_encoder)
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 
