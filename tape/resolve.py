@@ -23,7 +23,7 @@ from .store.refs import check_ref_name, read_head_at
 from .store.tape import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from .index.projection import Index
     from .index.tables import EntryLocation
@@ -121,62 +121,47 @@ def _find_tapes(store: Store, index: Index | None, word: str) -> list[_FoundPlac
     return [_FoundPlace(folder) for folder in sorted(folders)]
 
 
-def _find_tapes_by_id(store: Store, index: Index | None, prefix: str) -> list[str]:
-    if len(prefix) > _TAPE_ID:
-        return []
-
-    def read_folders() -> list[str]:
-        ids = {store.read_tape_id(name): name for name in reversed(store.folders())}  # first copy
-        return [name for tape, name in ids.items() if tape.startswith(prefix)]
-
-    return ask_index(index, lambda index: index.folders(prefix), read_folders)
-
-
-def _has_id_suffix(name: str, prefix: str) -> bool:
-    end = name.rpartition("-")[2]
-    return is_id_prefix(end) and (end.startswith(prefix) or prefix.startswith(end))
-
-
 def _find_entries(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     """Return the entries whose id begins with `word`, once if copies of a tape have them."""
     if not is_id_prefix(word):
         return []
 
-    def look_up(index: Index) -> list[tuple[str, str, str]]:
-        places = [place for place in index.places(word) if _is_entry_in_place(store, place)]
-        return [(place.phase, place.folder, place.entry) for place in places]
+    def select_readable(index: Index) -> list[_FoundPlace]:
+        found = []
+        for place in index.places(word):
+            # a damaged tape must not hide entries of others
+            with suppress(OSError, TapeError), store.open_folder(place.folder) as tape:
+                _read_indexed_head(tape, place)
+                found.append((place.phase, place.folder, place.entry))
+        return _list_entries_once(found)
 
-    def read_tapes() -> list[tuple[str, str, str]]:
-        return [
-            (hit.head.phase, folder, hit.head.entry)
-            for folder, tape in _open_readable_tapes(store)
-            for hit in _list_own_entries(tape, word)
-        ]
+    def read_entries() -> list[_FoundPlace]:
+        found = []
+        for folder, tape in _open_readable_tapes(store):
+            with suppress(OSError, TapeError):  # as above
+                hits = tape.find_own_entries(word)
+                found += [(hit.head.phase, folder, hit.head.entry) for hit in hits]
+        return _list_entries_once(found)
 
-    hits = ask_index(index, look_up, read_tapes)
-    # each entry once: one in a copied past sorts first, so the same entry elsewhere replaces it
+    return ask_index(index, select_readable, read_entries)
+
+
+def _read_indexed_head(tape: Tape, place: EntryLocation) -> Head:
+    """Return the head at an entry; raise Damaged if it is not where the index says."""
+    branch = tape.find_branch(place.phase)
+    return read_head_at(tape.phases, branch, place.phase, place.offset, place.entry)
+
+
+def _list_entries_once(hits: Iterable[tuple[str, str, str]]) -> list[_FoundPlace]:
+    """Return each (phase, folder, id) entry once; one in a copied past only if alone."""
     found = sorted((phase != ORIGIN, _FoundPlace(folder, entry)) for phase, folder, entry in hits)
     return list({one.entry: one for _, one in found}.values())
 
 
 def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
     try:
-        with store.open_folder(place.folder) as tape:
-            _read_place(tape, place)
-    except (OSError, TapeError):  # a damaged tape must not hide entries of others
-        return False
-    return True
-
-
-def _read_place(tape: Tape, place: EntryLocation) -> Head:
-    branch = tape.find_branch(place.phase)
-    return read_head_at(tape.phases, branch, place.phase, place.offset, place.entry)
-
-
-def _list_own_entries(tape: Tape, prefix: str) -> list[Hit]:
-    try:
-        return tape.find_own_entries(prefix)
-    except (OSError, TapeError):  # a damaged tape must not hide entries of others
+        check_ref_name("label", word)
+    except InvalidName:
         return []
 
     def read_labels() -> list[tuple[str, str]]:
@@ -187,24 +172,8 @@ def _list_own_entries(tape: Tape, prefix: str) -> list[Hit]:
                 found += [(folder, entry)] if entry else []
         return found
 
-def _find_labels(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
-    with suppress(InvalidName):
-        return _find_labelled_entries(store, index, check_ref_name("label", word))
-    return []
-
-
-def _find_labelled_entries(store: Store, index: Index | None, word: str) -> list[_FoundPlace]:
-
-    def read_labels() -> list[tuple[str, str]]:
-        found = []
-        for folder, tape in _open_readable_tapes(store):
-            with suppress(OSError, TapeError):  # as above
-                entry = tape.refs().labels.get(word)
-                found += [(folder, entry)] if entry else []
-        return found
-
-    labelled = ask_index(index, lambda index: index.find_labelled(word), read_labels)
-    return [_FoundPlace(folder, entry) for folder, entry in labelled]
+    labels = ask_index(index, lambda index: index.find_labelled(word), read_labels)
+    return [_FoundPlace(folder, entry) for folder, entry in labels]
 
 
 def _open_readable_tapes(store: Store) -> Iterator[tuple[str, Tape]]:
@@ -237,12 +206,12 @@ def _require_single_place(
 def _find_entry_hits(tape: Tape, index: Index | None, prefix: str) -> list[Hit]:
     """Return the entries with an id prefix, in the tape itself or else in its origin."""
 
-    def look_up(index: Index) -> list[Hit]:
+    def select_own(index: Index) -> list[Hit]:
         with suppress(TapeError):  # then every line is read
-            return [Hit(tape, _read_place(tape, p)) for p in index.places(prefix, tape.id)]
+            return [Hit(tape, _read_indexed_head(tape, p)) for p in index.places(prefix, tape.id)]
         return []
 
-    return ask_index(index, look_up, list[Hit]) or tape.find_entry(prefix)
+    return ask_index(index, select_own, list[Hit]) or tape.find_entry(prefix)
 
 
 def _find_entry_or_label(tape: Tape, index: Index | None, reference: Reference) -> Hit:

@@ -43,7 +43,7 @@ KEY_STRANGE = "$strange"
 KEY_MESSAGE = "$message"
 _KEY_JSON = "$json"
 AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""Kinds of sound the API takes, and its names for them."""
+"""Audio types that the OpenAI APIs accept, and their names for them."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -196,9 +196,9 @@ def build_argument_text(call: ToolCall, *, verbatim: bool = False) -> str:
 
 
 def get_freeform_input(call: ToolCall, *, is_own: bool) -> str:
-    """Return what a call says to a tool of free text.
+    """Return the input of a call to a freeform tool.
 
-    Unless it was such a call itself (`is_own`), the one text in its JSON object is meant.
+    Unless it was a freeform call itself (`is_own`), this is the only string in its JSON object.
     """
     if call.args_text is not None:
         return call.args_text

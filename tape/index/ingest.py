@@ -117,7 +117,7 @@ class _PhaseReader(NamedTuple):
         """Continue where the tally stops, or begin again when its last line is not there."""
         tally = before or PhaseTally()
         _, last = next(self.file.lines(tally.offset), (0, b"")) if tally.entries else (0, b"")
-        is_anew = bool(tally.entries) and not last.startswith(b'{"id":"%b"' % tally.last.encode())
+        is_anew = bool(tally.entries) and not last.startswith(encode_id_prefix(tally.last))
         start = tally.offset if tally.entries and not is_anew else 0
         after = PhaseTally() if is_anew else copy(tally)
         lines: list[IndexedLine] = []
@@ -292,13 +292,13 @@ def _insert_lines(db: Connection, lines: Sequence[IndexedLine], phase: int) -> N
 
 
 def _reset_tape(db: Connection, tape: str) -> None:
-    """Forget what was read of a tape, so that it is read anew."""
+    """Delete everything of a tape, so that it is read again."""
     _delete_lines(db, "tape = ?", bytes.fromhex(tape))
     db.execute("DELETE FROM phases WHERE tape = ?", (bytes.fromhex(tape),))
 
 
 def _delete_lines(db: Connection, where: str, *values: object) -> None:
-    """Take out the lines of the phases that `where` describes; the phases themselves stay."""
+    """Delete the lines of the phases that match `where`; the phases themselves stay."""
     lines = f"SELECT key FROM entries WHERE phase IN (SELECT key FROM phases WHERE {where})"  # noqa: S608 (ours)
     db.execute(
         f"INSERT INTO removed SELECT key FROM ({lines}) WHERE key IN (SELECT id FROM text_docsize)",  # noqa: S608 (ours)
@@ -310,7 +310,7 @@ def _delete_lines(db: Connection, where: str, *values: object) -> None:
 
 
 def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
-    """Forget phases that went, with their lines; all of a tape where one may have redacted."""
+    """Delete missing phases with their lines; the whole tape if one may have redacted."""
     for name in gone:
         key, _ = select_phase(db, tape, name)
         if key is not None:
@@ -322,7 +322,7 @@ def delete_phases(db: Connection, tape: str, gone: Iterable[str]) -> None:
 
 
 def delete_tapes(db: Connection, gone: Iterable[tuple[str, str]]) -> None:
-    """Leave tapes out, given with their folders; those seen in another one meanwhile stay."""
+    """Delete tapes, given with their folders; those found in another folder meanwhile stay."""
     deleted = db.executemany(
         "DELETE FROM tapes WHERE id = ? AND folder = CAST(? AS TEXT)",
         [(bytes.fromhex(tape), os.fsencode(folder)) for tape, folder in gone],

@@ -94,8 +94,8 @@ def open_store(
     """Return the store at `path` and its index, without reading either.
 
     The store need not exist yet. The index is opened at its first use and created in a store that
-    exists; one that cannot be used is ignored. `telling` gives a progress report whenever the
-    index, or what replaces it, has tapes to read.
+    exists; if it cannot be used, the files are read instead. `telling` is called for a progress
+    callback whenever tapes have to be read.
     """
     if not index:
         return Library(Store(path, clock=clock, random=random), None)
@@ -141,7 +141,7 @@ def list_tapes(
 
 
 def read_tape_row(store: Store, folder: str) -> tables.TapeRow | None:
-    """Return the row of the tape in a folder by reading its files, None when that fails."""
+    """Return the row of the tape in a folder from its files; None if that fails."""
     try:
         with store.open_folder(folder) as tape:
             return _read_tape_record(tape, folder).row
@@ -173,7 +173,7 @@ def _read_tape_record(tape: Tape, folder: str) -> tables.TapeRecord:
 def query_index(
     store: Store, index: Index | None, question: Callable[[sqlite3.Connection], T]
 ) -> T:
-    """Return what a question asks of the tables, with all that is in the files in them.
+    """Return the answer of a question to the tables, after they have caught up with the files.
 
     If the index cannot be used, the same tables are built from the files for this question. It may
     be called twice and must not write. Raises NewerFormat or Damaged of the store itself,
@@ -194,7 +194,7 @@ def query_index(
                     own.fill(tell)
             except sqlite3.Error as error:
                 raise WriteFailed(
-                    "without an index its tables are made in the folder for temporary files: "
+                    "without an index its tables are built in the folder for temporary files: "
                     f"{error}"
                 ) from error
             return own.answer(question)
@@ -216,9 +216,9 @@ def search_entries(
 ) -> list[SearchMatch]:
     """Return the best matches of a query, newer first among equals.
 
-    The query's words must all be there; `"a phrase"`, `-without`, `begin*` and `one OR two` mean
-    what they mean elsewhere, and all else, paths and identifiers too, means itself. The other
-    arguments narrow the search as in `build_filter`. Committed entries are searched, up to now.
+    All words of the query must match; `"a phrase"`, `-without`, `begin*` and `one OR two` have
+    their usual meaning, and everything else, paths and identifiers too, is literal. The other
+    arguments filter the search as in `build_filter`. All committed entries are searched.
 
     Raises UsageError for a query with nothing to search for, NewerFormat or Damaged of the store.
     """

@@ -79,15 +79,15 @@ _SKIPPED_ERRORS = (Error, OSError, TapeError)
 
 @contextmanager
 def report_nothing() -> Iterator[Progress]:
-    """Give a progress report that shows nothing."""
+    """Yield a progress callback that does nothing."""
     yield lambda _done, _total: None
 
 
 class Index:
     """The projection of one store, for one thread; its file is opened at the first use.
 
-    `telling` gives a progress report for reading tapes that came. `skipped` gets one message for
-    each line of these that changed on the disk.
+    `telling` is called for a progress callback when new tapes have to be read. `skipped` gets one
+    message for each line of these that changed on the disk.
     """
 
     def __init__(
@@ -392,7 +392,7 @@ def _sync_tape(
 def _try_sync(
     db: Connection, tape: Tape, where: TapeLocation, skipped: Callable[[str], None]
 ) -> bool:
-    """Read and keep what is new; tell whether nobody else did so meanwhile."""
+    """Index what is new; return whether no other process did so meanwhile."""
     from .ingest import delete_phases, read_runs  # noqa: PLC0415 (a list may need none of it)
 
     refs, old = tape.refs(), tables.select_tape_record(db, tape.id)
@@ -424,7 +424,7 @@ def _try_sync(
 def build_tape_record(
     tape: Tape, folder: str, refs: Refs, phases: dict[str, PhaseTally]
 ) -> TapeRecord:
-    """Return what is kept of a tape whose phases were read."""
+    """Return the facts of a tape whose phases were read."""
     branches = tuple(
         build_branch_row(tape.phases, moves[-1], refs, phases) for moves in refs.branches.values()
     )
@@ -468,7 +468,7 @@ def build_branch_row(
         if tally is not None and tally.entries:
             entry, n, time = tally.last, tally.n, tally.time
     else:
-        with suppress(TapeError):  # damage is for `tape verify` to name; the others are shown
+        with suppress(TapeError):  # `tape verify` reports damage; show the other branches
             pinned = read_head_at(files, move.branch, move.phase, move.pin.offset, move.pin.entry)
             entry, n, time = pinned.entry, pinned.header.n, pinned.header.time
     return IndexedBranch(move.branch, move.phase, entry, n, time, current, move.pin is not None)

@@ -51,9 +51,9 @@ class TapeRow(Struct, frozen=True, gc=False):
     folder: str
     """Name of its folder in `tapes/`."""
     title: str | None
-    """Given, or else the beginning of the first prompt; None when nothing was asked yet."""
+    """The given title, or else the beginning of the first prompt; None without a prompt."""
     cwd: str
-    """Where it works now: of the newest `start` or `meta` entry."""
+    """The current folder: cwd of the newest `start` or `meta` entry."""
     project: str | None
     created: str
     updated: str
@@ -61,31 +61,31 @@ class TapeRow(Struct, frozen=True, gc=False):
     model: str | None
     """Of the newest answer."""
     entries: int
-    """How many it holds itself, without its origin's."""
+    """Number of its own entries, without its origin's."""
     branches: int
     cost: float | None
-    """USD of all calls; None when none said what it cost."""
+    """USD of all calls; None if no cost is known."""
 
 
 class PhaseTally(Struct, gc=False):
-    """What the lines of one phase have told so far."""
+    """The sums over the lines of one phase so far."""
 
     branch: str | None = None
     """The branch its first entry says it was written on."""
     offset: int = -1
-    """Of the last line read, −1 before the first."""
+    """Offset of the last line read, −1 before the first."""
     last: str = ""
     """Id of that line's entry."""
     n: int = 0
     """Depth of that entry."""
     entries: int = 0
     time: str = ""
-    """Of the last line, as the following times are of theirs."""
+    """Time of the last line."""
     model: str | None = None
     answered: str = ""
     cost: float | None = None
     home: str | None = None
-    """Where the tape worked when the phase began, if it did not begin by saying so."""
+    """The working folder at the start of the phase, if its first entry does not give it."""
     cwd: str | None = None
     moved: str = ""
     moved_offset: int = -1
@@ -94,7 +94,7 @@ class PhaseTally(Struct, gc=False):
 
     @property
     def place(self) -> str | None:
-        """Where the tape works after the last line; None when that is not known."""
+        """The working folder after the last line; None if unknown."""
         return self.home if self.cwd is None else self.cwd
 
     def add(self, offset: int, header: Header, told: LineContents) -> None:
@@ -118,7 +118,7 @@ class PhaseTally(Struct, gc=False):
 
 
 class TapeRecord(NamedTuple):
-    """All that is kept of one tape itself: its row, its heads and labels, and its phases."""
+    """Everything the index stores of a tape itself: its row, heads, labels and phases."""
 
     row: TapeRow
     branches: tuple[IndexedBranch, ...]
@@ -128,7 +128,7 @@ class TapeRecord(NamedTuple):
 
 
 class IndexedBranch(NamedTuple):
-    """Where a branch stands; entry, depth and time are None where that is damaged."""
+    """The head of a branch; entry, depth and time are None if it is damaged."""
 
     name: str
     phase: str
@@ -140,7 +140,7 @@ class IndexedBranch(NamedTuple):
 
 
 def is_entry_id(text: str | None) -> TypeGuard[str]:
-    """Tell whether a label names an entry by its whole id."""
+    """Return whether a label names an entry by its whole id."""
     return text is not None and len(text) == _ENTRY_ID_DIGITS and is_id_prefix(text)
 
 
