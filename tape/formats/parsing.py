@@ -405,11 +405,11 @@ class ArrayReader:
         has_calls = any(isinstance(block, ToolCall) for block in blocks)
         return Assistant(blocks, api=self.api, stop_reason="tool_calls" if has_calls else "stop")
 
-    def bind_call(self, provider_id: Any, name: str) -> str:
+    def assign_call_id(self, provider_id: Any, name: str) -> str:
         """Return our id for a call; what is no string is no id."""
         return self.calls.call(provider_id if isinstance(provider_id, str) else None, name)
 
-    def bind_result(self, outer: WireObject, key: str, name: str | None = None) -> AnsweredCall:
+    def match_result(self, outer: WireObject, key: str, name: str | None = None) -> AnsweredCall:
         """Return the call that a result names under `key`, which stays in `outer` if it is none."""
         provider_id = take_string(outer, key)
         call = self.calls.result(provider_id, name)

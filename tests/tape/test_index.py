@@ -632,7 +632,7 @@ class TestFollowing:
 LIST_AUDITED = """
 import sys
 from pathlib import Path
-from tape.index.library import open_store, list_tapes
+from tape.index.library import list_tapes, open_store
 
 def hook(event, arguments):
     if event in {"open", "os.listdir", "os.scandir"} and "/tapes" in str(arguments[0]):
@@ -674,7 +674,7 @@ with library.store.open("0000") as tape, tape._open_moves() as moves:
 LIST_WHEN_TOLD = """
 import sys
 from pathlib import Path
-from tape.index.library import open_store, list_tapes
+from tape.index.library import list_tapes, open_store
 
 with open_store(Path(sys.argv[1])) as library:
     print("ready", flush=True)

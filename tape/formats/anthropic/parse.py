@@ -100,7 +100,7 @@ class _AnthropicReader(ArrayReader):
         form = get_content_form(piece)
         if form == "list" and content:  # the usual way
             form = ""
-        call = self.bind_result(outer, "tool_use_id")
+        call = self.match_result(outer, "tool_use_id")
         return ToolResult(call.id, call.name, self.read_content(content, outer, form), is_error)
 
     def read_piece(self, piece: Any) -> Block:
@@ -114,7 +114,7 @@ class _AnthropicReader(ArrayReader):
                 return Thinking("", redacted=True, wire=build_wire(rest))
             case {"type": "tool_use", "name": str(name)}:
                 rest = drop_fields(piece, "type", "name", "input")
-                call = self.bind_call(piece.get("id"), name)
+                call = self.assign_call_id(piece.get("id"), name)
                 return build_tool_call(call, name, piece.get("input"), rest)
             case {"type": "image" | "document", "source": {"type": "base64" | "text"}}:
                 return self._read_file(piece) or Unknown(raw=pack_raw(piece))

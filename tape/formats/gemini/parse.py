@@ -96,7 +96,7 @@ class _GeminiReader(ArrayReader):
         given = part["functionResponse"]
         outer = drop_fields(given, "response")
         name = take_string(outer, "name")
-        call = self.bind_result(outer, "id", name)
+        call = self.match_result(outer, "id", name)
         if name is not None and name != call.name:
             outer["name"] = name
         text, is_error = _get_response_text(given.get("response"))
@@ -118,7 +118,7 @@ class _GeminiReader(ArrayReader):
             case {"functionCall": {"name": str(name)}}:
                 function = part["functionCall"]
                 rest = drop_fields(part, "functionCall") | drop_fields(function, "name", "args")
-                call_id = self.bind_call(function.get("id"), name)
+                call_id = self.assign_call_id(function.get("id"), name)
                 call = build_tool_call(call_id, name, function.get("args"), rest)
                 (block,) = add_outer_fields([call], {}, "" if "args" in function else "absent")
                 return block

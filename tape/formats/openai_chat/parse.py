@@ -68,7 +68,7 @@ class _OpenAIChatReader(ArrayReader):
     def _read_result(self, message: WireObject, content: list[Any]) -> ToolResult:
         outer = drop_fields(message, "role", "content")
         name = take_string(outer, "name")
-        call = self.bind_result(outer, "tool_call_id", name)
+        call = self.match_result(outer, "tool_call_id", name)
         if name is not None and message["role"] == "tool":
             outer["name"] = name
         given = message.get("content")
@@ -112,7 +112,7 @@ class _OpenAIChatReader(ArrayReader):
                 fields = drop_fields(piece, "custom")
             case _:
                 return None
-        call = self.bind_call(fields.get("id"), name)
+        call = self.assign_call_id(fields.get("id"), name)
         if fields.get("type") == "custom":
             return ToolCall(
                 id=call, name=name, args_text=to_plain_text(given), wire=build_wire(fields)

@@ -84,7 +84,7 @@ class _OpenAIResponsesReader(ArrayReader):
         content = list_result_content(output)
         outer = drop_fields(item, "type", "output")
         name = item.get("name")
-        call = self.bind_result(outer, "call_id", name if isinstance(name, str) else None)
+        call = self.match_result(outer, "call_id", name if isinstance(name, str) else None)
         form = "string" if output == "" else get_content_list_form(output)
         return ToolResult(call.id, call.name, self.read_content(content, outer, form))
 
