@@ -3,9 +3,22 @@
 `*` and `?` never match "/". A pattern without "/" is matched against the last name alone, any
 other against the whole path, relative to the folder that is searched.
 
-A pattern is a small automaton, never a regular expression and never expanded: braces may stand
-beside or inside braces, and stars beside stars, without the work growing by more than their
-number. `Glob.matches` walks a path once, remembering each step it has worked out.
+A pattern is a small automaton, never a regular expression and never expanded: braces may be beside
+or inside braces, and stars beside stars, without the work growing by more than their number.
+`Glob.matches` walks a path once, remembering each step it has worked out. `{a,b*}/c` becomes
+
+    fork ─┬─ a ─────────┬─ fork ── / ── c ── end
+          └─ b ── stars ┘
+
+and a walk is at several places at once, each a node and a phase:
+
+    | phase     | at             | reads                    | then                            |
+    | --------- | -------------- | ------------------------ | ------------------------------- |
+    | _AT       | any other node | its character            | _AT of each target              |
+    | _AT       | a fork, stars  | nothing; all but "/"     | the same; the targets, any time |
+    | _DEEP     | `**` at a name | anything, "/" too        | the two below                   |
+    | _CLOSING  | after `**`     | nothing                  | accepts, if this is the end     |
+    | _ENTERING | the same, where a name begins | nothing   | goes past a "/" that follows    |
 """
 
 from __future__ import annotations
@@ -63,15 +76,8 @@ class _End(NamedTuple):
 
 _Node = _Literal | _CharacterSet | _Stars | _Fork | _End
 
-# Where a walk through the pattern may be: a node and one of these.
-_AT = 0
-"""The node is next."""
-_DEEP = 1
-"""Inside of what `**` reads: any characters, folders too."""
-_CLOSING = 2
-"""`**` has read enough: only the end may follow."""
-_ENTERING = 3
-"""`**` has read whole folders, or nothing: the "/" after it has been read with them."""
+_AT, _DEEP, _CLOSING, _ENTERING = range(4)
+"""Phases of a place: see the table above."""
 _Places = frozenset[tuple[int, int]]
 
 

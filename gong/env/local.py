@@ -1,8 +1,7 @@
-"""What a command sees of the environment: secrets dropped, nothing that asks or pages.
+"""The local machine as an environment: its files, and bash in process groups.
 
-A safe default, not a border: a command can still read what its user can read.
-
-The local machine as an environment: its files, and bash in process groups.
+A command sees the variables of gong without secrets, and with settings that keep it from asking or
+paging. That is a safe default, not a border: a command can still read what its user can read.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import shutil
 import stat
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, assert_never
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 from ..errors import ConfigurationError, FolderGone
 from .files import (
@@ -67,25 +67,18 @@ def build_child_variables(
     environ: Mapping[str, str], policy: VariablePolicy, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return the variables of a command; `extra` wins over everything."""
-    return {**_inherit_variables(environ, policy), **QUIET_VARIABLES, **(extra or {})}
+    passes = _PASSES[policy]
+    inherited = {name: value for name, value in environ.items() if passes(name)}
+    return {**inherited, **QUIET_VARIABLES, **(extra or {})}
 
 
-def _inherit_variables(environ: Mapping[str, str], policy: VariablePolicy) -> dict[str, str]:
-    match policy:
-        case "inherit-all":
-            return dict(environ)
-        case "none":
-            return {}
-        case "core-only":
-            return {name: value for name, value in environ.items() if name in CORE_VARIABLES}
-        case "filter":
-            return {name: value for name, value in environ.items() if not _is_secret_variable(name)}
-        case _:
-            assert_never(policy)
-
-
-def _is_secret_variable(name: str) -> bool:
-    return name not in CORE_VARIABLES and name.upper().endswith(SECRET_ENDINGS)
+_PASSES: Mapping[VariablePolicy, Callable[[str], bool]] = {
+    "inherit-all": lambda _: True,
+    "none": lambda _: False,
+    "core-only": CORE_VARIABLES.__contains__,
+    "filter": lambda name: name in CORE_VARIABLES or not name.upper().endswith(SECRET_ENDINGS),
+}
+"""Whether a command inherits the variable of a name, by policy."""
 
 
 P = ParamSpec("P")
@@ -207,7 +200,10 @@ class LocalEnvironment:
     async def file_exists(self, path: str, root: str | None = None) -> bool:
         """Whether something is there; a dangling link is nothing."""
         if root is not None:
-            return await asyncio.to_thread(_has_entry_below, root, path)
+            with suppress(OSError):
+                found = await asyncio.to_thread(stat_below, root, path)
+                return not stat.S_ISLNK(found.st_mode)
+            return False
         return await asyncio.to_thread(os.path.exists, self._resolve_path(path))
 
     async def list_directory(
@@ -231,19 +227,32 @@ class LocalEnvironment:
         _require_folder(folder)
         variables = build_child_variables(self._environ, self._policy, env_vars)
         started = time.monotonic()
-        argv = (self._find_shell(), "-c", command)
+        shell = self._find_program(self._shell)
+        if shell is None:
+            raise ConfigurationError(
+                f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
+            )
+        argv = (shell, "-c", command)
         running = await RunningCommand.start(self._supervisor, argv, folder, variables, on_output)
         try:
             in_time = await running.ends_within(None if timeout_ms is None else timeout_ms / 1000)
             duration_ms = round((time.monotonic() - started) * 1000)
-            if in_time:
-                await self._leave_in_background(running)
-            else:
+            if not in_time:
                 await self._end_command(running)
+            else:
+                await running.output.drain()
+                running.output.ignore()
+                # What the command started in the background lives on.
+                self._left_behind = {one for one in self._left_behind if not one.is_gone}
+                if not running.is_gone:
+                    self._left_behind.add(running)
         except BaseException:
             await self._end_command(running)
             raise
-        return _build_exec_result(running, duration_ms, timed_out=not in_time)
+        output = running.output
+        return ExecResult(
+            bytes(output.newest), output.total_bytes, running.exit_code, not in_time, duration_ms
+        )
 
     def _resolve_path(self, path: str) -> str:
         return os.path.normpath(Path(self._folder) / path)
@@ -251,14 +260,6 @@ class LocalEnvironment:
     def _find_program(self, *names: str) -> str | None:
         path = self._environ.get("PATH", os.defpath)
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
-
-    def _find_shell(self) -> str:
-        found = shutil.which(self._shell, path=self._environ.get("PATH", os.defpath))
-        if found is None:
-            raise ConfigurationError(
-                f"Shell not found: {self._shell} (ENOENT). Install bash, or put it on PATH."
-            )
-        return found
 
     async def _end_command(self, command: RunningCommand) -> None:
         """End all of a command; when that is cancelled, `cleanup` waits for it."""
@@ -270,15 +271,6 @@ class LocalEnvironment:
             if not command.is_gone:
                 self._left_behind.add(command)
 
-    async def _leave_in_background(self, command: RunningCommand) -> None:
-        """Let what a command started in the background live on."""
-        self._left_behind = {one for one in self._left_behind if not one.is_gone}
-        await command.output.drain()
-        if not command.output.closed.is_set():
-            command.output.ignore()
-        if not command.is_gone:
-            self._left_behind.add(command)
-
 
 _PLATFORMS: Mapping[str, Platform] = {
     "darwin": "darwin",
@@ -286,13 +278,6 @@ _PLATFORMS: Mapping[str, Platform] = {
     "emscripten": "wasm",
     "wasi": "wasm",
 }
-
-
-def _has_entry_below(root: str, path: str) -> bool:
-    try:
-        return not stat.S_ISLNK(stat_below(root, path).st_mode)
-    except OSError:
-        return False
 
 
 async def _run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -303,13 +288,6 @@ async def _run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     except asyncio.CancelledError:
         await asyncio.wait({doing})
         raise
-
-
-def _build_exec_result(running: RunningCommand, duration_ms: int, *, timed_out: bool) -> ExecResult:
-    output = running.output
-    return ExecResult(
-        bytes(output.newest), output.total_bytes, running.exit_code, timed_out, duration_ms
-    )
 
 
 def _require_folder(path: str) -> None:

@@ -1,8 +1,14 @@
-"""Commands as gong sees them: started by the supervisor, watched and ended through a socket.
+"""Commands as gong sees them: started by the supervisor, read live, ended as a whole.
 
-A command's socket closes when none of its processes is left; that is how its end is known.
+Each command has a socket to its keeper (see `supervisor`), which closes when none of its processes
+is left; that is how its end is known. What one command goes through:
 
-One command with all its processes: started, read live, ended as a whole.
+    | message or event    | `ended` | `gone` | exit code                          |
+    | ------------------- | ------- | ------ | ---------------------------------- |
+    | "started PID"       |         |        | none; `start` returns              |
+    | "failed ERRNO"      |         |        | none; `start` raises OSError       |
+    | "ended CODE"        | set     |        | CODE; children may still run       |
+    | socket closed       | set     | set    | as it was, else that of SIGKILL    |
 
 The end of the shell is the end of the command. A child in the background may keep the pipe open
 for ever, so the pipe is drained for a moment only, never until it closes. Such a child may live on
@@ -93,22 +99,19 @@ class SupervisorClient:
             self._release()
 
     def _send_descriptors(self, *handles: int) -> None:
-        """Send a command's descriptors; a supervisor that was killed is replaced."""
-        if self._control is None:
-            self._start_supervisor()
-        try:
-            self._send_descriptors_once(handles)
-        except OSError:
-            self._drop_supervisor()
-            self._start_supervisor()
-            self._send_descriptors_once(handles)
-
-    def _send_descriptors_once(self, handles: Sequence[int]) -> None:
-        assert self._control is not None
+        """Hand over what a command needs; a supervisor that somebody killed is replaced."""
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))
-        self._control.sendmsg([b"c"], [rights])
+        if self._control is not None:
+            try:
+                self._control.sendmsg([b"c"], [rights])
+            except OSError:
+                if self._release is not None:
+                    self._release()
+            else:
+                return
+        self._start_supervisor().sendmsg([b"c"], [rights])
 
-    def _start_supervisor(self) -> None:
+    def _start_supervisor(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         with theirs:
             self._pid = os.posix_spawn(
@@ -124,11 +127,7 @@ class SupervisorClient:
             )
         self._control = ours
         self._release = weakref.finalize(self, _abandon_supervisor, ours, self._pid)
-
-    def _drop_supervisor(self) -> None:
-        if self._release is not None:
-            self._release()
-        self._control = None
+        return ours
 
 
 class SupervisedProcess:
@@ -149,7 +148,9 @@ class SupervisedProcess:
     async def start(self, request: bytes) -> None:
         """Say what is to run, and wait until it does; OSError when it cannot be started."""
         try:
-            _write_all_bytes(self._channel, request)
+            view = memoryview(request)
+            while view:
+                view = view[os.write(self._channel, view) :]
         except OSError:
             raise _build_lost_error() from None
         os.set_blocking(self._channel, False)
@@ -192,36 +193,25 @@ class SupervisedProcess:
         except OSError:
             data = b""
         *lines, self._told = (self._told + data).split(b"\n")
-        for line in lines:
-            self._handle_message(*line.split())
+        for line in lines if not self._started.cancelled() else ():
+            what, number = line.split()
+            match what:
+                case b"started":
+                    self.pid = int(number)
+                    self._started.set_result(None)
+                case b"failed":
+                    self._started.set_exception(OSError(int(number), os.strerror(int(number))))
+                case _:
+                    self.exit_code = int(number)
+                    self.ended.set()
         if not data:
             if not self._started.done():
                 self._started.set_exception(_build_lost_error())
             self.close()
 
-    def _handle_message(self, what: bytes, number: bytes) -> None:
-        if self._started.cancelled():
-            return
-        match what:
-            case b"started":
-                self.pid = int(number)
-                self._started.set_result(None)
-            case b"failed":
-                code = int(number)
-                self._started.set_exception(OSError(code, os.strerror(code)))
-            case _:
-                self.exit_code = int(number)
-                self.ended.set()
-
 
 def _build_lost_error() -> OSError:
     return ChildProcessError("the process that starts commands was killed: try again")
-
-
-def _write_all_bytes(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
 
 
 def _abandon_supervisor(control: socket.socket, pid: int) -> None:
@@ -285,10 +275,8 @@ class CommandOutput:
             return
         if not chunk:
             self.close()
-        elif self._wanted:
-            self._append_chunk(chunk)
-
-    def _append_chunk(self, chunk: bytes) -> None:
+        if not chunk or not self._wanted:
+            return
         self.total_bytes += len(chunk)
         self.newest += chunk
         del self.newest[:-NEWEST_BYTES]

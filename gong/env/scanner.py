@@ -1,10 +1,15 @@
-"""Lines of files that match a pattern; as a program, so that a pattern can be ended.
+r"""Lines of files that match a pattern; as a program, so that a pattern can be ended.
 
 Python's regular expressions may work on one line for ever and let nothing else run meanwhile. Here
 the system ends the program when it does. Run as a file it is given a pattern and the folder that
-the files stand below, or nothing, and reads paths from standard input, each ended by a zero byte;
-it writes a line "PATH LINE" for each match, both as numbers, of a path from 0. It imports none of
-our rooms, so that it begins at once.
+the files are below, or nothing, and reads paths from standard input, each ended by a zero byte; it
+writes a line "PATH LINE" for each match, both as numbers, of a path from 0:
+
+    scanner.py [-i] /root 'a+b'   <  "/root/x\0/root/y\0"   >  "1 3\n1 7\n"   (y, lines 3 and 7)
+
+It imports none of our rooms, so that it begins at once. The package `regex`, whose search takes a
+time limit, was measured and not taken: on 200,000 lines it takes 0.77 s and with the limit 1.7 s,
+where `re` takes 0.15 s, and it reads patterns and words errors differently.
 """
 
 from __future__ import annotations

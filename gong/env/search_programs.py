@@ -1,12 +1,8 @@
-"""A child process and its end, without a thread on systems with pidfds.
-
-However it ends it is buried at once, as long as the event loop runs.
-
-Search with ripgrep and fd, with the same results as the search without them.
+"""Search with ripgrep, fd and our own `scanner`, with the same results as the search without them.
 
 ripgrep and fd walk and match; paths and globs are judged by the same rules as without them. None
-is returned where a program is too old, or does not understand a pattern or what it meets. Our own
-`scanner` is for the patterns that are left.
+is returned where a program is too old, or does not understand a pattern or what it meets. `scanner`
+is for the patterns that are left.
 """
 
 from __future__ import annotations
@@ -18,10 +14,9 @@ import stat
 import subprocess
 import sys
 from base64 import b64decode
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,99 +29,10 @@ from .scanner import read_file_lines
 from .search import GIT, IGNORE_FILE, compile_expression, list_files_below
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from .protocol import Search
-
-
-DISCARD = subprocess.DEVNULL
-
-
-class ChildProcess:
-    """A process that was started here."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self._ended = asyncio.Event()
-
-    @classmethod
-    def start(
-        cls,
-        argv: Sequence[str],
-        folder: str,
-        *,
-        stdin: int = DISCARD,
-        stdout: int = DISCARD,
-        stderr: int = DISCARD,
-        variables: Mapping[str, str] | None = None,
-        new_session: bool = False,
-    ) -> ChildProcess:
-        """Start `argv` in `folder`; OSError when it cannot be."""
-        process = subprocess.Popen(  # noqa: S603 - what runs is decided by policy, before
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=folder,
-            env=variables,
-            start_new_session=new_session,
-        )
-        child = cls(process)
-        if not child.watch_by_handle():
-            child.watch_by_thread()
-        return child
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self._process.pid
-
-    @property
-    def returncode(self) -> int | None:
-        """Its exit code, -N when signal N ended it; None while it runs."""
-        return self._process.returncode
-
-    async def wait(self) -> int:
-        """Wait for its end and return the exit code."""
-        await self._ended.wait()
-        return self._process.wait()
-
-    def send_signal(self, number: int) -> None:
-        """Send a signal; nothing happens when it has ended."""
-        self._process.send_signal(number)
-
-    async def end(self) -> None:
-        """Kill it if it still runs, and wait for its end."""
-        self._process.kill()
-        await self.wait()
-
-    def watch_by_handle(self) -> bool:
-        """Watch for its end with a pidfd (Linux 5.3); False if the system has none."""
-        try:
-            handle = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
-            return False
-        loop = asyncio.get_running_loop()
-
-        def bury() -> None:
-            loop.remove_reader(handle)
-            os.close(handle)
-            self._process.wait()
-            self._ended.set()
-
-        loop.add_reader(handle, bury)
-        return True
-
-    def watch_by_thread(self) -> None:
-        """Let a thread wait for its end."""
-        loop = asyncio.get_running_loop()
-
-        def wait() -> None:
-            self._process.wait()
-            with suppress(RuntimeError):  # nobody waits on a loop that is closed
-                loop.call_soon_threadsafe(self._ended.set)
-
-        Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
 
 
 _RIPGREP_FLAGS = (
@@ -182,7 +88,7 @@ async def search_with_ripgrep(program: str, place: str, search: Search) -> LineM
     found: list[LineMatch] = []
     of_file: list[LineMatch] = []
     binary = ""
-    async with _open_answers((program, *flags, "--", search.pattern, "."), place) as (lines, _):
+    async with _start_program((program, *flags, "--", search.pattern, "."), place) as (lines, _):
         async for line in _read_answer_lines(lines):
             event = _decode_event(line)
             path = _decode_path(event.data.path)
@@ -207,17 +113,23 @@ async def list_with_fd(program: str, folder: str, pattern: str) -> tuple[ListedP
     if _has_foreign_ignore_file(folder) or _has_ignore_pipe(folder):
         return None
     any_folder = await asyncio.to_thread(_has_flag, program, _ANY_FOLDER)
-    if not any_folder and not _is_in_repository(folder):
+    if not any_folder and not any((one / GIT).exists() for one in _list_folders_up(folder)):
         return None
     flags = (*_FD_FLAGS, _ANY_FOLDER) if any_folder else _FD_FLAGS
-    async with _open_answers((program, *flags, ".", "."), folder, _NO_HOME) as (lines, child):
+    async with _start_program((program, *flags, ".", "."), folder, _NO_HOME) as (lines, child):
         output = await lines.read()
         if await child.wait():
             return None
     names = [os.fsdecode(name).removeprefix("./").rstrip("/") for name in output.split(b"\0")[:-1]]
     if any(name.rpartition("/")[2] in _OTHER_IGNORE_FILES for name in names):
         return None
-    found = [_describe_path(folder, name) for name in names if matches(name)]
+    found = []
+    for name in filter(matches, names):
+        is_dir, changed_ns = False, 0
+        with suppress(OSError):  # it may be gone since it was found
+            status = os.lstat(f"{folder}/{name}")
+            is_dir, changed_ns = stat.S_ISDIR(status.st_mode), status.st_mtime_ns
+        found.append(ListedPath(name, is_dir, changed_ns))
     return tuple(sorted(found, key=lambda one: os.fsencode(one.path).split(b"/")))
 
 
@@ -239,7 +151,7 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
     )
     asked = b"".join(os.fsencode(path) + b"\0" for path, _ in files)
     found: list[LineMatch] = []
-    async with _open_answers(command, "/", asked=asked) as (lines, child):
+    async with _start_program(command, "/", None, asked) as (lines, child):
         async for line in lines:
             index, number = map(int, line.split())
             found.append(LineMatch(files[index][1], number))
@@ -254,44 +166,32 @@ async def search_with_scanner(place: str, search: Search, root: str | None = Non
 
 
 @asynccontextmanager
-async def _open_answers(
+async def _start_program(
     command: Sequence[str],
     folder: str,
     variables: Mapping[str, str] | None = None,
-    asked: bytes | None = None,
-) -> AsyncIterator[tuple[asyncio.StreamReader, ChildProcess]]:
-    """Start a program and give what it answers, and it; whatever happens, it has ended then."""
-    reading, writing = os.pipe()
-    with os.fdopen(reading, "rb", 0) as answers, _open_questions(asked) as questions:
-        try:
-            child = ChildProcess.start(
-                command, folder, stdin=questions, stdout=writing, variables=variables
-            )
-        finally:
-            os.close(writing)
-        lines = asyncio.StreamReader(limit=_LINE_BYTES)
-        protocol = asyncio.StreamReaderProtocol(lines)
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(lambda: protocol, answers)
-        try:
-            yield lines, child
-        finally:
-            transport.close()
-            await child.end()
-
-
-@contextmanager
-def _open_questions(asked: bytes | None) -> Iterator[int]:
-    """Give what a program reads as its standard input."""
-    if asked is None:
-        yield DISCARD
-        return
-    from tempfile import TemporaryFile  # noqa: PLC0415 (only where it is needed)
-
-    with TemporaryFile() as file:
-        file.write(asked)
-        file.seek(0)
-        yield file.fileno()
+    asked: bytes = b"",
+) -> AsyncIterator[tuple[asyncio.StreamReader, Process]]:
+    """Start a program that reads `asked`; give what it answers, and it. It has ended afterwards."""
+    child = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=subprocess.PIPE if asked else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env=variables,
+        limit=_LINE_BYTES,
+    )
+    if child.stdin is not None:
+        child.stdin.write(asked)
+        child.stdin.close()
+    assert child.stdout is not None
+    try:
+        yield child.stdout, child
+    finally:
+        with suppress(ProcessLookupError):
+            child.kill()
+        await child.communicate()  # what is left in the pipe keeps it from being collected
 
 
 async def _read_answer_lines(answers: asyncio.StreamReader) -> AsyncIterator[bytes]:
@@ -308,8 +208,11 @@ async def _read_answer_lines(answers: asyncio.StreamReader) -> AsyncIterator[byt
 
 def _has_ignore_pipe(folder: str) -> bool:
     """Whether a rule file at or above a folder is a pipe, which programs wait for."""
-    place = Path(folder)
-    return any((one / IGNORE_FILE).is_fifo() for one in (place, *place.parents))
+    return any((one / IGNORE_FILE).is_fifo() for one in _list_folders_up(folder))
+
+
+def _list_folders_up(folder: str) -> tuple[Path, ...]:
+    return (Path(folder), *Path(folder).parents)
 
 
 def _is_valid_argument(pattern: str) -> bool:
@@ -345,17 +248,3 @@ def _has_foreign_ignore_file(folder: str) -> bool:
 
 def _is_directory(place: str) -> bool:
     return Path(place).is_dir()
-
-
-def _is_in_repository(folder: str) -> bool:
-    place = Path(folder)
-    return any((one / GIT).exists() for one in (place, *place.parents))
-
-
-def _describe_path(folder: str, path: str) -> ListedPath:
-    try:
-        status = os.lstat(f"{folder}/{path}")
-    except OSError:
-        # Gone since it was found.
-        return ListedPath(path, is_dir=False, changed_ns=0)
-    return ListedPath(path, stat.S_ISDIR(status.st_mode), status.st_mtime_ns)
