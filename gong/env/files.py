@@ -193,6 +193,7 @@ class _OpenFolders:
     def __init__(self, root: str, closing: ExitStack, undo: _UndoLog) -> None:
         self._root, self._closing, self._undo = root, closing, undo
         self._opened: dict[tuple[str, ...], int] = {}
+        self.open_folder_at(())
 
     def open_folder_at(self, names: tuple[str, ...]) -> int:
         """Return the descriptor of a folder, which is created if it is missing."""
