@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ToolCall
 
-    from ..tools.registry import PreparedCall, ToolRegistry
-    from .run_context import RunContext
+    from ..tools.registry import ToolRegistry
+    from ..tools.tool import PreparedCall
 
 SKIPPED = "Skipped due to queued user message"
 """The result of a call that was skipped because of steering."""

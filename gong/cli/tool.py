@@ -12,7 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import click
 import msgspec
@@ -27,11 +27,11 @@ from ..env.local import LocalEnvironment
 from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
 from ..tools.builtin import PAST_TOOLS, build_registry
-from ..tools.output_storage import FolderStorage
-from ..tools.registry import PreparedCall, ToolRegistry
-from ..tools.tool import ToolContext, ToolResult, encode_details
-from ..tools.truncation_service import build_temporary_path
-from .options import load_settings
+from ..tools.output_storage import FolderStorage, build_temporary_path
+from ..tools.tool import PreparedCall, ToolContext, ToolResult, encode_details
+
+if TYPE_CHECKING:
+    from ..tools.registry import ToolRegistry
 
 _CLAUSE_END = re.compile(r"[.:;](?:\s|$)")
 _FAILED_EXIT, _USAGE_EXIT, _NOT_FOUND_EXIT, _DENIED_EXIT = 1, 2, 3, 7

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..shell.expansion import ParsedCommandLine, Redirect, SimpleCommand
-    from ..tools.registry import PreparedCall
+    from ..tools.tool import PreparedCall
     from .decision import Policy
     from .invocation import Invocation
 

@@ -9,7 +9,7 @@ from traceback import format_exception, format_exception_only
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from ..tools.registry import PreparedCall
+    from ..tools.tool import PreparedCall
 
 
 class Verdict(NamedTuple):

@@ -17,8 +17,8 @@ from .diff import build_diff
 from .limits import keep_full_text
 from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
-from .paths import hold_locks
-from .text_files import FileReplacement, describe_os_error, is_binary
+from .paths import describe_os_error, hold_locks
+from .text_files import FileReplacement, is_binary
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:

@@ -16,10 +16,15 @@ from . import edit as write
 from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
 from .families.file_tools import build_changing_tools, build_reading_tools
 from .families.search_tools import build_listing_tools, build_searching_tools
-from .family_limits import FAMILY_LIMIT_NAMES, FAMILY_LIMITS, choose_family_limits
 from .find import build_find_tool, build_ls_tool
 from .grep import build_grep_tool
-from .limits import ToolSettings
+from .limits import (
+    DEFAULT_SETTINGS,
+    FAMILY_LIMIT_NAMES,
+    FAMILY_LIMITS,
+    ToolSettings,
+    choose_family_limits,
+)
 from .read import build_read_tool
 from .registry import ToolRegistry, TruncationMiddleware
 from .truncation_service import TruncationService
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from .tool import AgentTool
 
 
-def build_family_tools(tuning: ToolSettings = ToolSettings()) -> tuple[AgentTool, ...]:  # noqa: B008 (a frozen value)
+def build_family_tools(tuning: ToolSettings = DEFAULT_SETTINGS) -> tuple[AgentTool, ...]:
     """Return all tool variants with their settings, by name."""
     return (
         *build_reading_tools(tuning),
@@ -51,7 +56,7 @@ _MOST_SHOWN = {"bash": MOST_BASH_BYTES, "shell": MOST_SHELL_CHARS}
 """What is kept in memory of a command's output bounds what can be shown of it."""
 
 
-def build_registry(tuning: ToolSettings = ToolSettings()) -> ToolRegistry:  # noqa: B008 (a frozen value)
+def build_registry(tuning: ToolSettings = DEFAULT_SETTINGS) -> ToolRegistry:
     """Return a registry of the tools that come with the agent; those of profiles wait unchosen.
 
     Raises ConfigurationError for a limit that no tool can keep.

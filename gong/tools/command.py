@@ -1,14 +1,21 @@
-"""The full output of a command: in memory while it is short, in a file if it is long.
+"""A running command of a shell tool: its output is streamed, counted, and saved if long.
 
-A command that never stops writing fills no disk: what comes after `KEPT_BYTES` is only counted.
+Only the newest output stays in memory, with the first characters of it; the rest is in a file,
+which begins when the memory is full:
 
-A running command of a shell tool: its output is streamed, counted, and saved if long.
+    | output so far      | where it is                     | after `settle(cut=True)`         |
+    | ------------------ | ------------------------------- | -------------------------------- |
+    | up to MAX_BYTES    | in memory                       | in a file, or a blob of the tape |
+    | up to KEPT_BYTES   | in a file without a name        | the same                         |
+    | more               | the rest is only counted        | "First 1.0GB of it: PATH"        |
+    | the disk refuses   | the newest part, in memory      | "Full output not saved: WHY"     |
 
-Only the newest output stays in memory, with the first characters of it; the rest is in a file.
+A command that never stops writing fills no disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import os
 import secrets
@@ -95,9 +102,10 @@ class SpillFile:
 
     def _flush_memory(self) -> None:
         try:
-            file = self._file or self._open_file()
-            file.write(self._memory)
-            file.flush()
+            if self._file is None:
+                self._file = self._open_file()
+            self._file.write(self._memory)
+            self._file.flush()
         except OSError as error:
             self.failure = error
             self.drop()
@@ -105,19 +113,13 @@ class SpillFile:
 
     def _open_file(self) -> BinaryIO:
         """Open the file: one without a name where the system can, so that a kill leaves nothing."""
-        handle = self._open_nameless_file()
-        if handle is None:
-            handle, self._path = tempfile.mkstemp(_SUFFIX, _PREFIX, self._folder)
-        self._file = os.fdopen(handle, "wb")
-        return self._file
-
-    def _open_nameless_file(self) -> int | None:
-        if not hasattr(os, "O_TMPFILE") or not Path(_OWN_HANDLES).is_dir():
-            return None
-        try:
-            return os.open(self._folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        except OSError:  # not every file system can; a missing folder is reported later
-            return None
+        if hasattr(os, "O_TMPFILE") and Path(_OWN_HANDLES).is_dir():
+            # Not every file system can; a folder that is missing is told of below.
+            with suppress(OSError):
+                flags = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
+                return os.fdopen(os.open(self._folder, flags, 0o600), "wb")
+        handle, self._path = tempfile.mkstemp(_SUFFIX, _PREFIX, self._folder)
+        return os.fdopen(handle, "wb")
 
     def _give_name(self) -> None:
         if self._file is None or self._path is not None:
@@ -162,10 +164,12 @@ class CommandDetails(Struct, frozen=True):
 
 
 class KeptOutput(NamedTuple):
-    """Where the full output of a command is saved."""
+    """The full output of a command, if only a part of it is shown."""
 
-    path: str | None
-    """Path of the file; None if it could not be saved."""
+    text: str | None = None
+    """All of it, when it is not too long to be kept beside the result."""
+    location: str = ""
+    """Where it is, in words."""
     blob: BlobRef | None = None
     """The same as a blob of the tape, where there is one."""
 
@@ -189,15 +193,6 @@ class FinishedCommand:
         return data.decode("utf-8", "replace")
 
     @property
-    def full(self) -> str | None:
-        """All of the output, when it is not too long to be kept beside the result."""
-        done = self.done
-        if done.total_bytes <= len(done.output):
-            return self.text
-        path = self._spill.keep() if done.total_bytes <= FULL_BYTES else None
-        return Path(path).read_bytes().decode("utf-8", "replace") if path else None
-
-    @property
     def ends_a_line(self) -> bool:
         """Whether the last character ends a line."""
         return self.done.output.endswith(b"\n")
@@ -207,28 +202,28 @@ class FinishedCommand:
         """Lines of the whole output; one without its end counts."""
         return self._spill.total_lines
 
-    async def keep(self) -> KeptOutput:
-        """Save the full output and return where it is."""
+    async def settle(self, *, cut: bool) -> KeptOutput:
+        """Save the full output where `cut` says that a part is shown, else remove its file."""
+        if not cut:
+            self._spill.drop()
+            return KeptOutput()
+        text, blob = None, None
+        if self.done.total_bytes <= len(self.done.output):
+            text = self.text
         path = self._spill.keep()
-        if path is None or self._storage is None:
-            return KeptOutput(path)
-        try:
-            moved = await self._storage.adopt(path)
-            return KeptOutput(moved, await find_blob(self._storage, moved))
-        except Exception:  # noqa: BLE001 - if the storage fails, the file stays where it is
-            return KeptOutput(path)
-
-    def describe_location(self, path: str | None) -> str:
-        """Return a text with the place of the full output."""
         if path is None:
-            return f"Full output not saved: {self._spill.failure}"
-        if self._spill.is_whole:
-            return f"Full output: {path}"
-        return f"First {format_size(KEPT_BYTES)} of it: {path}"
-
-    def drop(self) -> None:
-        """Remove the file of the output."""
-        self._spill.drop()
+            return KeptOutput(text, f"Full output not saved: {self._spill.failure}")
+        if text is None and self.done.total_bytes <= FULL_BYTES:
+            data = await asyncio.to_thread(Path(path).read_bytes)
+            text = data.decode("utf-8", "replace")
+        if self._storage is not None:
+            with suppress(Exception):  # if the storage fails, the file stays where it is
+                path = await self._storage.adopt(path)
+                blob = await find_blob(self._storage, path)
+        what = "Full output"
+        if not self._spill.is_whole:
+            what = f"First {format_size(KEPT_BYTES)} of it"
+        return KeptOutput(text, f"{what}: {path}", blob)
 
 
 async def execute_command(

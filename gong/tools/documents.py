@@ -1,10 +1,8 @@
-"""Opens a file for reading: resolves the model's path, and detects the type by its bytes.
+"""What a file is, told by its bytes, and the text of notebooks and PDFs.
 
-A Jupyter notebook as text: its cells with what they are, and what came of them in brief (pure).
-
-Of an output only its text is shown, without colours and not at length; a picture is named.
-
-The text of a PDF, page by page. pypdf reads it; it is an extra, and loaded when it is needed.
+A Jupyter notebook becomes its cells with what they are, and what came of them in brief: of an
+output only its text is shown, without colours and not at length; a picture is named. A PDF becomes
+its text, page by page; pypdf reads it, an extra that is loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -18,14 +16,11 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from .limits import format_size
-from .paths import locate_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pypdf import PdfReader
-
-    from ..env.protocol import ExecutionEnvironment
 
 
 SNIFFED_BYTES = 4100
@@ -38,12 +33,6 @@ _PICTURES = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
-
-
-async def open_located_file(env: ExecutionEnvironment, path: str) -> tuple[bytes, str]:
-    """Return the bytes of a file and the absolute path it was found at; raises OSError."""
-    found = await locate_path(env, path)
-    return await env.read_file(found), found
 
 
 def detect_picture_type(data: bytes) -> str | None:

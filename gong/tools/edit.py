@@ -1,13 +1,7 @@
-"""Where a path that a tool writes to really is, or why nothing may be written there.
+"""edit: one place of a text file, found by its text; write: a whole file, there or not.
 
 A path that names something in the working directory must end there, through all links; what is
 written below it then follows no link, so that none put there meanwhile leads out.
-
-One text replacement in a file, for all tool variants: find, apply, show.
-
-edit: one place of a text file, found by its text.
-
-write: a whole file, whether it is there or not.
 """
 
 from __future__ import annotations
@@ -21,11 +15,9 @@ from msgspec import Meta, Struct, field
 from ..env.protocol import FileChange, is_escaping_path, is_inside_folder
 from .diff import build_diff
 from .limits import encode_text
-from .paths import hold_locks, locate_new_path, locate_path
+from .paths import build_path_error, describe_refused_path, hold_locks, locate_new_path, locate_path
 from .text_files import (
     decode_text_file,
-    describe_os_error,
-    describe_refused_path,
     find_text,
     is_same_text,
     replace_spans,
@@ -67,14 +59,6 @@ async def find_write_target(
             f" It leads to {real}: name that file, if it is meant."
         )
     return WriteTarget(real, None)
-
-
-def build_write_error(error: OSError, path: str) -> ToolResult:
-    """Return what is said when `path` cannot be written."""
-    text = describe_os_error(error, path)
-    if isinstance(error, PermissionError):
-        return ToolResult.error(text, kind="PermissionDenied")
-    return ToolResult.error(text)
 
 
 class ReplaceRequest(NamedTuple):
@@ -120,10 +104,8 @@ async def replace_text(env: ExecutionEnvironment, wish: ReplaceRequest) -> EditD
     try:
         async with hold_locks((place.real,)):
             change = await _apply_replacement(env, place, wish)
-    except FileNotFoundError:
-        return ToolResult.error(f"File not found: {wish.path}", kind="FileNotFound")
     except OSError as error:
-        return build_write_error(error, wish.path)
+        return build_path_error(error, wish.path, "File not found")
     if isinstance(change, str):
         return ToolResult.error(change, kind="EditConflict")
     return await asyncio.to_thread(_build_edit_details, change, wish)
@@ -247,7 +229,7 @@ async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolResu
             created = not await env.file_exists(place.real)
             await env.write_file(place.real, data, place.root)
     except OSError as error:
-        return build_write_error(error, path)
+        return build_path_error(error, path)
     return ToolResult.from_text(
         f"Successfully wrote {len(data)} bytes to {path}", WriteDetails(path, len(data), created)
     )

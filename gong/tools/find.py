@@ -1,7 +1,4 @@
-"""find: files and folders by the pattern of their names.
-
-ls: lists the content of a folder.
-"""
+"""find: files and folders by the pattern of their names; ls: what a folder holds."""
 
 from __future__ import annotations
 
@@ -12,10 +9,19 @@ from msgspec import Meta, Struct
 
 from tape.model.entries import Text
 
-from .grep import append_notices, describe_cap_reached, describe_limit_reached
-from .limits import OutputCaps, ToolSettings, format_limit, keep_full_text, truncate_head
-from .paths import format_path, locate_path
-from .text_files import describe_os_error
+from .limits import (
+    DEFAULT_SETTINGS,
+    NO_LINE_CAPS,
+    OutputCaps,
+    ToolSettings,
+    cut_with_notices,
+    describe_cap_reached,
+    describe_limit_reached,
+    format_limit,
+    keep_full_text,
+    truncate_head,
+)
+from .paths import build_path_error, format_path, locate_path
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
@@ -49,7 +55,7 @@ async def run_find(
     arguments: FindArguments,
     context: ToolContext,
     *,
-    caps: OutputCaps = OutputCaps(None),  # noqa: B008 (a frozen value)
+    caps: OutputCaps = NO_LINE_CAPS,
 ) -> ToolResult:
     """Return the paths, folders with "/", in the order of their names."""
     found = await find_paths(context.env, arguments.path, arguments.pattern)
@@ -65,12 +71,8 @@ async def find_paths(
     """Return what matches below a folder, or what went wrong."""
     try:
         return await env.glob(await locate_path(env, path), pattern)
-    except FileNotFoundError:
-        return ToolResult.error(f"Path not found: {path}", kind="FileNotFound")
-    except OSError as error:
-        return ToolResult.error(describe_os_error(error, path))
-    except ValueError as error:
-        return ToolResult.error(str(error), kind="ValidationError")
+    except (OSError, ValueError) as error:
+        return build_path_error(error, path, "Path not found")
 
 
 def show_paths(
@@ -79,22 +81,20 @@ def show_paths(
     """Return the first results; `more` is the notice if the limit leaves some out."""
     if not found:
         return ToolResult.from_text(NO_FILES_TEXT, FindDetails(pattern, 0, truncated=False))
-    names = [_format_listed_path(one) for one in found]
-    cut = truncate_head("\n".join(names[:limit]), *caps)
-    notices = [more] if len(found) > limit else []
-    if cut.truncated:
-        notices.append(describe_cap_reached(cut))
-    details = FindDetails(pattern, min(len(found), limit), truncated=bool(notices))
-    full = keep_full_text("\n".join(names)) if notices else None
-    return ToolResult((Text(append_notices(cut.content, notices)),), details, full=full)
+    names = [format_entry(one.path, is_dir=one.is_dir) for one in found]
+    notices = (more,) if len(found) > limit else ()
+    shown = cut_with_notices("\n".join(names[:limit]), caps, notices)
+    details = FindDetails(pattern, min(len(found), limit), truncated=shown.noted)
+    full = keep_full_text("\n".join(names)) if shown.noted else None
+    return ToolResult((Text(shown.content),), details, full=full)
 
 
-def _format_listed_path(one: ListedPath) -> str:
-    name = format_path(one.path)
-    return f"{name}/" if one.is_dir else name
+def format_entry(path: str, *, is_dir: bool) -> str:
+    """Return a path on one line, folders with "/", as UTF-8 whatever bytes its names hold."""
+    return format_path(path) + "/" * is_dir
 
 
-def build_find_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
+def build_find_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     """Return the tool as it is set."""
     caps = tuning.caps("find", by_lines=False)
     return AgentTool(
@@ -137,53 +137,42 @@ async def run_ls(
     arguments: LsArguments,
     context: ToolContext,
     *,
-    caps: OutputCaps = OutputCaps(None),  # noqa: B008 (a frozen value)
+    caps: OutputCaps = NO_LINE_CAPS,
 ) -> ToolResult:
     """Return the names, folders with "/", in alphabetical order whatever their case."""
-    try:
-        entries = await context.env.list_directory(await locate_path(context.env, arguments.path))
-    except FileNotFoundError:
-        return ToolResult.error(f"Path not found: {arguments.path}", kind="FileNotFound")
-    except PermissionError as error:
-        return ToolResult.error(describe_os_error(error, arguments.path), kind="PermissionDenied")
-    except OSError as error:
-        return ToolResult.error(describe_os_error(error, arguments.path))
-    if not entries:
-        return ToolResult.from_text("(empty directory)", LsDetails(arguments.path, 0, 0, False))
+    path, limit = arguments.path, arguments.limit
+    entries = await list_folder(context.env, path)
+    if isinstance(entries, ToolResult):
+        return entries
     ordered = sorted(entries, key=lambda entry: (entry.name.lower(), entry.name))
-    return _show_entries(ordered, arguments, caps)
-
-
-def _show_entries(
-    entries: Sequence[DirEntry], arguments: LsArguments, caps: OutputCaps
-) -> ToolResult:
-    every = [format_entry(entry) for entry in entries]
-    names = "\n".join(every[: arguments.limit])
-    cut = truncate_head(names, *caps)
-    rest = len(entries) - cut.output_lines
-    details = LsDetails(
-        arguments.path, len(entries), sum(entry.size or 0 for entry in entries), rest > 0
-    )
+    names = [format_entry(entry.name, is_dir=entry.is_dir) for entry in ordered]
+    cut = truncate_head("\n".join(names[:limit]), *caps)
+    rest = len(names) - cut.output_lines if names else 0
+    size = sum(entry.size or 0 for entry in entries)
+    details = LsDetails(path, len(entries), size, rest > 0)
     if not rest:
-        return ToolResult.from_text(names, details)
-    if cut.truncated:
-        notice = f"[{describe_cap_reached(cut)}, {rest} more entries. List a subfolder.]"
-    else:
-        notice = (
-            f"[{arguments.limit} entries limit reached, {rest} more entries."
-            f" Use limit={len(entries)} to see all.]"
-        )
-    shown = f"{cut.content}\n\n{notice}"
-    return ToolResult((Text(shown),), details, full=keep_full_text("\n".join(every)))
+        return ToolResult.from_text(cut.content or "(empty directory)", details)
+    notice = (
+        f"{describe_cap_reached(cut)}, {rest} more entries. List a subfolder."
+        if cut.truncated
+        else f"{limit} entries limit reached, {rest} more entries."
+        f" Use limit={len(entries)} to see all."
+    )
+    shown = Text(f"{cut.content}\n\n[{notice}]")
+    return ToolResult((shown,), details, full=keep_full_text("\n".join(names)))
 
 
-def format_entry(entry: DirEntry) -> str:
-    """Return the name on one line, as UTF-8 whatever bytes the folder holds."""
-    name = format_path(entry.name)
-    return f"{name}/" if entry.is_dir else name
+async def list_folder(
+    env: ExecutionEnvironment, path: str, depth: int = 1
+) -> tuple[DirEntry, ...] | ToolResult:
+    """Return what a folder holds, or what went wrong."""
+    try:
+        return await env.list_directory(await locate_path(env, path), depth)
+    except OSError as error:
+        return build_path_error(error, path, "Path not found")
 
 
-def build_ls_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
+def build_ls_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     """Return the tool as it is set."""
     return AgentTool(
         name="ls",

@@ -1,6 +1,6 @@
-"""Matching lines for a model: search, add context lines, and cut.
+"""grep: lines of files that match a pattern, with others around them, cut where they are many.
 
-grep: lines of files that match a pattern.
+The lines are found by the environment, then read again here with what is around each.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from tape.model.entries import Text
 
 from ..env.protocol import Search
 from .limits import (
+    DEFAULT_SETTINGS,
     MAX_KEPT_BYTES,
     MAX_LINE_CHARS,
+    NO_LINE_CAPS,
     OutputCaps,
     ToolSettings,
+    cut_with_notices,
+    describe_limit_reached,
     format_limit,
-    format_size,
     keep_full_text,
-    truncate_head,
     truncate_line,
 )
-from .paths import format_path, locate_path
-from .text_files import decode_text_file, describe_os_error
+from .paths import build_path_error, format_path, locate_path
+from .text_files import decode_text_file
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..env.protocol import ExecutionEnvironment, LineMatch, LineMatches
-    from .limits import TruncatedText
+    from ..env.protocol import ExecutionEnvironment, LineMatches
     from .tool import ToolContext
 
 
@@ -60,15 +60,15 @@ async def search_path(
     place = await locate_path(env, path)
     try:
         matches = await env.grep(place, search)
-    except FileNotFoundError:
-        return ToolResult.error(f"Path not found: {path}", kind="FileNotFound")
-    except OSError as error:
-        return ToolResult.error(describe_os_error(error, path))
-    except ValueError as error:
-        return ToolResult.error(str(error), kind="ValidationError")
-    names = {match.path for match in matches.found}
-    is_file = names == {posixpath.basename(place)} and not await _is_listable_folder(env, place)
-    return GrepMatches(matches, posixpath.dirname(place) if is_file else place)
+    except (OSError, ValueError) as error:
+        return build_path_error(error, path, "Path not found")
+    folder = place
+    if {match.path for match in matches.found} == {posixpath.basename(place)}:
+        try:
+            await env.list_directory(place)
+        except OSError:  # a file was searched
+            folder = posixpath.dirname(place)
+    return GrepMatches(matches, folder)
 
 
 class MatchDisplay(NamedTuple):
@@ -76,7 +76,7 @@ class MatchDisplay(NamedTuple):
 
     context: int = 0
     """Lines around each."""
-    caps: OutputCaps = OutputCaps(None)
+    caps: OutputCaps = NO_LINE_CAPS
     limit_name: str = "limit"
     """What the model calls the most matches it wants."""
     read_name: str = "read"
@@ -96,77 +96,41 @@ async def show_matches(
     )
     if not matches.found:
         return ToolResult.from_text("No matches found", details)
-    lines, whole, kept = list[str](), list[str](), 0
+    lines, whole, kept, context = list[str](), list[str](), 0, manner.context
     for path in dict.fromkeys(match.path for match in matches.found):
         content = await _read_lines(env, posixpath.join(found.folder, path))
-        for place, line in _list_file_lines(path, content, matches.found, manner.context):
+        numbers = {match.line for match in matches.found if match.path == path}
+        around = {
+            near
+            for number in numbers
+            for near in range(max(1, number - context), min(len(content), number + context) + 1)
+        }
+        for number in sorted(around | numbers):
+            line = content[number - 1] if number <= len(content) else ""
+            sign = ":" if number in numbers else "-"
+            place = f"{format_path(path)}{sign}{number}{sign} "
             lines.append(f"{place}{truncate_line(line).content}")
             if kept <= MAX_KEPT_BYTES:  # one long line may match a hundred times
                 whole.append(f"{place}{line}")
                 kept += len(whole[-1])
-    return _cut_matches("\n".join(lines), "\n".join(whole), matches, search, details, manner)
-
-
-def _cut_matches(
-    text: str,
-    whole: str,
-    matches: LineMatches,
-    search: Search,
-    details: SearchDetails,
-    manner: MatchDisplay,
-) -> ToolResult:
-    shortened = text != whole
-    cut = truncate_head(text, *manner.caps)
-    notices = []
-    if matches.limited:
-        notices.append(describe_limit_reached(search.limit, "matches", manner.limit_name))
-    if cut.truncated:
-        notices.append(describe_cap_reached(cut))
-    if shortened:
-        notices.append(
-            f"Some lines truncated to {MAX_LINE_CHARS} chars."
-            f" Use {manner.read_name} tool to see full lines"
-        )
-    if not notices:
-        return ToolResult.from_text(text, details)
-    told = SearchDetails(details.pattern, details.file_count, details.match_count, truncated=True)
-    full = keep_full_text(whole) if cut.truncated or shortened else None
-    return ToolResult((Text(append_notices(cut.content, notices)),), told, full=full)
-
-
-def describe_limit_reached(limit: int, what: str, name: str) -> str:
-    """Return the notice that there may be more results."""
-    return f"{limit} {what} limit reached. Use {name}={limit * 2} for more, or refine pattern"
-
-
-def describe_cap_reached(cut: TruncatedText) -> str:
-    """Return the notice of a cut text."""
-    if cut.truncated_by == "lines":
-        return f"{cut.max_lines} lines limit reached"
-    return f"{format_size(cut.max_bytes or 0)} limit reached"
-
-
-def append_notices(text: str, notices: Sequence[str]) -> str:
-    """Return a text followed by its notices."""
-    return f"{text}\n\n[{'. '.join(notices)}]" if notices else text
-
-
-def _list_file_lines(
-    path: str, lines: Sequence[str], found: Sequence[LineMatch], context: int
-) -> list[tuple[str, str]]:
-    """Return the lines to show of one file, each once: its number, and the whole line."""
-    numbers = {match.line for match in found if match.path == path}
-    around = {
-        number
-        for line in numbers
-        for number in range(max(1, line - context), min(len(lines), line + context) + 1)
-    }
-    shown_lines, name = [], format_path(path)
-    for number in sorted(around | numbers):
-        line = lines[number - 1] if number <= len(lines) else ""
-        text = f":{number}: " if number in numbers else f"-{number}- "
-        shown_lines.append((f"{name}{text}", line))
-    return shown_lines
+    text, full = "\n".join(lines), "\n".join(whole)
+    limited = describe_limit_reached(search.limit, "matches", manner.limit_name)
+    shortened = (
+        f"Some lines truncated to {MAX_LINE_CHARS} chars."
+        f" Use {manner.read_name} tool to see full lines"
+    )
+    shown = cut_with_notices(
+        text,
+        manner.caps,
+        (limited,) if matches.limited else (),
+        (shortened,) if text != full else (),
+    )
+    is_part = shown.cut.truncated or text != full
+    return ToolResult(
+        (Text(shown.content),),
+        replace(details, truncated=shown.noted),
+        full=keep_full_text(full) if is_part else None,
+    )
 
 
 async def _read_lines(env: ExecutionEnvironment, place: str) -> list[str]:
@@ -180,14 +144,6 @@ async def _read_lines(env: ExecutionEnvironment, place: str) -> list[str]:
     text = file.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if not lines[-1] else lines
-
-
-async def _is_listable_folder(env: ExecutionEnvironment, place: str) -> bool:
-    try:
-        await env.list_directory(place)
-    except OSError:
-        return False
-    return True
 
 
 GREP_LIMIT = 100
@@ -211,7 +167,7 @@ async def run_grep(
     arguments: GrepArguments,
     context: ToolContext,
     *,
-    caps: OutputCaps = OutputCaps(None),  # noqa: B008 (a frozen value)
+    caps: OutputCaps = NO_LINE_CAPS,
 ) -> ToolResult:
     """Return the matching lines, by file and number."""
     search = Search(
@@ -227,7 +183,7 @@ async def run_grep(
     return await show_matches(context.env, found, search, MatchDisplay(arguments.context, caps))
 
 
-def build_grep_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
+def build_grep_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     """Return the tool as it is set."""
     caps = tuning.caps("grep", by_lines=False)
     return AgentTool(

@@ -1,23 +1,28 @@
-"""Settings of tools: where results are cut, and how commands run (values only).
+"""Limits of tool results: what is set (values), and how a long text is cut (pure).
 
-The configuration uses these types as tables of config.toml.
+The configuration uses the settings as tables of config.toml. A result is cut once, by one of
 
-Cutting long text: the beginning, the end, or one line of it, with exact counts (pure).
+    | who cuts                       | with                         | what stays            |
+    | ------------------------------ | ---------------------------- | --------------------- |
+    | read, grep, find, ls           | truncate_head                | whole first lines     |
+    | bash                           | truncate_tail                | whole last lines      |
+    | tool variant of a model family | limit_text                   | both ends, or the end |
+    | the registry, any other tool   | strategy (lines and bytes)   | the end that is set   |
 
-Lines are what stands between line feeds, so a final one opens an empty last line. Bytes are those
-of UTF-8, line feeds included, and a cut never falls inside a character.
+Lines are what is between line feeds, so a final one opens an empty last line. Bytes are those of
+UTF-8, line feeds included; characters are code points. A cut never falls inside a character.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
 
 Direction = Literal["head", "tail"]
@@ -94,11 +99,57 @@ class ToolSettings(Struct, frozen=True):
         )
 
 
+DEFAULT_SETTINGS = ToolSettings()
+"""The settings where nothing is set."""
+LINE_CAPS, NO_LINE_CAPS = OutputCaps(), OutputCaps(None)
+"""The usual limits, with one of lines and without."""
+
+LimitMode = Literal["head_tail", "tail"]
+"""What stays: both ends of a text, or its end."""
+
+
+class OutputLimits(NamedTuple):
+    """How long a result of a tool variant may be."""
+
+    chars: int
+    mode: LimitMode
+    lines: int | None = None
+
+
+FAMILY_LIMITS: Mapping[str, OutputLimits] = {
+    "read_file": OutputLimits(50_000, "head_tail"),
+    "shell": OutputLimits(30_000, "head_tail", 256),
+    "grep": OutputLimits(20_000, "tail", 200),
+    "glob": OutputLimits(20_000, "tail", 500),
+    "edit_file": OutputLimits(10_000, "tail"),
+    "apply_patch": OutputLimits(10_000, "tail"),
+    "write_file": OutputLimits(1_000, "tail"),
+    "spawn_agent": OutputLimits(20_000, "head_tail"),
+}
+"""Limits by the tool's name in model families; settings override them."""
+FAMILY_LIMIT_NAMES: Mapping[str, str] = {"grep_search": "grep", "replace": "edit_file"}
+"""Name of a tool variant in the table of limits, if it differs."""
+
+
+def choose_family_limits(name: str, settings: ToolSettings = DEFAULT_SETTINGS) -> OutputLimits:
+    """Return the limits of a tool variant; settings, under either name, override the table."""
+    listed = FAMILY_LIMIT_NAMES.get(name, name)
+    limits = FAMILY_LIMITS[listed]
+    for one in (listed, name):
+        limits = limits._replace(
+            chars=settings.output_limits.get(one, limits.chars),
+            lines=settings.line_limits.get(one, limits.lines),
+        )
+    return limits
+
+
 MAX_LINE_CHARS = 500
 KILOBYTE = 1024
 MAX_KEPT_BYTES = 1 << 20
 """Bytes of a text that a result keeps beside the part the model saw."""
-CONTINUATION = 0b1000_0000
+
+
+_CONTINUATION = 0b1000_0000
 """The two high bits of a UTF-8 byte that is not the first of its character."""
 
 
@@ -122,25 +173,48 @@ def truncate_head(
     text: str, max_lines: int | None = MAX_LINES, max_bytes: int | None = MAX_BYTES
 ) -> TruncatedText:
     """Keep whole lines from the beginning; nothing when the first alone is too long."""
-    source = _TextSource.from_text(text, max_lines, max_bytes)
-    if source.fits():
-        return source.whole()
-    count = source.count_fitting(source.lines)
-    kept = b"\n".join(source.lines[:count])
-    return source.cut(kept, count, first_too_long=not count)
+    return _truncate_text(text, max_lines, max_bytes, "head")
 
 
 def truncate_tail(
     text: str, max_lines: int | None = MAX_LINES, max_bytes: int | None = MAX_BYTES
 ) -> TruncatedText:
     """Keep whole lines from the end; the end of the last one when it alone is too long."""
-    source = _TextSource.from_text(text, max_lines, max_bytes)
-    if source.fits():
-        return source.whole()
-    count = source.count_fitting(reversed(source.lines))
-    if count:
-        return source.cut(b"\n".join(source.lines[-count:]), count)
-    return source.cut(_take_last_bytes(source.lines[-1], max_bytes or 0), 1, last_partial=True)
+    return _truncate_text(text, max_lines, max_bytes, "tail")
+
+
+def _truncate_text(
+    text: str, max_lines: int | None, max_bytes: int | None, direction: Direction
+) -> TruncatedText:
+    data = encode_text(text)
+    lines = data.split(b"\n")
+    few = max_lines is None or len(lines) <= max_lines
+    whole = few and (max_bytes is None or len(data) <= max_bytes)
+    kept, count, size = data, 0, -1
+    for line in lines if direction == "head" else reversed(lines):
+        size += 1 + len(line)
+        if count == max_lines or (max_bytes is not None and size > max_bytes):
+            break
+        count += 1
+    partial = direction == "tail" and not count
+    if partial:
+        kept, count = _cut_bytes(lines[-1], max_bytes or 0, "tail"), 1
+    elif not whole:
+        kept = b"\n".join(lines[:count] if direction == "head" else lines[-count:])
+    by_lines = count == max_lines and not partial
+    return TruncatedText(
+        content=kept.decode("utf-8", "surrogatepass"),
+        truncated=not whole,
+        truncated_by=None if whole else "lines" if by_lines else "bytes",
+        total_lines=len(lines),
+        total_bytes=len(data),
+        output_lines=count,
+        output_bytes=len(kept),
+        last_line_partial=partial,
+        first_line_exceeds_limit=not count,
+        max_lines=max_lines,
+        max_bytes=max_bytes,
+    )
 
 
 def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> TruncatedText:
@@ -152,26 +226,116 @@ def truncate_line(line: str, max_chars: int = MAX_LINE_CHARS) -> TruncatedText:
         truncated=long,
         truncated_by="chars" if long else None,
         total_lines=1,
-        total_bytes=len(encode_text(line)),
+        total_bytes=count_bytes(line),
         output_lines=1,
-        output_bytes=len(encode_text(content)),
+        output_bytes=count_bytes(content),
         last_line_partial=long,
         max_lines=None,
         max_bytes=None,
     )
 
 
+def _cut_bytes(data: bytes, max_bytes: int, direction: Direction) -> bytes:
+    """Return the first or the last bytes, as many as are whole characters."""
+    head = direction == "head"
+    at = max_bytes if head else len(data) - max_bytes
+    while 0 < at < len(data) and data[at] & 0b1100_0000 == _CONTINUATION:
+        at += -1 if head else 1
+    return data[:at] if head else data[max(at, 0) :]
+
+
 def keep_full_text(text: str, rest: str = "the rest is not saved") -> str:
     """Return what a result keeps of a text the model saw only a part of.
 
-    That is all of it up to MAX_KEPT bytes; of a longer one the beginning, and a line that says how
+    That is all of it up to MAX_KEPT_BYTES; of a longer one the beginning, and a line that says how
     much there was and, as `rest`, where the others are.
     """
-    size = len(text) if text.isascii() else len(encode_text(text))
+    size = len(text) if text.isascii() else count_bytes(text)
     if size <= MAX_KEPT_BYTES:
         return text
-    start = encode_text(text[:MAX_KEPT_BYTES])[:MAX_KEPT_BYTES].decode("utf-8", "ignore")
-    return f"{start}\n\n[{MAX_KEPT_BYTES} of {size} bytes: {rest}]"
+    start = _cut_bytes(encode_text(text[:MAX_KEPT_BYTES]), MAX_KEPT_BYTES, "head")
+    shown = start.decode("utf-8", "surrogatepass")
+    return f"{shown}\n\n[{MAX_KEPT_BYTES} of {size} bytes: {rest}]"
+
+
+class NotedText(NamedTuple):
+    """The head of a text, with what is said of its cuts after it."""
+
+    content: str
+    cut: TruncatedText
+    noted: bool
+    """Whether anything is said."""
+
+
+def cut_with_notices(
+    text: str, caps: OutputCaps, before: Sequence[str] = (), after: Sequence[str] = ()
+) -> NotedText:
+    """Cut a text to its head, and add notices: those before and after that of this cut."""
+    cut = truncate_head(text, *caps)
+    notices = [*before, *([describe_cap_reached(cut)] if cut.truncated else []), *after]
+    content = f"{cut.content}\n\n[{'. '.join(notices)}]" if notices else cut.content
+    return NotedText(content, cut, bool(notices))
+
+
+def describe_cap_reached(cut: TruncatedText) -> str:
+    """Return what is said of a text that was cut."""
+    if cut.truncated_by == "lines":
+        return f"{cut.max_lines} lines limit reached"
+    return f"{format_size(cut.max_bytes or 0)} limit reached"
+
+
+def describe_limit_reached(limit: int, what: str, name: str) -> str:
+    """Return what is said where there may be more than was asked for."""
+    return f"{limit} {what} limit reached. Use {name}={limit * 2} for more, or refine pattern"
+
+
+def limit_text(text: str, limits: OutputLimits) -> str:
+    """Return the text cut by characters and then by lines, each cut said in its place.
+
+    Characters go first because they bound everything: two lines may be ten megabytes each.
+    """
+    return limit_joined_ends(text, text, len(text), text.count("\n") + 1, limits)
+
+
+def limit_joined_ends(head: str, tail: str, chars: int, lines: int, limits: OutputLimits) -> str:
+    """Return `limit_text` of a text of which only both ends are at hand, with its exact counts.
+
+    Both ends have `limits.chars` characters at least, or are the whole text.
+    """
+    removed = chars - limits.chars
+    if removed <= 0:
+        cut = tail
+    elif limits.mode == "tail":
+        warning = _WARNING.format(f"First {removed} characters were removed.")
+        cut = f"{warning}\n\n{tail[len(tail) - limits.chars :]}"
+    else:
+        half = limits.chars // 2
+        warning = _WARNING.format(f"{removed} characters were removed from the middle.")
+        cut = f"{head[:half]}\n\n{warning}\n\n{tail[len(tail) - (limits.chars - half) :]}"
+    return cut if limits.lines is None else _limit_lines(cut, lines, limits.lines)
+
+
+_WARNING = (
+    "[WARNING: Tool output was truncated. {} The full output is available in the event stream."
+    " If you need to see specific parts, re-run the tool with more targeted parameters.]"
+)
+
+
+def _limit_lines(text: str, total: int, limit: int) -> str:
+    """Keep half of the lines from each end.
+
+    Where the cut takes the warning of the one before it with it, all that is left are whole lines
+    of the text as it came, and the number says how many of its `total` are missing.
+    """
+    lines = text.split("\n")
+    if min(len(lines), total) <= limit:  # a notice of the cut before it makes no line too many
+        return text
+    first, last = lines[: limit // 2], lines[len(lines) - (limit - limit // 2) :]
+    start = _WARNING.partition("{")[0]
+    warned = any(line.startswith(start) for line in (*first, *last))
+    lost = any(line.startswith(start) for line in lines) and not warned
+    omitted = (total if lost else len(lines)) - limit
+    return "\n".join((*first, f"[... {omitted} lines omitted ...]", *last))
 
 
 def format_size(size: int) -> str:
@@ -193,66 +357,76 @@ def encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-@dataclass(frozen=True, slots=True)
-class _TextSource:
-    """A text to be cut, and the limits it is held against."""
+def count_bytes(text: str) -> int:
+    """Return the bytes of a text in UTF-8."""
+    return len(encode_text(text))
 
-    data: bytes
-    lines: list[bytes]
-    max_lines: int | None
-    max_bytes: int | None
 
-    @classmethod
-    def from_text(cls, text: str, max_lines: int | None, max_bytes: int | None) -> _TextSource:
-        data = encode_text(text)
-        return cls(data, data.split(b"\n"), max_lines, max_bytes)
+class KeptText(NamedTuple):
+    """What is left of a text, and how much went: lines or bytes, never both."""
 
-    def fits(self) -> bool:
-        few = self.max_lines is None or len(self.lines) <= self.max_lines
-        return few and (self.max_bytes is None or len(self.data) <= self.max_bytes)
+    content: str
+    removed_lines: int | None = None
+    removed_bytes: int | None = None
 
-    def count_fitting(self, lines: Iterable[bytes]) -> int:
-        """Return how many from the start of `lines` stay inside both limits."""
-        count, size = 0, -1
-        for line in lines:
-            size += 1 + len(line)
-            if count == self.max_lines or (self.max_bytes is not None and size > self.max_bytes):
+
+class LinesAndBytesStrategy:
+    """Cuts at whichever limit comes first: whole lines, or a part of one that is too long alone.
+
+    It is the strategy of the truncation service, and the base of others.
+    """
+
+    def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
+        """Whether there are too many lines or bytes; the end of the last line opens no other."""
+        too_many = content.removesuffix("\n").count("\n") + 1 > config.max_lines
+        return too_many or count_bytes(content) > config.max_bytes
+
+    def truncate(self, content: str, config: TruncationSettings) -> KeptText:
+        """Keep the end that the configuration names; count bytes when there were too many."""
+        total = count_bytes(content)
+        lines, limit = content.removesuffix("\n"), config.max_bytes
+        left = _truncate_text(lines, config.max_lines, limit, config.direction)
+        kept = left.content
+        if left.first_line_exceeds_limit:
+            kept = _cut_bytes(encode_text(content), limit, "head").decode("utf-8", "surrogatepass")
+        if left.truncated_by == "bytes" or total > limit:
+            return KeptText(kept, removed_bytes=total - count_bytes(kept))
+        return KeptText(kept, removed_lines=left.total_lines - left.output_lines)
+
+
+class JsonItemsStrategy(LinesAndBytesStrategy):
+    """Keeps whole items of a JSON array, a line of the limit each; all else as its base does.
+
+    What is left of an array is one again, so that a program can read it.
+    """
+
+    def needs_truncation(self, content: str, config: TruncationSettings) -> bool:
+        """Whether there are too many items, or too many lines or bytes in all."""
+        too_many = len(_parse_items(content)) > config.max_lines
+        return too_many or super().needs_truncation(content, config)
+
+    def truncate(self, content: str, config: TruncationSettings) -> KeptText:
+        """Keep items as long as they fit; removed lines are removed items."""
+        items, tail = _parse_items(content), config.direction == "tail"
+        size, count = len("[\n]"), 0
+        for item in (items[::-1] if tail else items)[: config.max_lines]:
+            size += count_bytes(_dump_items([item])) - len("[]")
+            if size > config.max_bytes:
                 break
             count += 1
-        return count
-
-    def whole(self) -> TruncatedText:
-        return self._build_result(self.data, len(self.lines))
-
-    def cut(
-        self, kept: bytes, count: int, *, first_too_long: bool = False, last_partial: bool = False
-    ) -> TruncatedText:
-        result = self._build_result(kept, count)
-        by_lines = count == self.max_lines and not last_partial
-        return replace(
-            result,
-            truncated=True,
-            truncated_by="lines" if by_lines else "bytes",
-            first_line_exceeds_limit=first_too_long,
-            last_line_partial=last_partial,
-        )
-
-    def _build_result(self, kept: bytes, count: int) -> TruncatedText:
-        return TruncatedText(
-            content=kept.decode("utf-8", "surrogatepass"),
-            truncated=False,
-            total_lines=len(self.lines),
-            total_bytes=len(self.data),
-            output_lines=count,
-            output_bytes=len(kept),
-            max_lines=self.max_lines,
-            max_bytes=self.max_bytes,
-        )
+        if not count:
+            return super().truncate(content, config)
+        kept = items[-count:] if tail else items[:count]
+        return KeptText(_dump_items(kept), removed_lines=len(items) - count)
 
 
-def _take_last_bytes(line: bytes, max_bytes: int) -> bytes:
-    """Return the end of a line, from the first whole character on."""
-    start = len(line) - max_bytes
-    while start < len(line) and line[start] & 0b1100_0000 == CONTINUATION:
-        start += 1
-    return line[start:]
+def _parse_items(content: str) -> list[Any]:
+    """Return the items of a JSON array; none for any other text."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(content) if content.lstrip().startswith("[") else None
+        return value if isinstance(value, list) else []
+    return []
+
+
+def _dump_items(items: list[Any]) -> str:
+    return json.dumps(items, indent=2, ensure_ascii=False)

@@ -123,6 +123,11 @@ class FolderStorage:
         return sum(_delete_if_old(entry, before) for entry in found)
 
 
+def build_temporary_path(directory: str) -> str:
+    """Return this user's folder of saved files among temporary ones."""
+    return str(Path(directory) / f"gong-output-{os.geteuid()}")
+
+
 class TapeStorage:
     """The blobs of a tape: the same text is kept once, and only `tape gc` deletes.
 

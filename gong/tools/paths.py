@@ -1,15 +1,15 @@
-"""Resolves a path from a model to a file or folder: the exact name comes first.
+"""Which file or folder a model means by a path, and words for what goes wrong with one.
 
-Then the path rule (no leading "@", plain blanks), then what macOS writes for the same name, then
-the only name in its folder that reads the same: as listings show it, so that whatever was listed
-can be handed back. Whether a path may be used is decided on what is found here.
-
-One change of a file at a time: a lock for each path, acquired in a fixed order.
+The name as it is written comes first, then the path rule (no leading "@", plain blanks), then what
+macOS writes for the same name, then the only name in its folder that reads the same: as listings
+show it, so that whatever was listed can be handed back. Whether a path may be used is decided on
+what is found here. Files are changed one at a time: a lock for each path, taken in one order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import posixpath
 import re
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ..env.protocol import UNICODE_SPACES, is_inside_folder
+from .tool import ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable
 
     from ..env.protocol import ExecutionEnvironment
 
@@ -34,7 +35,13 @@ _SINGLE_QUOTES = re.compile("[\u2018-\u201b]")
 async def locate_path(env: ExecutionEnvironment, path: str) -> str:
     """Return the absolute path of what a model means by `path`; by the rule where none is there."""
     exact, plain = env.resolve(path, exact=True), env.resolve(path)
-    for one in _list_spellings(exact, plain):
+    apart = unicodedata.normalize("NFD", plain)
+    # What macOS writes: an odd blank before AM and PM, letters taken apart, curly quotes.
+    spellings = (
+        *(exact, plain, _HALF_OF_DAY.sub("\u202f\\1", plain), apart),
+        *(plain.replace("'", "\u2019"), apart.replace("'", "\u2019")),
+    )
+    for one in dict.fromkeys(spellings):
         if await _has_path(env, one):
             return one
     for one in dict.fromkeys((exact, plain)):
@@ -68,21 +75,6 @@ def format_path(path: str) -> str:
     return data.decode("utf-8", "replace").replace("\n", "\\n")
 
 
-def _list_spellings(exact: str, plain: str) -> Iterator[str]:
-    """Yield both, then what macOS writes: odd blanks, taken apart letters, curly quotes."""
-    apart = unicodedata.normalize("NFD", plain)
-    yield from dict.fromkeys(
-        (
-            exact,
-            plain,
-            _HALF_OF_DAY.sub("\u202f\\1", plain),
-            apart,
-            plain.replace("'", "\u2019"),
-            apart.replace("'", "\u2019"),
-        )
-    )
-
-
 async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     """Return the only path whose names read like these; None where there is none, or several."""
     base = posixpath.normpath(env.working_directory)
@@ -91,24 +83,19 @@ async def _find_by_look(env: ExecutionEnvironment, path: str) -> str | None:
     for name in path[len(start) :].strip("/").split("/"):
         wanted = posixpath.join(at, name)
         if not await _has_path(env, wanted):
-            alike = await _find_names_like(env, at, name)
+            if name.isascii() and not _AMBIGUOUS.search(name):
+                return None  # no other name reads like this one
+            look = _normalize_name(name)
+            try:
+                entries = await env.list_directory(at)
+            except (OSError, ValueError):
+                return None
+            alike = [entry.name for entry in entries if _normalize_name(entry.name) == look]
             if len(alike) != 1:
                 return None
             wanted = posixpath.join(at, alike[0])
         at = wanted
     return at
-
-
-async def _find_names_like(env: ExecutionEnvironment, folder: str, name: str) -> list[str]:
-    if name.isascii() and not _AMBIGUOUS.search(name):
-        # No other name reads like this one.
-        return []
-    look = _normalize_name(name)
-    try:
-        entries = await env.list_directory(folder)
-    except (OSError, ValueError):
-        return []
-    return [entry.name for entry in entries if _normalize_name(entry.name) == look]
 
 
 def _normalize_name(name: str) -> str:
@@ -123,6 +110,41 @@ async def _has_path(env: ExecutionEnvironment, path: str) -> bool:
     except (OSError, ValueError):
         # What may not be looked at is refused where it is used.
         return False
+
+
+def describe_os_error(error: OSError, path: str) -> str:
+    """Return what went wrong with `path`: "ENOENT: no such file or directory: notes.txt"."""
+    match error:
+        case IsADirectoryError():
+            return f"Is a directory: {path}"
+        case NotADirectoryError():
+            return f"Not a directory: {path}"
+    if error.errno is None:
+        # What an environment refuses in its own words.
+        return str(error)
+    name = errno.errorcode.get(error.errno, "EIO")
+    return f"{name}: {(error.strerror or str(error)).lower()}: {path}"
+
+
+def describe_refused_path(path: str) -> str:
+    """Return the error for a path that leaves the working directory."""
+    return f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
+
+
+def build_path_error(error: OSError | ValueError, path: str, missing: str = "") -> ToolResult:
+    """Return the result for a path that cannot be used; `missing` is said where nothing is there.
+
+    ValueError is for what is wrong with the call: a pattern, or a path no system takes.
+    """
+    match error:
+        case FileNotFoundError():
+            text = f"{missing}: {path}" if missing else describe_os_error(error, path)
+            return ToolResult.error(text, kind="FileNotFound")
+        case PermissionError():
+            return ToolResult.error(describe_os_error(error, path), kind="PermissionDenied")
+        case OSError():
+            return ToolResult.error(describe_os_error(error, path))
+    return ToolResult.error(str(error), kind="ValidationError")
 
 
 _LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -16,7 +16,7 @@ from msgspec import Struct
 from tape.model.entries import BlobRef, Image, Text
 
 from .limits import format_size
-from .output_storage import FolderStorage
+from .output_storage import FolderStorage, build_temporary_path
 from .picture_resize import (
     MAX_PICTURE_BYTES,
     MAX_PICTURE_SIDE,
@@ -26,10 +26,9 @@ from .picture_resize import (
     resize_picture,
 )
 from .tool import ToolResult
-from .truncation_service import build_temporary_path
 
 if TYPE_CHECKING:
-    from .picture_resize import PictureSize, ResizedPicture
+    from .picture_resize import PictureSize
     from .tool import ToolContext
 
 PICTURE_LIMITS = (
@@ -69,7 +68,11 @@ async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) 
         )
     except ValueError as error:
         return ToolResult.error(f"Cannot show {what}: {error}.")
-    said = f"[Picture {what}, shown as {_describe_picture(made.mime, made.size, made.data)}.{_describe_scale(made)}]"
+    shown = _describe_picture(made.mime, made.size, made.data)
+    # How places in what is shown become places of the file.
+    factor = made.original.width / made.size.width
+    scale = f" Multiply coordinates by {factor:.2f} for those of the file." if factor != 1 else ""
+    said = f"[Picture {what}, shown as {shown}.{scale}]"
     return await _build_picture_result(
         path, said, _ShownPicture(made.data, made.mime, made.size), context, len(data)
     )
@@ -108,12 +111,6 @@ async def _build_picture_result(
 def _describe_picture(mime: str, size: PictureSize | None, data: bytes) -> str:
     pixels = f" {size.width}x{size.height}," if size else ""
     return f"{mime},{pixels} {format_size(len(data))}"
-
-
-def _describe_scale(made: ResizedPicture) -> str:
-    """Return how places in what is shown become places of the file; nothing where they are."""
-    factor = made.original.width / made.size.width
-    return "" if factor == 1 else f" Multiply coordinates by {factor:.2f} for those of the file."
 
 
 async def _keep_picture(data: bytes, context: ToolContext) -> str:

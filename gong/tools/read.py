@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -17,22 +16,23 @@ from .documents import (
     detect_picture_type,
     extract_pdf_text,
     is_pdf,
-    open_located_file,
     render_notebook,
 )
 from .limits import (
+    DEFAULT_SETTINGS,
+    LINE_CAPS,
     MAX_KEPT_BYTES,
     OutputCaps,
     ToolSettings,
-    TruncatedText,
     encode_text,
     format_limit,
     format_size,
     keep_full_text,
     truncate_head,
 )
+from .paths import build_path_error, describe_os_error, locate_path
 from .pictures import show_picture
-from .text_files import decode_text_file, describe_os_error
+from .text_files import decode_text_file
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
@@ -65,32 +65,54 @@ class ReadDetails(Struct, frozen=True):
     """Nothing is shown, because the first line asked for is too long alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """The lines asked for."""
-
-    path: str
-    text: str
-    first: int
-    """Number of its first line, from 1."""
-    count: int
-    """How many lines it has."""
-    line_count: int
-    """How many the file has."""
-    encoding: str
-
-    @property
-    def rest(self) -> int:
-        """Lines of the file after this page."""
-        return self.line_count - (self.first - 1) - self.count
-
-
 async def run_read(
-    arguments: ReadArguments, context: ToolContext, *, caps: OutputCaps = OutputCaps()
+    arguments: ReadArguments, context: ToolContext, *, caps: OutputCaps = LINE_CAPS
 ) -> ToolResult:
     """Return the requested lines; a cut page says how to continue."""
     content = await read_content(arguments.path, context)
-    return content if isinstance(content, ToolResult) else _show_page(content, arguments, caps)
+    if isinstance(content, ToolResult):
+        return content
+    lines, path = split_lines(content.text), arguments.path
+    start = max((arguments.offset or 1) - 1, 0)
+    if start and start >= len(lines):
+        return build_offset_error(start + 1, lines)
+    page = lines[start:] if arguments.limit is None else lines[start : start + arguments.limit]
+    text = "".join(page)
+    body = text.removesuffix("\n")
+    # The line feed taken off counts too, so that what is shown whole stays within the limit.
+    cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(text) - len(body)))
+    rest = len(lines) - start - len(page)
+    if cut.first_line_exceeds_limit:
+        size, limit = format_size(len(encode_text(page[0].removesuffix("\n")))), caps.max_bytes
+        notice = (
+            f"Line {start + 1} is {size}, exceeds {format_size(limit)} limit. Use bash:"
+            f" sed -n '{start + 1}p' {shlex.quote(path)} | head -c {limit}"
+        )
+    elif cut.truncated:
+        last = start + cut.output_lines
+        why = f" ({format_size(caps.max_bytes)} limit)" if cut.truncated_by == "bytes" else ""
+        notice = (
+            f"Showing lines {start + 1}-{last} of {len(lines)}{why}."
+            f" Use offset={last + 1} to continue."
+        )
+    elif rest:
+        next_line = start + len(page) + 1
+        notice = f"{rest} more lines in file. Use offset={next_line} to continue."
+    else:
+        return ToolResult.from_text(text)
+    details = ReadDetails(
+        path=path,
+        line_count=len(lines),
+        truncated=cut.truncated,
+        encoding=content.encoding,
+        truncated_by=cut.truncated_by,
+        total_lines=len(page),
+        output_lines=cut.output_lines,
+        first_line_exceeds_limit=cut.first_line_exceeds_limit,
+    )
+    shown = "\n\n".join(filter(None, (cut.content, f"[{notice}]")))
+    full = keep_page(text, path) if cut.truncated else None
+    return ToolResult((Text(shown),), details, full=full)
 
 
 class FileContent(NamedTuple):
@@ -104,35 +126,28 @@ class FileContent(NamedTuple):
 async def read_content(path: str, context: ToolContext) -> FileContent | ToolResult:
     """Return the text of a file; a result for a picture, or for what cannot be read."""
     try:
-        data, found = await open_located_file(context.env, path)
+        found = await locate_path(context.env, path)
+        data = await context.env.read_file(found)
     except OSError as error:
-        return _build_read_error(error, path)
+        if isinstance(error, IsADirectoryError):
+            return ToolResult.error(f"{describe_os_error(error, path)}. List it with ls.")
+        return build_path_error(error, path)
     except ValueError:
         return ToolResult.error(f"Not a path: {path!r}.")
-    return await _decode_content(data, path, found, context)
-
-
-async def _decode_content(
-    data: bytes, path: str, found: str, context: ToolContext
-) -> FileContent | ToolResult:
     kind = detect_picture_type(data)
     if kind is not None:
         return await show_picture(path, data, kind, context)
+    return await _decode_content(data, path, found)
+
+
+async def _decode_content(data: bytes, path: str, found: str) -> FileContent | ToolResult:
     if is_pdf(data):
-        return await _read_pdf(path, data)
+        try:
+            return FileContent(await extract_pdf_text(path, data), "pdf")
+        except UnreadablePdf as error:
+            return ToolResult.error(str(error))
     if found.endswith(".ipynb") and (cells := render_notebook(data)) is not None:
         return FileContent(cells, "utf-8")
-    return _read_text(path, data)
-
-
-async def _read_pdf(path: str, data: bytes) -> FileContent | ToolResult:
-    try:
-        return FileContent(await extract_pdf_text(path, data), "pdf")
-    except UnreadablePdf as error:
-        return ToolResult.error(str(error))
-
-
-def _read_text(path: str, data: bytes) -> FileContent | ToolResult:
     file = decode_text_file(data)
     if file is None:
         return ToolResult.error(
@@ -142,29 +157,6 @@ def _read_text(path: str, data: bytes) -> FileContent | ToolResult:
     if file.encoding == "utf-8":
         return FileContent(data[len(file.mark) :].decode("utf-8", "replace"), "utf-8")
     return FileContent(file.text, "utf-16")
-
-
-def _build_read_error(error: OSError, path: str) -> ToolResult:
-    match error:
-        case IsADirectoryError():
-            return ToolResult.error(f"{describe_os_error(error, path)}. List it with ls.")
-        case FileNotFoundError():
-            return ToolResult.error(describe_os_error(error, path), kind="FileNotFound")
-        case PermissionError():
-            return ToolResult.error(describe_os_error(error, path), kind="PermissionDenied")
-    return ToolResult.error(describe_os_error(error, path))
-
-
-def _show_page(content: FileContent, arguments: ReadArguments, caps: OutputCaps) -> ToolResult:
-    lines = split_lines(content.text)
-    start = max((arguments.offset or 1) - 1, 0)
-    if start and start >= len(lines):
-        return build_offset_error(start + 1, lines)
-    chosen = lines[start:] if arguments.limit is None else lines[start : start + arguments.limit]
-    page = _Page(
-        arguments.path, "".join(chosen), start + 1, len(chosen), len(lines), content.encoding
-    )
-    return _cut_page(page, caps)
 
 
 def build_offset_error(offset: int, lines: Sequence[str]) -> ToolResult:
@@ -184,63 +176,15 @@ def split_lines(text: str) -> list[str]:
     return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
-def _cut_page(page: _Page, caps: OutputCaps) -> ToolResult:
-    body = page.text.removesuffix("\n")
-    # The line feed taken off counts too, so that what is shown whole stays within the limit.
-    cut = truncate_head(body, caps.max_lines, caps.max_bytes - (len(page.text) - len(body)))
-    if cut.truncated:
-        shown = _append_notice(cut.content, _describe_cut(page, cut, caps))
-        return ToolResult(
-            (Text(shown),), _build_read_details(page, cut), full=keep_page(page.text, page.path)
-        )
-    if not page.rest:
-        return ToolResult.from_text(page.text)
-    more = f"[{page.rest} more lines in file. Use offset={page.first + page.count} to continue.]"
-    return ToolResult.from_text(_append_notice(body, more), _build_read_details(page, cut))
-
-
-def _describe_cut(page: _Page, cut: TruncatedText, caps: OutputCaps) -> str:
-    limit = format_size(caps.max_bytes)
-    if cut.first_line_exceeds_limit:
-        size = format_size(len(encode_text(page.text.partition("\n")[0])))
-        return (
-            f"[Line {page.first} is {size}, exceeds {limit} limit. Use bash:"
-            f" sed -n '{page.first}p' {shlex.quote(page.path)} | head -c {caps.max_bytes}]"
-        )
-    last = page.first + cut.output_lines - 1
-    by_bytes = f" ({limit} limit)" if cut.truncated_by == "bytes" else ""
-    return (
-        f"[Showing lines {page.first}-{last} of {page.line_count}{by_bytes}."
-        f" Use offset={last + 1} to continue.]"
-    )
-
-
-def _append_notice(content: str, notice: str) -> str:
-    return f"{content}\n\n{notice}" if content else notice
-
-
-def _build_read_details(page: _Page, cut: TruncatedText) -> ReadDetails:
-    return ReadDetails(
-        path=page.path,
-        line_count=page.line_count,
-        truncated=cut.truncated,
-        encoding=page.encoding,
-        truncated_by=cut.truncated_by,
-        total_lines=page.count,
-        output_lines=cut.output_lines,
-        first_line_exceeds_limit=cut.first_line_exceeds_limit,
-    )
-
-
-def build_read_tool(tuning: ToolSettings = ToolSettings()) -> AgentTool:  # noqa: B008 (a frozen value)
+def build_read_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:
     """Return the tool as it is set."""
     caps = tuning.caps("read")
     return AgentTool(
         name="read",
         description=(
             "Read a text file, a notebook, the text of a PDF, or a picture. Shows up to"
-            f" {caps.max_lines} lines or {format_limit(caps.max_bytes)}; use offset and limit to page"
-            " through longer files."
+            f" {caps.max_lines} lines or {format_limit(caps.max_bytes)}; use offset and limit to"
+            " page through longer files."
         ),
         arguments=ReadArguments,
         run=partial(run_read, caps=caps),

@@ -1,24 +1,25 @@
-"""Shape of a tool's arguments: a flat JSON Schema for models, and values bent to it (pure).
+"""The tools of a session, and how a call runs.
 
-The truncation service between a tool and its reader: what no tool cut itself is cut here.
+A call goes through these steps; between the two methods the caller asks for permission and records
+the start. Every error becomes a result that a model can act on; only cancellation is raised.
 
-A result says of itself that it is done by `truncated` in its details, true or false, or by a `full`
-beside its content; so no result ever carries two notices.
+    | step     | in        | what happens                                | error             |
+    | -------- | --------- | ------------------------------------------- | ----------------- |
+    | LOOKUP   | `prepare` | the active tool of that name                | Unknown tool      |
+    | VALIDATE | `prepare` | JSON → Struct; perhaps another tool is meant| Invalid arguments |
+    | EXECUTE  | `run`     | the tool's body                             | Tool error        |
+    | TRUNCATE | `run`     | cut once: by the tool itself, the limits of |                   |
+    |          |           | its family, or the truncation service       |                   |
 
-The tools of a session, and how a call runs.
-
-A call goes LOOKUP → VALIDATE (`prepare`), then EXECUTE → TRUNCATE (`run`). Between the two the
-caller asks for permission and records the start. Every error becomes a result that a model can
-act on; only cancellation is raised.
-
-A result is cut once: by the tool itself, else by the limits of the tool's model family, else by the
-truncation service.
+The schema of a tool's arguments is flat JSON Schema, and values are bent to it: models put JSON in
+strings, and null where a field is left out.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -27,13 +28,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from tape.model.entries import Text, join_texts
+from tape.model.entries import join_texts
 
 from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
-from .family_limits import limit_text
+from .limits import limit_text
 from .output_storage import find_blob
-from .tool import AgentTool, RemovedOutput, ToolContext, ToolResult
+from .tool import AgentTool, PreparedCall, RemovedOutput, ToolContext, ToolResult
 from .truncation_service import CutText, TruncationContext, TruncationOptions, TruncationService
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from tape.model.entries import ToolCall
 
-    from .family_limits import OutputLimits
     from .tool import ErrorKind
 
     Middleware = Callable[[ToolResult, TruncationContext], Awaitable[ToolResult]]
@@ -58,8 +58,8 @@ _CONTAINERS: dict[str, type] = {"object": dict, "array": list}
 def build_schema(arguments: type[msgspec.Struct]) -> JsonSchema:
     """Return a schema with an object at its root and no references.
 
-    Null is not named as a choice: a model leaves an optional field out. (`coerced` takes nulls.)
-    It is made once for each Struct and not to be changed.
+    Null is not named as a choice: a model leaves an optional field out, and `coerce_value` takes
+    nulls. It is made once for each Struct and not to be changed.
     """
     schema = msgspec.json.schema(arguments)
     flat = _flatten_schema(schema, schema["$defs"])
@@ -69,9 +69,18 @@ def build_schema(arguments: type[msgspec.Struct]) -> JsonSchema:
 
 def coerce_value(value: Any, schema: JsonSchema) -> Any:
     """Return `value` with JSON in strings opened and nulls of optional fields left out."""
-    value = _parse_container(value, _CONTAINERS.get(schema.get("type", "")))
+    container = _CONTAINERS.get(schema.get("type", ""))
+    if container is not None and isinstance(value, str):
+        with suppress(ValueError):  # not JSON: validation names the string as what is wrong
+            inner = json.loads(value, strict=False)
+            value = inner if isinstance(inner, container) else value
     if isinstance(value, dict) and "properties" in schema:
-        return _coerce_fields(value, schema)
+        fields, required = schema["properties"], schema.get("required", ())
+        return {
+            name: coerce_value(item, fields.get(name, {}))
+            for name, item in value.items()
+            if item is not None or name in required
+        }
     if isinstance(value, list) and "items" in schema:
         return [coerce_value(item, schema["items"]) for item in value]
     return value
@@ -98,36 +107,11 @@ def _flatten_schema(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
     for key in ("items", "additionalProperties"):
         if isinstance(flat.get(key), dict):
             flat[key] = _flatten_schema(flat[key], definitions)
-    return _drop_null_choice(flat, definitions)
-
-
-def _drop_null_choice(node: JsonSchema, definitions: JsonSchema) -> JsonSchema:
-    choices = [_flatten_schema(one, definitions) for one in node.get("anyOf", ()) if one != _NULL]
+    choices = [_flatten_schema(one, definitions) for one in flat.get("anyOf", ()) if one != _NULL]
     if not choices:
-        return node
-    rest = {key: value for key, value in node.items() if key != "anyOf"}
+        return flat
+    rest = {key: value for key, value in flat.items() if key != "anyOf"}
     return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}
-
-
-def _parse_container(value: Any, wanted: type | None) -> Any:
-    """Return what the JSON in a string holds where a container is wanted, else the value."""
-    if wanted is None or not isinstance(value, str):
-        return value
-    try:
-        inner = json.loads(value, strict=False)
-    except ValueError:
-        # Not JSON: validation names the string as what is wrong.
-        return value
-    return inner if isinstance(inner, wanted) else value
-
-
-def _coerce_fields(value: dict[str, Any], schema: JsonSchema) -> dict[str, Any]:
-    fields, required = schema["properties"], schema.get("required", ())
-    return {
-        name: coerce_value(item, fields.get(name, {}))
-        for name, item in value.items()
-        if item is not None or name in required
-    }
 
 
 SKIPPED_TOOLS = frozenset({"web_fetch"})
@@ -140,15 +124,13 @@ class TruncationMiddleware:
 
     service: TruncationService
     skip_tools: frozenset[str] = SKIPPED_TOOLS
-    should_truncate: Callable[[str, ToolResult], bool | TruncationOptions] = lambda _name, _result: (
-        True
-    )
+    should_truncate: Callable[[str, ToolResult], bool | TruncationOptions] = lambda *_: True
     """Given a tool's name and its result: False leaves it, options are those of this call."""
 
     async def __call__(self, result: ToolResult, context: TruncationContext) -> ToolResult:
         """Return the result with its texts as one, cut where that is too long."""
         text = join_texts(result.content)
-        if not text or is_already_cut(result) or context.tool_name in self.skip_tools:
+        if not text or result.is_measured or context.tool_name in self.skip_tools:
             return result
         decision = self.should_truncate(context.tool_name, result)
         if decision is False:
@@ -158,25 +140,11 @@ class TruncationMiddleware:
         cut = await self.service.output(text, context)
         if not isinstance(cut, CutText):
             return result
-        others = tuple(block for block in result.content if not isinstance(block, Text))
-        removed = RemovedOutput(
-            truncation_path=cut.output_path,
-            truncation_removed_lines=cut.removed_lines,
-            truncation_removed_bytes=cut.removed_bytes,
-        )
         return replace(
-            result,
-            content=(Text(cut.content), *others),
-            full=text,
+            result.replace_text(cut.content, text),
             kept=await find_blob(context.storage, cut.output_path),
-            removed=removed,
+            removed=RemovedOutput(cut.output_path, cut.removed_lines, cut.removed_bytes),
         )
-
-
-def is_already_cut(result: ToolResult) -> bool:
-    """Whether the tool has cut its text itself, or says that it need not be cut."""
-    said = getattr(result.details, "truncated", None) is not None
-    return said or result.full is not None or result.removed is not None
 
 
 TOOL_PRESETS: Mapping[str, tuple[str, ...]] = {
@@ -185,18 +153,6 @@ TOOL_PRESETS: Mapping[str, tuple[str, ...]] = {
     "readonly": ("read", "grep", "find", "ls"),
 }
 """Presets of tools; names that a registry does not have are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedCall:
-    """A call that may run."""
-
-    tool: AgentTool
-    """The tool to run."""
-    call: ToolCall
-    """The model's call."""
-    arguments: msgspec.Struct
-    """An instance of `tool.arguments`."""
 
 
 class ToolRegistry:
@@ -255,7 +211,15 @@ class ToolRegistry:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the definitions of the active tools, always in the same order."""
-        return tuple(_build_spec(self._tools[name]) for name in self.active)
+        return tuple(
+            ToolSpec(
+                tool.name,
+                tool.description,
+                msgspec.Raw(msgspec.json.encode(build_schema(tool.arguments))),
+                tool.freeform,
+            )
+            for tool in map(self._tools.__getitem__, self.active)
+        )
 
     def prepare(self, call: ToolCall) -> PreparedCall | ToolResult:
         """Find the tool and check the arguments; a result when the call cannot run."""
@@ -272,7 +236,12 @@ class ToolRegistry:
             said = f"Invalid arguments for tool: {tool.name}: {error}."
             expected = f"Expected: {describe_fields(schema)}"
             return ToolResult.error(f"{said} {expected}", kind="ValidationError")
-        return _redirect_call(PreparedCall(tool, call, arguments))
+        meant = tool.divert(arguments) if tool.divert else None
+        if isinstance(meant, ToolResult):
+            return meant
+        if meant is not None:
+            tool, arguments = meant
+        return PreparedCall(tool, call, arguments)
 
     async def run(
         self, prepared: PreparedCall, context: ToolContext, options: TruncationOptions | None = None
@@ -283,18 +252,17 @@ class ToolRegistry:
         except Exception as error:  # noqa: BLE001 - every error of a tool becomes a result
             said = str(error) or type(error).__name__
             text = f"Tool error ({prepared.tool.name}): {said}"
-            return ToolResult.error(text, kind=_name_error_kind(error))
-        return await self._truncate_result(result, prepared.tool, context, options)
-
-    async def _truncate_result(
-        self,
-        result: ToolResult,
-        tool: AgentTool,
-        context: ToolContext,
-        options: TruncationOptions | None,
-    ) -> ToolResult:
+            kinds: tuple[tuple[type[Exception], ErrorKind], ...] = (
+                (FileNotFoundError, "FileNotFound"),
+                (PermissionError, "PermissionDenied"),
+            )
+            kind = next((name for one, name in kinds if isinstance(error, one)), None)
+            return ToolResult.error(text, kind=kind)
+        tool = prepared.tool
         if tool.limits is not None:
-            return result if is_already_cut(result) else _apply_limits(result, tool.limits)
+            text = join_texts(result.content)
+            shown = text if result.is_measured else limit_text(text, tool.limits)
+            return result if shown == text else result.replace_text(shown, text)
         about = TruncationContext(
             tool_name=tool.name,
             session_id=context.session,
@@ -310,11 +278,6 @@ class ToolRegistry:
         if unknown:
             there = ", ".join(self._tools) or "none"
             raise ConfigurationError(f"Unknown tool: {', '.join(unknown)}. There are: {there}.")
-
-
-def _build_spec(tool: AgentTool) -> ToolSpec:
-    parameters = msgspec.Raw(msgspec.json.encode(build_schema(tool.arguments)))
-    return ToolSpec(tool.name, tool.description, parameters, tool.freeform)
 
 
 def _describe_unknown_tool(name: str, active: tuple[str, ...]) -> str:
@@ -341,29 +304,3 @@ def _parse_arguments(call: ToolCall, tool: AgentTool) -> Any:
     if tool.freeform is not None and isinstance(value, str):
         return {"input": value}
     return {} if value is None else value
-
-
-def _redirect_call(prepared: PreparedCall) -> PreparedCall | ToolResult:
-    """Return the call that is meant: the same, or another tool's."""
-    found = prepared.tool.divert(prepared.arguments) if prepared.tool.divert else None
-    if found is None or isinstance(found, ToolResult):
-        return found or prepared
-    return PreparedCall(found.tool, prepared.call, found.arguments)
-
-
-def _apply_limits(result: ToolResult, limits: OutputLimits) -> ToolResult:
-    text = join_texts(result.content)
-    shown = limit_text(text, limits)
-    if shown == text:
-        return result
-    others = tuple(block for block in result.content if not isinstance(block, Text))
-    return replace(result, content=(Text(shown), *others), full=text)
-
-
-def _name_error_kind(error: Exception) -> ErrorKind | None:
-    match error:
-        case FileNotFoundError():
-            return "FileNotFound"
-        case PermissionError():
-            return "PermissionDenied"
-    return None

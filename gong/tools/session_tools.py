@@ -1,6 +1,7 @@
-"""tape_search and tape_read: search and read earlier entries, also those a summary replaced.
+"""Tools that act on the session: tape_search, tape_read and compact.
 
-compact: the model requests a compaction; the session runs it before the next step.
+The first two find and show earlier entries, also those a summary replaced. With compact the model
+requests a compaction; the session runs it before the next step.
 """
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ from tape.errors import TapeError
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .tool import RecallMatch, ToolContext
+    from .tool import ToolContext
 
 
 RECALL_LIMIT = 10
@@ -58,19 +57,15 @@ async def run_tape_search(arguments: TapeSearchArguments, context: ToolContext) 
         found = await asyncio.to_thread(context.tape.search, arguments.query, arguments.limit)
     except TapeError as error:
         return ToolResult.error(f"{error}", kind="ValidationError")
+    lines = []
+    for entry, time, kind, snippet in found:
+        place = f"{entry[:SHORT_ID_DIGITS]}  {shorten_timestamp(time)[:16]}"
+        lines.append(f"{place}  {kind}: {snippet}")
+    text = "\n".join((*lines, "[tape_read ENTRY shows one in full]"))
+    nothing = "No entry of this tape contains these words. Try other words, or fewer."
     return ToolResult.from_text(
-        _render_matches(found), TapeSearchDetails(arguments.query, len(found))
+        text if found else nothing, TapeSearchDetails(arguments.query, len(found))
     )
-
-
-def _render_matches(found: Sequence[RecallMatch]) -> str:
-    if not found:
-        return "No entry of this tape contains these words. Try other words, or fewer."
-    lines = [
-        f"{one.entry[:SHORT_ID_DIGITS]}  {shorten_timestamp(one.time)[:16]}  {one.type}: {one.snippet}"
-        for one in found
-    ]
-    return "\n".join([*lines, "[tape_read ENTRY shows one in full]"])
 
 
 async def run_tape_read(arguments: TapeReadArguments, context: ToolContext) -> ToolResult:

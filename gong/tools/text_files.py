@@ -1,22 +1,18 @@
-"""What is common to tools that open text files: what counts as text, and failures in words.
+"""The text of a file, and where another text is in it (pure; bytes in, bytes out).
 
-A file that is decoded and encoded again has the same bytes, whatever stands in it.
+A file that is decoded and encoded again has the same bytes, whatever is in it. A text is found as
+it is, else as it looks, and replaced:
 
-A text as it looks: the view in which texts that differ only in typography are the same (pure).
+    1. exactly, but that CRLF and LF match each other (a lone carriage return is text)
+    2. as it looks: without blanks at the ends of lines, in NFKC, with curly quotes, dashes and odd
+       blanks made plain; each place of this view is known in the text it was made of
 
-Each line loses the blanks at its end; what remains is brought to NFKC, and curly quotes, dashes
-and odd blanks become plain ones. Every place of the view is known in the text it was made of.
-
-Finds a text in a file and replaces it (pure; bytes in, bytes out).
-
-Only matched spans change: every byte outside them stays as it is. CRLF and LF match each other; a
-lone carriage return is text. What is put in gets the line ends of the file, told by its first.
+Only matched spans change. What is put in gets the line ends of the file, told by its first.
 """
 
 from __future__ import annotations
 
 import codecs
-import errno
 import re
 import unicodedata
 from bisect import bisect_right
@@ -79,25 +75,6 @@ def is_binary(data: bytes) -> bool:
 def strip_byte_order_mark(text: str) -> str:
     """Return what a model wrote without a byte order mark at its start."""
     return text.removeprefix(_MARK)
-
-
-def describe_os_error(error: OSError, path: str) -> str:
-    """Return what went wrong with `path`: "ENOENT: no such file or directory: notes.txt"."""
-    match error:
-        case IsADirectoryError():
-            return f"Is a directory: {path}"
-        case NotADirectoryError():
-            return f"Not a directory: {path}"
-    if error.errno is None:
-        # What an environment refuses in its own words.
-        return str(error)
-    name = errno.errorcode.get(error.errno, "EIO")
-    return f"{name}: {(error.strerror or str(error)).lower()}: {path}"
-
-
-def describe_refused_path(path: str) -> str:
-    """Return the error for a path that leaves the working directory."""
-    return f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
 
 
 def _decode_utf_16(data: bytes) -> TextFile | None:

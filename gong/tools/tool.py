@@ -7,20 +7,22 @@ Two channels leave a tool: `content` for the model, `details` for people and pro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from tape.model.entries import NO_JSON, BlobRef, Content, Text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from tape.model.entries import ToolCall
+
     from ..env.protocol import ExecutionEnvironment
     from ..llm.types import Grammar
-    from .family_limits import OutputLimits
-    from .limits import TruncationOverride
+    from .limits import OutputLimits, TruncationOverride
     from .output_storage import OutputStorage
 
 ErrorKind = Literal[
@@ -43,6 +45,13 @@ class RemovedOutput(Struct, frozen=True, omit_defaults=True):
     truncation_removed_bytes: int | None = None
 
 
+@runtime_checkable
+class MeasuredDetails(Protocol):
+    """Details of a tool that looks at the length of its text itself; cut or not, it stays so."""
+
+    truncated: bool
+
+
 class ToolResult(Struct, frozen=True):
     """The result of a tool."""
 
@@ -50,13 +59,24 @@ class ToolResult(Struct, frozen=True):
     details: Struct | None = None
     is_error: bool = False
     full: str | None = None
-    """The full output, if `content` shows a part of it (see `truncate.kept_whole`)."""
+    """The full output, if `content` shows a part of it (see `limits.keep_full_text`)."""
     kept: BlobRef | None = None
     """The whole of it as a blob of the tape; an entry that names it keeps it from `tape gc`."""
     removed: RemovedOutput | None = None
     """What the registry cut; None if nothing, or if the tool cut its own result."""
     kind: ErrorKind | None = None
     """Which error it is, where it is one of the named kinds."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is cut already, or its tool says that it need not be."""
+        cut = self.full is not None or self.removed is not None
+        return cut or isinstance(self.details, MeasuredDetails)
+
+    def replace_text(self, text: str, full: str) -> ToolResult:
+        """Return the result with `text` in place of its texts, which `full` is the whole of."""
+        others = tuple(block for block in self.content if not isinstance(block, Text))
+        return replace(self, content=(Text(text), *others), full=full)
 
     @classmethod
     def from_text(cls, text: str, details: Struct | None = None) -> ToolResult:
@@ -165,3 +185,15 @@ class Diversion(NamedTuple):
 
     tool: AgentTool
     arguments: Struct
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call that may run."""
+
+    tool: AgentTool
+    """The tool to run."""
+    call: ToolCall
+    """The model's call."""
+    arguments: Struct
+    """An instance of `tool.arguments`."""

@@ -1,6 +1,6 @@
-"""read_file and read_many_files: read with numbered lines, and of several files at once.
+"""read_file, read_many_files, write_file, edit_file and replace: variants of read, write and edit.
 
-write_file, edit_file and replace: tool variants of write and edit.
+read_file numbers its lines; read_many_files reads several files at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from tape.model.entries import Image, Text, join_texts
 
 from .. import edit
 from ..edit import ReplaceRequest, replace_text
-from ..family_limits import choose_family_limits, limit_text
 from ..find import NO_FILES_TEXT, find_paths
-from ..limits import encode_text, format_size
+from ..limits import choose_family_limits, encode_text, format_size, limit_text
 from ..paths import format_path, locate_path
 from ..read import (
     FileContent,
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
     from tape.model.entries import Block
 
-    from ..family_limits import OutputLimits
-    from ..limits import ToolSettings
+    from ..limits import OutputLimits, ToolSettings
     from ..tool import ToolContext
 
 
@@ -184,8 +182,8 @@ def build_reading_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
     return (
         AgentTool(
             "read_file",
-            f"Read a file, with line numbers; {READ_FILE_LINES} lines unless limit says otherwise. Notebooks,"
-            " the text of PDFs and pictures are read, too.",
+            f"Read a file, with line numbers; {READ_FILE_LINES} lines unless limit says otherwise."
+            " Notebooks, the text of PDFs and pictures are read, too.",
             ReadFileArguments,
             partial(_run_read_file, limits=choose_family_limits("read_file", tuning)),
             "safe",

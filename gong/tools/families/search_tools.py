@@ -1,12 +1,11 @@
-"""list_dir: the tool variant of ls, several levels deep.
-
-grep_search and glob: tool variants of grep and find.
+"""list_dir, grep_search and glob: tool variants of ls, grep and find.
 
 What comes first survives every cut: the first matches, the newest files.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,26 +14,26 @@ from msgspec import Meta, Struct
 from tape.model.entries import Text
 
 from ...env.protocol import Search
-from ..family_limits import choose_family_limits
-from ..find import find_paths, format_entry, show_paths
+from ..find import find_paths, format_entry, list_folder, show_paths
 from ..grep import (
     GrepMatches,
     MatchDisplay,
     SearchDetails,
-    append_notices,
-    describe_cap_reached,
-    describe_limit_reached,
     search_path,
     show_matches,
 )
-from ..limits import OutputCaps, keep_full_text, truncate_head
-from ..paths import format_path, locate_path
-from ..text_files import describe_os_error
+from ..limits import (
+    OutputCaps,
+    choose_family_limits,
+    cut_with_notices,
+    describe_limit_reached,
+    keep_full_text,
+)
+from ..paths import format_path
 from ..tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
-    from ..family_limits import OutputLimits
-    from ..limits import ToolSettings
+    from ..limits import OutputLimits, ToolSettings
     from ..tool import ToolContext
 
 
@@ -55,21 +54,13 @@ class ListDirDetails(Struct, frozen=True):
 
 
 async def _run_list_dir(arguments: ListDirArguments, context: ToolContext) -> ToolResult:
-    try:
-        path = await locate_path(context.env, arguments.path)
-        entries = await context.env.list_directory(path, arguments.depth)
-    except FileNotFoundError:
-        return ToolResult.error(f"Path not found: {arguments.path}", kind="FileNotFound")
-    except PermissionError as error:
-        return ToolResult.error(describe_os_error(error, arguments.path), kind="PermissionDenied")
-    except OSError as error:
-        return ToolResult.error(describe_os_error(error, arguments.path))
-    details = ListDirDetails(
-        arguments.path, len(entries), sum(entry.size or 0 for entry in entries)
-    )
-    return ToolResult.from_text(
-        "\n".join(map(format_entry, entries)) or "(empty directory)", details
-    )
+    entries = await list_folder(context.env, arguments.path, arguments.depth)
+    if isinstance(entries, ToolResult):
+        return entries
+    size = sum(entry.size or 0 for entry in entries)
+    names = "\n".join(format_entry(entry.name, is_dir=entry.is_dir) for entry in entries)
+    details = ListDirDetails(arguments.path, len(entries), size)
+    return ToolResult.from_text(names or "(empty directory)", details)
 
 
 def build_listing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:  # noqa: ARG001 (made like all faces)
@@ -131,27 +122,24 @@ def _show_matching_files(
     arguments: GrepSearchArguments, found: GrepMatches, limits: OutputLimits
 ) -> ToolResult:
     """Return the files that match, or how many lines of each do."""
-    counts: dict[str, int] = {}
-    for match in found.matches.found:
-        counts[match.path] = counts.get(match.path, 0) + 1
+    counts = Counter(match.path for match in found.matches.found)
     limit, counted = arguments.max_results, arguments.output_mode == "count"
     every = [
         f"{format_path(path)}:{n}" if counted else format_path(path) for path, n in counts.items()
     ]
-    cut = truncate_head("\n".join(every[:limit]), *_to_caps(limits))
+    matches = found.matches
     notices = []
     if len(counts) > limit:
         notices.append(describe_limit_reached(limit, "files", "max_results"))
-    if found.matches.limited:
-        seen = len(found.matches.found)
+    if matches.limited:
+        seen = len(matches.found)
         notices.append(f"Stopped after {seen} matches: there may be more. Refine pattern")
-    if cut.truncated:
-        notices.append(describe_cap_reached(cut))
+    shown = cut_with_notices("\n".join(every[:limit]), _to_caps(limits), notices)
     details = SearchDetails(
-        arguments.pattern, len(counts), len(found.matches.found), truncated=bool(notices)
+        arguments.pattern, len(counts), len(matches.found), truncated=shown.noted
     )
-    full = keep_full_text("\n".join(every)) if cut.output_lines < len(every) else None
-    return ToolResult((Text(append_notices(cut.content, notices)),), details, full=full)
+    full = keep_full_text("\n".join(every)) if shown.cut.output_lines < len(every) else None
+    return ToolResult((Text(shown.content),), details, full=full)
 
 
 class GlobArguments(Struct, frozen=True):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
 from ...env.protocol import FileChange, is_inside_folder
 from ..limits import encode_text
-from ..paths import locate_new_path, locate_path
-from ..text_files import describe_refused_path, is_binary
+from ..paths import describe_refused_path, locate_new_path, locate_path
+from ..text_files import is_binary
 from .parse import AddFile, DeleteFile, UpdateFile
 from .update import patch_file
 

@@ -5,7 +5,7 @@ import msgspec
 from gong.policy.danger import DangerPolicy
 from gong.policy.decision import Verdict, allow_all
 from gong.tools.builtin import build_registry
-from gong.tools.registry import PreparedCall
+from gong.tools.tool import PreparedCall
 from tape.model.entries import ToolCall
 
 

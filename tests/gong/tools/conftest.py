@@ -8,8 +8,7 @@ from msgspec import Raw
 
 from gong.env.local import LocalEnvironment
 from gong.tools.builtin import build_registry
-from gong.tools.registry import PreparedCall
-from gong.tools.tool import ToolContext
+from gong.tools.tool import PreparedCall, ToolContext
 from tape.model.entries import ToolCall
 
 

@@ -13,8 +13,7 @@ from gong.env.wrappers import ReadOnlyEnvironment
 from gong.tools import apply_patch
 from gong.tools.apply_patch import ApplyPatchArguments, ApplyPatchDetails, PatchedFileDetails
 from gong.tools.builtin import build_registry
-from gong.tools.registry import PreparedCall
-from gong.tools.tool import ToolContext, ToolResult
+from gong.tools.tool import PreparedCall, ToolContext, ToolResult
 from tape.model.entries import ToolCall, join_texts
 
 AGAIN = "No file was changed. Read those files again, correct the patch and send all of it."

@@ -5,7 +5,7 @@ import pytest
 from gong.tools.builtin import FAMILY_TOOLS, build_registry
 from gong.tools.families.file_tools import ReadManyDetails
 from gong.tools.families.search_tools import ListDirDetails as Listing
-from gong.tools.family_limits import FAMILY_LIMITS
+from gong.tools.limits import FAMILY_LIMITS
 from gong.tools.read import ReadDetails
 from tape.model.entries import Image, Text, join_texts
 

@@ -2,10 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gong.tools.family_limits import (
+from gong.tools.limits import (
     FAMILY_LIMITS,
     OutputLimits,
-    find_family_limits,
+    ToolSettings,
+    choose_family_limits,
     limit_joined_ends,
     limit_text,
 )
@@ -31,14 +32,18 @@ AGAIN = (
 )
 def test_each_tool_of_a_family_has_its_limits(tool, limits):
     """M113"""
-    assert FAMILY_LIMITS[tool] == find_family_limits(tool) == limits
+    assert FAMILY_LIMITS[tool] == choose_family_limits(tool) == limits
 
 
 def test_limits_can_be_set_for_each_tool():
     """M113"""
-    assert find_family_limits("shell", {"shell": 7}, {"shell": 8}) == (7, "head_tail", 8)
-    assert find_family_limits("shell", {"grep": 7}, {"grep": 8}) == FAMILY_LIMITS["shell"]
-    assert find_family_limits("mcp__x") is None
+    set_shell = ToolSettings(output_limits={"shell": 7}, line_limits={"shell": 8})
+    assert choose_family_limits("shell", set_shell) == (7, "head_tail", 8)
+    assert choose_family_limits("grep", set_shell) == FAMILY_LIMITS["grep"]
+    by_table = ToolSettings(output_limits={"grep": 7}, line_limits={"grep": 8})
+    assert choose_family_limits("grep_search", by_table) == (7, "tail", 8)
+    by_name = ToolSettings(output_limits={"grep": 7, "grep_search": 9})
+    assert choose_family_limits("grep_search", by_name) == (9, "tail", 200)
 
 
 def test_the_middle_goes_and_is_counted():

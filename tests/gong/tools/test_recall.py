@@ -8,8 +8,8 @@ from msgspec import Raw
 from gong.context.tape_search import PAGE_CHARS, TapeRecall
 from gong.env.local import LocalEnvironment
 from gong.tools import session_tools
-from gong.tools.registry import PreparedCall, ToolRegistry
-from gong.tools.tool import ToolContext, ToolResult
+from gong.tools.registry import ToolRegistry
+from gong.tools.tool import PreparedCall, ToolContext, ToolResult
 from tape.damage import DamageWarning
 from tape.errors import Ambiguous, NotFound, UsageError
 from tape.model.entries import Anchor, Assistant, Context, Summary, Text, ToolCall, User, join_texts

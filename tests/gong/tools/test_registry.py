@@ -6,16 +6,25 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
+from gong.env.local import LocalEnvironment
+from gong.env.wrappers import ConfinedEnvironment
 from gong.errors import ConfigurationError
 from gong.llm.types import Grammar
 from gong.tools.builtin import build_registry
-from gong.tools.family_limits import OutputLimits
-from gong.tools.limits import TruncationOverride
+from gong.tools.limits import OutputLimits, TruncationOverride
 from gong.tools.output_storage import FolderStorage
-from gong.tools.registry import PreparedCall, ToolRegistry, build_schema
-from gong.tools.tool import AgentTool, Diversion, ToolContext, ToolResult, encode_details
+from gong.tools.registry import ToolRegistry, build_schema
+from gong.tools.tool import (
+    AgentTool,
+    Diversion,
+    PreparedCall,
+    ToolContext,
+    ToolResult,
+    encode_details,
+)
 from gong.tools.truncation_service import TruncationOptions
 from tape.model.entries import NO_JSON, BlobRef, Image, Text, ToolCall, join_texts
+from tests.gong.tools.conftest import caller
 
 
 class Arguments(Struct):
@@ -418,3 +427,23 @@ async def test_wrong_types_never_reach_a_tool(use, name, wrong):
     else:
         assert error_of(result).startswith(f"Invalid arguments for tool: {name}: ")
         assert result.kind == "ValidationError"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read", {"path": "../x"}),
+        ("ls", {"path": "../x"}),
+        ("grep", {"path": "../x", "pattern": "a"}),
+        ("find", {"path": "../x", "pattern": "a"}),
+    ],
+)
+async def test_a_closed_path_is_the_same_error_for_every_tool(tmp_path, tool, arguments):
+    """M050: grep and find named no kind, read and ls did."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "work").mkdir()
+    inner = LocalEnvironment(str(tmp_path / "work"), {"PATH": ""})
+    env = ConfinedEnvironment(inner, [str(tmp_path / "work")])
+    run = caller(build_registry(), env, [])
+    result = await run(tool, **arguments)
+    assert (result.is_error, result.kind) == (True, "PermissionDenied"), result

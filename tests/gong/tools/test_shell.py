@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from gong.tools import bash
-from gong.tools.family_limits import OutputLimits
+from gong.tools.limits import OutputLimits
 from gong.tools.registry import ToolRegistry
 from gong.tools.tool import ToolContext
 from tape.model.entries import ToolCall, join_texts

@@ -7,22 +7,24 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from gong.tools.limits import TruncationOverride, TruncationSettings
-from gong.tools.output_storage import FolderStorage, TapeStorage
+from gong.tools.limits import (
+    JsonItemsStrategy,
+    KeptText,
+    LinesAndBytesStrategy,
+    TruncationOverride,
+    TruncationSettings,
+)
+from gong.tools.output_storage import FolderStorage, TapeStorage, build_temporary_path
 from gong.tools.registry import TruncationMiddleware
 from gong.tools.tool import ToolResult, encode_details
 from gong.tools.truncation_service import (
     TOOL_DEFAULTS,
     CutText,
-    JsonItemsStrategy,
-    KeptText,
-    LinesAndBytesStrategy,
     TruncationContext,
     TruncationEvent,
     TruncationOptions,
     TruncationService,
     WholeText,
-    build_temporary_path,
 )
 from tape.model.entries import Text, join_texts
 from tape.store.store import Beginning, Store
@@ -307,7 +309,6 @@ async def test_a_finished_file_becomes_a_blob(tape, tmp_path, data):
 def test_strategies_judge_and_cut_by_themselves():
     """M121"""
     by_default = LinesAndBytesStrategy()
-    assert by_default.name == "default"
     assert not by_default.needs_truncation(lines(10), TruncationSettings(max_lines=10))
     assert by_default.needs_truncation(lines(10), TruncationSettings(max_lines=9))
     assert by_default.needs_truncation("é" * 6, TruncationSettings(max_bytes=11))
