@@ -109,9 +109,6 @@ class SupervisorClient:
                     self._release()
             else:
                 return
-        self._start_supervisor().sendmsg([b"c"], [rights])
-
-    def _start_supervisor(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         with theirs:
             self._pid = os.posix_spawn(
@@ -127,7 +124,7 @@ class SupervisorClient:
             )
         self._control = ours
         self._release = weakref.finalize(self, _abandon_supervisor, ours, self._pid)
-        return ours
+        ours.sendmsg([b"c"], [rights])
 
 
 class SupervisedProcess:

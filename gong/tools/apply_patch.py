@@ -1,6 +1,6 @@
-"""What a patch must look like, for models that can be held to a grammar while they write.
+"""apply_patch: creates, changes, moves and deletes many files in one call, all or none.
 
-apply_patch: creates, changes, moves and deletes many files in one call, all or none.
+The grammar is for models that can be held to one while they write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..env.protocol import ChangeRefusal, ExecutionEnvironment
     from .patch.parse import Hunk
-    from .patch.plan import FileOperation, PatchPaths, PatchPlan
+    from .patch.plan import FileOperation, PatchPaths
     from .tool import ToolContext
 
 
@@ -114,7 +114,14 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
 async def _apply_hunks(
     hunks: Sequence[Hunk], found: PatchPaths, env: ExecutionEnvironment
 ) -> ToolResult:
-    files = {path: await _read_for_patch(env, path, found.root) for path in found.real.values()}
+    files: dict[str, bytes | OSError | None] = {}
+    for path in found.real.values():
+        try:
+            files[path] = await env.read_file(path, found.root)
+        except FileNotFoundError:
+            files[path] = None
+        except OSError as error:
+            files[path] = error
 
     def read(path: str) -> bytes | None:
         data = files[path]
@@ -131,20 +138,18 @@ async def _apply_hunks(
         return ToolResult.error(f"{error}. {UNCHANGED_TEXT}")
     if refused:
         return ToolResult.error(_describe_change_refusal(refused, found.real))
-    details = ApplyPatchDetails(await asyncio.to_thread(_build_patch_details, planned.operations))
-    return ToolResult.from_text(_describe_success(planned), details)
-
-
-async def _read_for_patch(
-    env: ExecutionEnvironment, path: str, root: str
-) -> bytes | OSError | None:
-    """Return the content of a file, None if there is none, or the error of reading it."""
-    try:
-        return await env.read_file(path, root)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return error
+    details = await asyncio.to_thread(
+        lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
+    )
+    lines = dict.fromkeys(
+        f"{letter} {one.destination or one.path}"
+        for letter in ("A", "M", "D")
+        for one in planned.operations
+        if _LETTERS[one.op] == letter
+    )
+    return ToolResult.from_text(
+        "\n".join(("Success. Updated the following files:", *lines, *planned.notes)), details
+    )
 
 
 def _build_patch_error(texts: Sequence[str]) -> ToolResult:
@@ -162,20 +167,6 @@ def _describe_change_refusal(refused: ChangeRefusal, real: Mapping[str, str]) ->
         return f"{said}. {UNCHANGED_TEXT}"
     left = ", ".join(names.get(path, path) for path in refused.left)
     return f"{said}. Not all could be undone: look at {left}, and at *.old files beside it."
-
-
-def _describe_success(planned: PatchPlan) -> str:
-    lines = dict.fromkeys(
-        f"{letter} {one.destination or one.path}"
-        for letter in ("A", "M", "D")
-        for one in planned.operations
-        if _LETTERS[one.op] == letter
-    )
-    return "\n".join(("Success. Updated the following files:", *lines, *planned.notes))
-
-
-def _build_patch_details(operations: Sequence[FileOperation]) -> tuple[PatchedFileDetails, ...]:
-    return tuple(map(_build_file_details, operations))
 
 
 def _build_file_details(operation: FileOperation) -> PatchedFileDetails:

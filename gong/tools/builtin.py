@@ -1,8 +1,7 @@
-"""Tool variants: the tools with the names and arguments that model families are used to.
+"""The built-in tools of every session, and the tool variants that can be chosen.
 
-Each variant is thin: the tool of the default profile does the work.
-
-The built-in tools of every session, and the tool variants that can be chosen.
+A variant has the name and arguments that a model family is used to; it is thin: the tool of the
+default profile does the work.
 """
 
 from __future__ import annotations

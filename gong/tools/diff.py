@@ -42,44 +42,52 @@ class _DiffWindow:
     new: Sequence[bytes]
     first: int
 
+    @classmethod
+    def from_change(cls, change: FileReplacement) -> _DiffWindow:
+        # One line more than is shown: it becomes the "..." that says the file goes on there.
+        around = CONTEXT_LINES + 1
+        top = max(0, change.before.count(b"\n", 0, change.start) - around)
+        sides = []
+        for data, end in ((change.before, change.old_end), (change.after, change.new_end)):
+            *whole, last = data.split(b"\n")
+            lines = [line + b"\n" for line in whole] + ([last] if last else [])
+            sides.append(lines[top : data.count(b"\n", 0, end) + 1 + around])
+        old, new = sides
+        return cls(old, new, top + 1)
+
+    @property
+    def opcodes(self) -> list[Opcode]:
+        """What becomes of the lines, as difflib says it."""
+        if len(self.old) + len(self.new) > COMPARED_LINES:
+            return list(_compare_stepwise(self.old, self.new))
+        return list(SequenceMatcher(None, self.old, self.new, autojunk=False).get_opcodes())
+
 
 def build_diff(change: FileReplacement) -> LineDiff:
     """Return the lines that a replacement changed."""
-    window = _cut_window(change)
-    opcodes = _compute_opcodes(window)
+    window = _DiffWindow.from_change(change)
+    opcodes = window.opcodes
     width = len(str(window.first + max(len(window.old), len(window.new))))
-    lines = tuple(
-        f"{sign} {number:>{width}} {text}" if number else f"  {'':>{width}} ..."
-        for sign, number, text in _number_diff_lines(window, opcodes)
-    )
+    shown: list[str] = []
+
+    def show(sign: str, lines: Sequence[bytes], start: int, end: int) -> None:
+        for number, line in enumerate(lines[start:end], window.first + start):
+            shown.append(f"{sign} {number:>{width}} {_render_diff_line(line)}")
+
+    for tag, old_start, old_end, start, end in opcodes:
+        if tag != "equal":
+            show("-", window.old, old_start, old_end)
+            show("+", window.new, start, end)
+            continue
+        # What lies around or between changes: no more than the context of each.
+        after = start if start == 0 else min(start + CONTEXT_LINES, end)
+        before = end if end == len(window.new) else max(end - CONTEXT_LINES, after)
+        show(" ", window.new, start, after)
+        if after < before:
+            shown.append(f"  {'':>{width}} ...")
+        show(" ", window.new, before, end)
     first = next(start for tag, _, _, start, _ in opcodes if tag != "equal")
-    return LineDiff(lines, window.first + first)
-
-
-def _cut_window(change: FileReplacement) -> _DiffWindow:
-    first = change.before.count(b"\n", 0, change.start)
-    # One line more than is shown: it becomes the "..." that says the file goes on there.
-    around = CONTEXT_LINES + 1
-    top = max(0, first - around)
-    old_bottom = change.before.count(b"\n", 0, change.old_end) + 1 + around
-    new_bottom = change.after.count(b"\n", 0, change.new_end) + 1 + around
-    old, new = (
-        _split_byte_lines(change.before)[top:old_bottom],
-        _split_byte_lines(change.after)[top:new_bottom],
-    )
-    return _DiffWindow(old, new, top + 1)
-
-
-def _split_byte_lines(data: bytes) -> list[bytes]:
-    """Return the lines with their ends."""
-    *whole, last = data.split(b"\n")
-    return [line + b"\n" for line in whole] + ([last] if last else [])
-
-
-def _compute_opcodes(window: _DiffWindow) -> list[Opcode]:
-    if len(window.old) + len(window.new) > COMPARED_LINES:
-        return list(_compare_stepwise(window.old, window.new))
-    return list(SequenceMatcher(None, window.old, window.new, autojunk=False).get_opcodes())
+    return LineDiff(tuple(shown), window.first + first)
 
 
 def _compare_stepwise(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Opcode]:
@@ -124,36 +132,6 @@ def _find_change_end(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int)
         if found:
             return min(found, key=sum)
     return len(old), len(new)
-
-
-def _number_diff_lines(
-    window: _DiffWindow, opcodes: Sequence[Opcode]
-) -> Iterator[tuple[str, int, str]]:
-    """Yield sign, number and text of each line; number 0 for lines left out."""
-    for tag, old_start, old_end, new_start, new_end in opcodes:
-        if tag == "equal":
-            edges = (new_start == 0, new_end == len(window.new))
-            yield from _number_context_lines(window, new_start, new_end, edges)
-            continue
-        for place in range(old_start, old_end):
-            yield "-", window.first + place, _render_diff_line(window.old[place])
-        for place in range(new_start, new_end):
-            yield "+", window.first + place, _render_diff_line(window.new[place])
-
-
-def _number_context_lines(
-    window: _DiffWindow, start: int, end: int, edges: tuple[bool, bool]
-) -> Iterator[tuple[str, int, str]]:
-    """Yield what lies around or between changes, no more than the context of each."""
-    at_top, at_bottom = edges
-    after = start if at_top else min(start + CONTEXT_LINES, end)
-    before = end if at_bottom else max(end - CONTEXT_LINES, after)
-    for place in range(start, after):
-        yield " ", window.first + place, _render_diff_line(window.new[place])
-    if after < before:
-        yield "", 0, ""
-    for place in range(before, end):
-        yield " ", window.first + place, _render_diff_line(window.new[place])
 
 
 def _render_diff_line(line: bytes) -> str:

@@ -20,8 +20,6 @@ from .limits import format_size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pypdf import PdfReader
-
 
 SNIFFED_BYTES = 4100
 """Bytes at the start of a file that tell what it is."""
@@ -56,26 +54,25 @@ _TEXTS = ("text/plain", "text/markdown", "text/latex", "application/json", "text
 def render_notebook(data: bytes) -> str | None:
     """Return the cells of a notebook; None for anything else."""
     try:
-        cells = _find_cells(json.loads(data))
+        notebook = json.loads(data)
+        if "cells" in notebook:
+            cells = notebook["cells"]
+        else:  # the third version: they are in sheets
+            cells = [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
         return "\n".join(_render_cell(number, cell) for number, cell in enumerate(cells, 1))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # A file that only has the name of one: its text is shown.
         return None
 
 
-def _find_cells(notebook: Mapping[str, Any]) -> list[Any]:
-    """Return the cells, of a notebook of the third version, too: there they stand in sheets."""
-    if "cells" not in notebook:
-        return [cell for sheet in notebook["worksheets"] for cell in sheet["cells"]]
-    cells: list[Any] = notebook["cells"]
-    return cells
-
-
 def _render_cell(number: int, cell: Mapping[str, Any]) -> str:
     source = cell["source"] if "source" in cell else cell["input"]
     parts = [f"# [{number}] {cell['cell_type']}", _join_source(source)]
     for output in cell.get("outputs", ()):
-        text = _shorten_output("\n".join(_render_output(output)))
+        text = _COLOURS.sub("", "\n".join(_render_output(output))).removesuffix("\n")
+        if len(text) > OUTPUT_CHARS:
+            rest = len(text) - OUTPUT_CHARS
+            text = f"{text[:OUTPUT_CHARS]}\n[... {rest} more characters]"
         if text:
             parts += [f"# [{number}] output", text]
     return "\n".join(parts) + "\n"
@@ -95,13 +92,6 @@ def _render_output(output: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"[{one}]" for one in forms if one.startswith("image/"))
 
 
-def _shorten_output(text: str) -> str:
-    text = _COLOURS.sub("", text).removesuffix("\n")
-    if len(text) <= OUTPUT_CHARS:
-        return text
-    return f"{text[:OUTPUT_CHARS]}\n[... {len(text) - OUTPUT_CHARS} more characters]"
-
-
 def _join_source(lines: str | list[str]) -> str:
     return lines if isinstance(lines, str) else "".join(lines)
 
@@ -114,7 +104,7 @@ class UnreadablePdf(Exception):
 
 
 async def extract_pdf_text(path: str, data: bytes) -> str:
-    """Return the text of all pages, each after a line with its number. Raises Unreadable.
+    """Return the text of all pages, each after a line with its number. Raises UnreadablePdf.
 
     It is read in a thread, and cancelling stops it after the page it is at.
     """
@@ -135,21 +125,19 @@ def _extract_text(path: str, data: bytes, stop: Event) -> str:
         ) from None
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells every oddity of a file
     try:
-        pages = list(_extract_pages(PdfReader(BytesIO(data)), stop))
+        pages = []
+        for page in PdfReader(BytesIO(data)).pages:
+            if stop.is_set():
+                break
+            lines = page.extract_text().strip().split("\n")
+            pages.append("\n".join(line.rstrip() for line in lines))
     except Exception as error:
         said = str(error) or type(error).__name__
         raise UnreadablePdf(f"{what} that is damaged or locked: {said}. {_ADVICE}") from error
-    if not any(text for _, text in pages):
+    if not any(pages):
         raise UnreadablePdf(
             f"{what} without text, {len(pages)} pages of pictures perhaps."
             " Make pictures of its pages with bash: pdftoppm -png FILE page, and read those."
         )
-    return "\n".join(f"--- page {n} of {len(pages)} ---\n\n{text}\n" for n, text in pages)
-
-
-def _extract_pages(reader: PdfReader, stop: Event) -> Iterator[tuple[int, str]]:
-    for number, page in enumerate(reader.pages, 1):
-        if stop.is_set():
-            return
-        text = page.extract_text().strip()
-        yield number, "\n".join(line.rstrip() for line in text.split("\n"))
+    parts = (f"--- page {n} of {len(pages)} ---\n\n{text}\n" for n, text in enumerate(pages, 1))
+    return "\n".join(parts)

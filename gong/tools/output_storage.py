@@ -14,6 +14,7 @@ import secrets
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Protocol
@@ -111,7 +112,8 @@ class FolderStorage:
         tool = _NOT_IN_NAMES.sub("_", tool_name)
         name = f"{tool}_{time.time_ns() // 1_000_000}_{secrets.token_hex(3)}.txt"
         path = Path(self.directory) / name
-        with open(path, "xb", opener=_open_private) as file:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
             file.write(data)
         return str(path)
 
@@ -120,7 +122,13 @@ class FolderStorage:
             found = [entry for entry in os.scandir(self.directory) if entry.is_file()]
         except OSError:  # nothing was kept yet
             return 0
-        return sum(_delete_if_old(entry, before) for entry in found)
+        deleted = 0
+        for entry in found:
+            with suppress(OSError):  # somebody else deletes, too
+                if entry.stat().st_mtime < before:
+                    Path(entry.path).unlink()
+                    deleted += 1
+        return deleted
 
 
 def build_temporary_path(directory: str) -> str:
@@ -157,7 +165,14 @@ class TapeStorage:
 
     async def reference(self, path: str) -> BlobRef:
         """Return the name, size and beginning of what is kept at a path it handed out."""
-        return await asyncio.to_thread(_read_reference, path)
+
+        def read() -> BlobRef:
+            with Path(path).open("rb") as file:
+                start = file.read(HEAD_CHARACTERS * _LONGEST_CHARACTER)
+                head = start.decode("utf-8", "replace")[:HEAD_CHARACTERS]
+                return BlobRef(Path(path).name, os.fstat(file.fileno()).st_size, head)
+
+        return await asyncio.to_thread(read)
 
     async def cleanup(self, retention_days: float) -> int:  # noqa: ARG002 (a storage's face)
         """Do nothing: blobs of a tape do not expire."""
@@ -181,28 +196,6 @@ class TapeStorage:
 async def find_blob(storage: OutputStorage | None, path: str) -> BlobRef | None:
     """Return the blob of a tape at a path; None if the storage is not a tape."""
     return await storage.reference(path) if isinstance(storage, TapeStorage) else None
-
-
-def _read_reference(path: str) -> BlobRef:
-    with Path(path).open("rb") as file:
-        head = file.read(HEAD_CHARACTERS * _LONGEST_CHARACTER).decode("utf-8", "replace")[
-            :HEAD_CHARACTERS
-        ]
-        return BlobRef(Path(path).name, os.fstat(file.fileno()).st_size, head)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _delete_if_old(entry: os.DirEntry[str], before: float) -> bool:
-    try:
-        if entry.stat().st_mtime >= before:
-            return False
-        Path(entry.path).unlink()
-    except OSError:  # another process deletes, too
-        return False
-    return True
 
 
 def _find_folder_path(folder: int) -> str:

@@ -1,8 +1,7 @@
-"""Width and height of a picture, from the first bytes of its file (pure).
+"""The size of a picture, told by the first bytes of its file, and a picture made small enough.
 
-Enough to tell whether it can be shown as it is where nothing is installed that opens pictures.
-
-A picture made small enough for models. Pillow does it; an extra, loaded when it is needed.
+The size is enough to tell whether a picture can be shown as it is where nothing is installed that
+opens pictures. Pillow makes it smaller; an extra, loaded when it is needed.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from struct import unpack_from
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PIL.Image import Image
 
 
@@ -142,40 +139,31 @@ def resize_picture(data: bytes, size: PictureSize | None) -> ResizedPicture:
         raise ValueError(f"it is damaged: {error}") from error
     if (whole.width < whole.height) != (original[0] < original[1]):
         original = original[::-1]
-    return _find_fitting_version(_convert_colours(whole), PictureSize(*original))
+    clear = whole.mode in {"RGBA", "LA", "PA", "La", "RGBa"} or "transparency" in whole.info
+    return _find_fitting_version(whole.convert("RGBA" if clear else "RGB"), PictureSize(*original))
 
 
 def _find_fitting_version(whole: Image, original: PictureSize) -> ResizedPicture:
     from PIL import Image  # noqa: PLC0415 (as above)
 
     share = min(1.0, MAX_PICTURE_SIDE / max(original))
+    # Ever smaller sizes; of each the smaller of PNG and JPEG, then JPEG of lesser quality.
     for scale in SCALES:
         size = PictureSize(*(max(1, round(side * share * scale)) for side in original))
         picture = whole if whole.size == size else whole.resize(size, Image.Resampling.LANCZOS)
-        for encoded, mime in _encode_versions(picture):
-            if count_base64_bytes(encoded) <= MAX_PICTURE_BYTES:
-                return ResizedPicture(encoded, mime, size, original)
+        png = _encode_picture(picture, "PNG")
+        for quality in QUALITIES:
+            jpeg = _encode_picture(_flatten_on_white(picture), "JPEG", quality=quality)
+            made = (png, "image/png") if len(png) <= len(jpeg) else (jpeg, "image/jpeg")
+            if count_base64_bytes(made[0]) <= MAX_PICTURE_BYTES:
+                return ResizedPicture(*made, size, original)
     raise ValueError(f"at {size.width}x{size.height} it is still too large")
-
-
-def _encode_versions(picture: Image) -> Iterator[tuple[bytes, str]]:
-    """Yield the smaller of PNG and JPEG, then JPEG of lesser and lesser quality."""
-    png = _encode_picture(picture, "PNG")
-    for quality in QUALITIES:
-        jpeg = _encode_picture(_flatten_on_white(picture), "JPEG", quality=quality)
-        yield (png, "image/png") if len(png) <= len(jpeg) else (jpeg, "image/jpeg")
 
 
 def _encode_picture(picture: Image, form: str, **options: int) -> bytes:
     out = BytesIO()
     picture.save(out, form, **options)
     return out.getvalue()
-
-
-def _convert_colours(picture: Image) -> Image:
-    """Return the picture in colours that both forms know, what can be seen through included."""
-    clear = picture.mode in {"RGBA", "LA", "PA", "La", "RGBa"} or "transparency" in picture.info
-    return picture.convert("RGBA" if clear else "RGB")
 
 
 def _flatten_on_white(picture: Image) -> Image:

@@ -126,7 +126,7 @@ class NormalizedText:
 
     def __init__(self, text: str) -> None:
         *whole, last = text.split("\n")
-        self._sources = [_strip_carriage_return(line) for line in whole] + [last]
+        self._sources = [line.removesuffix("\r") for line in whole] + [last]
         looks = [_normalize_line(line) for line in self._sources]
         self.text = "\n".join(looks)
         self._starts = list(accumulate((len(look) + 1 for look in looks), initial=0))[:-1]
@@ -172,11 +172,6 @@ def _compile_lookalike(wanted: str) -> re.Pattern[str] | None:
         return None
     tail = f"(?:{re.escape(ending)}|(?=\\n|\\Z))" if ending else ""
     return re.compile(re.escape(looks) + tail)
-
-
-def _strip_carriage_return(line: str) -> str:
-    """Return a line without the carriage return of its end."""
-    return line.removesuffix("\r")
 
 
 def _normalize_line(line: str) -> str:

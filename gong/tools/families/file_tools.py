@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -29,7 +29,7 @@ from ..read import (
 from ..tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from tape.model.entries import Block
 
@@ -71,7 +71,7 @@ async def _run_read_file(
         line_count=len(lines),
         truncated=shown != text,
         encoding=content.encoding,
-        truncated_by=_name_cut_unit(text, limits) if shown != text else None,
+        truncated_by=("chars" if len(text) > limits.chars else "lines") if shown != text else None,
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(shown)),
     )
@@ -80,10 +80,6 @@ async def _run_read_file(
         details,
         full=keep_page(text, arguments.file_path) if shown != text else None,
     )
-
-
-def _name_cut_unit(text: str, limits: OutputLimits) -> str:
-    return "chars" if len(text) > limits.chars else "lines"
 
 
 def _number_page(page: Sequence[str], start: int, line_count: int) -> str:
@@ -121,14 +117,18 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
     failed: list[str] = []
     size = left_out = 0
     content: FileContent | ToolResult
-    async for named in _iter_named_files(arguments.paths, context):
+    named: dict[str, ToolResult | None] = {}
+    for wanted in arguments.paths:
+        meant = await _expand_pattern(wanted, context)
+        if isinstance(meant, ToolResult):
+            named[wanted] = meant
+        else:
+            named |= {path: None for path in meant if path not in named}
+    for path, refused in named.items():
         if size > READ_MANY_BYTES:
             left_out += 1
             continue
-        if isinstance(named, _RefusedPattern):
-            path, content = named.pattern, named.error
-        else:
-            path, content = named, await read_content(named, context)
+        content = refused or await read_content(path, context)
         text = content.text if isinstance(content, FileContent) else join_texts(content.content)
         if isinstance(content, ToolResult):
             pictures += (block for block in content.content if isinstance(block, Image))
@@ -141,29 +141,6 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
     said = "\n".join(parts) or NO_FILES_TEXT
     details = ReadManyDetails(tuple(read), tuple(failed), left_out)
     return ToolResult((Text(said), *pictures), details, is_error=bool(failed) and not read)
-
-
-class _RefusedPattern(NamedTuple):
-    """A pattern that cannot be searched for."""
-
-    pattern: str
-    error: ToolResult
-
-
-async def _iter_named_files(
-    paths: Sequence[str], context: ToolContext
-) -> AsyncIterator[str | _RefusedPattern]:
-    """Yield each file once: the paths, and for a pattern those it means or why it means none."""
-    seen: set[str] = set()
-    for wanted in paths:
-        meant = await _expand_pattern(wanted, context)
-        if isinstance(meant, ToolResult):
-            yield _RefusedPattern(wanted, meant)
-            continue
-        for path in meant:
-            if path not in seen:
-                seen.add(path)
-                yield path
 
 
 async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolResult:

@@ -1,14 +1,22 @@
-"""What a patch asks for: one hunk for each file it names; values only.
+"""The text of a patch → its hunks, or the first line that makes no sense (pure).
 
-The text of a patch → its hunks, or the first line that makes no sense (pure).
+A hunk is what a patch asks for in one file. Strict where codex is: its words for what is wrong are
+kept. Besides, `@@` lines that follow each other are contexts of one chunk, a file may be moved
+without a change, and any heredoc around the patch is taken off.
 
-Strict where codex is: its words for what is wrong are kept. Besides, `@@` lines that follow each
-other are contexts of one chunk, a file may be moved without a change, and any heredoc around the
-patch is taken off.
+    *** Begin Patch                 1   the envelope; line numbers of errors start here
+    *** Update File: src/a.py       2   hunk: UpdateFile("src/a.py", move_to="b.py", …)
+    *** Move to: b.py               3
+    @@ class Greeter                4   chunk: contexts ("class Greeter",)
+     name = "you"                   5       " " before and after
+    -print(name)                    6       "-" goes
+    +print("Hello", name)           7       "+" comes
+    *** Add File: new.txt           8   hunk: AddFile("new.txt", "text")
+    +text                           9
+    *** End Patch                   10
 
-A patch inside a command: what models send to a shell when they mean the tool (pure).
-
-Only a command that does nothing else is taken for a patch; anything more stays with the shell.
+Models also send a patch to a shell when they mean the tool. Only a command that does nothing else
+is taken for a patch; anything more stays with the shell.
 """
 
 from __future__ import annotations
@@ -136,7 +144,8 @@ def parse_patch(text: str) -> tuple[Hunk, ...] | InvalidPatch:
     """Return the hunks of a patch in its order, or why it is none; no hunk at all is fine."""
     try:
         lines = _PatchLines(_cut_body(text))
-        if (lines.next or "").startswith(ENVIRONMENT_MARKER) and not _take_environment(lines):
+        named = (lines.next or "").startswith(ENVIRONMENT_MARKER)
+        if named and not _cut_path(lines.take(), ENVIRONMENT_MARKER):
             return InvalidPatch("apply_patch environment_id cannot be empty")
         return tuple(_parse_hunks(lines))
     except _PatchError as wrong:
@@ -155,15 +164,14 @@ def _cut_body(text: str) -> list[str]:
     return lines[1:-1]
 
 
-def _take_environment(lines: _PatchLines) -> str:
-    return lines.take().removeprefix(ENVIRONMENT_MARKER).strip()
-
-
 def _parse_hunks(lines: _PatchLines) -> Iterator[Hunk]:
     while lines.next is not None:
         number, header = lines.number, lines.take().strip()
         if header.startswith(ADD_MARKER):
-            yield AddFile(_cut_path(header, ADD_MARKER), _take_content(lines))
+            content = []
+            while (lines.next or "").startswith("+"):
+                content.append(lines.take()[1:] + "\n")
+            yield AddFile(_cut_path(header, ADD_MARKER), "".join(content))
         elif header.startswith(DELETE_MARKER):
             yield DeleteFile(_cut_path(header, DELETE_MARKER))
         elif header.startswith(UPDATE_MARKER):
@@ -178,13 +186,6 @@ def _parse_hunks(lines: _PatchLines) -> Iterator[Hunk]:
 
 def _cut_path(header: str, marker: str) -> str:
     return header.removeprefix(marker).strip()
-
-
-def _take_content(lines: _PatchLines) -> str:
-    content = []
-    while (lines.next or "").startswith("+"):
-        content.append(lines.take()[1:] + "\n")
-    return "".join(content)
 
 
 def _parse_update(path: str, number: int, lines: _PatchLines) -> UpdateFile:
@@ -212,28 +213,22 @@ def _parse_chunk(lines: _PatchLines, *, is_first: bool) -> Chunk:
             f" '{lines.next}'. After a chunk comes another one, '@@' first, or the next file",
             number,
         )
-    changed = tuple(_take_changed_lines(lines))
+    changed = []
+    while lines.next is not None and lines.next[:1] in {"", " ", "-", "+"}:
+        line = lines.take() or " "
+        changed.append(ChunkLine(cast("Sign", line[0]), line[1:]))
     if not changed:
-        raise _PatchError(_describe_missing_lines(lines), lines.number)
+        why = (
+            f"Unexpected line found in update hunk: '{lines.next}'. Every line should start with"
+            " ' ' (context line), '+' (added line), or '-' (removed line)"
+        )
+        if lines.next in {None, END_OF_FILE_MARKER}:
+            why = "Update hunk does not contain any lines"
+        raise _PatchError(why, lines.number)
     at_end = (lines.next or "").rstrip() == END_OF_FILE_MARKER
     if at_end:
         lines.take()
-    return Chunk(tuple(filter(str.strip, contexts)), changed, at_end, number)
-
-
-def _take_changed_lines(lines: _PatchLines) -> Iterator[ChunkLine]:
-    while lines.next is not None and lines.next[:1] in {"", " ", "-", "+"}:
-        line = lines.take() or " "
-        yield ChunkLine(cast("Sign", line[0]), line[1:])
-
-
-def _describe_missing_lines(lines: _PatchLines) -> str:
-    if lines.next in {None, END_OF_FILE_MARKER}:
-        return "Update hunk does not contain any lines"
-    return (
-        f"Unexpected line found in update hunk: '{lines.next}'. Every line should start with"
-        " ' ' (context line), '+' (added line), or '-' (removed line)"
-    )
+    return Chunk(tuple(filter(str.strip, contexts)), tuple(changed), at_end, number)
 
 
 PATCH_COMMAND_NAMES = ("apply_patch", "applypatch")
@@ -273,15 +268,12 @@ def find_patch_in_command(command: str | Sequence[str]) -> PatchCommand | Invali
             case [shell, flag, script] if (
                 PurePosixPath(shell).name in _SHELLS and flag in _SHELL_RUN_FLAGS
             ):
-                return _find_patch_in_script(script)
+                command = script
             case [script]:
-                return _find_patch_in_script(script)
+                command = script
             case _:
                 return None
-    return _find_patch_in_script(command)
-
-
-def _find_patch_in_script(script: str) -> PatchCommand | InvalidPatch | None:
+    script = command
     first, _, rest = script.lstrip().partition("\n")
     called = _FIRST_LINE.fullmatch(first)
     if called is None:

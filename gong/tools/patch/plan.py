@@ -1,9 +1,7 @@
-"""Hunks and existing files → the new content of each file, or all reasons why that fails.
+"""Where the paths of a patch lead, and what its hunks make of each file (`plan_patch` is pure).
 
-Pure except for the `read` function that is passed in. Hunks see the changes of those before them;
-nothing is planned if one of them fails.
-
-Resolves the paths of a patch: all must be below one folder, or the patch is refused.
+All paths lead below one folder, or the patch is refused. Hunks see the changes of those before
+them; nothing is planned if one of them fails, and all reasons are told.
 """
 
 from __future__ import annotations
@@ -182,12 +180,11 @@ async def resolve_patch_paths(
     where a file is written, and refused where it would be what goes.
     """
     real_root, real, refusals = await env.real_path(env.working_directory), {}, []
-    coming = {
-        *_list_move_targets(hunks),
-        *(hunk.path for hunk in hunks if isinstance(hunk, AddFile)),
-    }
-    going = {hunk.path for hunk in hunks if _is_leaving_path(hunk)}
-    for path in _list_paths(hunks):
+    updates = [hunk for hunk in hunks if isinstance(hunk, UpdateFile) and hunk.move_to]
+    moves = {hunk.path: hunk.move_to or "" for hunk in updates}
+    coming = {*moves.values(), *(hunk.path for hunk in hunks if isinstance(hunk, AddFile))}
+    going = {*moves, *(hunk.path for hunk in hunks if isinstance(hunk, DeleteFile))}
+    for path in dict.fromkeys((*(hunk.path for hunk in hunks), *moves.values())):
         meant = posixpath.join(folder, path)
         named = await (locate_new_path if path in coming else locate_path)(env, meant)
         try:
@@ -201,18 +198,3 @@ async def resolve_patch_paths(
         elif path in going and real[path] != posixpath.join(above, posixpath.basename(named)):
             refusals.append(f"{path} is a link. Name the file it leads to, or use a command.")
     return PatchFailures(tuple(refusals)) if refusals else PatchPaths(real_root, real)
-
-
-def _list_paths(hunks: Sequence[Hunk]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*(hunk.path for hunk in hunks), *_list_move_targets(hunks))))
-
-
-def _list_move_targets(hunks: Sequence[Hunk]) -> dict[str, None]:
-    targets = (hunk.move_to for hunk in hunks if isinstance(hunk, UpdateFile))
-    return dict.fromkeys(filter(None, targets))
-
-
-def _is_leaving_path(hunk: Hunk) -> bool:
-    return isinstance(hunk, DeleteFile) or (
-        isinstance(hunk, UpdateFile) and hunk.move_to is not None
-    )

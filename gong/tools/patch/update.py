@@ -1,16 +1,21 @@
-"""The bytes of a text file ⇄ its lines (pure); what is not touched comes back as it was.
+"""A file with the chunks of a hunk put in (pure; bytes in, bytes out).
 
-Where lines stand in a file: as they are first, then more and more kindly (pure).
+Where the lines of a chunk are in the file is looked for in four passes over the whole range, each
+weaker than the one before: as they are, without blanks at their ends, without indentation, with
+typographic characters made plain. In a pass the earliest place wins; a weaker pass never overrules
+a stronger one. `cursor` is the line after the chunk before, where the next one may begin:
 
-Four passes over the whole range, each weaker than the one before; in a pass the earliest place
-wins. A weaker pass never overrules a stronger one.
+    | chunk                          | looked for                                    |
+    | ------------------------------ | --------------------------------------------- |
+    | contexts                       | each below the one before, then the old lines |
+    | old lines                      | from the contexts, or the cursor, on          |
+    | at the end of the file         | as the last lines first                       |
+    | old lines not found, last blank| again without it                              |
+    | no old lines (any more)        | at the contexts, else at the end              |
 
-What a file holds where a patch expected something else, in words a model can act on (pure).
-
-Applies the chunks of a hunk to a file (pure; bytes in, bytes out).
-
-Context lines keep their own bytes, whatever was overlooked to find them; lines that come in end
-as the file's first line does; a file that is not empty ends with a line end.
+Context lines keep their own bytes, whatever was overlooked to find them; lines that come in end as
+the file's first line does; a file that is not empty ends with a line end. Where there is no place,
+words say what the file holds instead, so that a model can act on them.
 """
 
 from __future__ import annotations
@@ -307,7 +312,11 @@ def patch_file(data: bytes, hunk: UpdateFile) -> PatchedFile:
             cursor = place.end
         if place.overlooked:
             notes.append(f"{hunk.path}:{place.start + 1} matched apart from {place.overlooked}.")
-    return PatchedFile(file.join_lines(_merge_lines(file, placed)), tuple(failures), tuple(notes))
+    whole, merged, done = file.whole, [], 0
+    for place in sorted(placed, key=lambda one: one.start):
+        merged += whole[done : place.start] + place.lines
+        done = max(done, place.end)
+    return PatchedFile(file.join_lines(merged + whole[done:]), tuple(failures), tuple(notes))
 
 
 def _place_chunk(
@@ -318,7 +327,7 @@ def _place_chunk(
         near = describe_difference(lines, (start,), (), cursor)
         return _NoPlace(f"Failed to find context '{start}' in {path}\n{near}")
     body: Sequence[ChunkLine] = chunk.lines
-    while old := _list_old_lines(body):
+    while old := [line.text for line in body if line.sign != "+"]:
         match = seek_lines(lines, old, start, at_end=chunk.at_end)
         if not match and start > cursor:
             # The line of the context is often said again as the first of the chunk.
@@ -330,7 +339,11 @@ def _place_chunk(
             near = describe_difference(lines, old, chunk.new, start)
             return _NoPlace(f"Failed to find expected lines in {path}:\n{quote_lines(old)}\n{near}")
         body = _drop_last_blank(body)
-    at = start if start > cursor and not chunk.at_end else _find_append_line(file)
+    at = start
+    if start == cursor or chunk.at_end:
+        # At the end, before a last line without a character.
+        last_is_empty = bool(file.texts) and file.texts[-1] + file.ends[-1] == "\n"
+        at = len(file.texts) - last_is_empty
     return _PlacedLines(at, at, _build_incoming_lines(body, file, at))
 
 
@@ -347,10 +360,6 @@ def _find_contexts_end(chunk: Chunk, lines: SeekLines, cursor: int) -> int | str
         elif not (_RANGE.fullmatch(context) or (chunk.old and seek_lines(lines, (context,), 0))):
             return context
     return cursor
-
-
-def _list_old_lines(body: Sequence[ChunkLine]) -> list[str]:
-    return [line.text for line in body if line.sign != "+"]
 
 
 def _build_incoming_lines(body: Sequence[ChunkLine], file: FileLines, index: int) -> list[str]:
@@ -378,17 +387,3 @@ def _drop_last_blank(body: Sequence[ChunkLine]) -> Sequence[ChunkLine]:
     if last is not None and changed[last] == ChunkLine("+", ""):
         del changed[last]
     return changed
-
-
-def _find_append_line(file: FileLines) -> int:
-    """Return where lines go that come to the end: before a last line without a character."""
-    last_is_empty = bool(file.texts) and file.texts[-1] + file.ends[-1] == "\n"
-    return len(file.texts) - last_is_empty
-
-
-def _merge_lines(file: FileLines, placed: Sequence[_PlacedLines]) -> list[str]:
-    whole, merged, done = file.whole, [], 0
-    for place in sorted(placed, key=lambda one: one.start):
-        merged += whole[done : place.start] + place.lines
-        done = max(done, place.end)
-    return merged + whole[done:]
