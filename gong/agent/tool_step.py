@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ..tools.registry import ToolRegistry
     from ..tools.tool import PreparedCall
+    from .run_context import RunContext
 
 SKIPPED = "Skipped due to queued user message"
 """The result of a call that was skipped because of steering."""

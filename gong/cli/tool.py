@@ -12,7 +12,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -29,6 +29,7 @@ from ..policy.decision import allow_all, decide_call
 from ..tools.builtin import PAST_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
 from ..tools.tool import PreparedCall, ToolContext, ToolResult, encode_details
+from .options import load_settings
 
 if TYPE_CHECKING:
     from ..tools.registry import ToolRegistry
