@@ -173,7 +173,9 @@ class WorkContext:
     @cached_property
     def newest_cwd(self) -> str | None:
         """The folder that the tape works in now; None where nothing says."""
-        lines = (line for _, _, line in self.tape.iter_own_lines() if read_type(line) in _MOVES)
+        lines = (
+            line for _, _, line in self.tape.phases.read_all_lines() if read_type(line) in _MOVES
+        )
         moves = [entry for entry in map(self.entry, lines) if entry and read_cwd(entry)]
         return read_cwd(max(moves, key=lambda entry: entry.time, default=None))
 
