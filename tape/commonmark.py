@@ -1,6 +1,6 @@
 """Markdown of somebody else → Markdown that may be in a page of ours; pure.
 
-It goes on rendering, but only in its place. Invariants, whatever the text: no HTML, no code block
+It still renders, but only in its place. Invariants, whatever the text: no HTML, no code block
 that is not closed, no heading as high as ours, no image that is fetched, no definition that gives
 other text a link, no link but to the web, to mail or to a file. This needs no parser of the whole:
 fences are written again at the margin, and backticks pair within a line or not at all.
