@@ -63,7 +63,7 @@ def test_closing_twice_is_fine_and_does_not_close_what_came_after(locks):
     assert not lock.is_held
     again = Lock.take(locks, "main")
     lock.close()
-    assert again.held
+    assert again.is_held
     assert not is_free(locks)
     again.close()
 

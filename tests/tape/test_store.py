@@ -143,7 +143,7 @@ class TestOpening:
     def test_the_id_of_what_cannot_be_read_is_empty(self, store, folder, tape):
         assert store.read_tape_id(folder.name) == tape.id
         (folder / "tape.json").write_bytes(b"\xff")
-        assert store.read_tape_id(folder.name) == store.id_of("nothing") == ""
+        assert store.read_tape_id(folder.name) == store.read_tape_id("nothing") == ""
 
 
 class TestTheStoresOwnFile:
