@@ -137,12 +137,12 @@ def _split_hunks(lines: list[str]) -> Iterator[PatchHunk]:
 
 def _build_hunk(contexts: list[str], body: list[str]) -> Iterator[PatchHunk]:
     at_end = _AT_END in (line.strip() for line in body)
-    said = [line for line in body if line[:1] in {"", " ", "+", "-"}]
-    while said and not said[-1]:  # blank lines between hunks belong to no hunk
-        said.pop()
-    if said:
-        old = tuple(line[1:] for line in said if line[:1] != "+")
-        new = tuple(line[1:] for line in said if line[:1] != "-")
+    lines = [line for line in body if line[:1] in {"", " ", "+", "-"}]
+    while lines and not lines[-1]:  # blank lines between hunks belong to no hunk
+        lines.pop()
+    if lines:
+        old = tuple(line[1:] for line in lines if line[:1] != "+")
+        new = tuple(line[1:] for line in lines if line[:1] != "-")
         yield PatchHunk(old, new, tuple(filter(None, contexts)), at_end)
 
 

@@ -186,7 +186,7 @@ class WorkContext:
         end: int,
         read: Callable[[Entry | None], str | None],
     ) -> str | None:
-        """Return the value of `said` for the newest of these lines before `end`."""
+        """Return the value of `read` for the newest of these lines before `end`."""
         with self.tape.phases.open(phase.name) as file:
             entries = (self.entry(file.line_at(at)) for at in reversed(offsets) if at < end)
             return next((text for text in map(read, entries) if text is not None), None)

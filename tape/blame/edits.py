@@ -6,7 +6,7 @@ Matching is never quadratic in the length. It repeats three steps on a span of b
 span is left:
 
     1. trim      lines that are equal at both ends match
-    2. split     lines that are unique on both sides match, as many as stand in the same order;
+    2. split     lines that are unique on both sides match, as many as are in the same order;
                  what is between them are new spans
     3. compare   where no line is unique, every line is compared with every other, in a small span;
                  a large one counts as rewritten

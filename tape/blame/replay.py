@@ -199,7 +199,7 @@ class _FileReplay:
     ) -> MarkedText[int]:
         """Return a text without what a step brought, and note whose the lines are that went.
 
-        Where the step cannot be undone, it is given the runs of its lines that stand together.
+        Where the step cannot be undone, it is given the runs of its lines that are together.
         """
         version = self.version.text if self.version else None
         partial = owner._replace(doubt=PARTIAL_MATCH)
@@ -212,7 +212,7 @@ class _FileReplay:
         for run in [] if places else list_added_runs(step):
             starts = find_line_numbers(rest.text, run)
             is_known = version is not None and find_line_numbers(version, run)
-            # a line that is no more than a bracket stands everywhere
+            # a line that is no more than a bracket is everywhere
             is_distinctive = any(sum(map(str.isalnum, line)) > _MAX_BRACKET for line in run)
             if len(starts) == 1 and not is_known and is_distinctive:
                 gone = rest.marks[starts[0] : starts[0] + len(run)]

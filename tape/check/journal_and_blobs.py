@@ -168,12 +168,6 @@ class BlobCheck:
 
     def check_blobs(self) -> Iterator[Finding]:
         """Hash every blob; files whose name is not a hash are temporary, or foreign."""
-        for shelf in self._open_shelves():
-            with shelf:
-                for name in filter(_DIGEST.match, shelf.names()):
-                    yield from self._check_blob(shelf, name)
-
-    def _open_shelves(self) -> Iterator[Folder]:
         try:
             blobs = self._tape.folder.sub("blobs")
         except (FileNotFoundError, NotADirectoryError):
@@ -181,9 +175,12 @@ class BlobCheck:
         with blobs:
             for name in blobs.names():
                 try:
-                    yield blobs.sub(name)
+                    shelf = blobs.sub(name)
                 except (FileNotFoundError, NotADirectoryError):
                     continue  # a foreign file, or a link, which is reported elsewhere
+                with shelf:
+                    for digest in filter(_DIGEST.match, shelf.names()):
+                        yield from self._check_blob(shelf, digest)
 
     def _check_blob(self, shelf: Folder, digest: str) -> Iterator[Finding]:
         file = f"blobs/{shelf.name}/{digest}"

@@ -4,7 +4,7 @@ Pure and idempotent: the same view and target always give the same messages. Eac
 one result, directly after its assistant message, in call order.
 
 One fold over the entries, oldest first. Each call that may be sent gets a place in `messages`
-directly after its answer, and the call itself stands there until its result takes the place:
+directly after its answer, and the call itself is there until its result takes the place:
 
     entry                              messages
     user "go"                          [user]
@@ -17,7 +17,7 @@ directly after its answer, and the call itself stands there until its result tak
 
 What the error says of a call without a result:
 
-    what stands behind the call                                  text
+    what follows the call                                        text
     tool.start of the call                                       UNKNOWN_OUTCOME
     error "Aborted", before another prompt or answer             STOPPED
     anything else                                                NEVER_RAN
@@ -94,7 +94,7 @@ class IncrementalRepair:
     def __init__(self, target: Target, summary: str | None = None) -> None:
         self._target = target
         self._messages: list[Message | ToolCall] = []
-        """A call stands in the place of its result until that comes."""
+        """A call is in the place of its result until that comes."""
         if summary:
             self._messages.append(Message("user", (Text(summary),)))
         # Places in `_messages`, as plain numbers: a long history has many calls, and objects that

@@ -5,7 +5,7 @@ lines that verify count, and such a line is never removed. One poll:
 
     1. read the new lines of the journal: moves of the branch
     2. yield the new entries of the phase it is in
-    3. for each move: leave the phase, which is complete by then; go on
+    3. for each move: leave the phase, which is complete by then; continue
          at a pin          after that entry, with nothing to read until the next move
          in a known phase  where reading left it
          in a new phase    at its first line, after the entry it is forked from
