@@ -120,13 +120,22 @@ def _load_settings_file(file: Path) -> Settings:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     try:
-        return _check_tables(msgspec.convert(tomllib.loads(text.decode()), Settings))
+        settings = msgspec.convert(tomllib.loads(text.decode()), Settings)
+        if settings.providers:
+            from .llm.models import load_presets  # noqa: PLC0415 (only if providers are configured)
+
+            load_presets(settings.providers)
+        if settings.models:
+            from .llm.models import Catalogue  # noqa: PLC0415 (only if models are configured)
+
+            Catalogue.from_rows(settings.models)
     except ConfigurationError as error:
         raise ConfigurationError(f"{file}: {error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise ConfigurationError(_explain_error(file, text.decode(), str(error))) from error
+    return settings
 
 
 _ANY_NAME = "*"
@@ -195,22 +204,6 @@ def _list_settings(table: tuple[str, ...]) -> list[str]:
         if isinstance(at, inspect.UnionType):
             at = next((one for one in at.types if isinstance(one, inspect.StructType)), None)
     return [one.encode_name for one in getattr(at, "fields", ())]
-
-
-def _check_tables(settings: Settings) -> Settings:
-    """Return the settings if their provider and model tables are valid.
-
-    Raises ConfigurationError.
-    """
-    if settings.providers:
-        from .llm.models import load_presets  # noqa: PLC0415 (only if providers are configured)
-
-        load_presets(settings.providers)
-    if settings.models:
-        from .llm.models import Catalogue  # noqa: PLC0415 (only if models are configured)
-
-        Catalogue.from_rows(settings.models)
-    return settings
 
 
 def locate_folder() -> str:

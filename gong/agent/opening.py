@@ -159,7 +159,7 @@ class SessionPreview:
     """An existing branch, opened read-only, with the models that could continue it."""
 
     hit: Hit
-    past: VisibleHistory
+    history: VisibleHistory
     models: ModelFactory
     tools: ToolRegistry
 
@@ -167,7 +167,7 @@ class SessionPreview:
         """Return the request of the next call to a model."""
         tape = self.hit.tape
         return prepare_request(
-            model, self.tools.specs(), *self.past, session=tape.id, load=tape.load
+            model, self.tools.specs(), *self.history, session=tape.id, load=tape.load
         )
 
 

@@ -84,7 +84,7 @@ async def _print_context(front: FrontEnd, hit: Hit, *, as_json: bool) -> None:
     past = await read_session(front, hit)
     models = past.models
     async with models.client:
-        model = models.describe(choose_model(front, models, past.past.path))
+        model = models.describe(choose_model(front, models, past.history.path))
         prepared = past.next_request(model)
         size, repair = measure_request(prepared), prepared.repair
         if not as_json:
@@ -157,8 +157,9 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
     except GongError as error:
         yield HealthCheck("settings", "wrong", str(error))
         return
-    yield _check_settings(config.locate_config_file(os.environ))
-    yield _check_store(config.locate_store(settings, os.environ))
+    yield from _check_places(
+        config.locate_config_file(os.environ), config.locate_store(settings, os.environ)
+    )
     if settings.model:
         try:
             name = ModelNames.from_settings(settings).resolve_name(settings.model)
@@ -173,24 +174,23 @@ def _run_checks(ref: str | None, store: str | None) -> Iterator[HealthCheck]:
         yield from _check_history(ref, settings)
 
 
-def _check_settings(file: Path) -> HealthCheck:
+def _check_places(file: Path, store: Path) -> Iterator[HealthCheck]:
+    """Yield what there is of the settings file, and whether the store can be written."""
     if file.exists():
-        return HealthCheck("settings", "ok", str(file))
-    if "GONG_CONFIG_DIR" in os.environ:
+        yield HealthCheck("settings", "ok", str(file))
+    elif "GONG_CONFIG_DIR" in os.environ:
         named = f"GONG_CONFIG_DIR is {file.parent}, which has no {file.name}"
-        return HealthCheck("settings", "note", f"{named}: all settings have their defaults")
-    return HealthCheck("settings", "ok", f"defaults: there is no {file}")
-
-
-def _check_store(path: Path) -> HealthCheck:
-    there = path
+        yield HealthCheck("settings", "note", f"{named}: all settings have their defaults")
+    else:
+        yield HealthCheck("settings", "ok", f"defaults: there is no {file}")
+    there = store
     while not there.exists() and there != there.parent:
         there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return HealthCheck("store", "wrong", f"{path} cannot be written")
-    return HealthCheck(
-        "store", "ok", f"{path}" if path.exists() else f"{path}, created on first use"
-    )
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        created = "" if store.exists() else ", created on first use"
+        yield HealthCheck("store", "ok", f"{store}{created}")
+    else:
+        yield HealthCheck("store", "wrong", f"{store} cannot be written")
 
 
 def _check_keys(settings: Settings) -> Iterator[HealthCheck]:
@@ -217,25 +217,25 @@ def _check_history(ref: str, settings: Settings) -> Iterator[HealthCheck]:
         hit = find_session(front, ref)
         with hit.tape:
             try:
-                reading = asyncio.run(read_session(front, hit))
+                past = asyncio.run(read_session(front, hit))
             except (GongError, TapeError) as error:
                 yield HealthCheck("history", "wrong", str(error))
                 return
             for form, name in _JUDGED_MODELS.items():
-                yield _check_request(reading, form, name)
+                yield _check_request(past, form, name)
 
 
-def _check_request(reading: SessionPreview, form: str, name: str) -> HealthCheck:
+def _check_request(past: SessionPreview, form: str, name: str) -> HealthCheck:
     """Check a history's request against the rules of a wire API."""
-    about, models = f"history for {form}", reading.models
+    about, models = f"history for {form}", past.models
     try:
-        made = reading.next_request(models.describe(name))
-        body = msgspec.json.decode(models.client.body(name, made.request))
+        prepared = past.next_request(models.describe(name))
+        body = msgspec.json.decode(models.client.body(name, prepared.request))
     except (GongError, TapeError) as error:
         return HealthCheck(about, "wrong", str(error))
     array = body[FORMATS[form].field]
     broken = FORMATS[form].check(array)
     if broken:
         return HealthCheck(about, "wrong", "; ".join(map(str, broken[:3])))
-    mended = f", repaired: {made.repair.why}" if made.repair else ""
-    return HealthCheck(about, "ok", f"{len(array)} elements{mended}")
+    repaired = f", repaired: {prepared.repair.why}" if prepared.repair else ""
+    return HealthCheck(about, "ok", f"{len(array)} elements{repaired}")

@@ -67,20 +67,20 @@ def tool(name: str, arguments: str, *, jsonl: bool, as_json: bool) -> None:
         return
     given = sys.stdin.buffer.read() if arguments == "-" else os.fsencode(arguments)
     with asyncio.Runner() as runner:
-        hand = runner.run(_open_runner())
+        opened = runner.run(_open_runner())
         try:
             if jsonl:
                 for line in sys.stdin.buffer:
-                    answer, _ = runner.run(hand.answer_line(line))
+                    answer, _ = runner.run(opened.answer_line(line))
                     print_bytes(answer + b"\n")
                     sys.stdout.buffer.flush()
                 code = 0
             else:
-                answer, code = runner.run(hand.run_call(name, given))
+                answer, code = runner.run(opened.run_call(name, given))
                 print_bytes(answer + b"\n")
         finally:
             # Also if a signal arrived while a command was being started.
-            runner.run(hand.env.cleanup())
+            runner.run(opened.env.cleanup())
     raise click.exceptions.Exit(code)
 
 

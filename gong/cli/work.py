@@ -70,10 +70,10 @@ def new(title: str, goal: str, background: str, *, as_json: bool) -> None:
     """
     if not title.strip():
         raise UsageError("a piece of work needs a title: gong work new 'OAuth login'")
-    made = _open_work_store().create(
+    created = _open_work_store().create(
         to_single_line(title), goal.strip(), background.strip(), _format_now()
     )
-    print_json(_encode_work(made)) if as_json else print_lines([made.id])
+    print_json(_encode_work(created)) if as_json else print_lines([created.id])
 
 
 @work.command("list")
@@ -107,7 +107,27 @@ def show(ref: str, *, as_json: bool) -> None:
     --json prints what `new --json` prints.
     """
     one = _open_work_store().find(ref)
-    print_json(_encode_work(one)) if as_json else print_lines(_render_work(one))
+    if as_json:
+        print_json(_encode_work(one))
+        return
+    lines = [f"{one.id}  {to_single_line(one.title)}"]
+    for name, text in (("goal", one.goal), ("background", one.background)):
+        if text:
+            lines += ["", f"{name}:", *(f"  {line}" for line in show_controls(text).split("\n"))]
+    numbered = [f"{at}. {text}" for at, text in enumerate(one.pending, 1)]
+    usage = [f"{name} {count:,} tokens" for name, count in one.token_usage_by_provider.items()]
+    for name, texts in (
+        ("done", one.completed),
+        ("to do", numbered),
+        ("key files", one.key_files),
+        ("decisions", one.decisions),
+        ("notes", one.notes),
+        ("tapes", [identity[:SHORT] for identity in one.tapes]),
+        ("spent", usage),
+    ):
+        if texts:
+            lines += ["", f"{name}:", *(f"  {to_single_line(text)}" for text in texts)]
+    print_lines(lines)
 
 
 @work.command()
@@ -193,37 +213,30 @@ def handoff(
         require_writable(Path(output), force=force)
     works = _open_work_store()
     context = works.find(ref)
-    told = _gather_history(context, store)
-    usage = {name: spend.usage.total for name, spend in told.spending.items()}
-    if usage != context.token_usage_by_provider and usage:
-        context = works.change(
-            context.id, lambda one: replace(one, token_usage_by_provider=usage), _format_now()
-        )
-    made = build_work_handoff(
-        context, told, cwd=get_current_folder(is_needed=False), created=context.updated
-    )
-    made = replace(made, to_model=model)
-    if output is not None:
-        write_output(Path(output), render_handoff(made))
-    if as_json:
-        print_json(made)
-    elif output is None:
-        print_lines(render_handoff(made).rstrip("\n").split("\n"))
-    else:
-        print_lines([f"{output} is written; give it to the model or person that continues"])
-
-
-def _gather_history(context: WorkContext, store: str | None) -> HistorySummary:
-    """Return the state of a piece of work's tapes; warn of those that cannot be read."""
-    told = HistorySummary()
+    history = HistorySummary()
     with open_store(locate_store(store)) as (library, _):
         for identity in context.tapes:
             try:
                 with library.open(identity) as tape:
-                    told.take(tape, tape.head(), report_skipped)
+                    history.take(tape, tape.head(), report_skipped)
             except (TapeError, OSError) as error:
                 print_warning(f"tape {identity[:SHORT]} is left out: {error}")
-    return told
+    usage = {name: spend.usage.total for name, spend in history.spending.items()}
+    if usage != context.token_usage_by_provider and usage:
+        context = works.change(
+            context.id, lambda one: replace(one, token_usage_by_provider=usage), _format_now()
+        )
+    cwd = get_current_folder(is_needed=False)
+    page = build_work_handoff(context, history, cwd=cwd, created=context.updated)
+    page = replace(page, to_model=model)
+    if output is not None:
+        write_output(Path(output), render_handoff(page))
+    if as_json:
+        print_json(page)
+    elif output is None:
+        print_lines(render_handoff(page).rstrip("\n").split("\n"))
+    else:
+        print_lines([f"{output} is written; give it to the model or person that continues"])
 
 
 def _open_work_store() -> WorkStore:
@@ -237,24 +250,3 @@ def _format_now() -> str:
 def _encode_work(one: WorkContext) -> dict[str, Any]:
     """Return a piece of work as `--json` prints it, with its file."""
     return {**msgspec.structs.asdict(one), "path": str(_open_work_store().file(one.id))}
-
-
-def _render_work(one: WorkContext) -> list[str]:
-    lines = [f"{one.id}  {to_single_line(one.title)}"]
-    for name, text in (("goal", one.goal), ("background", one.background)):
-        if text:
-            lines += ["", f"{name}:", *(f"  {line}" for line in show_controls(text).split("\n"))]
-    numbered = [f"{at}. {text}" for at, text in enumerate(one.pending, 1)]
-    usage = [f"{name} {count:,} tokens" for name, count in one.token_usage_by_provider.items()]
-    for name, texts in (
-        ("done", one.completed),
-        ("to do", numbered),
-        ("key files", one.key_files),
-        ("decisions", one.decisions),
-        ("notes", one.notes),
-        ("tapes", [identity[:SHORT] for identity in one.tapes]),
-        ("spent", usage),
-    ):
-        if texts:
-            lines += ["", f"{name}:", *(f"  {to_single_line(text)}" for text in texts)]
-    return lines

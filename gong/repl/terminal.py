@@ -101,29 +101,23 @@ class Terminal:
         self._changed.set()
 
     async def draw(self) -> None:
-        """Redraw changes until cancelled."""
+        """Redraw changes, and move finished lines into the scrollback, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if self._finished:
-                await self._app.renderer.wait_for_cpr_responses()
-                self._scroll_finished()
-            else:
+            if not self._finished:
                 self._app.invalidate()
+            else:
+                await self._app.renderer.wait_for_cpr_responses()
+                app = get_app()
+                # Like `run_in_terminal`, without its short switch to line mode, in which Enter
+                # means Ctrl+J.
+                if app.is_running and not app.is_done:
+                    app.renderer.erase()
+                    self.flush()
+                    app.renderer.request_absolute_cursor_position()
+                    app.invalidate()
             await asyncio.sleep(_FRAME_SECONDS)
-
-    def _scroll_finished(self) -> None:
-        """Move the finished lines from the live region into the scrollback.
-
-        Like `run_in_terminal`, without its short switch to line mode, in which Enter means Ctrl+J.
-        """
-        app = get_app()
-        if not app.is_running or app.is_done:
-            return
-        app.renderer.erase()
-        self.flush()
-        app.renderer.request_absolute_cursor_position()
-        app.invalidate()
 
     def flush(self) -> None:
         """Write the finished lines at the cursor; no prompt may be drawn there."""
