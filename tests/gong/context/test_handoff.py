@@ -215,6 +215,13 @@ def test_a_file_stands_on_the_page_once():
     assert build_handoff(Handoff(), summary, DONE, cwd="/src").key_files == ("lib/a.py",)
 
 
+def test_a_file_outside_the_folder_has_its_whole_path():
+    """As in a summary, which shortens paths by the same rule."""
+    summary = Summary(goal="g", files_changed=("../b.py", "/other/c.py"))
+    made = build_handoff(Handoff(), summary, DONE, cwd="/src")
+    assert made.key_files == ("/b.py", "/other/c.py", "lib/a.py")
+
+
 def test_without_a_summary_the_prompts_say_what_is_done():
     """M168"""
     made = build_handoff(Handoff(), "", DONE)
