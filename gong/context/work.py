@@ -115,7 +115,10 @@ class WorkStore:
     def change(
         self, identity: str, how: Callable[[WorkContext], WorkContext], now: str
     ) -> WorkContext:
-        """Apply a change to one under the lock, and return the changed work context."""
+        """Apply a change to one under the lock, and return the changed work context.
+
+        Raises NotFound if it was removed, Damaged for an invalid file, WriteFailed.
+        """
         with self._hold_folder() as folder:
             name = f"{identity}.json"
             if not folder.has(name):
