@@ -71,7 +71,7 @@ ACCESSORS: dict[str, str] = {
         "gong.llm names it, as other clients do",
     ),
     **dict.fromkeys(
-        (f"gong.env.{one}.real_path" for one in ("local", "memory", "protocol")),
+        (f"gong.env.{one}.real_path" for one in ("local", "protocol")),
         "as os.path.realpath",
     ),
     "gong.context.trim.micro_compact": "the mission names it (M212)",

@@ -76,7 +76,9 @@ class Pictures:
         if not isinstance(source, bytes):
             name, source = str(source), _read_picture(source)
         kind = (
-            mime or _detect_mime(source) or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
+            mime
+            or detect_picture_type(source)
+            or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
         )
         blob = BlobRef(sha256(source).hexdigest(), len(source))
         self._data[blob.hash] = source
@@ -105,7 +107,8 @@ def _read_picture(source: str | Path) -> bytes:
         raise ConfigurationError(f"cannot read the picture {source}: {why}") from error
 
 
-def _detect_mime(data: bytes) -> str | None:
+def detect_picture_type(data: bytes) -> str | None:
+    """Return the type of a picture such as image/png by its bytes; None for other files."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _BY_MAGIC if data.startswith(magic)), None)

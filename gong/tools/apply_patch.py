@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from tape.model.entries import Text
 
 from ..llm.types import Grammar
-from .diff import build_diff
+from .diff import build_diff, count_equal_lines
 from .limits import keep_full_text
 from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, parse_patch
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
@@ -180,18 +180,13 @@ def _build_file_details(operation: FileOperation) -> PatchedFileDetails:
 def _build_replacement(before: bytes, after: bytes) -> FileReplacement:
     """Return the lines that differ, from the first to the last, as one span."""
     old, new = before.split(b"\n"), after.split(b"\n")
-    shorter = min(len(old), len(new))
-    top = _count_alike_lines(old, new, shorter)
-    bottom = _count_alike_lines(old[::-1], new[::-1], shorter - top)
+    top = count_equal_lines(old, new, 0, 0)
+    bottom = count_equal_lines(old[top:][::-1], new[top:][::-1], 0, 0)
     start = min(_count_line_bytes(old[:top]), len(before), len(after))
     below = _count_line_bytes(old[len(old) - bottom :])
     return FileReplacement(
         before, after, start, max(start, len(before) - below), max(start, len(after) - below)
     )
-
-
-def _count_alike_lines(one: Sequence[bytes], other: Sequence[bytes], most: int) -> int:
-    return next((n for n in range(most) if one[n] != other[n]), most)
 
 
 def _count_line_bytes(lines: Sequence[bytes]) -> int:

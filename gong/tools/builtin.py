@@ -14,7 +14,7 @@ from . import apply_patch, edit, session_tools
 from . import edit as write
 from .bash import MOST_BASH_BYTES, MOST_SHELL_CHARS, build_bash_tool, build_shell_tool
 from .families.file_tools import build_changing_tools, build_reading_tools
-from .families.search_tools import build_listing_tools, build_searching_tools
+from .families.search_tools import build_searching_tools
 from .find import build_find_tool, build_ls_tool
 from .grep import build_grep_tool
 from .limits import (
@@ -38,7 +38,6 @@ def build_family_tools(tuning: ToolSettings = DEFAULT_SETTINGS) -> tuple[AgentTo
         *build_reading_tools(tuning),
         *build_changing_tools(tuning),
         *build_searching_tools(tuning),
-        *build_listing_tools(tuning),
         build_shell_tool(limits=choose_family_limits("shell", tuning), tuning=tuning),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ class _DiffWindow:
         top = max(0, change.before.count(b"\n", 0, change.start) - around)
         sides = []
         for data, end in ((change.before, change.old_end), (change.after, change.new_end)):
-            *whole, last = data.split(b"\n")
-            lines = [line + b"\n" for line in whole] + ([last] if last else [])
-            sides.append(lines[top : data.count(b"\n", 0, end) + 1 + around])
+            sides.append(BytesIO(data).readlines()[top : data.count(b"\n", 0, end) + 1 + around])
         old, new = sides
         return cls(old, new, top + 1)
 
@@ -93,7 +92,7 @@ def build_diff(change: FileReplacement) -> LineDiff:
 def _compare_stepwise(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Opcode]:
     i = j = 0
     while True:
-        same = _count_equal_lines(old, new, i, j)
+        same = count_equal_lines(old, new, i, j)
         if same:
             yield "equal", i, i + same, j, j + same
             i, j = i + same, j + same
@@ -104,7 +103,7 @@ def _compare_stepwise(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Op
         i, j = old_end, new_end
 
 
-def _count_equal_lines(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> int:
+def count_equal_lines(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int) -> int:
     """Return how many lines from `i` and `j` on are the same in both."""
     most, same, step = min(len(old) - i, len(new) - j), 0, 1
     while same < most:

@@ -21,22 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-SNIFFED_BYTES = 4100
-"""Bytes at the start of a file that tell what it is."""
 _PDF = re.compile(rb"%PDF-[0-9]\.[0-9]")
 _BEFORE_PDF = 1024
-_PICTURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
-)
-
-
-def detect_picture_type(data: bytes) -> str | None:
-    """Return the type of a picture such as image/png, whatever its name; None for other files."""
-    head = data[:SNIFFED_BYTES]
-    return next((kind for pattern, kind in _PICTURES if pattern.match(head)), None)
 
 
 def is_pdf(data: bytes) -> bool:

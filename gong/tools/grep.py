@@ -6,6 +6,7 @@ The lines are found by the environment, then read again here with what is around
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from tape.model.entries import Text
 
 from ..env.protocol import Search
+from ..env.scanner import split_text_lines
 from .limits import (
     DEFAULT_SETTINGS,
     MAX_KEPT_BYTES,
@@ -29,7 +31,6 @@ from .limits import (
     truncate_line,
 )
 from .paths import build_path_error, format_path, locate_path
-from .text_files import decode_text_file
 from .tool import AgentTool, ToolResult
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ async def show_matches(
         return ToolResult.from_text("No matches found", details)
     lines, whole, kept, context = list[str](), list[str](), 0, manner.context
     for path in dict.fromkeys(match.path for match in matches.found):
-        content = await _read_lines(env, posixpath.join(found.folder, path))
+        content: list[str] = []
+        with suppress(OSError):  # it may be gone since it was searched
+            content = split_text_lines(await env.read_file(posixpath.join(found.folder, path)))
         numbers = {match.line for match in matches.found if match.path == path}
         around = {
             near
@@ -107,6 +110,7 @@ async def show_matches(
         }
         for number in sorted(around | numbers):
             line = content[number - 1] if number <= len(content) else ""
+            line = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             sign = ":" if number in numbers else "-"
             place = f"{format_path(path)}{sign}{number}{sign} "
             lines.append(f"{place}{truncate_line(line).content}")
@@ -131,19 +135,6 @@ async def show_matches(
         replace(details, truncated=shown.noted),
         full=keep_full_text(full) if is_part else None,
     )
-
-
-async def _read_lines(env: ExecutionEnvironment, place: str) -> list[str]:
-    try:
-        file = decode_text_file(await env.read_file(place))
-    except OSError:
-        # Deleted since the search.
-        return []
-    if file is None:
-        return []
-    text = file.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return lines[:-1] if not lines[-1] else lines
 
 
 GREP_LIMIT = 100

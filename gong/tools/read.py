@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from functools import partial
+from io import StringIO
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
@@ -13,7 +14,6 @@ from tape.model.entries import Text
 
 from .documents import (
     UnreadablePdf,
-    detect_picture_type,
     extract_pdf_text,
     is_pdf,
     render_notebook,
@@ -134,6 +134,8 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolRes
         return build_path_error(error, path)
     except ValueError:
         return ToolResult.error(f"Not a path: {path!r}.")
+    from ..llm.picture_sources import detect_picture_type  # noqa: PLC0415 (slow to load)
+
     kind = detect_picture_type(data)
     if kind is not None:
         return await show_picture(path, data, kind, context)
@@ -172,8 +174,7 @@ def keep_page(text: str, path: str) -> str:
 
 def split_lines(text: str) -> list[str]:
     """Return the lines with their ends; a final line feed opens no further line."""
-    *whole, last = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([last] if last else [])
+    return StringIO(text, newline="\n").readlines()
 
 
 def build_read_tool(tuning: ToolSettings = DEFAULT_SETTINGS) -> AgentTool:

@@ -242,7 +242,10 @@ def find_text(text: str, wanted: str) -> TextPlaces:
     What is found as it is is never taken for something that only looks like it.
     """
     wanted = strip_byte_order_mark(wanted)
-    exact = _find_exact_spans(text, wanted)
+    parts = map(re.escape, _to_unix_line_ends(wanted).split("\n"))
+    # A carriage return that is looked for is not the one of a line end.
+    pattern = "\r?\n".join(part.replace("\\\r", "\\\r(?!\n)") for part in parts)
+    exact = [Span(*match.span()) for match in re.finditer(pattern, text)]
     similar = find_lookalike_spans(text, wanted)
     return TextPlaces(
         tuple(exact or similar), len(exact) + _count_apart(similar, exact), bool(exact)
@@ -252,7 +255,9 @@ def find_text(text: str, wanted: str) -> TextPlaces:
 def replace_spans(file: TextFile, spans: Sequence[Span], new: str) -> FileReplacement:
     """Return the file with `new` in place of each span; they stand in order and do not overlap."""
     text = file.text
-    new = _to_unix_line_ends(new).replace("\n", _detect_line_end(text))
+    end = text.find("\n")
+    line_end = "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"
+    new = _to_unix_line_ends(new).replace("\n", line_end)
     first, last = spans[0].start, spans[-1].end
     kept = (text[one.end : other.start] for one, other in pairwise(spans))
     middle = new + "".join(part + new for part in kept)
@@ -267,11 +272,6 @@ def is_same_text(one: str, other: str) -> bool:
     return _to_unix_line_ends(one) == _to_unix_line_ends(other)
 
 
-def _find_exact_spans(text: str, wanted: str) -> list[Span]:
-    pattern = "\r?\n".join(map(_escape_literal, _to_unix_line_ends(wanted).split("\n")))
-    return [Span(*found.span()) for found in re.finditer(pattern, text)]
-
-
 def _count_apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
     """Return how many spans overlap none of the others; both stand in order."""
     ends = [other.end for other in others]
@@ -282,14 +282,5 @@ def _count_apart(spans: Sequence[Span], others: Sequence[Span]) -> int:
     return count
 
 
-def _escape_literal(part: str) -> str:
-    return re.escape(part).replace("\\\r", "\\\r(?!\n)")
-
-
 def _to_unix_line_ends(text: str) -> str:
     return strip_byte_order_mark(text).replace("\r\n", "\n")
-
-
-def _detect_line_end(text: str) -> str:
-    first = text.find("\n")
-    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"

@@ -25,7 +25,7 @@ from gong.agent.run_context import (
 from gong.config import CompactionSettings
 from gong.context.tokens import count_fixed_tokens, count_messages_tokens
 from gong.context.trim import decide_elision, decide_truncation
-from gong.env.memory import MemoryEnvironment
+from tests.gong.env.memory import MemoryEnvironment
 from gong.errors import NothingToCompact, NothingToUndo, ServerError
 from gong.llm.offline.scripted import iter_call_events, iter_text_events
 from gong.llm.retry import RetryPolicy

@@ -156,15 +156,16 @@ async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | 
 
 def build_reading_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
     """Return the tool variants that read files."""
+    limits = choose_family_limits("read_file", tuning)
     return (
         AgentTool(
             "read_file",
             f"Read a file, with line numbers; {READ_FILE_LINES} lines unless limit says otherwise."
             " Notebooks, the text of PDFs and pictures are read, too.",
             ReadFileArguments,
-            partial(_run_read_file, limits=choose_family_limits("read_file", tuning)),
+            partial(_run_read_file, limits=limits),
             "safe",
-            limits=choose_family_limits("read_file", tuning),
+            limits=limits,
         ),
         AgentTool(
             "read_many_files",
@@ -200,9 +201,10 @@ class EditFileArguments(Struct, frozen=True):
     new_string: Annotated[str, Meta(description="The new text")]
     replace_all: Annotated[bool, Meta(description="Replace every place, not the only one")] = False
 
-
-async def _run_edit_file(arguments: EditFileArguments, context: ToolContext) -> ToolResult:
-    return await _replace_in_file(arguments, context, every=arguments.replace_all)
+    @property
+    def every(self) -> bool:
+        """Whether every place is replaced."""
+        return self.replace_all
 
 
 class ReplaceArguments(Struct, frozen=True):
@@ -214,16 +216,17 @@ class ReplaceArguments(Struct, frozen=True):
     instruction: Annotated[str, Meta(description="What the change is for")] = ""
     allow_multiple: Annotated[bool, Meta(description="Replace every place")] = False
 
-
-async def _run_replace(arguments: ReplaceArguments, context: ToolContext) -> ToolResult:
-    return await _replace_in_file(arguments, context, every=arguments.allow_multiple)
+    @property
+    def every(self) -> bool:
+        """Whether every place is replaced."""
+        return self.allow_multiple
 
 
 async def _replace_in_file(
-    arguments: EditFileArguments | ReplaceArguments, context: ToolContext, *, every: bool
+    arguments: EditFileArguments | ReplaceArguments, context: ToolContext
 ) -> ToolResult:
-    path = arguments.file_path
-    wish = ReplaceRequest(path, arguments.old_string, arguments.new_string, every, "old_string")
+    path, old, new = arguments.file_path, arguments.old_string, arguments.new_string
+    wish = ReplaceRequest(path, old, new, arguments.every, "old_string")
     made = await replace_text(context.env, wish)
     if isinstance(made, ToolResult):
         return made
@@ -246,14 +249,14 @@ def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
             "edit_file",
             "Replace text in a file. old_string must occur once, unless replace_all.",
             EditFileArguments,
-            _run_edit_file,
+            _replace_in_file,
             limits=choose_family_limits("edit_file", tuning),
         ),
         AgentTool(
             "replace",
             "Replace text in a file. old_string must occur once, unless allow_multiple.",
             ReplaceArguments,
-            _run_replace,
+            _replace_in_file,
             limits=choose_family_limits("replace", tuning),
         ),
     )

@@ -63,19 +63,6 @@ async def _run_list_dir(arguments: ListDirArguments, context: ToolContext) -> To
     return ToolResult.from_text(names or "(empty directory)", details)
 
 
-def build_listing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:  # noqa: ARG001 (made like all faces)
-    """Return the list_dir tool; the truncation service cuts its results."""
-    return (
-        AgentTool(
-            "list_dir",
-            "List a folder, several levels deep.",
-            ListDirArguments,
-            _run_list_dir,
-            "safe",
-        ),
-    )
-
-
 GREP_SEARCH_LIMIT = 100
 COUNTED_MATCHES = 10_000
 """Matching lines that are looked at where only files or their numbers of lines are asked for."""
@@ -168,22 +155,31 @@ def _to_caps(limits: OutputLimits) -> OutputCaps:
 
 
 def build_searching_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:
-    """Return the tool variants that search."""
+    """Return the tool variants that search and list; the registry cuts what list_dir returns."""
+    grep_limits = choose_family_limits("grep_search", tuning)
+    glob_limits = choose_family_limits("glob", tuning)
     return (
         AgentTool(
             "grep_search",
             f"Search the content of files for a pattern; at most {GREP_SEARCH_LIMIT} matches.",
             GrepSearchArguments,
-            partial(_run_grep_search, limits=choose_family_limits("grep_search", tuning)),
+            partial(_run_grep_search, limits=grep_limits),
             "safe",
-            limits=choose_family_limits("grep_search", tuning),
+            limits=grep_limits,
         ),
         AgentTool(
             "glob",
             "Find files by a pattern of their paths, the last changed first.",
             GlobArguments,
-            partial(_run_glob, limits=choose_family_limits("glob", tuning)),
+            partial(_run_glob, limits=glob_limits),
             "safe",
-            limits=choose_family_limits("glob", tuning),
+            limits=glob_limits,
+        ),
+        AgentTool(
+            "list_dir",
+            "List a folder, several levels deep.",
+            ListDirArguments,
+            _run_list_dir,
+            "safe",
         ),
     )

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gong.env.globs import compile_glob, compile_ignore_glob
 from gong.env.local import LocalEnvironment
-from gong.env.memory import MemoryEnvironment
 from gong.env.protocol import Search
+from tests.gong.env.memory import MemoryEnvironment
 
 HOSTILE = [
     ("{a,b}" * 20, "ab" * 10, "ab" * 10 + "c"),

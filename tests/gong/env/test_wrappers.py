@@ -3,13 +3,13 @@ import os
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.env.memory import MemoryEnvironment
 from gong.env.protocol import DirEntry, FileChange, LineMatch, LineMatches, ListedPath, Search
 from gong.env.wrappers import ConfinedEnvironment, LoggingEnvironment, ReadOnlyEnvironment
 from gong.tools import edit
 from gong.tools import edit as write
 from gong.tools.tool import ToolContext
 from tape.model.entries import join_texts
+from tests.gong.env.memory import MemoryEnvironment
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from gong.env.local import LocalEnvironment
-from gong.env.memory import MemoryEnvironment
 from gong.env.wrappers import ReadOnlyEnvironment
 from gong.tools import apply_patch
 from gong.tools.apply_patch import ApplyPatchArguments, ApplyPatchDetails, PatchedFileDetails
 from gong.tools.builtin import build_registry
 from gong.tools.tool import PreparedCall, ToolContext, ToolResult
 from tape.model.entries import ToolCall, join_texts
+from tests.gong.env.memory import MemoryEnvironment
 
 AGAIN = "No file was changed. Read those files again, correct the patch and send all of it."
 

@@ -6,11 +6,11 @@ import unicodedata
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.env.memory import MemoryEnvironment
 from gong.env.wrappers import ConfinedEnvironment
 from gong.tools import read
 from gong.tools.tool import ToolContext
 from tape.model.entries import join_texts
+from tests.gong.env.memory import MemoryEnvironment
 
 NAMES = [
     "no\u00a0break.txt",

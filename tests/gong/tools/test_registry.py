@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw, Struct
 
 from gong.env.local import LocalEnvironment
-from gong.env.wrappers import ConfinedEnvironment
+from gong.env.wrappers import EnvironmentWrapper
 from gong.errors import ConfigurationError
 from gong.llm.types import Grammar
 from gong.tools.builtin import build_registry
@@ -429,6 +429,15 @@ async def test_wrong_types_never_reach_a_tool(use, name, wrong):
         assert result.kind == "ValidationError"
 
 
+class ClosedEnvironment(EnvironmentWrapper):
+    """Refuses to look at anything."""
+
+    async def read_file(self, path, root=None):
+        raise PermissionError(13, "Permission denied", path)
+
+    list_directory = grep = glob = read_file
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
@@ -440,10 +449,6 @@ async def test_wrong_types_never_reach_a_tool(use, name, wrong):
 )
 async def test_a_closed_path_is_the_same_error_for_every_tool(tmp_path, tool, arguments):
     """M050: grep and find named no kind, read and ls did."""
-    (tmp_path / "x").mkdir()
-    (tmp_path / "work").mkdir()
-    inner = LocalEnvironment(str(tmp_path / "work"), {"PATH": ""})
-    env = ConfinedEnvironment(inner, [str(tmp_path / "work")])
-    run = caller(build_registry(), env, [])
-    result = await run(tool, **arguments)
+    env = ClosedEnvironment(LocalEnvironment(str(tmp_path), {"PATH": ""}))
+    result = await caller(build_registry(), env, [])(tool, **arguments)
     assert (result.is_error, result.kind) == (True, "PermissionDenied"), result

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from gong.env.memory import MemoryEnvironment
 from gong.errors import ConfigurationError
 from gong.tools.bash import build_bash_tool
 from gong.tools.builtin import build_registry
 from gong.tools.limits import ToolSettings, TruncationOverride, TruncationSettings
 from gong.tools.tool import AgentTool, ToolResult
 from tape.model.entries import join_texts
+from tests.gong.env.memory import MemoryEnvironment
 from tests.gong.tools.conftest import caller
 
 

@@ -7,8 +7,8 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from .globs import compile_glob
-from .protocol import (
+from gong.env.globs import compile_glob
+from gong.env.protocol import (
     ChangeRefusal,
     DirEntry,
     ExecResult,
@@ -17,13 +17,13 @@ from .protocol import (
     ListedPath,
     resolve_path,
 )
-from .scanner import find_line_numbers, split_text_lines
-from .search import IgnoreRules, build_line_test, parse_ignore_file
+from gong.env.scanner import find_line_numbers, split_text_lines
+from gong.env.search import IgnoreRules, build_line_test, parse_ignore_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .protocol import FileChange, Platform, Search
+    from gong.env.protocol import FileChange, Platform, Search
 
 _NOT_FOUND = 127
 
@@ -46,7 +46,7 @@ class MemoryEnvironment:
     @property
     def temporary_directory(self) -> str:
         """A folder like any other."""
-        return "/tmp"  # noqa: S108 - a name in memory
+        return "/tmp"
 
     @property
     def platform(self) -> Platform:
