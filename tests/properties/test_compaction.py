@@ -25,7 +25,6 @@ from gong.agent.run_context import (
 from gong.config import CompactionSettings
 from gong.context.tokens import count_fixed_tokens, count_messages_tokens
 from gong.context.trim import decide_elision, decide_truncation
-from tests.gong.env.memory import MemoryEnvironment
 from gong.errors import NothingToCompact, NothingToUndo, ServerError
 from gong.llm.offline.scripted import iter_call_events, iter_text_events
 from gong.llm.retry import RetryPolicy
@@ -49,6 +48,7 @@ from tape.model.entries import (
     select_tool_calls,
 )
 from tape.model.entries import Model as ModelEntry
+from tests.gong.env.memory import MemoryEnvironment
 from tests.tape import making
 from tests.tape.making import BUDGET
 
