@@ -1,9 +1,16 @@
-"""A text that grows by small pieces, with little memory besides its characters.
+"""From stream events back to a whole answer: what streaming and not streaming have in common.
 
-Collects stream events into a complete answer.
+Each block has an index of its own, under which its events come in this order:
+
+| events | block |
+|---|---|
+| TextStart, TextDelta*, TextEnd | Text |
+| ReasoningStart, ReasoningDelta*, ReasoningEnd | Thinking |
+| ToolCallStart, ToolCallDelta*, ToolCallEnd | ToolCall, which is nothing before its end |
+| OpaqueBlock | Opaque |
 
 Invariant: a call's `args` are exactly the text the model wrote, and are set only if that text is a
-JSON object that an entry can store unchanged; any other text is in `args_text`.
+is a JSON object an entry can hold as it is; any other text is in `args_text`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The providers and their particularities, read from `data/presets.toml`.
+"""Providers and models as data, read from `data/presets.toml` and `data/models.toml`.
 
-A row of the user's `[providers.NAME]` has the same fields; it overrides the built-in row of that
-name, or adds one. Nothing here reads the environment.
-
-The model catalogue: context windows, abilities, prices, read from `data/models.toml`.
-
-A model that is not in the catalogue can be used all the same; its cost is unknown, which is None
-and never 0. A row of the user's `[models."provider/id"]` overrides the built-in one.
+A row of the user's `[providers.NAME]` or `[models."provider/id"]` has the same fields: it overrides
+the built-in row of that name, or adds one. A model that is not in the catalogue can be used all the
+same; its cost is unknown, which is None and never 0. Nothing here reads the environment.
 """
 
 from __future__ import annotations

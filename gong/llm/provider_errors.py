@@ -1,9 +1,16 @@
-"""Maps a provider's error to a class of `gong.errors`: guards first, then status, then text.
+"""Maps a provider's error to a class of `gong.errors`; finds overflows that were not reported. Pure.
 
-Pure. Quota words are matched before the status, because waiting does not help there; a throttled
-call is never an overflow, whatever its text says. No text contains a key.
+The first row that fits counts:
 
-Finds prompts that overflowed a context window, if the provider did not say so: pure.
+| status | text | error |
+|---|---|---|
+| 400, 403, 429, none | quota or billing | QuotaExceeded: waiting does not help |
+| 429, or with a throttled text | | RateLimited: never an overflow, whatever its text says |
+| 500 and above | | ServerError |
+| any but 400, 422, none | | by status |
+| 400, 422, none | as in `_BY_WORDS` | by text, else InvalidRequest |
+
+No text contains a key.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
-"""The transcript for a summariser: pieces to text and back; pure.
+"""Two texts of a summariser, written and parsed: the transcript it reads, the summary it answers with.
 
-`written` and `read` are inverse functions for all texts.
+`format_transcript` and `parse_transcript` are each other's inverse, whatever is said in between:
 
-Parses Markdown into the fields of a summary; accepts the headings that models write. Pure.
+    === user
+    Fix it.
+    \\=== user: a line that only looks like a header has a backslash before it
+    === tool: bash
+    [error] no such file
+    === end
 
-The output of `tape.summaries.summary_text` is parsed back exactly; text under no heading or an
-unknown one becomes context, so that nothing is lost.
+`parse_summary` accepts the headings that models write, and reads the output of
+`tape.model.summary.render_summary` back exactly. Text under no heading or an unknown one becomes
+context, so that nothing is lost. Pure.
 """
 
 from __future__ import annotations

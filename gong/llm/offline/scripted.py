@@ -1,11 +1,8 @@
-"""Whole answers cut into stream events and counted, for providers that have no tokenizer.
-
-One word counts as one token.
-
-The model `scripted/FILE.json`: replays answers of a file, one per call (docs/scripted-model.md).
+"""The model `scripted/FILE.json`: plays the answers of a file, one a call (docs/scripted-model.md).
 
 A provider starts at the first answer. An answer counts as used once it was requested, even if it
-fails or is cut off.
+it is a failure or is cut off. The functions that cut an answer into events and count it, a word for
+a token, also serve the offline model.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""Waits that end when they take too long, with one timer for many of them.
-
-`asyncio.timeout` sets and clears a timer for each wait, which costs as much as a streamed piece of
-an answer does. Here a timer that has come too early is set again.
-
-The HTTP client under every wire: it follows no redirect, and reads only the beginning of errors.
-
-An SDK would follow a redirect with the key and the prompt, and read an error's body to its end,
-however long it is. So both are handled in the HTTP client below it.
-
-One endpoint reached with one key: a body out, the bytes of an answer in, in time.
+"""One endpoint reached with one key: a body out, the bytes of an answer in, in time.
 
 Requests are sent by an SDK, or by the HTTP client under all SDKs. The first call imports it in a
 thread, because that takes up to two seconds. Only errors of gong are raised. A connection is used
 for many calls.
+
+An SDK would follow a redirect with the key and the prompt, and read an error's body to its end,
+however long that is. Both are settled below it, in a client that follows no redirect and reads only
+the beginning of errors.
+
+`asyncio.timeout` sets and clears a timer for each wait, which costs as much as a streamed piece of
+an answer does; `IdleTimeout` sets a timer that has come too early again.
 """
 
 from __future__ import annotations

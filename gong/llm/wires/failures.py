@@ -1,9 +1,16 @@
-"""Parses the error bodies of hosts, in all known shapes: pure.
+"""What a provider says went wrong, as errors of gong, the same on every wire; pure.
+
+Hosts give an error many shapes; they are read alike, alone or in a stream:
+
+| JSON | read as |
+|---|---|
+| "text" | the message |
+| [error, …], {"error": {…}} | what is inside |
+| {"base_resp": {"status_msg", "status_code"}} | message and code |
+| {"message"/"error"/"detail", "code"/"type"/"status", "details", "metadata"} | one by one |
 
 The Gemini API uses the same words for a limit per minute and for a used-up quota; only the first
-includes how long to wait.
-
-Failures of a provider as errors of gong, the same on every wire; pure. No text has its key.
+long to wait is said only for the first. No text contains the key.
 """
 
 from __future__ import annotations

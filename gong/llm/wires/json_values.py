@@ -1,7 +1,4 @@
-"""Values of a foreign JSON object, read without trust: pure.
-
-The JSON of a call, put together from fields and from messages that are JSON already: pure.
-"""
+"""JSON objects of an API: foreign ones read without trust, our own put together; pure."""
 
 from __future__ import annotations
 

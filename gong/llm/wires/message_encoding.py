@@ -1,12 +1,9 @@
-"""Pictures by address, and how closely to look, as an API wants to be told: pure.
+"""What a provider's sessions sent last, kept so that each message is encoded once.
 
-The encoders of `tape.formats` know pictures by their bytes. Here a block that says more becomes the
-part of the API's own before they see it, once for each message.
-
-A cache of encoded histories, so that each message is encoded once.
-
-Pictures and files, which messages only refer to, are fetched with the request's `load`; without it
-they are described in text.
+The encoders of `tape.formats` know pictures by their bytes. Here a block that says more, an address
+or how closely to look, becomes the API's own part before they see it. Pictures and files, which
+messages only refer to, are fetched with the request's `load`; without it they are described in
+words.
 """
 
 from __future__ import annotations

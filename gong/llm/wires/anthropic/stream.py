@@ -1,7 +1,15 @@
 """Decodes the events of the Anthropic Messages stream: pure, one decoder for each answer.
 
-Event and field names are those of the API's streaming reference. Blocks that are not text,
-thinking or a call of our tools are kept whole as opaque blocks; unknown events are ignored.
+| event | does |
+|---|---|
+| message_start | begins the answer; counts input |
+| content_block_start, _delta, _stop | begin, extend, end the block of an index |
+| message_delta | says why it stops; counts output |
+| message_stop | ends what is open: the answer is whole |
+| error | ends it |
+
+Blocks that are not text, thinking or a call of our tools are kept whole as opaque blocks; unknown
+events are ignored. Some gateways leave out a block's start, or say a start or a stop twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The shapes of the Gemini stream's chunks, as far as they are read; pure.
 
 Parts stay raw: what one is shows only in its fields, and arguments are kept as they were written.
-
-Assembles arguments of a call from pieces, each with its JSON path: pure.
-
-Hosts of the Gemini wire may cut arguments up; the Gemini API itself sends them whole.
+The Gemini API sends arguments whole; other hosts of its wire may send them bit by bit, each with
+the JSON path of its place. `{"jsonPath": "$.edits[0].text", "stringValue": "a", "willContinue":
+true}` and then the same path with "b" give `{"edits": [{"text": "ab"}]}`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,17 @@
-"""Pieces of `reasoning_details`, put together as they must go back: pure.
+"""Tool calls and `reasoning_details` of a Chat Completions answer, put together from pieces: pure.
+
+Hosts leave out index or id, resend both, or give every call the same index. A piece belongs to
+
+| index | id | name | call |
+|---|---|---|---|
+| known | | no | of that index |
+| known | another | yes | a new one |
+| known | none | yes | a new one, where the arguments so far are a whole object |
+| none | known | | of that id |
+| none | none | no | the newest |
 
 Pieces of words that follow each other with the same type and index are one detail; encrypted ones
 always come whole.
-
-Tool calls of a Chat Completions answer, put together from their pieces: pure.
-
-Which call a piece belongs to is told by its index, else by its id; hosts leave out either, resend
-both, or give every call the same index.
 """
 
 from __future__ import annotations

@@ -1,12 +1,20 @@
-"""Thinking that hosts send as text between `<think>` tags at the beginning of an answer: pure.
-
-However the text is cut, the same comes out. Tags further on are words like any other.
-
-Decodes the chunks of the Chat Completions stream: pure, one decoder for each answer.
+"""Chunks of the Chat Completions stream to our events: pure, one decoder for each answer.
 
 Written for what compatible hosts really send: choices left out or null, usage last or inside a
 choice, calls without index or id, ids sent again, thinking under three names, text in parts.
-Calls end with the answer, because their pieces may come in any order. Unknown fields are ignored.
+Unknown fields are ignored. At most one block of text, refusal or thinking is open:
+
+| piece | open block |
+|---|---|
+| of the same kind and field | continues |
+| of another kind, a picture, a call's name | ends, and a new one begins |
+| a call's arguments | stays open |
+
+Calls end with the answer, because their pieces may come in any order.
+
+Some hosts send thinking as text between `<think>` tags at the beginning of an answer. `ThinkTags`
+goes from "before" through "inside" and "behind" (blanks after the tag) to "words", however the text
+is cut. Tags further on are words like any other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,17 @@
 """Decodes the events of the Responses stream: pure, one decoder for each answer.
 
-A block begins with its first piece and ends with its item, which then goes whole into `wire`. What
-pieces left out is taken from the event that says a part is done. Items that are no text, reasoning
-or call are the provider's own and stay opaque; unknown events are ignored.
+| event response.… | does |
+|---|---|
+| created, in_progress, queued | begins the answer |
+| output_item.added | opens an item; reasoning and calls begin their block |
+| ….delta | extends a part of an item; a message's part begins its block |
+| ….done of a part | adds what its pieces left out |
+| output_item.done | ends the item's blocks; the item goes whole into `wire` |
+| completed, incomplete, done | ends what is open: the answer is whole |
+| failed, cancelled, error | ends it |
+
+Items that are no text, reasoning or call are the provider's own and stay opaque; unknown events are
+ignored.
 """
 
 from __future__ import annotations
