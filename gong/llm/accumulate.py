@@ -109,7 +109,11 @@ class _CallDraft:
         """Return the call; None until it is complete, because half a call must never run."""
         if not self.whole:
             return None
-        return _build_tool_call(self.id, self.name, self.parts.text(), self.wire)
+        text = self.parts.text()
+        if text.strip() and not _is_plain_object(text):
+            return ToolCall(id=self.id, name=self.name, args_text=text, wire=self.wire)
+        args = Raw(text.encode() if text.strip() else b"{}")
+        return ToolCall(id=self.id, name=self.name, args=args, wire=self.wire)
 
 
 @dataclass(slots=True)
@@ -149,11 +153,14 @@ class StreamAccumulator:
             case ReasoningStart():
                 self._drafts[event.index] = _TextDraft(Thinking)
             case ToolCallStart():
-                self._drafts[event.index] = self._create_call_draft(event.name)
+                self._drafts[event.index] = _CallDraft(f"{self.prefix}_{self._calls}", event.name)
+                self._calls += 1
             case OpaqueBlock():
                 self._drafts[event.index] = _OpaqueDraft(event.raw)
             case TextDelta() | ReasoningDelta() | ToolCallDelta():
-                self._extend_draft(event)
+                draft = self._drafts[event.index]
+                assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
+                draft.parts.append(event.delta)
             case TextEnd() | ReasoningEnd() | ToolCallEnd():
                 self._end_draft(event)
             case Finish():
@@ -165,7 +172,11 @@ class StreamAccumulator:
 
     def partial(self) -> Content:
         """Return the content so far, without incomplete tool calls and empty or blank blocks."""
-        return tuple(block for block in self._list_blocks() if not _is_blank_block(block))
+        return tuple(
+            block
+            for block in self._list_blocks()
+            if not isinstance(block, Text | Thinking) or block.wire != NO_JSON or block.text.strip()
+        )
 
     def arguments(self, index: int) -> dict[str, Any]:
         """Return the arguments so far of the call at `index`; `{}` at first.
@@ -196,16 +207,6 @@ class StreamAccumulator:
             raw=self.finish.raw,
         )
 
-    def _create_call_draft(self, name: str) -> _CallDraft:
-        draft = _CallDraft(f"{self.prefix}_{self._calls}", name)
-        self._calls += 1
-        return draft
-
-    def _extend_draft(self, event: TextDelta | ReasoningDelta | ToolCallDelta) -> None:
-        draft = self._drafts[event.index]
-        assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
-        draft.parts.append(event.delta)
-
     def _end_draft(self, event: TextEnd | ReasoningEnd | ToolCallEnd) -> None:
         draft = self._drafts[event.index]
         assert not isinstance(draft, _OpaqueDraft), "an opaque block comes whole"
@@ -220,36 +221,19 @@ class StreamAccumulator:
         return [block for draft in drafts if (block := draft.build_block()) is not None]
 
 
-def _is_blank_block(block: Block) -> bool:
-    return isinstance(block, Text | Thinking) and block.wire == NO_JSON and not block.text.strip()
-
-
-def _build_tool_call(call_id: str, name: str, text: str, wire: Raw) -> ToolCall:
-    """Return the call with `args` or `args_text` set; an empty text means no arguments."""
-    if not text.strip():
-        return ToolCall(id=call_id, name=name, args=Raw(b"{}"), wire=wire)
-    if _is_plain_object(text):
-        return ToolCall(id=call_id, name=name, args=Raw(text.encode()), wire=wire)
-    return ToolCall(id=call_id, name=name, args_text=text, wire=wire)
-
-
 def _is_plain_object(text: str) -> bool:
+    """Tell whether a text is a JSON object without the key that means a blob anywhere in it."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return isinstance(value, dict) and not _has_blob_key(value)
-
-
-def _has_blob_key(value: Any) -> bool:
-    """Return whether any object inside `value` has the key that marks a blob."""
     pending = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
             if _BLOB_KEY in item:
-                return True
+                return False
             pending.extend(item.values())
         elif isinstance(item, list):
             pending.extend(item)
-    return False
+    return isinstance(value, dict)

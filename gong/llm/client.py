@@ -24,7 +24,7 @@ from .provider_factory import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 
     from .models import Preset
     from .provider_factory import FindKey
@@ -82,14 +82,12 @@ class Client:
         environ = os.environ if environ is None else environ
         presets = load_presets({}) if presets is None else presets
         find_key = find_key or partial(_find_env_key, environ)
-        served = {
-            name: partial(_create_preset_provider, preset, environ, find_key)
-            for name, preset in presets.items()
-        }
-        first = next(
-            _iter_configured_presets(presets.values(), environ, partial(_has_env_key, environ)),
-            None,
-        )
+
+        def create_factory(preset: Preset) -> Factory:
+            return lambda _model: create_provider(preset, environ, find_key)
+
+        served = {name: create_factory(preset) for name, preset in presets.items()}
+        first = next(_iter_configured_presets(presets, environ), None)
         return cls(
             {**served, "offline": _create_offline_provider, "scripted": _create_scripted_provider},
             default=first.name if first else None,
@@ -123,11 +121,23 @@ class Client:
         ConfigurationError if there is none, UnsupportedToolChoice if it lacks that choice.
         """
         if provider is None:
-            provider, request = self._route_request(request)
-        _check_tool_choice(provider, request)
+            name = request.provider or self.default
+            if name is None:
+                raise ConfigurationError(
+                    "no provider for this request: name one, or set a key such as ANTHROPIC_API_KEY"
+                )
+            provider, _ = self.resolve(f"{name}/{request.model}")
+            request = replace(request, provider=name)
+        mode, supports = request.tool_choice.mode, getattr(provider, "supports_tool_choice", None)
+        if request.tools and mode != "auto" and supports is not None and not supports(mode):
+            raise UnsupportedToolChoice(
+                f'{provider.name} takes no tool choice "{mode}": leave it at "auto", or say in '
+                "words which tool is to be called",
+                provider=provider.name,
+            )
         call: Call = provider.stream
         for wrap in reversed(self._middleware):
-            call = partial(_apply_middleware, wrap, call)
+            call = partial(lambda wrap, call, request: wrap(request, call), wrap, call)
         return call(request)
 
     def body(self, name: str, request: Request) -> bytes:
@@ -165,15 +175,6 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _route_request(self, request: Request) -> tuple[Provider, Request]:
-        name = request.provider or self.default
-        if name is None:
-            raise ConfigurationError(
-                "no provider for this request: name one, or set a key such as ANTHROPIC_API_KEY"
-            )
-        provider, _ = self.resolve(f"{name}/{request.model}")
-        return provider, replace(request, provider=name)
-
 
 def choose_default_model(
     environ: Mapping[str, str],
@@ -185,9 +186,7 @@ def choose_default_model(
     `knows` returns whether a provider has a key, by default in `environ`.
     """
     presets = load_presets({}) if presets is None else presets
-    for preset in _iter_configured_presets(
-        presets.values(), environ, knows or partial(_has_env_key, environ)
-    ):
+    for preset in _iter_configured_presets(presets, environ, knows):
         if preset.default_model:
             return f"{preset.name}/{preset.default_model}"
     return OFFLINE_MODEL
@@ -197,44 +196,18 @@ def _build_unknown_error(name: str) -> UnknownModel:
     return UnknownModel(f"unknown model {name!r}: known are {_KNOWN_MODELS}; set one with -m")
 
 
-def _check_tool_choice(provider: Provider, request: Request) -> None:
-    mode = request.tool_choice.mode
-    supports = getattr(provider, "supports_tool_choice", None)
-    if request.tools and mode != "auto" and supports is not None and not supports(mode):
-        raise UnsupportedToolChoice(
-            f'{provider.name} takes no tool choice "{mode}": leave it at "auto", or say in words '
-            "which tool is to be called",
-            provider=provider.name,
-        )
-
-
 def _iter_configured_presets(
-    presets: Iterable[Preset], environ: Mapping[str, str], knows: Knows
+    presets: Mapping[str, Preset], environ: Mapping[str, str], knows: Knows | None = None
 ) -> Iterator[Preset]:
-    for one in presets:
-        if is_configured(one, environ, has_key=knows(one.key_name, one.keys)):
+    for one in presets.values():
+        has_key = (knows or partial(_find_env_key, environ))(one.key_name, one.keys)
+        if is_configured(one, environ, has_key=bool(has_key)):
             yield one
-
-
-def _has_env_key(environ: Mapping[str, str], provider: str, variables: Sequence[str]) -> bool:
-    return bool(_find_env_key(environ, provider, variables))
 
 
 def _find_env_key(environ: Mapping[str, str], _provider: str, variables: Sequence[str]) -> str:
     values = (environ.get(name, "").strip() for name in variables)
     return next((value for value in values if value), "")
-
-
-def _apply_middleware(
-    wrap: Middleware, call: Call, request: Request
-) -> AsyncGenerator[StreamEvent, None]:
-    return wrap(request, call)
-
-
-def _create_preset_provider(
-    preset: Preset, environ: Mapping[str, str], find_key: FindKey, _model: str
-) -> Provider:
-    return create_provider(preset, environ, find_key)
 
 
 def _create_offline_provider(model: str) -> Provider:

@@ -63,8 +63,10 @@ class ModelNames:
             return name
         if info := self.catalogue.find_info(name):
             return info.id
-        if name and not slash and preset is None and (family := self._find_family(name)):
-            return f"{family}/{name}"
+        if name and not slash and preset is None:
+            for owner in self.presets.values():
+                if any(_has_family_word(name.lower(), family) for family in owner.families):
+                    return f"{owner.name}/{name}"
         raise self.build_unknown_error(name)
 
     def find_info(self, name: str) -> ModelInfo | None:
@@ -75,7 +77,8 @@ class ModelNames:
         """
         provider = name.partition("/")[0]
         found = self.catalogue.models.get(name)
-        if not self._is_free(provider):
+        preset = self.presets.get(provider)
+        if provider not in BUILT_IN_PROVIDERS and not (preset and preset.local):
             return found or self._find_same_model(name)
         if found is None:
             return ModelInfo(id=name, price=FREE_PRICE)
@@ -99,7 +102,10 @@ class ModelNames:
     def build_unknown_error(self, name: str) -> UnknownModel:
         """Return the error for an unknown name, with similar names."""
         provider, slash, model = name.partition("/")
-        near = get_close_matches(name, self._list_words(), n=3, cutoff=0.6)
+        words = [*self.aliases]
+        for info in self.catalogue.models.values():
+            words += (info.id, info.model, *info.aliases)
+        near = get_close_matches(name, words, n=3, cutoff=0.6)
         if provider in self.presets and not model:
             near = [f"{provider}/{self.presets[provider].default_model or 'MODEL'}"]
         elif slash:
@@ -123,22 +129,6 @@ class ModelNames:
         provider = name.partition("/")[0]
         preset = self.presets.get(provider)
         return preset.key_name if preset else provider
-
-    def _is_free(self, provider: str) -> bool:
-        preset = self.presets.get(provider)
-        return provider in BUILT_IN_PROVIDERS or (preset is not None and preset.local)
-
-    def _find_family(self, name: str) -> str | None:
-        words = name.lower()
-        for preset in self.presets.values():
-            if any(_has_family_word(words, family) for family in preset.families):
-                return preset.name
-        return None
-
-    def _list_words(self) -> list[str]:
-        models = self.catalogue.models.values()
-        words = [*self.aliases, *(alias for model in models for alias in model.aliases)]
-        return [*words, *(word for model in models for word in (model.id, model.model))]
 
 
 def _has_family_word(name: str, family: str) -> bool:

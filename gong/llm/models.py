@@ -174,15 +174,14 @@ def load_presets(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Preset]:
     if not rows:
         return shipped
     own = {
-        name: _parse_preset(name, overlay_row(shipped.get(name), _mark_served(row)))
+        # a row with an address can be asked, though its provider is not as shipped
+        name: _parse_preset(
+            name,
+            overlay_row(shipped.get(name), {"later": "", **row} if row.get("base_url") else row),
+        )
         for name, row in rows.items()
     }
     return shipped | own
-
-
-def _mark_served(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row that says where its provider is: then it can be asked, though not as shipped."""
-    return {"later": "", **row} if row.get("base_url") else row
 
 
 def overlay_row(below: Struct | None, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ bytes of everything it shows.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from tape.errors import NotFound
@@ -18,19 +19,16 @@ from tape.model.entries import NO_JSON, BlobRef, Image
 
 from ..errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from msgspec import Raw
-
 URL_KEY = "$url"
 """Address of a picture that the provider fetches."""
 DETAIL_KEY = "$detail"
 """Level of detail, if the provider supports it."""
 
 _BY_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 )
 _BY_SUFFIX = {
     ".png": "image/png",
@@ -67,7 +65,14 @@ class Pictures:
         notes: dict[str, str] = {DETAIL_KEY: detail} if detail else {}
         name = ""
         if isinstance(source, str) and source.startswith("data:"):
-            mime, source = _parse_data_url(source, mime)
+            head, _, data = source[5:].partition(",")
+            mime = mime or head.partition(";")[0] or None
+            try:
+                source = b64decode(data, validate=True)
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"a data: address of a picture is base64: {error}"
+                ) from error
         if isinstance(source, str) and urlsplit(source).scheme in {"http", "https"}:
             blob = BlobRef(sha256(source.encode()).hexdigest(), 0, source)
             path = urlsplit(source).path
@@ -75,24 +80,17 @@ class Pictures:
             return Image(blob=blob, mime=kind, wire=pack_raw({**notes, URL_KEY: source}))
         if not isinstance(source, bytes):
             name, source = str(source), _read_picture(source)
-        kind = (
-            mime
-            or detect_picture_type(source)
-            or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
-        )
+        seen = next((kind for magic, kind in _BY_MAGIC if magic.match(source)), None)
+        kind = mime or seen or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
         blob = BlobRef(sha256(source).hexdigest(), len(source))
         self._data[blob.hash] = source
-        return Image(blob=blob, mime=kind, wire=_pack_notes(notes))
+        return Image(blob=blob, mime=kind, wire=pack_raw(notes) if notes else NO_JSON)
 
     def load(self, blob: BlobRef) -> bytes:
         """Return the bytes of a picture; raises NotFound if it was not added here."""
         if blob.hash not in self._data:
             raise NotFound(f"no picture {blob.hash[:12]} was given")
         return self._data[blob.hash]
-
-
-def _pack_notes(notes: dict[str, str]) -> Raw:
-    return pack_raw(notes) if notes else NO_JSON
 
 
 def _read_picture(source: str | Path) -> bytes:
@@ -105,18 +103,3 @@ def _read_picture(source: str | Path) -> bytes:
     except (OSError, RuntimeError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigurationError(f"cannot read the picture {source}: {why}") from error
-
-
-def detect_picture_type(data: bytes) -> str | None:
-    """Return the type of a picture such as image/png by its bytes; None for other files."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _BY_MAGIC if data.startswith(magic)), None)
-
-
-def _parse_data_url(source: str, mime: str | None) -> tuple[str | None, bytes]:
-    head, _, data = source[5:].partition(",")
-    try:
-        return mime or head.partition(";")[0] or None, b64decode(data, validate=True)
-    except ValueError as error:
-        raise ConfigurationError(f"a data: address of a picture is base64: {error}") from error

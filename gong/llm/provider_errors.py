@@ -1,4 +1,4 @@
-"""Maps a provider's error to a class of `gong.errors`; finds overflows that were not reported. Pure.
+"""Maps a provider's error to a class of `gong.errors`, and finds unreported overflows. Pure.
 
 The first row that fits counts:
 
@@ -141,7 +141,8 @@ def build_provider_error(
     """
     kind = _classify_error(status, f"{message} code {code}" if code else message)
     shown = f" ({status})" if status is not None else ""
-    said = _clip_message(remove_keys(message, key)) or "no reason given"
+    words = " ".join(remove_keys(message, key).split()) or "no reason given"
+    said = words if len(words) <= _MAX_MESSAGE else f"{words[:_MAX_MESSAGE]}…"
     return kind(
         f"{provider} API error{shown}: {said}",
         provider=provider,
@@ -171,22 +172,10 @@ def _classify_error(status: int | None, words: str) -> type[ModelError]:
         return ServerError
     if status is not None and status not in _SAYS_LITTLE:
         return _BY_STATUS.get(status, InvalidRequest)
-    return _classify_words(status, words)
-
-
-def _classify_words(status: int | None, words: str) -> type[ModelError]:
     if status == 400 and not words.strip():  # noqa: PLR2004 (HTTP)
         return ContextLengthExceeded  # Cerebras and Mistral give no reason
-    for pattern, kind in _BY_WORDS:
-        if pattern.search(words):
-            return kind
-    unavailable = status is None and _UNAVAILABLE.search(words)
-    return ServerError if unavailable else InvalidRequest
-
-
-def _clip_message(message: str) -> str:
-    words = " ".join(message.split())
-    return words if len(words) <= _MAX_MESSAGE else f"{words[:_MAX_MESSAGE]}…"
+    otherwise = ServerError if status is None and _UNAVAILABLE.search(words) else InvalidRequest
+    return next((kind for pattern, kind in _BY_WORDS if pattern.search(words)), otherwise)
 
 
 _NEARLY_FULL = 0.99

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,8 +23,6 @@ from .provider_errors import remove_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from msgspec import Raw
-
     from .models import Api, Preset
     from .types import Provider, Request
 
@@ -38,7 +36,7 @@ class _WireAdapter(NamedTuple):
     module: str
     provider: str
     encoder: str
-    """The class in the module of the same name with the suffix `_request`."""
+    """The class in `wires.<module>.request`."""
     package: str
     extra: str
 
@@ -78,7 +76,10 @@ def create_provider(preset: Preset, environ: Mapping[str, str], find_key: FindKe
     missing package.
     """
     ready = prepare_setup(preset, environ, find_key)
-    return _load_provider_class(preset)(*ready)
+    require_package(preset)
+    adapter = _ADAPTERS[preset.api]
+    module = import_module(f".wires.{adapter.module}.provider", __package__)
+    return cast("Provider", getattr(module, adapter.provider)(*ready))
 
 
 def prepare_setup(preset: Preset, environ: Mapping[str, str], find_key: FindKey) -> ProviderSetup:
@@ -118,7 +119,7 @@ def encode_neutral_body(request: Request) -> bytes:
         "messages": request.messages,
         "tools": request.tools,
     }
-    return encode_json(msgspec.to_builtins(told, enc_hook=_decode_raw))
+    return encode_json(msgspec.to_builtins(told, enc_hook=lambda raw: decode_json(bytes(raw))))
 
 
 def find_endpoint(preset: Preset, environ: Mapping[str, str]) -> str:
@@ -158,10 +159,6 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _decode_raw(raw: Raw) -> Any:
-    return decode_json(bytes(raw))
-
-
 def _check_endpoint(url: str, where: str) -> str:
     """Return an address without secrets, fit to show and record; raises ConfigurationError."""
     if _parse_host(url) is None:
@@ -180,7 +177,12 @@ def _check_key(preset: Preset, key: str, endpoint: str) -> str:
     if not key and is_loopback(endpoint):
         return NO_KEY
     if not key:
-        raise AuthenticationError(_explain_missing_key(preset), provider=preset.name)
+        variable = f"set {' or '.join(preset.keys)}, " if preset.keys else ""
+        raise AuthenticationError(
+            f"no key for {preset.name}: {variable}run gong auth login {preset.key_name}, "
+            "or use -m offline/rules",
+            provider=preset.name,
+        )
     if not is_valid_key(key):
         raise AuthenticationError(
             f"the key for {preset.name} contains characters that no key has: copy it again"
@@ -190,37 +192,17 @@ def _check_key(preset: Preset, key: str, endpoint: str) -> str:
     return key
 
 
-def _explain_missing_key(preset: Preset) -> str:
-    variable = f"set {' or '.join(preset.keys)}, " if preset.keys else ""
-    return (
-        f"no key for {preset.name}: {variable}run gong auth login {preset.key_name}, "
-        "or use -m offline/rules"
-    )
-
-
 def require_package(preset: Preset) -> None:
     """Raise ConfigurationError if the package for the preset's wire is not installed."""
     adapter = _ADAPTERS[preset.api]
-    if not _is_package_installed(adapter.package):
+    try:
+        is_installed = find_spec(adapter.package) is not None
+    except ModuleNotFoundError:  # the package above it is missing
+        is_installed = False
+    if not is_installed:
         raise ConfigurationError(
             f"the {adapter.package} package is not installed: pip install 'gong[{adapter.extra}]'"
         )
-
-
-def _load_provider_class(preset: Preset) -> Callable[[Preset, str, str], Provider]:
-    require_package(preset)
-    adapter = _ADAPTERS[preset.api]
-    made = getattr(
-        import_module(f".wires.{adapter.module}.provider", __package__), adapter.provider
-    )
-    return cast("Callable[[Preset, str, str], Provider]", made)
-
-
-def _is_package_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:  # the package above it is missing
-        return False
 
 
 def _parse_host(url: str) -> str | None:

@@ -43,10 +43,8 @@ class RetryPolicy:
             return None
         if retry_after is not None:
             return retry_after if retry_after <= self.max_delay else None
-        return self._compute_backoff(attempt) * (1 - self.jitter + 2 * self.jitter * random)
-
-    def _compute_backoff(self, attempt: int) -> float:
-        return min(self.base * self.factor**attempt, self.max_delay)
+        backoff = min(self.base * self.factor**attempt, self.max_delay)
+        return backoff * (1 - self.jitter + 2 * self.jitter * random)
 
 
 async def stream_with_retries(

@@ -1,23 +1,23 @@
-"""Two texts of a summariser, written and parsed: the transcript it reads, the summary it answers with.
+r"""The two texts of a summariser: the transcript it reads, and the summary it answers with. Pure.
 
 `format_transcript` and `parse_transcript` are each other's inverse, whatever is said in between:
 
     === user
     Fix it.
-    \\=== user: a line that only looks like a header has a backslash before it
+    \=== user: a line that only looks like a header has a backslash before it
     === tool: bash
     [error] no such file
     === end
 
 `parse_summary` accepts the headings that models write, and reads the output of
 `tape.model.summary.render_summary` back exactly. Text under no heading or an unknown one becomes
-context, so that nothing is lost. Pure.
+context, so that nothing is lost.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -56,16 +56,13 @@ def format_transcript(pieces: Iterable[TranscriptPiece]) -> str:
     A line `=== ROLE` or `=== ROLE: NAME` begins each, the line `=== end` ends them all; a line of
     a text that looks like one has a backslash before it.
     """
-    return "\n".join([*map(_format_piece, pieces), _END_LINE])
-
-
-def _format_piece(piece: TranscriptPiece) -> str:
-    name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
-    header = f"{_HEADER_MARK}{piece.role}: {name}" if name else f"{_HEADER_MARK}{piece.role}"
-    lines = piece.text.split("\n")
-    return "\n".join(
-        [header, *(f"\\{line}" if _ESCAPED_HEADER.match(line) else line for line in lines)]
-    )
+    lines: list[str] = []
+    for piece in pieces:
+        name = piece.name.replace("\\", "\\\\").replace("\n", "\\n")
+        lines.append(f"{_HEADER_MARK}{piece.role}: {name}" if name else _HEADER_MARK + piece.role)
+        said = piece.text.split("\n")
+        lines += (f"\\{line}" if _ESCAPED_HEADER.match(line) else line for line in said)
+    return "\n".join([*lines, _END_LINE])
 
 
 def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
@@ -81,12 +78,12 @@ def parse_transcript(text: str) -> tuple[TranscriptPiece, ...]:
             found[-1][1].append(
                 line[1:] if line[:1] == "\\" and _ESCAPED_HEADER.match(line) else line
             )
-    return tuple(_parse_piece(header, "\n".join(lines)) for header, lines in found)
-
-
-def _parse_piece(header: re.Match[str], text: str) -> TranscriptPiece:
-    name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
-    return TranscriptPiece(header[1], text, name)  # type: ignore[arg-type]  # the pattern names the roles
+    pieces = []
+    for header, lines in found:
+        name = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], header[2] or "")
+        role: Any = header[1]  # the pattern names the roles
+        pieces.append(TranscriptPiece(role, "\n".join(lines), name))
+    return tuple(pieces)
 
 
 def find_focus(text: str) -> str:
@@ -154,7 +151,9 @@ def parse_summary(markdown: str) -> Summary:
     """Return the fields of a summary in Markdown; the goal is empty if it has none."""
     reader = _SummaryReader()
     lines = _strip_fence(markdown)
-    fenced = _find_fenced_lines(lines)
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    fenced = {number for begin, end in pairs for number in range(begin, end + 1)}
     for number, line in enumerate(lines):
         reader.read_line(line, literal=number in fenced)
     return reader.build_summary()
@@ -199,25 +198,15 @@ def _look_up_title(title: str) -> str | None:
 
 
 def _strip_fence(markdown: str) -> list[str]:
-    """Return the lines without a code fence around all of them."""
+    """Return the lines without a code fence around all of them, or words that announce them."""
     lines = markdown.strip().replace("\r\n", "\n").split("\n")
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
     headings = [number for number, line in enumerate(lines) if _parse_heading(line)]
     if len(fences) > 1 and headings and fences[0] < headings[0] and fences[-1] > headings[-1]:
         return lines[fences[0] + 1 : fences[-1]]
-    return [line for n, line in enumerate(lines) if not _is_announcement(line, n, headings)]
-
-
-def _is_announcement(line: str, number: int, headings: list[int]) -> bool:
-    """Return whether a line before the first heading only announces the summary."""
-    return bool(headings) and number < headings[0] and line.rstrip().endswith((":", "："))
-
-
-def _find_fenced_lines(lines: list[str]) -> set[int]:
-    """Return the numbers of the lines of code blocks, fences included."""
-    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
-    pairs = zip(fences[::2], fences[1::2], strict=False)
-    return {number for begin, end in pairs for number in range(begin, end + 1)}
+    first = headings[0] if headings else 0
+    before = [line for line in lines[:first] if not line.rstrip().endswith((":", "："))]
+    return before + lines[first:]
 
 
 class _SummaryReader:

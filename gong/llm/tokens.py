@@ -96,8 +96,14 @@ def count_tokens(
 
     The first exact count loads it, which takes a third of a second.
     """
-    tokenizer = _choose_tokenizer(model)
-    ranks = tokenizer and _load_encoding(tokenizer, _get_cache_folder(environ or os.environ))
+    tokenizer = "o200k_base" if _O200K.search(model) else "cl100k_base"
+    if tokenizer == "cl100k_base" and not _CL100K.search(model):
+        return TokenCount(estimate_tokens(text), exact=False)
+    environ = environ or os.environ
+    default = str(Path(gettempdir()) / "data-gym-cache")
+    folders = (environ.get(name) for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
+    folder = next((one for one in folders if one is not None), default)
+    ranks = _load_encoding(tokenizer, folder)
     if not ranks:
         return TokenCount(estimate_tokens(text), exact=False)
     return TokenCount(len(ranks.encode(text, disallowed_special=())), exact=True)
@@ -107,8 +113,20 @@ def estimate_tokens(text: str) -> int:
     """Return the estimated tokens of a text, within 20 % for prose, code and JSON."""
     total, glued = 0.0, False
     for match in _PIECE.finditer(text):
-        kind, piece = match.lastgroup or "other", match.group()
-        total += _weigh_piece(kind, piece, glued=glued)
+        kind, size = match.lastgroup or "other", match.end() - match.start()
+        if kind == "word":
+            longer = max(0, size - _SHORT_WORD)
+            total += _WORD + _LETTER * longer - (_GLUED if glued else 0)
+        elif kind == "digits":
+            total += _GROUP * ceil(size / _DIGITS)
+        elif kind == "blanks":
+            total += _BLANKS if size > 1 else 0
+        elif kind == "lines":
+            total += _LINES
+        elif kind == "marks":
+            total += _MARK + _NEXT_MARK * (size - 1)
+        else:
+            total += _PER_CHARACTER[kind] * size
         glued = kind in {"word", "digits"}
     return ceil(total)
 
@@ -120,67 +138,14 @@ def estimate_cjk_two(text: str) -> int:
     return ceil(2 * characters + 1.3 * words)
 
 
-def _weigh_piece(kind: str, piece: str, *, glued: bool) -> float:
-    size = len(piece)
-    if kind == "word":
-        return _WORD + _LETTER * max(0, size - _SHORT_WORD) - (_GLUED if glued else 0)
-    if kind == "digits":
-        return _GROUP * ceil(size / _DIGITS)
-    if kind == "blanks":
-        return _BLANKS if size > 1 else 0
-    if kind == "lines":
-        return _LINES
-    if kind == "marks":
-        return _MARK + _NEXT_MARK * (size - 1)
-    return _PER_CHARACTER[kind] * size
-
-
-def _choose_tokenizer(model: str) -> str | None:
-    if _O200K.search(model):
-        return "o200k_base"
-    return "cl100k_base" if _CL100K.search(model) else None
-
-
-def _get_cache_folder(environ: Mapping[str, str]) -> str:
-    """Return the folder where tiktoken keeps what it has downloaded before."""
-    for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
-        if name in environ:
-            return environ[name]
-    return str(Path(gettempdir()) / "data-gym-cache")
-
-
 @cache
 def _load_encoding(name: str, folder: str) -> Encoding | None:
     """Return the tokenizer when the tiktoken package and its ranks are here; None otherwise."""
     if find_spec("tiktoken") is None:
         return None
-    data = _read_packaged_ranks(_RANK_FILES[name]) or _read_cached_ranks(_RANK_FILES[name], folder)
-    return _create_encoding(name, data) if data else None
-
-
-def _read_packaged_ranks(ranks: _RankFile) -> bytes | None:
-    """Return the ranks from the bpe-openai package, of which only the data is used."""
-    found = find_spec("bpe_openai")
-    for folder in (found and found.submodule_search_locations) or ():
-        file = Path(folder) / "data" / ranks.data
-        if file.exists():
-            return _check_ranks(gzip.decompress(file.read_bytes()), ranks)
-    return None
-
-
-def _read_cached_ranks(ranks: _RankFile, folder: str) -> bytes | None:
-    if not folder:
+    data = _read_ranks(_RANK_FILES[name], folder)
+    if data is None:
         return None
-    name = hashlib.sha1(ranks.url.encode(), usedforsecurity=False).hexdigest()
-    file = Path(folder) / name
-    return _check_ranks(file.read_bytes(), ranks) if file.exists() else None
-
-
-def _check_ranks(data: bytes, ranks: _RankFile) -> bytes | None:
-    return data if hashlib.sha256(data).hexdigest() == ranks.sha256 else None
-
-
-def _create_encoding(name: str, data: bytes) -> Encoding:
     from tiktoken import Encoding  # noqa: PLC0415 (only for an exact count)
 
     pairs = (line.split() for line in data.split(b"\n") if line)
@@ -190,3 +155,18 @@ def _create_encoding(name: str, data: bytes) -> Encoding:
         mergeable_ranks={b64decode(token): int(rank) for token, rank in pairs},
         special_tokens={},
     )
+
+
+def _read_ranks(ranks: _RankFile, folder: str) -> bytes | None:
+    """Return the ranks from the bpe-openai package, or from where tiktoken downloaded them to."""
+    found = find_spec("bpe_openai")
+    packages = (found and found.submodule_search_locations) or ()
+    name = hashlib.sha1(ranks.url.encode(), usedforsecurity=False).hexdigest()
+    files = [Path(package) / "data" / ranks.data for package in packages]
+    for file in [*files, *([Path(folder) / name] if folder else [])]:
+        if file.exists():
+            data = file.read_bytes()
+            data = gzip.decompress(data) if file.suffix == ".gz" else data
+            if hashlib.sha256(data).hexdigest() == ranks.sha256:
+                return data
+    return None
