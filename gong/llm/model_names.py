@@ -65,7 +65,13 @@ class ModelNames:
             return info.id
         if name and not slash and preset is None:
             for owner in self.presets.values():
-                if any(_has_family_word(name.lower(), family) for family in owner.families):
+                # a short family, such as o1, must begin the name
+                if any(
+                    family in name.lower()
+                    if len(family) > _SHORT_FAMILY
+                    else name.lower().startswith(family)
+                    for family in owner.families
+                ):
                     return f"{owner.name}/{name}"
         raise self.build_unknown_error(name)
 
@@ -129,8 +135,3 @@ class ModelNames:
         provider = name.partition("/")[0]
         preset = self.presets.get(provider)
         return preset.key_name if preset else provider
-
-
-def _has_family_word(name: str, family: str) -> bool:
-    """Return whether a family's word is in a name; a short one, such as o1, must begin it."""
-    return family in name if len(family) > _SHORT_FAMILY else name.startswith(family)

@@ -26,7 +26,13 @@ def parse_partial_json(text: str) -> PartialJson:
     try:
         return PartialJson("ok", msgspec.json.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _parse_beginning(text)
+        pass  # it has not ended yet, or is no JSON
+    from jiter import from_json  # noqa: PLC0415 (only for what has not ended yet)
+
+    try:
+        return PartialJson("partial", from_json(text.encode(), partial_mode="trailing-strings"))
+    except (ValueError, RecursionError):
+        return PartialJson("error", {})
 
 
 def accumulate_json(buffer: str, chunk: str) -> tuple[str, dict[str, Any]]:
@@ -39,12 +45,3 @@ def parse_partial_arguments(text: str) -> dict[str, Any]:
     """Return the arguments of a tool call so far; `{}` where they are no object."""
     value = parse_partial_json(text).value
     return value if isinstance(value, dict) else {}
-
-
-def _parse_beginning(text: str) -> PartialJson:
-    from jiter import from_json  # noqa: PLC0415 (only for what has not ended yet)
-
-    try:
-        return PartialJson("partial", from_json(text.encode(), partial_mode="trailing-strings"))
-    except (ValueError, RecursionError):
-        return PartialJson("error", {})

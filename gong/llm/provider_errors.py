@@ -141,8 +141,7 @@ def build_provider_error(
     """
     kind = _classify_error(status, f"{message} code {code}" if code else message)
     shown = f" ({status})" if status is not None else ""
-    words = " ".join(remove_keys(message, key).split()) or "no reason given"
-    said = words if len(words) <= _MAX_MESSAGE else f"{words[:_MAX_MESSAGE]}…"
+    said = shorten_text(remove_keys(message, key), _MAX_MESSAGE) or "no reason given"
     return kind(
         f"{provider} API error{shown}: {said}",
         provider=provider,
@@ -150,6 +149,12 @@ def build_provider_error(
         code=remove_keys(code, key) if code else None,
         retry_after=retry_after,
     )
+
+
+def shorten_text(text: str, longest: int) -> str:
+    """Return a text on one line, cut after so many characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= longest else f"{words[:longest]}…"
 
 
 def remove_keys(text: str, *keys: str) -> str:

@@ -159,11 +159,6 @@ def parse_summary(markdown: str) -> Summary:
     return reader.build_summary()
 
 
-def is_heading(line: str) -> bool:
-    """Tell whether a line would begin a section, or a part of one."""
-    return _parse_heading(line) is not None
-
-
 class _Heading(NamedTuple):
     """A heading: the field it begins, None when it is not known, its level, and words behind."""
 

@@ -39,8 +39,6 @@ from ..types import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator
 
-    from tape.model.entries import Block
-
     from ..types import Request
 
 
@@ -76,13 +74,17 @@ def iter_call_events(
 
 def count_usage(request: Request, answer: Iterable[str]) -> Usage:
     """Return what a call costs when a word is a token; `answer` is the texts sent back."""
-    asked = _count_word_tokens(request.system) + sum(
-        _count_word_tokens(_get_block_text(block))
-        for message in request.messages
-        for block in message.content
-    )
-    answered = sum(_count_word_tokens(text) for text in answer)
-    return Usage(input=asked, output=answered, total=asked + answered)
+    asked = [request.system]
+    for block in (block for message in request.messages for block in message.content):
+        match block:
+            case Text() | Thinking():
+                asked.append(block.text)
+            case ToolCall():
+                asked.append(block.args_text or bytes(block.args).decode())
+            case _:
+                pass  # pictures and files have no words
+    given, answered = (sum(len(text.split()) for text in texts) for texts in (asked, answer))
+    return Usage(input=given, output=answered, total=given + answered)
 
 
 def _split_pieces(text: str, size: int | None) -> list[str]:
@@ -90,20 +92,6 @@ def _split_pieces(text: str, size: int | None) -> list[str]:
     if size is None:
         return _WORD.findall(text)
     return [text[start : start + size] for start in range(0, len(text), size)]
-
-
-def _count_word_tokens(text: str) -> int:
-    return len(text.split())
-
-
-def _get_block_text(block: Block) -> str:
-    match block:
-        case Text() | Thinking():
-            return block.text
-        case ToolCall():
-            return block.args_text or bytes(block.args).decode()
-        case _:
-            return ""
 
 
 _Milliseconds = Annotated[float, Meta(ge=0)]
@@ -228,14 +216,26 @@ class ScriptedProvider:
     @classmethod
     def from_file(cls, path: str) -> Self:
         """Read a script; ConfigurationError names the file and the key that is wrong."""
-        return cls(path, _read_answers(path))
+        try:
+            script = _DECODER.decode(Path(path).read_bytes())
+        except OSError as error:
+            raise ConfigurationError(f"script {path}: {error.strerror or error}") from error
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise ConfigurationError(f"script {path}: {error}") from error
+        answers = script.answers if isinstance(script, Script) else script
+        for number, answer in enumerate(answers):
+            _check_answer(answer, f"script {path}: answer {number}")
+        return cls(path, answers)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Play the next answer; Failed with ScriptEnded when there is none."""
-        answer = self._take_answer()
-        if answer is None:
-            yield StreamFailure(self._build_ended_error())
+        if self.played == len(self.answers):
+            count = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
+            why = f"script {self.path} has {count} and was asked for one more"
+            yield StreamFailure(ScriptEnded(why, provider=self.name))
             return
+        answer = self.answers[self.played]
+        self.played += 1
         await sleep(answer.delay_ms / 1000)
         for event in _iter_events(answer, request):
             if isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta):
@@ -245,33 +245,34 @@ class ScriptedProvider:
     async def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    def _take_answer(self) -> ScriptedAnswer | None:
-        if self.played == len(self.answers):
-            return None
-        self.played += 1
-        return self.answers[self.played - 1]
-
-    def _build_ended_error(self) -> ScriptEnded:
-        count = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
-        return ScriptEnded(
-            f"script {self.path} has {count} and was asked for one more", provider=self.name
-        )
-
 
 def _iter_events(answer: ScriptedAnswer, request: Request) -> Iterator[StreamEvent]:
-    failure = answer.error
-    if failure is None:
+    failure, usage = answer.error, answer.usage and answer.usage.to_usage()
+    if failure is None or failure.after is not None:
         yield StreamStart(request.model)
-        yield from _iter_block_events(answer)
-        yield _build_finish(answer, request)
+        yield from _iter_block_events(answer, failure.after if failure else None)
+    if failure is not None:
+        yield StreamFailure(failure.to_error(), usage or Usage())
         return
-    if failure.after is not None:
-        yield StreamStart(request.model)
-        yield from _cut_events(_iter_block_events(answer), failure.after)
-    yield StreamFailure(failure.to_error(), answer.usage.to_usage() if answer.usage else Usage())
+    blocks = answer.list_blocks()
+    calls = any(isinstance(block, ScriptedCall) for block in blocks)
+    said = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in blocks]
+    reason = answer.stop_reason or ("tool_calls" if calls else "stop")
+    yield Finish(reason, usage or count_usage(request, said))
 
 
-def _iter_block_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:
+def _iter_block_events(answer: ScriptedAnswer, characters: int | None) -> Iterator[StreamEvent]:
+    """Yield the events of an answer, up to so many characters of its text."""
+    for event in _iter_whole_events(answer):
+        if characters == 0:
+            return
+        if isinstance(event, TextDelta) and characters is not None:
+            event = TextDelta(event.index, event.delta[:characters])  # noqa: PLW2901
+            characters -= len(event.delta)
+        yield event
+
+
+def _iter_whole_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:
     for index, block in enumerate(answer.list_blocks()):
         match block:
             case ScriptedText():
@@ -285,42 +286,6 @@ def _iter_block_events(answer: ScriptedAnswer) -> Iterator[StreamEvent]:
                 )
             case _:
                 assert_never(block)
-
-
-def _cut_events(events: Iterable[StreamEvent], characters: int) -> Iterator[StreamEvent]:
-    """Yield events up to that many characters of text."""
-    for event in events:
-        if characters == 0:
-            return
-        if isinstance(event, TextDelta):
-            delta = event.delta[:characters]
-            characters -= len(delta)
-            yield TextDelta(event.index, delta)
-        else:
-            yield event
-
-
-def _build_finish(answer: ScriptedAnswer, request: Request) -> Finish:
-    content = answer.list_blocks()
-    calls = any(isinstance(block, ScriptedCall) for block in content)
-    said = [block.arguments if isinstance(block, ScriptedCall) else block.text for block in content]
-    return Finish(
-        answer.stop_reason or ("tool_calls" if calls else "stop"),
-        answer.usage.to_usage() if answer.usage else count_usage(request, said),
-    )
-
-
-def _read_answers(path: str) -> tuple[ScriptedAnswer, ...]:
-    try:
-        script = _DECODER.decode(Path(path).read_bytes())
-    except OSError as error:
-        raise ConfigurationError(f"script {path}: {error.strerror or error}") from error
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise ConfigurationError(f"script {path}: {error}") from error
-    answers = script.answers if isinstance(script, Script) else script
-    for number, answer in enumerate(answers):
-        _check_answer(answer, f"script {path}: answer {number}")
-    return answers
 
 
 def _check_answer(answer: ScriptedAnswer, where: str) -> None:

@@ -9,7 +9,7 @@ are not its job (`gong.context.summary` adds them). Each field has its own sourc
 | goal | the earlier summary, else the first request |
 | constraints, decisions, critical context | sentences worth keeping, by weight: `collect_facts` |
 | done, blocked, in progress | each request → the last sentence of its answer, or its error |
-| next steps | sentences that say "next", and what is in progress |
+| next steps | those of the earlier summary, and what is in progress |
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from .sentences import (
     find_remembered_fact,
     is_decision,
     is_precise,
-    is_question,
     is_rule,
     replace_figures,
     split_sentences,
@@ -68,11 +67,6 @@ _NO_FACT = re.compile(r"\w+\(.*\)\Z|\[\d+ characters left out\]|(?:You said|Note
 _FAILURE = re.compile(
     r"\b(?:failed|fails|error|could not|couldn't|cannot|can't|unable|blocked|denied|crashed)\b"
     r"|失败|错误|无法|不能|报错",
-    re.IGNORECASE,
-)
-_NEXT = re.compile(
-    r"\b(?:next|to ?do|later|still (?:need|have|has|missing)|remains?|afterwards|follow[- ]up)\b"
-    r"|下一步|接下来|待办|稍后|还需要|还要|之后",
     re.IGNORECASE,
 )
 _JOINED = re.compile(r"Earlier, (\d+) requests?: (.*)\Z", re.DOTALL)
@@ -115,13 +109,17 @@ def summarize_pieces(
     turns = _split_turns(pieces)
     kept = choose_facts(collect_facts(pieces, earlier, focus), limit)
     done, blocked, under_way = _collect_outcomes(earlier, turns, limit)
+    unfinished = [f"Finish: {item}" for item in under_way]
     first = next((turn.request for turn in turns if turn.request), "")
     goal = earlier.goal or first or ("Continue the work under way." if turns else "")
     summary = Summary(
         goal=clip_text(re.sub(r"\A[\s#>*-]+", "", goal), limit // 12),
         in_progress=under_way,
         blocked=blocked,
-        next_steps=_find_next_steps(earlier, turns, under_way, limit),
+        next_steps=tuple(
+            clip_text(step, limit // 40)
+            for step in [*dict.fromkeys((*earlier.next_steps, *unfinished))][-3:]
+        ),
         **{
             field: tuple(fact.text for fact in kept if fact.field == field)
             for field in ("constraints", "decisions", "critical_context")
@@ -136,7 +134,7 @@ def collect_facts(pieces: Sequence[TranscriptPiece], earlier: Summary, focus: st
     Facts that only differ in their figures weigh less, those with words of the focus more.
     """
     found: dict[str, Fact] = {}
-    for order, fact in enumerate((*_iter_earlier_facts(earlier), *_iter_facts(pieces))):
+    for order, fact in enumerate(_iter_facts(pieces, earlier)):
         key = re.sub(r"\W+", " ", fact.text.lower()).strip()
         before = found.pop(key, fact)
         found[key] = fact._replace(weight=max(fact.weight, before.weight), order=order)
@@ -152,16 +150,14 @@ def collect_facts(pieces: Sequence[TranscriptPiece], earlier: Summary, focus: st
     return weighed
 
 
-def _iter_earlier_facts(earlier: Summary) -> Iterator[Fact]:
+def _iter_facts(pieces: Iterable[TranscriptPiece], earlier: Summary) -> Iterator[Fact]:
+    """Yield what earlier summaries found worth keeping, then what the pieces say."""
     for field in ("constraints", "decisions", "critical_context"):
         for text in getattr(earlier, field):
             weight = max(weigh_sentence(text), _EARLIER_WEIGHT)
             if text.startswith((AGENT, ERROR)):
                 weight = _ERROR_WEIGHT if text.startswith(ERROR) else _AGENT_WEIGHT
             yield Fact(text, field, weight)
-
-
-def _iter_facts(pieces: Iterable[TranscriptPiece]) -> Iterator[Fact]:
     for piece in pieces:
         if piece.role == "user":
             yield from _iter_user_facts([*split_sentences(piece.text)])
@@ -250,22 +246,6 @@ def _collect_outcomes(
         elif number == len(turns):
             under_way = [clip_text(turn.request or request, limit // 16)]
     return done, tuple(clip_text(item, limit // 25) for item in blocked[-4:]), tuple(under_way[-2:])
-
-
-def _find_next_steps(
-    earlier: Summary, turns: Sequence[_Turn], under_way: Sequence[str], limit: int
-) -> tuple[str, ...]:
-    said = [
-        sentence
-        for turn in turns[-_RECENT_TURNS:]
-        for text in (turn.request or "", *turn.answers[-1:])
-        for sentence in split_sentences(text)
-        if _NEXT.search(sentence)
-        and not is_question(sentence)
-        and find_remembered_fact(sentence) is None
-    ]
-    steps = [*(said or earlier.next_steps), *(f"Finish: {item}" for item in under_way)]
-    return tuple(clip_text(step, limit // 40) for step in [*dict.fromkeys(steps)][-3:])
 
 
 def _add_done(summary: Summary, done: list[str], limit: int) -> Summary:

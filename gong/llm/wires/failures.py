@@ -36,7 +36,7 @@ from ...errors import (
     StreamError,
 )
 from ..partial_json import parse_partial_json
-from ..provider_errors import build_provider_error, remove_keys
+from ..provider_errors import build_provider_error, remove_keys, shorten_text
 from .json_values import WireObject, format_size_limit, read_object
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ _STATUS_OF_CODE = {
 _STATUSES = range(400, 600)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 """A code: Python refuses to read thousands of digits."""
+_MAX_CHARS = 200
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _PER_DAY = "PerDay"
 
@@ -108,8 +109,8 @@ def parse_error_body(error: Any) -> ErrorBody:
             return parse_error_body(inner)
         case {"base_resp": {"status_msg": str(message), "status_code": int(code)}}:
             return parse_error_body({"message": message, "code": code})
-        case dict() as fields:
-            return _parse_fields(fields)
+        case dict():
+            return _parse_fields(error)
     return ErrorBody()
 
 
@@ -120,19 +121,34 @@ def parse_retry_after(header: str | None) -> float | None:
     try:
         seconds = float(header)
     except ValueError:
-        return _compute_wait_until_date(header)
+        try:
+            return compute_wait(parsedate_to_datetime(header).timestamp())
+        except ValueError:
+            return None
     return seconds if isfinite(seconds) and seconds >= 0 else None
+
+
+def compute_wait(moment: float) -> float:
+    """Return the seconds until a moment since 1970; 0 for one in the past."""
+    return max(0.0, moment - time.time())
 
 
 def _parse_fields(fields: WireObject) -> ErrorBody:
     names = [fields.get(name) for name in ("code", "type", "status")]
-    code = next((name for name in names if _is_word(name)), None) or _find_number(fields)
-    details = _list_details(fields)
+    words = (name for name in names if isinstance(name, str) and name and not name.isdecimal())
+    code = next(words, None)
+    number = str(fields.get("code"))
+    if code is None and _NUMBER.fullmatch(number) and int(number) not in _STATUSES:
+        code = number  # a host's own, no HTTP status
+    given = fields.get("details")
+    details = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    delays = (one.get("retryDelay") for one in details if one.get("@type") == _RETRY_INFO)
+    delay = next((one for one in delays if isinstance(one, str)), None)
     return ErrorBody(
         _find_message(fields) or code or "",
         code,
         _find_status(fields),
-        _find_delay(details),
+        parse_retry_after(delay.removesuffix("s")) if delay else None,
         any(_PER_DAY in str(detail.get("violations")) for detail in details),
     )
 
@@ -161,36 +177,6 @@ def _find_status(fields: WireObject) -> int | None:
     return next((_STATUS_OF_CODE[name] for name in names if name in _STATUS_OF_CODE), None)
 
 
-def _find_number(fields: WireObject) -> str | None:
-    """Return a code that is a host's own number; None for an HTTP status."""
-    number = str(fields.get("code"))
-    return number if _NUMBER.fullmatch(number) and int(number) not in _STATUSES else None
-
-
-def _is_word(name: Any) -> bool:
-    return isinstance(name, str) and bool(name) and not name.isdecimal()
-
-
-def _find_delay(details: list[WireObject]) -> float | None:
-    for detail in details:
-        delay = detail.get("retryDelay")
-        if detail.get("@type") == _RETRY_INFO and isinstance(delay, str):
-            return parse_retry_after(delay.removesuffix("s"))
-    return None
-
-
-def _list_details(fields: WireObject) -> list[WireObject]:
-    details = fields.get("details")
-    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
-
-
-def _compute_wait_until_date(date: str) -> float | None:
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
 class ProviderFailures(NamedTuple):
     """Makes the errors of one provider."""
 
@@ -208,11 +194,18 @@ class ProviderFailures(NamedTuple):
 
         With `is_cut` the body is only the beginning of one that is too long to be read.
         """
-        found = parse_error_body(_decode_cut_body(body) if is_cut else _decode_body(body))
         if is_cut:
+            state, value = parse_partial_json(body)
+            found = parse_error_body(body.strip() if state == "error" else value)
             note = f"(only {format_size_limit(len(body.encode()))} of its error were read)"
-            found = found._replace(message=f"{_shorten_text(found.message)} {note}")
-        return self._build_error(found, status, _parse_wait(headers))
+            found = found._replace(message=f"{shorten_text(found.message, _MAX_CHARS)} {note}")
+        else:
+            found = parse_error_body(_decode_body(body))
+        milliseconds = parse_retry_after(headers.get("retry-after-ms"))
+        wait = parse_retry_after(headers.get("retry-after"))
+        return self._build_error(
+            found, status, wait if milliseconds is None else milliseconds / 1000
+        )
 
     def build_redirect_error(
         self, status: int, asked: str, location: str, path: str
@@ -221,7 +214,14 @@ class ProviderFailures(NamedTuple):
 
         `path` is the end of that address, which no base_url holds.
         """
-        target = _format_address(asked, location)
+        try:
+            parts = urlsplit(urljoin(asked, location))
+            host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+            # without user, query and fragment, which may be secret
+            shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+            target = shorten_text("".join(filter(str.isprintable, shown)), _MAX_CHARS)
+        except ValueError:
+            target = "an invalid address"
         base = target.removesuffix(path.partition("?")[0].lstrip("/")).rstrip("/")
         text = remove_keys(
             f"{self.endpoint} redirects to {target} ({status}); the key and the conversation were "
@@ -254,7 +254,7 @@ class ProviderFailures(NamedTuple):
         given = _decode_body(body.decode("utf-8", "replace"))
         if isinstance(given, dict | list):
             return self.parse_error(given)
-        return self.build_stream_error(f"sent no answer but {_shorten_text(str(given))}")
+        return self.build_stream_error(f"sent no answer but {shorten_text(str(given), _MAX_CHARS)}")
 
     def build_stream_error(self, what: str) -> StreamError:
         """Return the error for a malformed answer; `what` follows the name in the text."""
@@ -300,34 +300,3 @@ def _decode_body(text: str) -> Any:
         return decode_json(text)
     except (ValueError, RecursionError):
         return text.strip()
-
-
-def _decode_cut_body(text: str) -> Any:
-    state, value = parse_partial_json(text)
-    return text.strip() if state == "error" else value
-
-
-def _format_address(base: str, location: str) -> str:
-    """Return the address that a Location means, in one line and without what may be secret."""
-    try:
-        parts = urlsplit(urljoin(base, location))
-        host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
-    except ValueError:
-        return "an invalid address"
-    shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
-    return _shorten_text("".join(one for one in shown if one.isprintable()))
-
-
-def _shorten_text(text: str, longest: int = 200) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= longest else f"{words[:longest]}…"
-
-
-def _parse_wait(headers: Mapping[str, str]) -> float | None:
-    """Return how long to wait, in seconds; None when there is nothing that can be read."""
-    milliseconds = parse_retry_after(headers.get("retry-after-ms"))
-    return (
-        parse_retry_after(headers.get("retry-after"))
-        if milliseconds is None
-        else milliseconds / 1000
-    )

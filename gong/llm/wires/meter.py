@@ -71,7 +71,10 @@ class AnswerMeter:
         self._events += 1
         if self._events > self.sizes.events:
             self.refuse_answer(f"sent more than {self.sizes.events:,} events in one answer")
-        if len(data) > _SMALL and estimate_memory(data) > _UNFOLDED * self.sizes.event:
+        if len(data) <= _SMALL:
+            return
+        marks = data.count(b"{") * _OBJECT + data.count(b"[") * _ARRAY + data.count(b",") * _VALUE
+        if len(data) + marks > _UNFOLDED * self.sizes.event:
             self.refuse_answer("sent an event with too many values in it")
 
     def take_event(self, event: StreamEvent) -> None:
@@ -119,12 +122,6 @@ class AnswerMeter:
         self._blocks += 1
         if self._blocks > self.sizes.blocks:
             self.refuse_answer(f"began more than {self.sizes.blocks:,} blocks in one answer")
-
-
-def estimate_memory(data: bytes) -> int:
-    """Return about how many bytes a JSON text takes in memory at most, once it is read."""
-    marks = data.count(b"{") * _OBJECT + data.count(b"[") * _ARRAY + data.count(b",") * _VALUE
-    return len(data) + marks
 
 
 def _estimate_size(value: Any) -> int:

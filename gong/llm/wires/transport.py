@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -36,7 +35,7 @@ from msgspec.structs import replace
 from ...errors import InvalidRequest, ModelError
 from ..types import Allowance, Finish, RateLimit
 from .connection import Connection, Route
-from .failures import ProviderFailures
+from .failures import ProviderFailures, compute_wait
 from .json_values import format_size_limit
 
 if TYPE_CHECKING:
@@ -163,15 +162,11 @@ def _parse_seconds(text: str | None) -> float | None:
         number = float(text)
         if number < _A_DATE:
             return number
-        return _compute_wait_until_reset(number / 1000 if number >= _IN_MILLISECONDS else number)
+        return compute_wait(number / 1000 if number >= _IN_MILLISECONDS else number)
     try:
-        return _compute_wait_until_reset(datetime.fromisoformat(text).timestamp())
+        return compute_wait(datetime.fromisoformat(text).timestamp())
     except ValueError:
         return None
-
-
-def _compute_wait_until_reset(moment: float) -> float:
-    return max(0.0, moment - time.time())
 
 
 _SHOWN = 65_536
@@ -312,7 +307,11 @@ class WireProvider:
         meter = decoder.meter
         beside = _AnswerNotes(meter)
         try:
-            call = self._encode_call(request)
+            try:
+                call = self._encoder.encode_request(request)
+            except msgspec.MsgspecError as error:
+                why = f"the request is not valid JSON: {error}"
+                raise InvalidRequest(why, provider=self.name) from error
             beside.warnings = call.warnings
             async with self._connection.open_reply(call) as reply:
                 beside.headers = reply.headers
@@ -356,10 +355,3 @@ class WireProvider:
             if deadline.begun
             else self._failures.build_no_answer_error(seen)
         )
-
-    def _encode_call(self, request: Request) -> EncodedRequest:
-        try:
-            return self._encoder.encode_request(request)
-        except msgspec.MsgspecError as error:
-            why = f"the request is not valid JSON: {error}"
-            raise InvalidRequest(why, provider=self._failures.provider) from error

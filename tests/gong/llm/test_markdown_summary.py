@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gong.llm.summary_format import is_heading, parse_summary
+from gong.llm.summary_format import parse_summary
 from tape.model.entries import Summary
 from tape.model.summary import render_summary
 
@@ -119,9 +119,7 @@ def test_any_text_is_read(text):
 
 LINES = st.text(max_size=60).map(lambda text: " ".join(text.split()))
 ITEMS = st.lists(LINES.filter(lambda line: parse_summary(f"- {line}").critical_context), max_size=4)
-GOALS = LINES.filter(
-    lambda line: line and not is_heading(line) and parse_summary(f"## Goal\n{line}").goal == line
-)
+GOALS = LINES.filter(lambda line: line and parse_summary(f"## Goal\n{line}").goal == line)
 SUMMARIES = st.builds(
     Summary,
     goal=GOALS,

@@ -91,10 +91,14 @@ class AnthropicRequestEncoder:
         own = parse_options(request)
         cached, betas = own.pop("auto_cache", True), own.pop("betas", [])
         wire = build_envelope(request, self.preset)
-        if not cached:
-            wire = _remove_marks(wire)
         messages = self._cache.encode_messages(request, self._form)
-        messages = _mark_messages(messages, _MARKED_MESSAGES if cached else 0)
+        if cached:
+            places = (n for n in reversed(range(len(messages))) if messages[n].startswith(_USER))
+            for place in islice(places, _MARKED_MESSAGES):
+                messages[place] = _add_mark(messages[place])
+        else:
+            for block in (*wire.get("tools", ()), *wire.get("system", ())):
+                block.pop("cache_control", None)
         body = encode_with_array({**wire, **self.preset.body, **own}, b"messages", messages)
         warnings = _list_warnings(request, self.preset, wire)
         return EncodedRequest(_PATH, body, self._build_headers(wire, betas), warnings)
@@ -112,15 +116,17 @@ class AnthropicRequestEncoder:
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its messages and options."""
+    text = emit.build_system_text(request.system, request.messages)
+    user = (request.metadata or {}).get(_USER_ID)
     return {
         "model": request.model,
         "max_tokens": _choose_max_tokens(request),
         "stream": True,
         **_encode_tools(request, preset),
-        **_encode_system(request),
+        **({"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}),
         **_encode_thinking(request, preset),
         **_encode_sampling(request, preset),
-        **_encode_metadata(request),
+        **({} if user is None else {"metadata": {_USER_ID: user}}),
     }
 
 
@@ -158,19 +164,6 @@ def _encode_choice(choice: ToolChoice) -> WireObject:
     assert_never(choice.mode)
 
 
-def _encode_system(request: Request) -> WireObject:
-    text = emit.build_system_text(request.system, request.messages)
-    return {"system": [{"type": "text", "text": text, **_CACHE}]} if text else {}
-
-
-def _mark_messages(elements: list[bytes], count: int) -> list[bytes]:
-    """Return the messages with the last block of the `count` newest of the user marked."""
-    asked = (place for place in reversed(range(len(elements))) if elements[place].startswith(_USER))
-    for place in islice(asked, count):
-        elements[place] = _add_mark(elements[place])
-    return elements
-
-
 def _add_mark(element: bytes) -> bytes:
     turn = msgspec.json.decode(element)
     turn["content"][-1] |= _CACHE
@@ -187,19 +180,14 @@ def _remove_mark(element: bytes) -> bytes:
     return msgspec.json.encode(turn)
 
 
-def _remove_marks(wire: WireObject) -> WireObject:
-    for block in (*wire.get("tools", ()), *wire.get("system", ())):
-        block.pop("cache_control", None)
-    return wire
-
-
 def _encode_thinking(request: Request, preset: Preset) -> WireObject:
     """Return what the effort means to the model; a forced tool call excludes thinking."""
     effort = request.reasoning_effort
     forced = request.tool_choice.mode in {"required", "named"}
     if effort is None or forced or preset.quirks.thinking == "none":
         return {}
-    if _is_adaptive(request.model):
+    # every newer Claude decides itself how much it thinks
+    if _CLAUDE.match(request.model) and not _THINKS_BY_BUDGET.match(request.model):
         word = "high" if effort == "xhigh" and _KNOWS_NO_XHIGH.match(request.model) else effort
         said = preset.quirks.effort_names.get(effort, word)
         thinking = {"type": "adaptive", "display": "summarized"}
@@ -208,11 +196,6 @@ def _encode_thinking(request: Request, preset: Preset) -> WireObject:
     if budget < _LEAST_BUDGET:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
-
-
-def _is_adaptive(model: str) -> bool:
-    """Return whether a model itself decides how much it thinks: every newer Claude."""
-    return bool(_CLAUDE.match(model)) and not _THINKS_BY_BUDGET.match(model)
 
 
 def _encode_sampling(request: Request, preset: Preset) -> WireObject:
@@ -226,11 +209,6 @@ def _encode_sampling(request: Request, preset: Preset) -> WireObject:
     if request.top_p is not None and not fixed and not both:
         sampling["top_p"] = request.top_p
     return sampling
-
-
-def _encode_metadata(request: Request) -> WireObject:
-    user = (request.metadata or {}).get(_USER_ID)
-    return {} if user is None else {"metadata": {_USER_ID: user}}
 
 
 def _list_warnings(request: Request, preset: Preset, wire: WireObject) -> tuple[str, ...]:

@@ -114,10 +114,16 @@ class ArgumentPieces:
         """
         path = str(piece["jsonPath"])
         value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
-        steps = _parse_json_path(path)
-        inside, last = self.args, steps[-1]
+        found = list(_STEP.finditer(path, 1))
+        if not found or "$" + "".join(one[0] for one in found) != path:
+            raise ValueError(f"no path: {path!r}")
+        steps = [int(one[2]) if one[2] else one[1] or one[4] for one in found]
+        inside: Any = self.args
+        last = steps[-1]
         for step, following in pairwise(steps):
-            inside = _enter_step(inside, step, following)
+            if _get_item(inside, step) is None:
+                _set_item(inside, step, [] if isinstance(following, int) else {})
+            inside = _get_item(inside, step)
         size = _OF_A_VALUE + (len(value) if isinstance(value, str) else 0)
         if path == self._growing:
             value = _get_item(inside, last) + (value or "")
@@ -126,21 +132,6 @@ class ArgumentPieces:
         _set_item(inside, last, value)
         self._growing = path if piece.get("willContinue") else ""
         return size
-
-
-def _parse_json_path(path: str) -> list[str | int]:
-    """Return the names and indices of a path such as $.edits[0].text."""
-    found = list(_STEP.finditer(path, 1))
-    if not found or "$" + "".join(one[0] for one in found) != path:
-        raise ValueError(f"no path: {path!r}")
-    return [int(one[2]) if one[2] else one[1] or one[4] for one in found]
-
-
-def _enter_step(inside: Any, step: str | int, following: str | int) -> Any:
-    """Return the value at a step, created if it is missing."""
-    if _get_item(inside, step) is None:
-        _set_item(inside, step, [] if isinstance(following, int) else {})
-    return _get_item(inside, step)
 
 
 def _get_item(inside: Any, step: str | int) -> Any:

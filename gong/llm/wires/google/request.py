@@ -84,10 +84,20 @@ class GoogleRequestEncoder:
 
 def build_envelope(request: Request, preset: Preset) -> WireObject:
     """Return the body without its contents and options."""
+    shape = request.response_format
+    settings = {
+        "temperature": request.temperature,
+        "topP": request.top_p,
+        "maxOutputTokens": request.max_tokens,
+        "stopSequences": list(request.stop_sequences) or None,
+        "responseMimeType": "application/json" if shape else None,
+        "responseJsonSchema": shape.schema if shape else None,
+        "thinkingConfig": _encode_thinking(request, preset),
+    }
     wire = {
         "systemInstruction": emit.build_system_instruction(request.system, request.messages),
         **_encode_tools(request),
-        _SETTINGS: _encode_settings(request, preset),
+        _SETTINGS: {name: value for name, value in settings.items() if value is not None},
     }
     return {name: value for name, value in wire.items() if value}
 
@@ -119,20 +129,6 @@ def _encode_choice(choice: ToolChoice) -> WireObject:
         case "named":
             return {"mode": "ANY", "allowedFunctionNames": [choice.name]}
     assert_never(choice.mode)
-
-
-def _encode_settings(request: Request, preset: Preset) -> WireObject:
-    shape = request.response_format
-    settings = {
-        "temperature": request.temperature,
-        "topP": request.top_p,
-        "maxOutputTokens": request.max_tokens,
-        "stopSequences": list(request.stop_sequences) or None,
-        "responseMimeType": "application/json" if shape else None,
-        "responseJsonSchema": shape.schema if shape else None,
-        "thinkingConfig": _encode_thinking(request, preset),
-    }
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _encode_thinking(request: Request, preset: Preset) -> WireObject | None:

@@ -8,7 +8,7 @@ answer is whole when it has said why it stopped and the connection ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tape.formats.wire import drop_fields, encode_json, pack_raw
 from tape.model.entries import NO_JSON, Usage
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...models import Preset
     from ..failures import ProviderFailures
     from ..json_values import WireObject
-    from .chunks import GeminiCandidate, GeminiChunk, PromptFeedback
+    from .chunks import GeminiChunk
 
 _COUNTED = (
     *("promptTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"),
@@ -140,8 +140,13 @@ class GoogleStreamDecoder:
         """Yield the ends of open blocks, and of the answer."""
         yield from self._close_open()
         stop = self._stop or _UNSAID
-        failed = self._find_failure(stop)
-        yield StreamFailure(failed, self.usage()) if failed else self._build_finish(stop)
+        if failed := self._find_failure(stop):
+            yield StreamFailure(failed, self.usage())
+            return
+        reason = _STOPS.get(stop, "stop")
+        if self._calls and reason != "content_filter":
+            reason = "tool_calls"
+        yield Finish(reason, self.usage(), stop)
 
     def usage(self) -> Usage:
         """Return the usage so far; input is without cached ones, output with thoughts."""
@@ -160,23 +165,24 @@ class GoogleStreamDecoder:
     def _handle_chunk(self, chunk: GeminiChunk) -> Iterator[StreamEvent]:
         if chunk.error:
             raise self._failures.parse_error(chunk.error)
-        self._update_counts(chunk.usage_metadata)
+        # a count that is null or left out keeps its older value
+        self._counts |= parse_counts(chunk.usage_metadata or {}, _COUNTED)
         if not self._started and (chunk.candidates or chunk.model_version or chunk.response_id):
             self._started = True
             yield StreamStart(chunk.model_version or "", chunk.response_id)
         for candidate in chunk.candidates or ():
-            if candidate is not None and not candidate.index:  # others were not asked for
-                yield from self._handle_candidate(candidate)
+            if candidate is None or candidate.index:
+                continue  # others were not asked for
+            for part in (candidate.content and candidate.content.parts) or ():
+                yield from self._handle_part(part)
+            if candidate.finish_reason and candidate.finish_reason != _UNSAID:
+                self._stop = candidate.finish_reason
         feedback = chunk.prompt_feedback
         if feedback and feedback.block_reason and self._stop is None:
-            raise self._build_refusal(feedback)
-
-    def _handle_candidate(self, candidate: GeminiCandidate) -> Iterator[StreamEvent]:
-        for part in (candidate.content and candidate.content.parts) or ():
-            yield from self._handle_part(part)
-        reason = candidate.finish_reason
-        if reason and reason != _UNSAID:
-            self._stop = reason
+            name, reason = self._failures.provider, feedback.block_reason
+            said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
+            why = remove_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
+            raise ContentFiltered(why, provider=name)
 
     def _handle_part(self, raw: Raw) -> Iterator[StreamEvent]:
         part = decode_fields(raw)
@@ -250,12 +256,6 @@ class GoogleStreamDecoder:
         self._blocks += 1
         return self._blocks - 1
 
-    def _build_finish(self, stop: str) -> Finish:
-        reason = _STOPS.get(stop, "stop")
-        if self._calls and reason != "content_filter":
-            reason = "tool_calls"
-        return Finish(reason, self.usage(), stop)
-
     def _find_failure(self, stop: str) -> ModelError | None:
         """Return what is wrong with an answer that stopped so; None when nothing is."""
         if stop in _UNREADABLE:
@@ -268,13 +268,3 @@ class GoogleStreamDecoder:
         if not self._blocks and stop not in _STOPS:
             return self._failures.build_stream_error(f"sent an empty answer ({stop})")
         return None
-
-    def _build_refusal(self, feedback: PromptFeedback) -> ModelError:
-        name, reason = self._failures.provider, feedback.block_reason
-        said = f": {feedback.block_reason_message}" if feedback.block_reason_message else ""
-        why = remove_keys(f"{name} refused the prompt ({reason}){said}", self._failures.key)
-        return ContentFiltered(why, provider=name)
-
-    def _update_counts(self, usage: dict[str, Any] | None) -> None:
-        """Take newer counts; one that is null or left out keeps its older value."""
-        self._counts |= parse_counts(usage or {}, _COUNTED)

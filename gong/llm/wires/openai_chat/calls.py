@@ -37,8 +37,9 @@ _GROWING = ("text", "summary")
 
 def add_detail(details: list[Any], piece: Any) -> Any:
     """Append a piece, or let the detail before it grow; return what of the piece is new."""
-    last = details[-1] if details else None
-    if not isinstance(last, dict) or not _is_continuation(last, piece):
+    last = details[-1] if details and isinstance(details[-1], dict) else None
+    grows = isinstance(piece, dict) and not piece.keys().isdisjoint(_GROWING)
+    if last is None or not grows or any(last.get(x) != piece.get(x) for x in ("type", "index")):
         details.append(piece)
         return piece
     new = [value for name, value in piece.items() if name in _GROWING or value != last.get(name)]
@@ -61,13 +62,6 @@ def join_text(details: list[Any]) -> str:
     fields = [detail for detail in details if isinstance(detail, dict)]
     texts = [one.get(name) for one in fields for name in _GROWING]
     return "".join(text for text in texts if isinstance(text, str))
-
-
-def _is_continuation(last: dict[str, Any], piece: Any) -> bool:
-    if not isinstance(piece, dict):
-        return False
-    same = all(last.get(name) == piece.get(name) for name in ("type", "index"))
-    return same and any(name in piece for name in _GROWING)
 
 
 _MOST_LOOKS = 100
@@ -159,9 +153,6 @@ def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
     if not text or not found.sent.length or found.looks > _MOST_LOOKS:
         return False
     found.looks += 1
-    return _is_object(found.sent.text())
-
-
-def _is_object(text: str) -> bool:
-    state, value = parse_partial_json(text)
-    return bool(text.strip()) and state == "ok" and isinstance(value, dict)
+    sent = found.sent.text()
+    state, value = parse_partial_json(sent)
+    return bool(sent.strip()) and state == "ok" and isinstance(value, dict)

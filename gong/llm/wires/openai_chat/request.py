@@ -86,19 +86,13 @@ class OpenAIChatRequestEncoder:
                 "its models are not asked to think",
             ),
         )
-        body = encode_with_array(
-            fields, b"messages", _encode_messages(request, quirks, self._cache)
-        )
+        prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
+        told = replace(request, messages=(*prompt, *request.messages))
+        elements = self._cache.encode_messages(told, _choose_form(request, quirks))
+        if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
+            elements = _mark_elements(elements)
+        body = encode_with_array(fields, b"messages", elements)
         return EncodedRequest("/chat/completions", body, {}, warnings)
-
-
-def _encode_messages(request: Request, quirks: Quirks, cache: EncoderCache) -> list[bytes]:
-    prompt = (Message("system", (Text(request.system),)),) if request.system.strip() else ()
-    told = replace(request, messages=(*prompt, *request.messages))
-    elements = cache.encode_messages(told, _choose_form(request, quirks))
-    if quirks.cache_marks and _KNOWS_MARKS.search(request.model):
-        elements = _mark_elements(elements)
-    return elements
 
 
 def _choose_form(request: Request, quirks: Quirks) -> emit.OpenAIChatOptions:
@@ -116,15 +110,14 @@ def _choose_form(request: Request, quirks: Quirks) -> emit.OpenAIChatOptions:
 
 def _mark_elements(elements: list[bytes]) -> list[bytes]:
     """Return the elements with cache marks on the prompt and the newest messages."""
-    found = [*elements]
-    marks = 0
-    for place in (0, *range(len(found) - 1, 0, -1)):
-        marked = _add_mark(found[place]) if place < len(found) else None
+    elements, marks = [*elements], 0
+    for place in (0, *range(len(elements) - 1, 0, -1))[: len(elements)]:
+        marked = _add_mark(elements[place])
         if marked is not None:
-            found[place], marks = marked, marks + 1
+            elements[place], marks = marked, marks + 1
         if marks > _MARKED_MESSAGES:
             break
-    return found
+    return elements
 
 
 def _add_mark(element: bytes) -> bytes | None:

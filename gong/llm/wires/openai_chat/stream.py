@@ -79,7 +79,11 @@ class ThinkTags:
         """Yield what is certain by now; to be consumed whole."""
         self._held += text
         if self._place == "before":
-            self._enter_tag()
+            said = self._held.lstrip()
+            if said.startswith(_OPEN):
+                self._held, self._place = said.removeprefix(_OPEN), "inside"
+            elif not _OPEN.startswith(said) or len(self._held) > _MOST_BLANKS:
+                self._place = "words"
         if self._place == "inside":
             yield from self._take_thoughts()
         if self._place == "behind":
@@ -95,28 +99,17 @@ class ThinkTags:
         if held and self._place != "behind":
             yield ("thinking" if self._place == "inside" else "text"), held
 
-    def _enter_tag(self) -> None:
-        said = self._held.lstrip()
-        if said.startswith(_OPEN):
-            self._held, self._place = said.removeprefix(_OPEN), "inside"
-        elif not _OPEN.startswith(said) or len(self._held) > _MOST_BLANKS:
-            self._place = "words"
-
     def _take_thoughts(self) -> Iterator[TaggedText]:
         thought, closed, behind = self._held.partition(_CLOSE)
         if closed:
             self._held, self._place = behind, "behind"
         else:
-            kept = _count_close_start(thought)
+            # the end of the text may begin the closing tag
+            sizes = range(min(len(thought), len(_CLOSE) - 1), 0, -1)
+            kept = next((size for size in sizes if thought.endswith(_CLOSE[:size])), 0)
             thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
         if thought:
             yield "thinking", thought
-
-
-def _count_close_start(text: str) -> int:
-    """Return how many characters at the end may begin the closing tag."""
-    sizes = range(min(len(text), len(_CLOSE) - 1), 0, -1)
-    return next((size for size in sizes if text.endswith(_CLOSE[:size])), 0)
 
 
 DONE = b"[DONE]"
@@ -132,7 +125,6 @@ _STOPS: dict[str, StopReason] = {
 }
 _FAILURES = frozenset({"error", "insufficient_system_resource"})
 _THINKING = frozenset({*REASONING_FIELDS, "reasoning_details"})
-_MEDIA = frozenset({"audio", "images"})
 
 
 @dataclass(slots=True)
@@ -208,16 +200,14 @@ class OpenAIChatStreamDecoder:
         for call in self._calls.all:
             if call.index is not None:
                 yield ToolCallEnd(call.index, call.pack_wire(late))
-        yield Finish(self._find_stop_reason(), self.usage(), self._stop, warnings=self._late)
+        reason = _STOPS.get(self._stop or "", "stop")
+        if reason == "stop" and any(call.index is not None for call in self._calls.all):
+            reason = "tool_calls"
+        yield Finish(reason, self.usage(), self._stop, warnings=self._late)
 
     def usage(self) -> Usage:
         """Return the usage so far."""
         return parse_chat_usage(self._counts)
-
-    def _find_stop_reason(self) -> StopReason:
-        reason = _STOPS.get(self._stop or "", "stop")
-        called = any(call.index is not None for call in self._calls.all)
-        return "tool_calls" if called and reason == "stop" else reason
 
     def _handle_chunk(self, chunk: WireObject) -> Iterator[StreamEvent]:
         choices = chunk.get("choices") or []
@@ -231,7 +221,9 @@ class OpenAIChatStreamDecoder:
                 whole = None if self._blocks else choice.get("message")
                 yield from self._handle_delta(choice.get("delta") or whole or {})
                 self._stop = read_text(choice.get("finish_reason")) or self._stop
-        if error := _find_error(chunk):
+        fault = read_object(chunk.get("base_resp"))
+        error = chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})
+        if error := chunk if chunk.get("object") == "error" else error:
             told = self._failures.parse_error(error)
             self._late = (str(told),)
             raise told
@@ -251,13 +243,6 @@ class OpenAIChatStreamDecoder:
         if function := delta.get("function_call"):
             yield from self._add_call_piece({"index": 0, "function": function})
 
-    def _add_media(self, delta: WireObject) -> Iterator[StreamEvent]:
-        if spoken := read_object(delta.get("audio")).get("transcript"):
-            yield from self._write_text("text", read_text(spoken))
-        for picture in read_objects(delta.get("images"), "image_url"):
-            yield from self._close_prose()
-            yield OpaqueBlock(self._take_index(), pack_raw(picture))
-
     def _add_words(self, delta: WireObject) -> Iterator[StreamEvent]:
         """Yield the words of a piece, and what it shows beside them."""
         content = delta.get("content")
@@ -269,8 +254,12 @@ class OpenAIChatStreamDecoder:
                 yield from self._write_text(kind, piece)
         elif content:
             yield from self._write_text("text", read_text(content))
-        if not _MEDIA.isdisjoint(delta):
-            yield from self._add_media(delta)
+        if spoken := read_object(delta.get("audio")).get("transcript"):
+            yield from self._write_text("text", read_text(spoken))
+        if "images" in delta:
+            for picture in read_objects(delta["images"], "image_url"):
+                yield from self._close_prose()
+                yield OpaqueBlock(self._take_index(), pack_raw(picture))
         if refusal := delta.get("refusal"):
             yield from self._write_text("refusal", read_text(refusal))
 
@@ -365,11 +354,3 @@ class OpenAIChatStreamDecoder:
     def _take_index(self) -> int:
         self._blocks += 1
         return self._blocks - 1
-
-
-def _find_error(chunk: WireObject) -> Any:
-    """Return the error in a chunk, in any known form; empty if there is none."""
-    if chunk.get("object") == "error":
-        return chunk
-    fault = read_object(chunk.get("base_resp"))
-    return chunk.get("error") or (fault.get("status_code") and {"base_resp": fault})

@@ -47,8 +47,6 @@ from ..openai_common import parse_responses_usage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from msgspec import Raw
-
     from tape.model.entries import Usage
 
     from ....errors import ModelError
@@ -234,7 +232,6 @@ class OpenAIResponsesStreamDecoder:
         yield _build_delta(item, part.index, text)
 
     def _fill_from_event(self, event: WireObject, whole: Any) -> Iterator[StreamEvent]:
-        """Yield what the pieces of a part left out."""
         item = self._open.get(_get_item_key(event))
         if item is not None and item.kind in _OURS:
             yield from self._fill_part(item, _get_part_place(event, item), whole)
@@ -287,8 +284,9 @@ class OpenAIResponsesStreamDecoder:
             case "message":
                 yield from self._end_message(item)
             case "reasoning":
-                for place, whole in _iter_thoughts(wire):
-                    yield from self._fill_part(item, place, whole)
+                for name in ("summary", "content"):
+                    for number, piece in enumerate(read_objects(wire.get(name), f"{name}_text")):
+                        yield from self._fill_part(item, (name, number), piece.get("text"))
                 redacted = not item.parts and bool(wire.get("encrypted_content"))
                 yield ReasoningEnd(item.index, pack_raw(wire), redacted)
             case "function_call":
@@ -309,8 +307,14 @@ class OpenAIResponsesStreamDecoder:
                 yield from self._fill_part(item, (name, number), piece.get(name))
         for (_, number), part in item.parts.items():
             piece = content[number] if number < len(content) else {}
-            wire = _pack_text(item.wire, piece, part.kind) if part.words.length else NO_JSON
-            yield TextEnd(part.index, wire)
+            # back go the message's id and phase, and the text's own notes
+            kept = {name: item.wire.get(name) for name in _MESSAGE_FIELDS}
+            kept = {name: value for name, value in kept.items() if value is not None}
+            notes = drop_fields(piece, "type", "text", "refusal", *_MESSAGE_FIELDS)
+            kept |= {name: value for name, value in notes.items() if value}
+            if part.kind == "refusal":
+                kept["type"] = "refusal"
+            yield TextEnd(part.index, pack_raw(kept) if kept and part.words.length else NO_JSON)
 
     def _take_index(self) -> int:
         self._blocks += 1
@@ -343,21 +347,3 @@ def _build_delta(item: _Item, index: int, text: str) -> StreamEvent:
     if item.kind == "reasoning":
         return ReasoningDelta(index, text)
     return ToolCallDelta(index, text)
-
-
-def _iter_thoughts(wire: WireObject) -> Iterator[tuple[tuple[str, int], Any]]:
-    """Yield the parts of a whole reasoning item, each with its place."""
-    for name in ("summary", "content"):
-        for number, piece in enumerate(read_objects(wire.get(name), f"{name}_text")):
-            yield (name, number), piece.get("text")
-
-
-def _pack_text(message: WireObject, piece: WireObject, kind: str) -> Raw:
-    """Return what goes back with a text: its message's id and phase, and its own notes."""
-    beside = {name: message[name] for name in _MESSAGE_FIELDS if message.get(name) is not None}
-    notes = drop_fields(piece, "type", "text", "refusal", *_MESSAGE_FIELDS)
-    kept = {name: value for name, value in notes.items() if value}
-    if kind == "refusal":
-        kept["type"] = "refusal"
-    wire = {**beside, **kept}
-    return pack_raw(wire) if wire else NO_JSON
