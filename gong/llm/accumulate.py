@@ -1,4 +1,4 @@
-"""From stream events back to a whole answer: what streaming and not streaming have in common.
+"""Collects stream events into a complete answer.
 
 Each block has an index of its own, under which its events come in this order:
 
@@ -10,7 +10,7 @@ Each block has an index of its own, under which its events come in this order:
 | OpaqueBlock | Opaque |
 
 Invariant: a call's `args` are exactly the text the model wrote, and are set only if that text is a
-is a JSON object an entry can hold as it is; any other text is in `args_text`.
+JSON object that an entry can store unchanged; any other text is in `args_text`.
 """
 
 from __future__ import annotations

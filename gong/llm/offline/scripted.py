@@ -1,7 +1,7 @@
 """The model `scripted/FILE.json`: plays the answers of a file, one a call (docs/scripted-model.md).
 
 A provider starts at the first answer. An answer counts as used once it was requested, even if it
-it is a failure or is cut off. The functions that cut an answer into events and count it, a word for
+fails or is cut off. The functions that cut an answer into events and count it, a word for
 a token, also serve the offline model.
 """
 

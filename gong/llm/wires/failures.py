@@ -10,7 +10,7 @@ Hosts give an error many shapes; they are read alike, alone or in a stream:
 | {"message"/"error"/"detail", "code"/"type"/"status", "details", "metadata"} | one by one |
 
 The Gemini API uses the same words for a limit per minute and for a used-up quota; only the first
-long to wait is said only for the first. No text contains the key.
+says how long to wait. No text contains the key.
 """
 
 from __future__ import annotations
