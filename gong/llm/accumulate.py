@@ -110,6 +110,7 @@ class _CallDraft:
         if not self.whole:
             return None
         text = self.parts.text()
+        # no text at all means no arguments
         if text.strip() and not _is_plain_object(text):
             return ToolCall(id=self.id, name=self.name, args_text=text, wire=self.wire)
         args = Raw(text.encode() if text.strip() else b"{}")

@@ -67,6 +67,7 @@ async def stream_with_retries(
             held: list[StreamEvent] = []
             spoken = False
             async for event in events:
+                # a start alone shows nothing: it is held, so that a retry leaves no trace of it
                 if isinstance(event, StreamStart) and not spoken:
                     held.append(event)
                     continue

@@ -239,7 +239,7 @@ class _SummaryReader:
     def _begin_section(self, heading: _Heading) -> None:
         if heading.name is None and heading.level > self.level > 0:
             self.open = False
-            return  # a heading inside a section
+            return  # an unknown heading inside a section is part of it
         self.field = heading.name or _ELSEWHERE
         self.level, self.indent, self.open = heading.level, None, False
         self.parted = self.field == "progress"
@@ -247,6 +247,7 @@ class _SummaryReader:
             self._add_item(heading.rest)
 
     def _add_bullet(self, line: str, indent: int, text: str) -> None:
+        # "- Done: x" under Progress begins a part, as a heading would
         inner = _parse_heading(text) if self.parted else None
         if inner is not None and inner.name:
             self.field, self.indent, self.open = inner.name, None, False
@@ -255,6 +256,7 @@ class _SummaryReader:
             return
         if self.indent is None:
             self.indent = indent
+        # a deeper bullet continues the item above
         if indent > self.indent + 1 and self.items[self.field]:
             self._continue_item(line.strip())
         else:

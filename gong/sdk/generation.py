@@ -113,6 +113,7 @@ class AnswerDeadline:
         try:
             return await what()
         except asyncio.CancelledError:
+            # a cancel of the caller's own goes on, also when it comes together with ours
             if self._over is not None and task.uncancel() <= asked_before:
                 raise self._over from None
             raise
@@ -303,6 +304,7 @@ class _ToolRounds:
                 calls = {call.name for call in response.tool_calls}
                 said: Content = response.content
                 results: tuple[FunctionResult, ...] = ()
+                # one call of a tool without `execute` leaves all of them to the caller
                 runs = bool(calls) and calls.isdisjoint(passive) and len(steps) < self.most
                 if runs:
                     given = (self.tools, said, request.messages, self.repair, self.bounds.abort)

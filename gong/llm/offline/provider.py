@@ -300,6 +300,7 @@ def _plan_next_call(
                 f"I am to think about {about}. I follow rules, so I note it and do the next step."
             )
         elif call := plan_call(step, tools):
+            # each result so far is of one call, in order: pass over as many calls
             if not done:
                 return thoughts, call
             thoughts, done = [], done - 1

@@ -46,9 +46,11 @@ class IdleTimeout:
         """Return what `awaitable` gives; raises TimeoutError when it takes longer."""
         task = asyncio.current_task()
         assert task is not None, "coroutines run in tasks"
+        # a cancel from outside and ours may come together: only ours is taken back
         asked_before = task.cancelling()
         self._task, self._until = task, self._loop.time() + seconds
         self._is_over = False
+        # a timer that ends earlier stays: it is set again when it fires
         if self._timer is None or self._timer.when() > self._until:
             self._set_timer()
         try:
@@ -74,6 +76,7 @@ class IdleTimeout:
         self._timer = None
         if self._task is None:
             return
+        # it was for an earlier wait
         if self._loop.time() < self._until:
             self._set_timer()
             return

@@ -243,6 +243,7 @@ class ProviderFailures(NamedTuple):
         """
         found = parse_error_body(error)
         made = self._build_error(found, found.status, None)
+        # nothing says that the request is to blame
         if found.status is None and type(made) is InvalidRequest:
             return StreamError(str(made), provider=self.provider, code=found.code)
         return made
@@ -287,6 +288,7 @@ class ProviderFailures(NamedTuple):
             retry_after=wait,
             key=self.key,
         )
+        # a limit per minute in the words of a used-up quota
         if type(made) is QuotaExceeded and found.wait is not None and not found.per_day:
             return RateLimited(
                 str(made), provider=self.provider, status=status, code=found.code, retry_after=wait

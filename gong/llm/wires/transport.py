@@ -91,12 +91,14 @@ class EventParser:
 
     def _split_lines(self, chunk: bytes) -> list[bytes]:
         """Return the lines that end in `chunk`, without their ends."""
+        # CRLF may be cut in two: a LF that begins the next chunk belongs to the CR before it
         if self._after_return and chunk:
             chunk = chunk.removeprefix(b"\n")
             self._after_return = False
         if b"\r" in chunk:
             self._after_return = chunk.endswith(b"\r")
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        # the first part completes the line kept from before, the last begins the next one
         first, *lines = chunk.split(b"\n")
         self._rest.append(first)
         self._size += len(first)
@@ -254,9 +256,11 @@ class _Deadline:
     async def read_chunk(self, reply: HttpReply) -> bytes | None:
         """Return the next bytes, None at the end; raises RequestTimeout."""
         now, limits = self._clock(), self._limits
+        # events of ours since the last wait: the host said something
         if self._taken != self._meter.taken:
             self._taken, self._told = self._meter.taken, now
         idle = limits.idle if self.begun else limits.first_byte
+        # whichever limit is reached first gives the reason
         left, limit, what = min(
             (self._alive + idle - now, idle, _GO_ON if self.begun else _BEGIN),
             (self._told + limits.quiet - now, limits.quiet, _SAY_SOMETHING),
@@ -324,11 +328,13 @@ class WireProvider:
                             meter.take_event(event)
                             yield event
                         if decoder.finished:
-                            break
+                            break  # nothing after the end is read
                 for event in decoder.finish():
                     yield beside.complete_event(event)
+                # read to its end, a connection can serve the next call
                 await reply.drain_rest()
         except ModelError as error:
+            # the decoder decides whether what came is a whole answer all the same
             for event in decoder.finish_with_error(error):
                 yield beside.complete_event(event)
 
@@ -348,6 +354,7 @@ class WireProvider:
             except EventTooLong as error:
                 most = format_size_limit(meter.sizes.event)
                 meter.refuse_answer(f"sent {error} of more than {most}")
+            # without any event the body is an error's, or no answer at all
             if not deadline.begun:
                 seen = (seen + chunk)[:_SHOWN]
         raise (

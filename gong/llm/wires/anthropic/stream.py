@@ -198,9 +198,11 @@ class AnthropicStreamDecoder:
             case "message_delta":
                 delta = event.delta or {}
                 self._stop = delta.get("stop_reason") or self._stop
+                # what a later event leaves out keeps its value
                 self._details = read_object(delta.get("stop_details")) or self._details
                 self._update_counts(event.usage)
             case "message_stop":
+                # blocks that were not stopped end with the answer
                 for left_open in sorted(self._open):
                     yield from self._end_block(left_open)
                 self.finished = True
@@ -214,6 +216,7 @@ class AnthropicStreamDecoder:
         self._stop = message.get("stop_reason")
         self._update_counts(message.get("usage"))
         yield StreamStart(str(message.get("model") or ""), message.get("id"))
+        # content that comes with the start is whole
         for index, block in enumerate(read_objects(message.get("content"), "text")):
             yield from self._begin_block(index, block)
             yield from self._end_block(index)
@@ -248,6 +251,7 @@ class AnthropicStreamDecoder:
                 thought = read_text(delta["thinking"])
                 self._thoughts.append(thought)
                 yield ReasoningDelta(index, thought)
+            # a call's arguments go out as they come; a server tool's are kept for its block
             case "input_json_delta", "tool_use":
                 yield ToolCallDelta(index, read_text(delta["partial_json"]))
             case "input_json_delta", _:
@@ -257,6 +261,7 @@ class AnthropicStreamDecoder:
             case "citations_delta", _:
                 self.meter.keep_value(delta["citation"])
                 block.citations.append(delta["citation"])
+            # signatures, and what we do not know: fields of the block, which go back with it
             case _:
                 self.meter.keep_value(delta)
                 block.wire |= {name: part for name, part in delta.items() if name != "type"}

@@ -144,6 +144,7 @@ class GoogleStreamDecoder:
             yield StreamFailure(failed, self.usage())
             return
         reason = _STOPS.get(stop, "stop")
+        # the API says STOP for calls too
         if self._calls and reason != "content_filter":
             reason = "tool_calls"
         yield Finish(reason, self.usage(), stop)
@@ -190,6 +191,7 @@ class GoogleStreamDecoder:
             case {"text": str(text), **fields}:
                 yield from self._add_text(text, fields)
             case {"functionCall": dict(function), **fields}:
+                # "partialArgs" or "willContinue", or no name while a call is open: a piece
                 if function.keys() & _CUT_UP or (self._cut_up and "name" not in function):
                     yield from self._add_call_piece(function, fields)
                 else:
@@ -204,6 +206,7 @@ class GoogleStreamDecoder:
         if not text and not (is_thought and is_signed):
             return
         wire = pack_raw(fields) if fields else NO_JSON
+        # continue the open block, unless this part is signed or has other fields
         if is_signed or self._open is None or self._open[1:] != (is_thought, wire):
             yield from self._close_open()
             self._open = _OpenPart(self._take_index(), is_thought, wire)
@@ -216,6 +219,7 @@ class GoogleStreamDecoder:
     ) -> Iterator[StreamEvent]:
         call = decode_function(raw)
         yield from self._close_open()
+        # a call comes whole, so it begins and ends at once
         index, args, kept = self._take_index(), bytes(call.args).decode(), {**fields, **function}
         self._calls += 1
         yield ToolCallStart(index, call.name, call.id or "")

@@ -124,6 +124,7 @@ class OpenAICalls:
         """Return the call that a piece with this name and these arguments belongs to."""
         place, call_id = piece.get("index"), read_text(piece.get("id"))
         found = self._by_index.get(place) if isinstance(place, int) else None
+        # without an index the id tells, or the piece continues the newest call
         if place is None:
             same = (call for call in self.all if call.id == call_id)
             newest = self.all[-1] if self.all and not name else None
@@ -150,6 +151,7 @@ def _is_another(found: OpenAICall, call_id: str, text: str) -> bool:
     """Return whether a piece with a name begins a call beside the one that has its index."""
     if call_id:
         return bool(found.id) and found.id != call_id
+    # no id to tell by: a name again begins another call once the arguments are whole
     if not text or not found.sent.length or found.looks > _MOST_LOOKS:
         return False
     found.looks += 1

@@ -86,6 +86,7 @@ class ThinkTags:
                 self._place = "words"
         if self._place == "inside":
             yield from self._take_thoughts()
+        # blanks between the closing tag and the words are dropped
         if self._place == "behind":
             self._held = self._held.lstrip()
             self._place = "words" if self._held else "behind"
@@ -188,13 +189,14 @@ class OpenAIChatStreamDecoder:
             why = f"{self._failures.provider} stopped its answer: {self._stop}"
             yield StreamFailure(ServerError(why, provider=self._failures.provider), self.usage())
             return
+        # details with a call's id go back with that call, the others with the thinking
         of_calls = {call.id for call in self._calls.all if call.id}
         late = [one for one in self._details if get_call_id(one) in of_calls]
         self._details = [one for one in self._details if one not in late]
         for kind, text in self._tags.flush_rest() if self._tags else ():
             yield from self._write_text(kind, text)
         yield from self._close_prose()
-        if self._details:
+        if self._details:  # they came without or after the words they belong to
             yield from self._write_thought("", "")
             yield from self._close_prose()
         for call in self._calls.all:
@@ -218,6 +220,7 @@ class OpenAIChatStreamDecoder:
         for choice in choices:
             if choice is not None and not choice.get("index"):
                 self._update_counts(choice.get("usage"))
+                # instead of pieces a host may send one whole message
                 whole = None if self._blocks else choice.get("message")
                 yield from self._handle_delta(choice.get("delta") or whole or {})
                 self._stop = read_text(choice.get("finish_reason")) or self._stop
@@ -240,6 +243,7 @@ class OpenAIChatStreamDecoder:
         for piece in [pieces] if isinstance(pieces, dict) else pieces:
             if piece is not None:
                 yield from self._add_call_piece(piece)
+        # the form before tool calls, which has one call and no id
         if function := delta.get("function_call"):
             yield from self._add_call_piece({"index": 0, "function": function})
 
@@ -335,6 +339,7 @@ class OpenAIChatStreamDecoder:
         if prose.is_empty and (thought := join_text(details)):
             prose.is_empty = False
             yield ReasoningDelta(prose.index, thought)
+        # details without any words: the thinking is encrypted
         redacted = prose.is_empty and bool(details)
         yield ReasoningEnd(prose.index, pack_raw(kept) if kept else NO_JSON, redacted)
 
@@ -343,6 +348,7 @@ class OpenAIChatStreamDecoder:
         call = self._calls.find_call(piece, name, text)
         if silent := call.add_piece(piece, text):
             self.meter.keep_value(silent)
+        # a call begins with its name; arguments that came before it wait
         if call.index is None and name:
             yield from self._close_prose()
             call.index = self._take_index()

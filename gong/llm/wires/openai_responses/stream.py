@@ -194,9 +194,11 @@ class OpenAIResponsesStreamDecoder:
 
     def _complete_answer(self, response: WireObject) -> Iterator[StreamEvent]:
         yield from self._start_answer(response)
+        # items that were not streamed come with the end
         if not self._has_items:
             for place, item in enumerate(response.get("output") or ()):
                 yield from self._end_item(place, item)
+        # items that were not ended end with the answer
         for key, item in [*self._open.items()]:
             if item.kind in _OURS:
                 yield from self._end_item(key, item.wire)
@@ -212,6 +214,7 @@ class OpenAIResponsesStreamDecoder:
     def _begin_item(self, key: Any, wire: WireObject) -> Iterator[StreamEvent]:
         self._has_items = True
         self.meter.keep_value(wire)
+        # a message's blocks are its parts; any other item is one block
         if wire["type"] == "message":
             self._open[key] = _Item(wire, -1)
             return
@@ -256,6 +259,7 @@ class OpenAIResponsesStreamDecoder:
             opening.append(TextStart(part.index))
         else:
             part = _Part(item.index, kind)
+            # the parts of a summary are one thinking block, with a blank line between
             if item.parts and item.kind == "reasoning":
                 opening.append(ReasoningDelta(item.index, _BETWEEN))
         item.parts[kind, number] = part
