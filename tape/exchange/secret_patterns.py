@@ -82,24 +82,17 @@ _ALNUM, _URL, _HEX = "A-Za-z0-9", "A-Za-z0-9_-", "0-9a-fA-F"
 KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("anthropic", "sk-ant-", _URL, 20),
     ("openrouter", "sk-or-", _URL, 32),
-    ("openai", "sk-proj-", _URL, 20),
-    ("openai", "sk-svcacct-", _URL, 20),
-    ("openai", "sk-admin-", _URL, 20),
+    ("openai", "sk-proj- sk-svcacct- sk-admin-", _URL, 20),
     ("openai", "sess-", _ALNUM, 32),
     ("google", "AIza", _URL, 35),
     ("google", "ya29.", "A-Za-z0-9_.-", 20),
     ("google", "GOCSPX-", _URL, 20),
     ("google", "1//0", _URL, 40),
-    ("github", "ghp_", _ALNUM, 36),
-    ("github", "gho_", _ALNUM, 36),
-    ("github", "ghu_", _ALNUM, 36),
-    ("github", "ghs_", _ALNUM, 36),
-    ("github", "ghr_", _ALNUM, 36),
+    ("github", "ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM, 36),
     ("github", "github_pat_", "A-Za-z0-9_", 40),
     ("gitlab", "GR1348941", _URL, 20),
     ("slack", "xapp-", "A-Za-z0-9-", 10),
-    ("huggingface", "hf_", _ALNUM, 30),
-    ("huggingface", "api_org_", _ALNUM, 30),
+    ("huggingface", "hf_ api_org_", _ALNUM, 30),
     ("groq", "gsk_", _ALNUM, 32),
     ("xai", "xai-", _ALNUM, 32),
     ("perplexity", "pplx-", _ALNUM, 32),
@@ -109,31 +102,18 @@ KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("langsmith", "lsv2_", "A-Za-z0-9_", 32),
     ("tavily", "tvly-", _URL, 20),
     ("npm", "npm_", _ALNUM, 36),
-    ("docker", "dckr_pat_", _URL, 20),
-    ("docker", "dckr_oat_", _URL, 20),
+    ("docker", "dckr_pat_ dckr_oat_", _URL, 20),
     ("heroku", "HRKU-", _URL, 30),
-    ("shopify", "shpat_", _HEX, 32),
-    ("shopify", "shpca_", _HEX, 32),
-    ("shopify", "shppa_", _HEX, 32),
-    ("shopify", "shpss_", _HEX, 32),
-    ("square", "sq0atp-", _URL, 22),
-    ("square", "sq0csp-", _URL, 22),
-    ("square", "sq0idp-", _URL, 22),
+    ("shopify", "shpat_ shpca_ shppa_ shpss_", _HEX, 32),
+    ("square", "sq0atp- sq0csp- sq0idp-", _URL, 22),
     ("databricks", "dapi", "0-9a-f", 32),
-    ("linear", "lin_api_", _ALNUM, 32),
-    ("linear", "lin_oauth_", _ALNUM, 32),
-    ("notion", "ntn_", _ALNUM, 40),
-    ("notion", "secret_", _ALNUM, 40),
-    ("figma", "figd_", _URL, 20),
-    ("figma", "figo_", _URL, 20),
-    ("figma", "figu_", _URL, 20),
-    ("vault", "hvs.", _URL, 20),
-    ("vault", "hvb.", _URL, 20),
-    ("vault", "hvr.", _URL, 20),
+    ("linear", "lin_api_ lin_oauth_", _ALNUM, 32),
+    ("notion", "ntn_ secret_", _ALNUM, 40),
+    ("figma", "figd_ figo_ figu_", _URL, 20),
+    ("vault", "hvs. hvb. hvr.", _URL, 20),
     ("supabase", "sbp_", "0-9a-f", 32),
     ("supabase", "sb_secret_", _URL, 20),
-    ("sentry", "sntrys_", "A-Za-z0-9_+/=-", 32),
-    ("sentry", "sntryu_", "A-Za-z0-9_+/=-", 32),
+    ("sentry", "sntrys_ sntryu_", "A-Za-z0-9_+/=-", 32),
     ("newrelic", "NRAK-", _ALNUM, 20),
     ("newrelic", "NRII-", _URL, 20),
     ("grafana", "glsa_", "A-Za-z0-9_", 32),
@@ -148,8 +128,7 @@ KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("fly", "fm2_", "A-Za-z0-9_+/=-", 40),
     ("tailscale", "tskey-", "A-Za-z0-9-", 20),
     ("netlify", "nfp_", _ALNUM, 32),
-    ("planetscale", "pscale_tkn_", "A-Za-z0-9_.=-", 32),
-    ("planetscale", "pscale_pw_", "A-Za-z0-9_.=-", 32),
+    ("planetscale", "pscale_tkn_ pscale_pw_", "A-Za-z0-9_.=-", 32),
     ("buildkite", "bkua_", _ALNUM, 32),
     ("circleci", "CCIPAT_", "A-Za-z0-9_", 32),
     ("dynatrace", "dt0c01.", "A-Z0-9.", 40),
@@ -157,7 +136,7 @@ KEY_PREFIXES: tuple[tuple[str, str, str, int], ...] = (
     ("1password", "ops_eyJ", "A-Za-z0-9_=+/-", 40),
     ("alibaba", "LTAI", _ALNUM, 16),
 )
-"""Provider, prefix of its keys, characters after it, and their minimum number."""
+"""Provider, prefixes of its keys, characters after them, and their minimum number."""
 
 PATTERNS = (
     _build_context_pattern(
@@ -173,7 +152,8 @@ PATTERNS = (
         _build_key_pattern(
             kind, re.escape(begins) + _build_run_expression(chars, least), begins.lower()
         )
-        for kind, begins, chars, least in KEY_PREFIXES
+        for kind, prefixes, chars, least in KEY_PREFIXES
+        for begins in prefixes.split()
     ),
     _build_key_pattern(
         "api-key", r"sk-(?=[A-Za-z]{0,200}[0-9])" + _build_run_expression(_ALNUM, 32), "sk-"

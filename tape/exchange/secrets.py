@@ -51,35 +51,30 @@ def mask_text(text: str) -> MaskedText:
 def _select_patterns(text: str) -> list[SecretPattern]:
     """Return the patterns that can match in a text or in JSON."""
     lower = text.lower()
-    found = [one for one in PATTERNS if _can_pattern_match(one, text, lower)]
+    found = [
+        one
+        for one in PATTERNS
+        if any(hint in lower for hint in one.hints)
+        or (not one.hints and one.expression.search(text))
+    ]
     if any(one.kind == _ASSIGNMENT for one in found) and not ASSIGNMENT_HINT.search(lower):
         return [one for one in found if one.kind != _ASSIGNMENT]
     return found
 
 
-def _can_pattern_match(pattern: SecretPattern, text: str, lower: str) -> bool:
-    for hint in pattern.hints:
-        if hint in lower:
-            return True
-    return not pattern.hints and pattern.expression.search(text) is not None
-
-
 def _apply_patterns(text: str, patterns: list[SecretPattern]) -> MaskedText:
     secrets = 0
     for pattern in patterns:
-        text, found = pattern.expression.subn(_make_masker(pattern), text)
-        secrets += found
+        group = "secret" if "secret" in pattern.expression.groupindex else 0
+        marker = f"[redacted:{pattern.kind}]"
+
+        def mask(found: re.Match[str], group: str | int = group, marker: str = marker) -> str:
+            start, end = (at - found.start() for at in found.span(group))
+            return f"{found[0][:start]}{marker}{found[0][end:]}"
+
+        text, count = pattern.expression.subn(mask, text)
+        secrets += count
     return MaskedText(text, secrets)
-
-
-def _make_masker(pattern: SecretPattern) -> Callable[[re.Match[str]], str]:
-    group = "secret" if "secret" in pattern.expression.groupindex else 0
-
-    def mask(found: re.Match[str]) -> str:
-        start, end = (at - found.start() for at in found.span(group))
-        return f"{found[0][:start]}[redacted:{pattern.kind}]{found[0][end:]}"
-
-    return mask
 
 
 def _is_structural(name: bytes, _: bytes) -> bool:
