@@ -1,14 +1,16 @@
-"""The lines of an export that are not entries: their shapes, pure (`__init__` describes the file).
+"""What an export holds: the shapes of its lines, the plan of its content, and a scan of it.
 
-Entry lines and journal lines are in it as on disk, byte for byte.
+An export is one file of JSON lines (docs/export.md):
 
-The content of an export: parts of phase files, and lines of the journal.
+    {"export":1,"tape":{…tape.json…},"folder":"…"}      + "path" and "masked" where they apply
+    {"blob":"<sha256>","data":"<base64>"}               each blob once; null if it is lost
+    {"phase":"0001-main-start"}                         then its entry lines, byte for byte
+    {"h":"…","branch":"main",…}                         the lines of the journal, byte for byte
+    {"end":{"entries":…,"phases":…,"blobs":…,"refs":…,"sha256":"…"}}
 
-A plan fixes the content when it is created, so the tape may be written during the export.
-
-A scan of all lines of an export: verify them, find the blobs they name, and secrets.
-
-It ends before anything is written, so damage is refused before the first byte.
+Phases are in the order of their numbers; a fork's shared past is `0000-origin`. A plan fixes the
+content when it is created, so the tape may be written during the export. The scan verifies all
+lines before the first byte is written, and finds the blobs they name, and secrets.
 """
 
 from __future__ import annotations
@@ -222,7 +224,12 @@ def _iter_path_refs(tape: Tape, head: Head, parts: Sequence[ArchivedPhase]) -> I
     data, _ = _read_committed_journal(tape)
     lines = [(line, msgspec.json.decode(line)) for line in _split_journal(data)]
     labelled = {fields["entry"] for _, fields in lines if fields.get("entry")}
-    there = _find_present(parts, labelled)
+    there = {
+        identity
+        for part in (parts if labelled else ())
+        for _, _, line in part.lines()
+        if (identity := read_id(line)) in labelled
+    }
     ends = {part.name: part.segments[-1].end for part in parts if part.name != ORIGIN}
     kept = [line for line, fields in lines if _is_on_path(fields, ends, there)]
     yield from kept
@@ -242,14 +249,6 @@ def _is_on_path(fields: dict[str, Any], ends: dict[str, int], entries: set[str])
     if fields.get("entry"):
         return fields["entry"] in entries
     return "current" not in fields
-
-
-def _find_present(parts: Sequence[ArchivedPhase], entries: set[str]) -> set[str]:
-    """Return which of some entries stand in the parts."""
-    if not entries:
-        return set()
-    ids = (read_id(line) for part in parts for _, _, line in part.lines())
-    return {entry for entry in ids if entry in entries}
 
 
 BLOB_IN_DATA = re.compile(
@@ -329,7 +328,13 @@ def scan_archive(tape: Tape, plan: ArchivePlan, *, redact: bool) -> ArchiveScan:
             found.entries += 1
             _scan_line(found, line, shelves, redact=redact)
     if redact:
-        _scan_names(found, plan)
+        found.wanted.update([plan.header.path] if plan.header.path else ())
+        for ref in plan.refs:
+            found.wanted.update(entry.decode() for entry in ENTRY_ID.findall(ref))
+            secrets = mask_json(ref).secrets
+            found.secrets += secrets
+            found.is_secret_named |= secrets > 0
+        found.is_secret_named |= mask_text(plan.header.folder).secrets > 0
     return found
 
 
@@ -354,14 +359,12 @@ def _scan_line(
 
 def mask_entry_data(found: ArchiveScan, data: bytes) -> MaskedJson:
     """Return the data of an entry with its secrets masked, those of its blobs too."""
-    if found.masked_blobs:
-        data = BLOB_IN_DATA.sub(lambda one: _rename_blob(found, one), data)
-    return mask_json(data)
 
+    def rename_blob(name: re.Match[bytes]) -> bytes:
+        new = found.masked_blobs.get(name[1].decode())
+        return name[0] if new is None else msgspec.json.encode(new)
 
-def _rename_blob(found: ArchiveScan, name: re.Match[bytes]) -> bytes:
-    new = found.masked_blobs.get(name[1].decode())
-    return name[0] if new is None else msgspec.json.encode(new)
+    return mask_json(BLOB_IN_DATA.sub(rename_blob, data) if found.masked_blobs else data)
 
 
 def _find_blob_shelf(digest: str, shelves: list[Blobs]) -> Blobs | None:
@@ -397,13 +400,3 @@ def mask_blob(data: bytes) -> tuple[bytes, int]:
     except UnicodeDecodeError:
         return data, 0
     return (text.encode(), secrets) if secrets else (data, 0)
-
-
-def _scan_names(found: ArchiveScan, plan: ArchivePlan) -> None:
-    found.wanted.update([plan.header.path] if plan.header.path else ())
-    for line in plan.refs:
-        found.wanted.update(entry.decode() for entry in ENTRY_ID.findall(line))
-        secrets = mask_json(line).secrets
-        found.secrets += secrets
-        found.is_secret_named |= secrets > 0
-    found.is_secret_named |= mask_text(plan.header.folder).secrets > 0

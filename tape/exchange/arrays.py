@@ -1,9 +1,8 @@
-"""A provider's message array → a tape, unchanged, with orphans and duplicates.
+"""A provider's message array → a tape, and the path to a head → a provider's message array.
 
-An element that is not a message is recorded as an entry of type custom. The tape's id is derived
-from the array, so the same array gives the same tape.
-
-The path to a head as a provider's message array, repaired so that the provider takes it.
+An import changes nothing, with orphans and duplicates. An element that is not a message is recorded
+as an entry of type custom. The tape's id is derived from the array, so the same array gives the
+same tape. An export is repaired so that the provider takes it.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ from .import_ import ImportReport, record_tape
 from .secrets import mask_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ..formats.registry import ArrayFormat
     from ..model.entries import Payload, Repair
-    from ..model.line import Entry
     from ..store.refs import Head
     from ..store.store import Beginning, Store
     from ..store.tape import Tape
@@ -73,11 +71,17 @@ def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> 
 
     try:
         read = form.parse(request.array, put)
-        payloads = [
-            *_build_request_entry(request, form),
-            *(_set_model(payload, request.model) for payload in read),
+        payloads: list[Payload] = [
+            replace(one, model=request.model)
+            if request.model and isinstance(one, Assistant)
+            else one
+            for one in read
         ]
-        identity = _compute_array_id(name, payloads)
+        if request.rest:
+            payloads.insert(0, Custom(f"{form.api}.request", pack_raw(request.rest)))
+        hashed = sha256(f"array of {name}\n".encode())
+        for payload in payloads:
+            hashed.update(b"%b %b\n" % (payload.entry_type.encode(), encode_payload(payload)))
     except JSON_ERRORS as error:
         raise UsageError(
             f"this cannot be read: {_describe_error(error)}; {_NOTHING_DONE}"
@@ -89,8 +93,11 @@ def import_array(store: Store, data: bytes, name: str, beginning: Beginning) -> 
         for payload in payloads:
             writer.append(payload)
 
+    identity = hashed.hexdigest()[:32]
+    prompts = (join_texts(payload.content) for payload in read if isinstance(payload, User))
     beginning = beginning._replace(
-        slug=_find_first_prompt(read), program=f"{beginning.program} (import from {name})"
+        slug=next((text for text in prompts if text.strip()), ""),
+        program=f"{beginning.program} (import from {name})",
     )
     made = record_tape(store, identity, beginning, fill)
     count = len(payloads) + 1
@@ -111,7 +118,10 @@ def _parse_request(data: bytes, name: str, form: ArrayFormat) -> _ArrayRequest:
     request = _unwrap_request(value, form) if is_request else _ArrayRequest(value, "", {})
     if not isinstance(request.array, list):
         raise UsageError(f"this is not a conversation of {name}: give {wanted}; {_NOTHING_DONE}")
-    if request.array and not any(_has_format_sign(element, form) for element in request.array):
+    if request.array and not any(
+        isinstance(element, dict) and not element.keys().isdisjoint(form.signs)
+        for element in request.array
+    ):
         fields = " or ".join(form.signs)
         raise UsageError(
             f"this is not a conversation of {name}: none of its elements has {fields}; {_NOTHING_DONE}"
@@ -123,10 +133,6 @@ def _describe_error(error: Exception) -> str:
     return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
-def _has_format_sign(element: Any, form: ArrayFormat) -> bool:
-    return isinstance(element, dict) and not element.keys().isdisjoint(form.signs)
-
-
 def _unwrap_request(body: WireObject, form: ArrayFormat) -> _ArrayRequest:
     """Split a request; its system prompt becomes the first message."""
     said = {name: body[name] for name in _SYSTEM_FIELDS if body.get(name)}
@@ -134,38 +140,14 @@ def _unwrap_request(body: WireObject, form: ArrayFormat) -> _ArrayRequest:
     if isinstance(array, str):
         array = [form.message("user", array)]
     if isinstance(array, list):
-        array = [
-            *(form.message("system", _get_system_content(value)) for value in said.values()),
-            *array,
+        contents = [  # Gemini's is a turn of its own
+            value.get("parts", value) if isinstance(value, dict) else value
+            for value in said.values()
         ]
+        array = [*(form.message("system", content) for content in contents), *array]
     known = {form.field: None, **said}
     rest = {field: value for field, value in body.items() if field not in known}
     return _ArrayRequest(array, model if isinstance(model, str) else "", rest)
-
-
-def _get_system_content(system: Any) -> Any:
-    """Return the content of a system prompt: Gemini's is a turn of its own."""
-    return system.get("parts", system) if isinstance(system, dict) else system
-
-
-def _build_request_entry(request: _ArrayRequest, form: ArrayFormat) -> Sequence[Payload]:
-    return [Custom(f"{form.api}.request", pack_raw(request.rest))] if request.rest else []
-
-
-def _set_model(payload: Payload, model: str) -> Payload:
-    return replace(payload, model=model) if model and isinstance(payload, Assistant) else payload
-
-
-def _compute_array_id(name: str, payloads: Sequence[Payload]) -> str:
-    hashed = sha256(f"array of {name}\n".encode())
-    for payload in payloads:
-        hashed.update(b"%b %b\n" % (payload.entry_type.encode(), encode_payload(payload)))
-    return hashed.hexdigest()[:32]
-
-
-def _find_first_prompt(payloads: Sequence[Payload]) -> str:
-    prompts = (join_texts(payload.content) for payload in payloads if isinstance(payload, User))
-    return next((text for text in prompts if text.strip()), "")
 
 
 _SEALED_MEMBERS = frozenset(
@@ -221,7 +203,9 @@ def export_array(
     """
     form = FORMATS[name]
     seen, made = build_messages(tape, head, Target("", form.api, ""), skipped)
-    target = _find_last_target((*seen.kept, *seen.entries), form.api)
+    answers = (entry.data for entry in reversed((*seen.kept, *seen.entries)))
+    last = next((a for a in answers if isinstance(a, Assistant) and a.api == form.api), None)
+    target = Target(last.endpoint, form.api, last.model) if last else Target("", form.api, "")
     if target.model or target.endpoint:
         made = repair(seen, target)
     elements = form.encoder(tape.load).elements(made.messages)
@@ -234,11 +218,3 @@ def export_array(
         values, secrets = [mask.data for mask in masks], sum(mask.secrets for mask in masks)
     fields = dict(zip(beside, values, strict=False))
     return MessageArray(form.field, tuple(values[len(fields) :]), fields, made.repair, secrets)
-
-
-def _find_last_target(entries: Sequence[Entry], api: str) -> Target:
-    """Return the model that answered last over an API, or a target without a model."""
-    for entry in reversed(entries):
-        if isinstance(answer := entry.data, Assistant) and answer.api == api:
-            return Target(answer.endpoint, api, answer.model)
-    return Target("", api, "")

@@ -1,12 +1,14 @@
-"""A tape rewritten without its secrets: new id, new hashes, the same history.
-
-Invariant: the result is a complete tape, every hash and every place in it valid. The same tape
-always gives the same bytes. Entries of a copied past before the first masked one are unchanged; all
-of the tape's own entries change, because their root names the tape.
-
-Export: a plan → the lines of a file, for a whole tape or only the path to one entry.
+"""Export: a plan → the lines of a file, for a whole tape or only the path to one entry.
 
 The tape is only read. Memory holds one entry or one blob at a time, and the ids that entries name.
+
+If something is masked, `RedactedCopy` rewrites the lines: new id, new hashes, the same history.
+Invariant: the result is a complete tape, every hash and every place in it valid. The same tape
+always gives the same bytes. Entries of a copied past before the first masked one are unchanged; all
+of the tape's own entries change, because their root names the tape:
+
+    data masked  →  "dh" changes  →  the entry's id changes  →  "parentId" of its child, and every
+    "entry":"<id>" and "offset" that names it (pins, anchors, summaries, labels) change with it
 """
 
 from __future__ import annotations
@@ -119,7 +121,9 @@ class RedactedCopy:
             data = mask_entry_data(self._found, data).data
         data = self._rename_entries(data)
         if is_own and line.header.type == Start.entry_type:
-            data = self._rewrite_start(data)
+            # the new id of the tape, and the old one beside it
+            old, new = (b'"tape":"%b"' % one.encode() for one in (self._old, self.tape))
+            data = data.replace(old, new, 1)[:-1] + b',"masked_from":"%b"}' % self._old.encode()
         if data == line.data and parent == line.header.parent_id:
             return line.raw + b"\n"
         return rewrite_line(line.raw, line.header, parent, data)
@@ -128,39 +132,34 @@ class RedactedCopy:
         """Return data with the new ids and places of the entries it names."""
         for entry in ENTRY_ID.findall(data):
             self._known(entry.decode())
-        data = _PLACE_FIELDS.sub(self._rename_place, data)
-        return ENTRY_ID.sub(lambda found: b'"%b"' % self._get_new_id(found[1]), data)
 
-    def _rename_place(self, found: re.Match[bytes]) -> bytes:
-        offset = self._offsets.get(found[3].decode())
-        return found[0] if offset is None else b'"offset":%d%b' % (offset, found[2])
+        def move_place(found: re.Match[bytes]) -> bytes:
+            offset = self._offsets.get(found[3].decode())
+            return found[0] if offset is None else b'"offset":%d%b' % (offset, found[2])
 
-    def _get_new_id(self, entry: bytes) -> bytes:
-        return self._ids.get(entry.decode(), entry.decode()).encode()
+        def rename_entry(found: re.Match[bytes]) -> bytes:
+            entry = found[1].decode()
+            return b'"%b"' % self._ids.get(entry, entry).encode()
 
-    def _rewrite_start(self, data: bytes) -> bytes:
-        """Return the data of the start entry with the new id, and the old one beside it."""
-        old = b'"tape":"%b"' % self._old.encode()
-        data = data.replace(old, b'"tape":"%b"' % self.tape.encode(), 1)
-        return data[:-1] + b',"masked_from":"%b"}' % self._old.encode()
+        return ENTRY_ID.sub(rename_entry, _PLACE_FIELDS.sub(move_place, data))
 
     def refs(self) -> list[bytes]:
         """Return the lines of the journal, each with its newline."""
-        return [self._rewrite_ref(line) for line in self._plan.refs]
-
-    def _rewrite_ref(self, line: bytes) -> bytes:
-        fields: dict[str, Any] = msgspec.json.decode(line)
-        del fields["h"]
-        if fields.get("pin"):
-            entry = fields["pin"]["entry"]
-            at = self._offsets.get(entry, fields["pin"]["offset"])
-            fields["pin"] = {"offset": at, "entry": self._ids.get(entry, entry)}
-        if fields.get("entry"):
-            fields["entry"] = self._ids.get(fields["entry"], fields["entry"])
-        for said in ("title", "why"):
-            if fields.get(said):
-                fields[said] = mask_text(fields[said]).text
-        return encode_ref_line(fields)
+        lines = []
+        for line in self._plan.refs:
+            fields: dict[str, Any] = msgspec.json.decode(line)
+            del fields["h"]
+            if fields.get("pin"):
+                entry = fields["pin"]["entry"]
+                at = self._offsets.get(entry, fields["pin"]["offset"])
+                fields["pin"] = {"offset": at, "entry": self._ids.get(entry, entry)}
+            if fields.get("entry"):
+                fields["entry"] = self._ids.get(fields["entry"], fields["entry"])
+            for said in ("title", "why"):
+                if fields.get(said):
+                    fields[said] = mask_text(fields[said]).text
+            lines.append(encode_ref_line(fields))
+        return lines
 
     def header(self) -> ArchiveHeader:
         """Return the first line: the new tape.json, and the counts of masked secrets."""
@@ -170,18 +169,15 @@ class RedactedCopy:
             entry = info["origin"]["entry"]
             info["origin"]["entry"] = self._ids.get(entry, entry)
         path = self._plan.header.path
+        titles = [title for ref in self.refs() if (title := msgspec.json.decode(ref).get("title"))]
+        slug = build_slug(titles[-1] if titles else "")
         return replace(
             self._plan.header,
             tape=Raw(msgspec.json.encode(info)),
-            folder=self._build_folder_name(info["created"]),
+            folder=f"{info['created'][:10]}-{slug}-{self.tape[:8]}",
             path=path and self._ids.get(path, path),
             masked=MaskingRecord(self._old, self._found.secrets, len(self._found.masked)),
         )
-
-    def _build_folder_name(self, created: str) -> str:
-        titles = [msgspec.json.decode(line).get("title") for line in self.refs()]
-        said = [title for title in titles if title]
-        return f"{created[:10]}-{build_slug(said[-1] if said else '')}-{self.tape[:8]}"
 
 
 class ExportReport(NamedTuple):
@@ -231,13 +227,9 @@ def _iter_archive_lines(
     yield from _iter_blob_lines(found)
     for part in plan.parts:
         yield encode_archive_line(PhaseLine(part.name))
-        yield from anew.lines(part) if anew else _copy_lines(part)
+        copied = (line.raw + b"\n" for line in read_checked_lines(part))
+        yield from anew.lines(part) if anew else copied
     yield from anew.refs() if anew else plan.refs
-
-
-def _copy_lines(part: ArchivedPhase) -> Iterator[bytes]:
-    for line in read_checked_lines(part):
-        yield line.raw + b"\n"
 
 
 def _iter_blob_lines(found: ArchiveScan) -> Iterator[bytes]:

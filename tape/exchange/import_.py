@@ -1,13 +1,13 @@
-"""Moving a recorded or built tape into the store.
+"""Import: a file → a tape, verified, created whole or not at all.
 
-Invariant: it is created in a folder that readers ignore, and renamed when it is complete.
+Invariant: a tape is built or recorded under a name that readers ignore, verified, and renamed into
+the store when it is complete. A failed import leaves nothing; a killed process leaves a folder
+`.new-…`, which readers ignore. A tape that the store has is compared instead: if it lacks nothing
+of the file, the import adds nothing; if it does, the import fails.
 
-Comparing a tape to import with the tape of the same id in the store.
-
-Import: a file → a tape, verified, created whole or not at all.
-
-Invariant: a tape is built under a name that readers ignore, verified, and renamed. A failed import
-leaves nothing; a killed process leaves a folder `.new-…`, which readers ignore.
+    export            header → its lines, byte for byte → verify → rename
+    entries of a path two readings: what tape it is; its lines, with a journal made for them
+    bare lines        two readings: check them and derive the id; record them as any writer does
 """
 
 from __future__ import annotations
@@ -133,28 +133,23 @@ def record_tape(
 
     It is recorded in a store inside the new folder, as any tape is, and moved.
     """
-    known = find_existing_folder(store, identity)
-    folder = known or _record_new_tape(store, identity, beginning, fill)
-    return RecordedTape(str(store.tapes.absolute() / folder), known is None)
-
-
-def _record_new_tape(
-    store: Store, identity: str, beginning: Beginning, fill: Callable[[Tape, Writer], None]
-) -> str:
-    with create_scratch_folder(store, identity) as (tapes, name):
-        inner = Store(
-            store.tapes / name,
-            clock=store.clock,
-            random=lambda _: identity,
-            durable=store.durable,
-        )
-        with inner.create(beginning) as tape, tape.writer() as writer:
-            fill(tape, writer)
-            folder = tape.folder.name
-        with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
-            return place_tape(
-                store, tapes, made, folder, ImportTarget(identity, folder, is_path=False)
+    folder = find_existing_folder(store, identity)
+    is_new = folder is None
+    if folder is None:
+        with create_scratch_folder(store, identity) as (tapes, name):
+            inner = Store(
+                store.tapes / name,
+                clock=store.clock,
+                random=lambda _: identity,
+                durable=store.durable,
             )
+            with inner.create(beginning) as tape, tape.writer() as writer:
+                fill(tape, writer)
+                built = tape.folder.name
+            with tapes.sub(name) as scratch, scratch.sub("tapes") as made:
+                target = ImportTarget(identity, built, is_path=False)
+                folder = place_tape(store, tapes, made, built, target)
+    return RecordedTape(str(store.tapes.absolute() / folder), is_new)
 
 
 _IMPORT_MOVE = b'"why":"import"'
@@ -173,19 +168,14 @@ def find_missing(there: Tape, new: Tape, made: str | None) -> TapeDifference:
 
     Entries are compared by id, so one that was redacted meanwhile is not missing.
     """
-    entries = sum(
-        _count_new_entries(there, new, phase, made) for phase in new.phases.list_with_origin()
-    )
+    entries = 0
+    for phase in new.phases.list_with_origin():
+        if phase != ORIGIN or there.phases.has_origin:  # else it is in the tape it was forked from
+            both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
+            entries += sum(one is not None and one not in (other, made) for one, other in both)
     old = set(there.folder.read(JOURNAL_NAME).split(b"\n"))
     moves = [line for line in new.folder.read(JOURNAL_NAME).split(b"\n") if line not in old]
     return TapeDifference(entries, sum(_IMPORT_MOVE not in line for line in moves))
-
-
-def _count_new_entries(there: Tape, new: Tape, phase: str, made: str | None) -> int:
-    if phase == ORIGIN and not there.phases.has_origin:
-        return 0  # the store's tape may read it from its origin
-    both = zip_longest(_iter_entry_ids(new, phase), _iter_entry_ids(there, phase))
-    return sum(one is not None and one not in (other, made) for one, other in both)
 
 
 def _iter_entry_ids(tape: Tape, phase: str) -> Iterator[str]:
@@ -222,11 +212,8 @@ def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportR
             return _finish_import(store, tapes, building, wanted)
     if form == "entries":
         path = inspect_path(source)
-        wanted = ImportTarget(
-            path.info.id,
-            _build_import_folder_name(path.info.created, path.prompt, path.info.id),
-            True,
-        )
+        info, slug = path.info, build_slug(path.prompt)
+        wanted = ImportTarget(info.id, f"{info.created[:10]}-{slug}-{info.id[:8]}", is_path=True)
         with (
             create_scratch_folder(store, path.info.id) as (tapes, name),
             _open_builder(tapes, name) as building,
@@ -234,10 +221,6 @@ def import_file(store: Store, source: BinaryIO, beginning: Beginning) -> ImportR
             read_path_lines(source, path, building)
             return _finish_import(store, tapes, building, wanted)
     return _record_bare_lines(store, source, beginning)
-
-
-def _build_import_folder_name(created: str, words: str, identity: str) -> str:
-    return f"{created[:10]}-{build_slug(words)}-{identity[:8]}"
 
 
 @contextmanager
@@ -330,39 +313,27 @@ def _require_all(store: Store, folder: str, new: Tape, made: str | None) -> None
         )
 
 
-class _BareLines(NamedTuple):
-    """The facts about a file of bare lines."""
+def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
+    """Record bare lines in a tape of their own; raise InvalidEntry before anything is recorded.
 
-    id: str
-    """The tape's id, derived from types and data, so that the same lines give the same tape."""
-    prompt: str
-    entries: int
-    """Number of entries, with the start entry."""
-
-
-def _inspect_bare_lines(source: BinaryIO) -> _BareLines:
-    """Check bare lines, and seek to the beginning; raise InvalidEntry."""
-    hashed, prompt, count = sha256(), "", 1
+    The tape's id is derived from types and data, so the same lines give the same tape.
+    """
+    hashed, prompt, entries = sha256(), "", 1
     for number, line in read_items(source):
         with add_error_line(number):
             kind, data = parse_incoming_entry(line)
-        count += 1
+        entries += 1
         hashed.update(b"%b %b\n" % (kind.encode(), data))
         if kind == User.entry_type and not prompt:
             payload = decode_payload(kind, Raw(data), describe_missing_blob)
             prompt = join_texts(payload.content) if isinstance(payload, User) else ""
     source.seek(0)
-    return _BareLines(hashed.hexdigest()[:32], prompt, count)
-
-
-def _record_bare_lines(store: Store, source: BinaryIO, beginning: Beginning) -> ImportReport:
-    """Record bare lines in a new tape."""
-    found = _inspect_bare_lines(source)
 
     def fill(_: Tape, writer: Writer) -> None:
         for number, line in read_items(source):
             with add_error_line(number):
                 writer.append_data(*parse_incoming_entry(line))
 
-    made = record_tape(store, found.id, beginning._replace(slug=found.prompt), fill)
-    return ImportReport(found.id, made.path, found.entries * made.is_new, found.entries, 0)
+    identity = hashed.hexdigest()[:32]
+    made = record_tape(store, identity, beginning._replace(slug=prompt), fill)
+    return ImportReport(identity, made.path, entries * made.is_new, entries, 0)

@@ -58,10 +58,23 @@ def render_markdown(
     """
     facts = _PageFacts()
     for entry in _read_entries(tape, head, None, lambda _: None):
-        _add_facts(facts, entry)
+        facts.first, facts.last = facts.first or entry.time, entry.time
+        if isinstance(data := entry.data, Assistant | SideUsage):
+            if data.model:
+                facts.models[f"{data.provider}/{data.model}"] = None
+            if data.cost is not None:
+                facts.cost = (facts.cost or 0.0) + data.cost.amount
     yield from _render_page_header(tape, head, facts, masks)
     for entry in _read_entries(tape, head, masks, skipped):
-        yield from _render_entry(entry)
+        match entry.data:
+            case Assistant() as answer:
+                yield from _render_answer(entry, answer)
+            case ToolResult() as result:
+                texts = " ".join(block.text for block in result.content if hasattr(block, "text"))
+                mark = "✗" if result.is_error else "✓"
+                yield from _fold_details(f"{mark} {result.name}: {texts}", _render_body(entry))
+            case _:
+                yield from render_conversation([entry], markdown=True)
 
 
 def _read_entries(
@@ -94,16 +107,6 @@ def _decode_masked(line: bytes, source: Source, masks: MaskCount | None) -> Entr
     return entry
 
 
-def _add_facts(facts: _PageFacts, entry: Entry) -> None:
-    facts.first, facts.last = facts.first or entry.time, entry.time
-    data = entry.data
-    if isinstance(data, Assistant | SideUsage):
-        if data.model:
-            facts.models[f"{data.provider}/{data.model}"] = None
-        if data.cost is not None:
-            facts.cost = (facts.cost or 0.0) + data.cost.amount
-
-
 def _render_page_header(
     tape: Tape, head: Head, facts: _PageFacts, masks: MaskCount | None
 ) -> Iterator[str]:
@@ -120,19 +123,6 @@ def _render_page_header(
     yield ""
 
 
-def _render_entry(entry: Entry) -> Iterator[str]:
-    data = entry.data
-    if isinstance(data, Assistant):
-        yield from _render_answer(entry, data)
-    elif isinstance(data, ToolResult):
-        words = " ".join(block.text for block in data.content if hasattr(block, "text"))
-        yield from _fold_details(
-            f"{'✗' if data.is_error else '✓'} {data.name}: {words}", _render_body(entry)
-        )
-    else:
-        yield from render_conversation([entry], markdown=True)
-
-
 def _render_answer(entry: Entry, data: Assistant) -> Iterator[str]:
     """Yield an answer block by block, its calls collapsed."""
     heading, blank, *end = render_conversation(
@@ -142,15 +132,11 @@ def _render_answer(entry: Entry, data: Assistant) -> Iterator[str]:
     for block in data.content:
         body = _render_body(replace(entry, data=Assistant((block,))))
         if isinstance(block, ToolCall):
-            yield from _fold_details(_describe_call(block), body)
+            given = block.args_text if block.args_text is not None else bytes(block.args).decode()
+            yield from _fold_details(f"→ {block.name} {given}", body)
         else:
             yield from body
     yield from end
-
-
-def _describe_call(call: ToolCall) -> str:
-    given = call.args_text if call.args_text is not None else bytes(call.args).decode()
-    return f"→ {call.name} {given}"
 
 
 def _render_body(entry: Entry) -> list[str]:

@@ -1,15 +1,14 @@
-"""Building a tape from lines, in a folder that readers ignore.
+"""Building a tape from the lines of a file, in a folder that readers ignore.
 
-Names are checked before they become paths, and lines against their hashes as they come.
+Names are checked before they become paths, and lines against their hashes as they come. An error
+names its line in the source. A file is recognized by its first line:
 
-Recognizing an import file by its first line, and reading an export line by line.
+    {"export":…      an export: phases, journal and blobs as they were (`read_archive`)
+    {"id":"…         the entries of one path, as `tape log --json` prints them (`read_path_lines`)
+    {"type":… }      lines as `tape append` takes them
 
-An error names its line in the source.
-
-The entry lines of one path, as `tape log --json` and `tape cat --json` print them → a tape.
-
-Entries before the tape's own start entry are the past it was forked from. The journal is rebuilt
-from the entries, with their times, so that the same lines give the same tape.
+Entries before the tape's own start entry are the past it was forked from. For a path the journal is
+rebuilt from the entries, with their times, so that the same lines give the same tape.
 """
 
 from __future__ import annotations
@@ -104,16 +103,12 @@ class TapeBuilder:
         self._file.write(raw + b"\n")
         self.entries += 1
         if self._begun and header.type == Anchor.entry_type and self._begun != ORIGIN:
-            self._write_summary_page(self._begun, raw)
+            anchor = decode_line(raw)
+            if isinstance(anchor.data, Anchor):  # the summary for people, as its writer did
+                with self.folder.sub("phases") as phases, phases.sub(self._begun) as phase:
+                    phase.create(ANCHOR_PAGE, render_anchor_page(anchor.data, anchor.time))
         self._begun = ""
         return header
-
-    def _write_summary_page(self, name: str, raw: bytes) -> None:
-        """Write ANCHOR.md of a phase that begins with an anchor, as its writer did."""
-        anchor = decode_line(raw)
-        if isinstance(anchor.data, Anchor):
-            with self.folder.sub("phases") as phases, phases.sub(name) as phase:
-                phase.create(ANCHOR_PAGE, render_anchor_page(anchor.data, anchor.time))
 
     def add_ref(self, line: bytes, number: int) -> None:
         """Write a line of the journal, with its newline."""
@@ -174,6 +169,7 @@ def require_valid_time(time: str) -> None:
 SourceForm = Literal["export", "entries", "given"]
 """An export; the entry lines of one path; lines as `tape append` takes them."""
 _CUT_SHORT = "the file was truncated, get a complete copy"
+_TOTALS_DIFFER = "lines before the end were changed, added or removed"
 _NOTHING_IMPORTED = "nothing was imported"
 
 
@@ -220,22 +216,6 @@ def detect_form(source: BinaryIO) -> SourceForm:
     )
 
 
-def read_archive_header(source: BinaryIO) -> tuple[ArchiveHeader, TapeInfo]:
-    """Return the first line of an export and the tape.json in it, and seek to the beginning."""
-    line = source.readline()
-    source.seek(0)
-    with add_error_line(1):
-        if not line.endswith(b"\n"):
-            raise Damaged(_CUT_SHORT)
-        _refuse_newer_format(line)
-        header = msgspec.json.decode(line, type=ArchiveHeader)
-        if check_plain_name(header.folder).startswith("."):
-            raise Damaged(f"{header.folder!r} is not the name of a tape's folder")
-        info = msgspec.json.decode(header.tape, type=TapeInfo)
-        require_valid_time(info.created)
-        return header, info
-
-
 class _TapeFormat(Struct):
     format: int
 
@@ -245,16 +225,28 @@ class _ArchiveVersions(Struct):
     tape: _TapeFormat
 
 
-def _refuse_newer_format(line: bytes) -> None:
-    versions = msgspec.json.decode(line, type=_ArchiveVersions)
-    for what, version, known in (
-        ("an export", versions.export, ARCHIVE_VERSION),
-        ("a tape", versions.tape.format, FORMAT),
-    ):
-        if version > known:
-            raise NewerFormat(
-                f"{what} of format {version}, this program reads up to {known}: update it"
-            )
+def read_archive_header(source: BinaryIO) -> tuple[ArchiveHeader, TapeInfo]:
+    """Return the first line of an export and the tape.json in it, and seek to the beginning."""
+    line = source.readline()
+    source.seek(0)
+    with add_error_line(1):
+        if not line.endswith(b"\n"):
+            raise Damaged(_CUT_SHORT)
+        versions = msgspec.json.decode(line, type=_ArchiveVersions)
+        for what, version, known in (
+            ("an export", versions.export, ARCHIVE_VERSION),
+            ("a tape", versions.tape.format, FORMAT),
+        ):
+            if version > known:
+                raise NewerFormat(
+                    f"{what} of format {version}, this program reads up to {known}: update it"
+                )
+        header = msgspec.json.decode(line, type=ArchiveHeader)
+        if check_plain_name(header.folder).startswith("."):
+            raise Damaged(f"{header.folder!r} is not the name of a tape's folder")
+        info = msgspec.json.decode(header.tape, type=TapeInfo)
+        require_valid_time(info.created)
+        return header, info
 
 
 def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder) -> None:
@@ -269,7 +261,9 @@ def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder)
                 raise Damaged(_CUT_SHORT)
             if line.startswith(b'{"end":'):
                 end = msgspec.json.decode(line, type=EndLine).end
-                _check_totals(end, building, hashed.hexdigest())
+                read = (building.entries, len(building.phases), len(building.blobs), building.refs)
+                if end != ArchiveTotals(*read, hashed.hexdigest()):
+                    raise Damaged(_TOTALS_DIFFER)
             elif number > 1:
                 _read_archive_line(line, number, building)
             hashed.update(line)
@@ -277,12 +271,6 @@ def read_archive(source: BinaryIO, header: ArchiveHeader, building: TapeBuilder)
         raise Damaged(
             f"line {number} is the last but not an end line: {_CUT_SHORT}; {_NOTHING_IMPORTED}"
         )
-
-
-def _check_totals(end: ArchiveTotals, building: TapeBuilder, digest: str) -> None:
-    phases, blobs = len(building.phases), len(building.blobs)
-    if end != ArchiveTotals(building.entries, phases, blobs, building.refs, digest):
-        raise Damaged("lines before the end were changed, added or removed")
 
 
 def _read_archive_line(line: bytes, number: int, building: TapeBuilder) -> None:
@@ -330,7 +318,8 @@ def inspect_path(source: BinaryIO) -> PathInfo:
             if header.type == Start.entry_type:
                 info, past = _build_info(decode_line(raw)), count
             elif header.type == User.entry_type and not prompt:
-                prompt = _get_prompt_text(decode_line(raw))
+                asked = decode_line(raw).data
+                prompt = join_texts(asked.content) if isinstance(asked, User) else ""
     source.seek(0)
     if info is None:
         raise UsageError(
@@ -347,10 +336,6 @@ def _build_info(entry: Entry) -> TapeInfo:
         raise Damaged("a start entry that cannot be read")
     info = TapeInfo(FORMAT, start.tape, entry.time, start.program, start.origin)
     return msgspec.convert(msgspec.to_builtins(info), TapeInfo)
-
-
-def _get_prompt_text(entry: Entry) -> str:
-    return join_texts(entry.data.content) if isinstance(entry.data, User) else ""
 
 
 def read_path_lines(source: BinaryIO, path: PathInfo, building: TapeBuilder) -> None:
