@@ -80,8 +80,11 @@ class Pictures:
             return Image(blob=blob, mime=kind, wire=pack_raw({**notes, URL_KEY: source}))
         if not isinstance(source, bytes):
             name, source = str(source), _read_picture(source)
-        seen = next((kind for magic, kind in _BY_MAGIC if magic.match(source)), None)
-        kind = mime or seen or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
+        kind = (
+            mime
+            or detect_picture_type(source)
+            or _BY_SUFFIX.get(Path(name).suffix.lower(), _DEFAULT_MIME)
+        )
         blob = BlobRef(sha256(source).hexdigest(), len(source))
         self._data[blob.hash] = source
         return Image(blob=blob, mime=kind, wire=pack_raw(notes) if notes else NO_JSON)
@@ -91,6 +94,11 @@ class Pictures:
         if blob.hash not in self._data:
             raise NotFound(f"no picture {blob.hash[:12]} was given")
         return self._data[blob.hash]
+
+
+def detect_picture_type(data: bytes) -> str | None:
+    """Return the type of a picture such as image/png by its bytes; None for other files."""
+    return next((kind for magic, kind in _BY_MAGIC if magic.match(data)), None)
 
 
 def _read_picture(source: str | Path) -> bytes:
