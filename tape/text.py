@@ -47,19 +47,19 @@ def show_controls(text: str) -> str:
 
 def escape_json_controls(text: str) -> str:
     """Return JSON with the characters of `visible` as JSON escapes, which keeps its meaning."""
-    return _HIDDEN.sub(_escape_control, text)
+
+    def escape(found: re.Match[str]) -> str:
+        if _is_joiner_needed(found):
+            return found[0]
+        units = found[0].encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+    return _HIDDEN.sub(escape, text)
 
 
 def _is_joiner_needed(found: re.Match[str]) -> bool:
     start = found.start()
     return start > 0 and _JOINS.match(found.string, start - 1) is not None
-
-
-def _escape_control(found: re.Match[str]) -> str:
-    if _is_joiner_needed(found):
-        return found[0]
-    units = found[0].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _show_control(found: re.Match[str]) -> str:

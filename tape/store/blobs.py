@@ -119,17 +119,18 @@ class Blobs:
         """Return compact JSON with every string over the limit replaced by a blob reference."""
         if len(data) <= MAX_INLINE_BYTES:
             return data
-        return _STRING.sub(self._store_long_string, data)
 
-    def _store_long_string(self, found: re.Match[bytes]) -> bytes:
-        token = found[0]
-        if found[1] or len(token) <= MAX_INLINE_BYTES:  # keys are never replaced
-            return token
-        text: str = msgspec.json.decode(token)
-        raw = text.encode()
-        if len(raw) <= MAX_INLINE_BYTES:
-            return token
-        return msgspec.json.encode(self.put(raw, text[:HEAD_CHARACTERS]))
+        def store(found: re.Match[bytes]) -> bytes:
+            token = found[0]
+            if found[1] or len(token) <= MAX_INLINE_BYTES:  # keys are never replaced
+                return token
+            text: str = msgspec.json.decode(token)
+            raw = text.encode()
+            if len(raw) <= MAX_INLINE_BYTES:
+                return token
+            return msgspec.json.encode(self.put(raw, text[:HEAD_CHARACTERS]))
+
+        return _STRING.sub(store, data)
 
 
 def _is_stored(shelf: Folder, digest: str, size: int) -> bool:

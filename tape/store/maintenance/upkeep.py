@@ -28,7 +28,7 @@ from ..redaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..tape import Tape
 
@@ -163,18 +163,14 @@ def _copy_shared_path(tape: Tape) -> tuple[str, ...]:
                 with suppress(NotFound):
                     tape.blobs.put(blobs.read(digest.decode()))
             named = {*tape.phases.read_redacted_ids(), *copy.read_redacted_ids()}
-            unnamed = tuple(one for one in _iter_blanked_ids(copy) if one not in named)
+            unnamed = []
+            for line in (line for _, line in copy.lines() if DATA_KEY + BLANK_DATA in line):
+                with suppress(Damaged):
+                    header = read_header(line)
+                    if is_data_redacted(line, header) and header.id not in named:
+                        unnamed.append(header.id)
         new.sync()
-    return unnamed
-
-
-def _iter_blanked_ids(copy: PhaseFile) -> Iterator[str]:
-    for _, line in copy.lines():
-        if DATA_KEY + BLANK_DATA in line:
-            with suppress(Damaged):
-                header = read_header(line)
-                if is_data_redacted(line, header):
-                    yield header.id
+    return tuple(unnamed)
 
 
 def move(tape: Tape, cwd: str) -> str:
