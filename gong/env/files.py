@@ -30,7 +30,6 @@ from .scanner import open_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from .protocol import FileChange
 
@@ -42,7 +41,7 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 def read_regular_file(path: str) -> bytes:
     """Return the bytes of a regular file; EINVAL for anything else."""
-    with open(path, "rb", opener=_open_without_waiting) as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         _require_regular_file(os.fstat(file.fileno()), path)
         return file.read()
 
@@ -61,15 +60,13 @@ def write_file_atomically(path: str, data: bytes) -> None:
         raise
 
 
-def open_folder(
-    path: str, root: str | None = None
-) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-    """Return the entries of a folder; with `root` no link below it is followed."""
-    return os.scandir(path) if root is None else _open_folder_below(root, path)
-
-
 @contextmanager
-def _open_folder_below(root: str, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+def open_folder(path: str, root: str | None = None) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """Return the entries of a folder; with `root` no link below it is followed."""
+    if root is None:
+        with os.scandir(path) as entries:
+            yield entries
+        return
     handle = open_below(root, path, _FOLDER_FLAGS)
     try:
         with os.scandir(handle) as entries:
@@ -110,10 +107,6 @@ def list_entries(path: str, depth: int, root: str | None = None) -> Iterator[Dir
             with suppress(OSError):
                 for inner in list_entries(f"{path}/{one.name}", depth - 1, root):
                     yield DirEntry(f"{one.name}/{inner.name}", inner.is_dir, inner.size)
-
-
-def _open_without_waiting(path: str | Path, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _require_regular_file(status: os.stat_result, path: str | Path) -> None:

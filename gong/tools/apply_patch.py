@@ -173,20 +173,15 @@ def _build_file_details(operation: FileOperation) -> PatchedFileDetails:
     op, path, destination, before, after = operation
     if before == after or is_binary(before + after):
         return PatchedFileDetails(op, path, destination, "", None)
-    diff = build_diff(_build_replacement(before, after))
-    return PatchedFileDetails(op, path, destination, "\n".join(diff.lines), diff.first_changed_line)
-
-
-def _build_replacement(before: bytes, after: bytes) -> FileReplacement:
-    """Return the lines that differ, from the first to the last, as one span."""
+    # The lines that differ, from the first to the last, as one span.
     old, new = before.split(b"\n"), after.split(b"\n")
     top = count_equal_lines(old, new, 0, 0)
     bottom = count_equal_lines(old[top:][::-1], new[top:][::-1], 0, 0)
     start = min(_count_line_bytes(old[:top]), len(before), len(after))
     below = _count_line_bytes(old[len(old) - bottom :])
-    return FileReplacement(
-        before, after, start, max(start, len(before) - below), max(start, len(after) - below)
-    )
+    ends = (max(start, len(data) - below) for data in (before, after))
+    diff = build_diff(FileReplacement(before, after, start, *ends))
+    return PatchedFileDetails(op, path, destination, "\n".join(diff.lines), diff.first_changed_line)
 
 
 def _count_line_bytes(lines: Sequence[bytes]) -> int:

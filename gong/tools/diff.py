@@ -71,7 +71,10 @@ def build_diff(change: FileReplacement) -> LineDiff:
 
     def show(sign: str, lines: Sequence[bytes], start: int, end: int) -> None:
         for number, line in enumerate(lines[start:end], window.first + start):
-            shown.append(f"{sign} {number:>{width}} {_render_diff_line(line)}")
+            text = line.decode("utf-8", "replace")
+            missing = "" if text.endswith("\n") else "\n\\ No newline at end of file"
+            text = text.removesuffix("\n").removesuffix("\r")
+            shown.append(f"{sign} {number:>{width}} {text}{missing}")
 
     for tag, old_start, old_end, start, end in opcodes:
         if tag != "equal":
@@ -131,9 +134,3 @@ def _find_change_end(old: Sequence[bytes], new: Sequence[bytes], i: int, j: int)
         if found:
             return min(found, key=sum)
     return len(old), len(new)
-
-
-def _render_diff_line(line: bytes) -> str:
-    text = line.decode("utf-8", "replace")
-    end = "" if text.endswith("\n") else "\n\\ No newline at end of file"
-    return text.removesuffix("\n").removesuffix("\r") + end

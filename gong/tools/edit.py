@@ -108,7 +108,17 @@ async def replace_text(env: ExecutionEnvironment, wish: ReplaceRequest) -> EditD
         return build_path_error(error, wish.path, "File not found")
     if isinstance(change, str):
         return ToolResult.error(change, kind="EditConflict")
-    return await asyncio.to_thread(_build_edit_details, change, wish)
+    diff = await asyncio.to_thread(build_diff, change.replacement)
+    return EditDetails(
+        path=wish.path,
+        old_text=wish.old,
+        new_text=wish.new,
+        diff_lines=diff.lines,
+        diff="\n".join(diff.lines),
+        first_changed_line=diff.first_changed_line,
+        replacements=change.times,
+        exact=change.exact,
+    )
 
 
 async def _apply_replacement(
@@ -153,20 +163,6 @@ def build_change(data: bytes, wish: ReplaceRequest) -> TextChange | str:
     if is_same_text(wish.old, wish.new) or made.after == data:
         return f"No changes made to {path}. The replacement produced identical content."
     return TextChange(made, len(found.spans), found.exact)
-
-
-def _build_edit_details(change: TextChange, wish: ReplaceRequest) -> EditDetails:
-    diff = build_diff(change.replacement)
-    return EditDetails(
-        path=wish.path,
-        old_text=wish.old,
-        new_text=wish.new,
-        diff_lines=diff.lines,
-        diff="\n".join(diff.lines),
-        first_changed_line=diff.first_changed_line,
-        replacements=change.times,
-        exact=change.exact,
-    )
 
 
 class EditArguments(Struct, frozen=True):

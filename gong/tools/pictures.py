@@ -94,6 +94,13 @@ async def _build_picture_result(
     original_size: int | None = None,
 ) -> ToolResult:
     data, mime, size = shown
+    digest = hashlib.sha256(data).hexdigest()
+    temporary = build_temporary_path(context.env.temporary_directory)
+    # A file that has the hash as its name, or a blob on a tape.
+    with TemporaryDirectory(prefix="gong-picture-") as folder:
+        file = Path(folder, digest)
+        await asyncio.to_thread(file.write_bytes, data)
+        kept = await (context.storage or FolderStorage(temporary)).adopt(str(file))
     details = PictureDetails(
         path=path,
         mime=mime,
@@ -102,23 +109,12 @@ async def _build_picture_result(
         byte_size=len(data),
         original_size=original_size or len(data),
         resized=original_size is not None,
-        kept=await _keep_picture(data, context),
+        kept=kept,
     )
-    blob = BlobRef(hashlib.sha256(data).hexdigest(), len(data))
+    blob = BlobRef(digest, len(data))
     return ToolResult((Text(said), Image(blob=blob, mime=mime)), details)
 
 
 def _describe_picture(mime: str, size: PictureSize | None, data: bytes) -> str:
     pixels = f" {size.width}x{size.height}," if size else ""
     return f"{mime},{pixels} {format_size(len(data))}"
-
-
-async def _keep_picture(data: bytes, context: ToolContext) -> str:
-    """Return the path of a file with these bytes and their hash as its name: a blob on a tape."""
-    storage = context.storage or FolderStorage(
-        build_temporary_path(context.env.temporary_directory)
-    )
-    with TemporaryDirectory(prefix="gong-picture-") as folder:
-        file = Path(folder, hashlib.sha256(data).hexdigest())
-        await asyncio.to_thread(file.write_bytes, data)
-        return await storage.adopt(str(file))

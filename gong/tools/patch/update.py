@@ -208,20 +208,18 @@ def _describe_nearest(lines: SeekLines, wanted: Sequence[str], place: _NearestPl
         if n >= len(there) or normalize_line(text) != normalize_line(there[n])
     )
     number = place.start + differing + 1
+    end = place.start + min(len(there), SHOWN_LINES)
+    width = len(str(end))
+    shown = (f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(place.start, end))
+    listing = "\n".join(shown)
     got = repr(_cut_line(there[differing])) if differing < len(there) else "the end of the file"
     return (
         f"Nearest in the file, {place.agreeing} of {len(wanted)} lines agree:\n"
-        f"{_number_file_lines(lines, place.start, len(there))}\n"
+        f"{listing}\n"
         f"The first difference is at line {number}:\n"
         f"  expected {_cut_line(wanted[differing])!r}\n"
         f"  got      {got}"
     )
-
-
-def _number_file_lines(lines: SeekLines, start: int, count: int) -> str:
-    end = start + min(count, SHOWN_LINES)
-    width = len(str(end))
-    return "\n".join(f"{n + 1:>{width}} {_cut_line(lines.texts[n])}" for n in range(start, end))
 
 
 def _find_nearest(lines: SeekLines, wanted: Sequence[str], cursor: int) -> _NearestPlace | None:
