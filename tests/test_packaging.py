@@ -68,10 +68,11 @@ def test_unfinished_json_is_read_with_what_the_core_asks_for():
         "for name in ('anthropic', 'openai', 'httpx2', 'keyring', 'pypdf', 'PIL', 'tiktoken'):\n"
         "    sys.modules[name] = None\n"
         "from gong.llm.partial_json import parse_partial_arguments\n"
-        """print(parse_partial_arguments('{"file":"/src/ma'), parse_partial_arguments('{"a":[1,'))"""
+        """for text in '{"file":"/src/ma', '{"a":[1,':\n"""
+        "    print(parse_partial_arguments(text), end=' ')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "{'file': '/src/ma'} {'a': [1]}\n"
+    assert done.stdout == "{'file': '/src/ma'} {'a': [1]} "
 
 
 def test_both_commands_are_installed_beside_the_python_that_runs_them():

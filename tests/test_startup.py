@@ -103,6 +103,7 @@ def test_the_version_needs_nothing_at_all(run):
     assert {name for name in run("tape", "--version") if name.startswith("tape")} == {
         "tape",
         "tape.cli",
+        "tape.renamed",
     }
 
 

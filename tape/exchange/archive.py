@@ -149,7 +149,8 @@ def _refuse_uncommitted(tape: Tape, names: Sequence[str]) -> None:
             is_used = len(list(islice(file.lines(), 2))) > 1
             if is_used and name not in tape.refs().phases():
                 raise Damaged(
-                    f"{name} holds entries that {JOURNAL_NAME} does not name; `tape fsck` explains it",
+                    f"{name} holds entries that {JOURNAL_NAME} does not name;"
+                    " `tape fsck` explains it",
                     file=name,
                 )
 

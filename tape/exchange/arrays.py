@@ -124,7 +124,8 @@ def _parse_request(data: bytes, name: str, form: ArrayFormat) -> _ArrayRequest:
     ):
         fields = " or ".join(form.signs)
         raise UsageError(
-            f"this is not a conversation of {name}: none of its elements has {fields}; {_NOTHING_DONE}"
+            f"this is not a conversation of {name}: none of its elements has {fields};"
+            f" {_NOTHING_DONE}"
         )
     return request
 

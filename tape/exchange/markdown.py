@@ -117,7 +117,8 @@ def _render_page_header(
     yield f"- Tape `{tape.id}`, branch `{head.branch}`, entry `{head.entry[:12]}`"
     yield f"- {shorten_timestamp(facts.first)} to {shorten_timestamp(facts.last)} UTC"
     if facts.models:
-        yield f"- Models: {', '.join(quote_code(shorten_to_width(model, 200)) for model in facts.models)}"
+        models = (quote_code(shorten_to_width(model, 200)) for model in facts.models)
+        yield f"- Models: {', '.join(models)}"
     if facts.cost is not None:
         yield f"- Cost: ${facts.cost:.2f}"
     yield ""
@@ -145,5 +146,6 @@ def _render_body(entry: Entry) -> list[str]:
 
 
 def _fold_details(summary: str, body: list[str]) -> list[str]:
-    start = f"<details><summary>{escape(shorten_to_width(summary, _SUMMARY_COLUMNS), quote=False)}</summary>"
+    short = escape(shorten_to_width(summary, _SUMMARY_COLUMNS), quote=False)
+    start = f"<details><summary>{short}</summary>"
     return [start, "", *body, "</details>", ""]

@@ -272,7 +272,7 @@ class GraphLanes:
         return row
 
     def end(self, column: int, parent: int | None) -> list[CellRow]:
-        """End the run in a column, going on to its parent; return the rows this takes."""
+        """End the run in a column, continuing at its parent; return the rows this takes."""
         if parent is None:
             row = self._draw_lines(column) + self._draw_left_shift(column)
             del self._open[column]

@@ -9,7 +9,7 @@ one learns too:
 
     .index/index.db    filled from all tapes, no journal, no syncs
                        + what the old index knows and this one does not
-    index.db locked    + the same again: nobody can tell the old one more
+    index.db locked    + the same again: no writer can reach the old one any more
                        synced, closed, renamed over index.db
 """
 
