@@ -233,8 +233,10 @@ MADE_UP = [
     (
         "tape/model/line.py",
         "if TYPE_CHECKING:\n    from ..context.view import V",
-        "tape/model/line.py:2: from ..context.view import V\n"
-        "    tape.model stands above tape.context",
+        (
+            "tape/model/line.py:2: from ..context.view import V\n"
+            "    tape.model stands above tape.context"
+        ),
     ),
     ("tape/model/line.py", "from .. import thing", "tape.model stands above tape.__init__"),
     ("tape/context/view.py", "from ..model.line import Entry\nfrom ..errors import Damaged", None),

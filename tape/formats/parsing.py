@@ -375,7 +375,7 @@ class ArrayReader:
 
     @classmethod
     def parse(cls, array: bytes | str | Sequence[Any], put: Put) -> list[Payload]:
-        """Return the payloads of an array; raise ValueError when it is no JSON array."""
+        """Return the payloads of an array; raise ValueError if it is not a JSON array."""
         elements = decode_elements(array)
         return [*cls(put, CallBinder(collect_answered_ids(elements))).read_payloads(elements)]
 
