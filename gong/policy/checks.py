@@ -11,8 +11,14 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .hidden import EXECUTES
-from .matching import find_option_value, has_any_option, is_in_place, is_rule_met, list_operands
+from .matching import (
+    EXECUTES_COMMANDS,
+    find_option_value,
+    has_any_option,
+    is_in_place,
+    is_rule_met,
+    list_operands,
+)
 from .removal import check_container_removal, check_listed_removal, check_unknown_removal
 from .tables import load_tables
 
@@ -142,7 +148,7 @@ def find_embedded_commands(use: Invocation) -> Iterator[str]:
             for listed in (*_LIST.finditer(text), *_CALLED.finditer(text)):
                 yield " ".join(_LITERAL.findall(listed[1]))
             literals = [one or other for one, other in _QUOTED.findall(text)][:_MOST_LITERALS]
-            if EXECUTES.search(text) and literals:
+            if EXECUTES_COMMANDS.search(text) and literals:
                 yield from (" ".join(literals), "".join(literals))
             if use.name.endswith("awk"):
                 yield from (found[1] for found in _PIPED.finditer(text))

@@ -1,18 +1,38 @@
-"""The walk through a command line: judges each command by the commands before and around it.
+"""How dangerous a command line for bash is: safe, ask or dangerous, and the reason.
 
-A judge is used for one command line; its findings are collected in `found` and never removed.
+Text in, values out: no file is looked at and nothing is run. A command line is as dangerous as its
+most dangerous part; what is not understood is never safe. `DangerPolicy` refuses what is dangerous:
+no rule, mode or answer overrides that.
 
-How dangerous a shell command is: safe, ask, or dangerous, and the reason.
+An example: a session in /home/ada/project wants to run
 
-Text in, values out: no file is looked at and nothing is run. A whole command is as dangerous as
-its most dangerous part; what is not understood is never safe.
+    x=$(pwd); cd .. && sudo rm -rf "$x"
 
-The danger floor as a policy: no rule, mode or answer overrides its refusals.
+`parse_command_line` finds four simple commands; a substitution comes before the command around it.
+Each is judged with the state that those before it left:
+
+    command           what it runs                   the state after it      findings
+    pwd (subshell 1)  pwd                            prints the folder       –
+    x=$(pwd)          –                              x=/home/ada/project     –
+    cd ..             cd ..                          folder /home/ada        ask: read elsewhere
+    sudo rm -rf "$x"  sudo rm -rf /home/ada/project  –                       dangerous: rm behind it
+                      rm -rf /home/ada/project       –                       dangerous: vital folder
+
+`_judge_command` expands the words: once for each choice of values that the variables may have, so
+that a name with two values gives two readings. `_judge_program` asks `find_dangers` (tables and
+checks), then judges what the program runs: sudo runs rm (`find_inner_commands`), a shell its input
+and its files (`_judge_scripts`). A program that adds nothing of its own, such as `time`, leaves the
+verdict to what it runs; any other is asked about unless `is_only_reading`. The first finding of
+the highest level is the verdict:
+
+    DANGEROUS, "removes a system, home or workspace folder", part: sudo rm -rf "$x"
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -30,48 +50,74 @@ from ..shell.expansion import (
 )
 from ..shell.parser import parse_command_line
 from ..shell.words import ParserMissing
+from .checks import find_dangers, find_embedded_commands
 from .decision import Verdict
-from .hidden import split_suspect_parts
-from .invocation import DangerLevel, Judgement, PathContext, build_judgement
-from .programs import MAX_DEPTH, ProgramJudge
+from .hidden import FETCHED_REASON, WrittenFiles, find_hidden_commands, split_suspect_parts
+from .invocation import DangerLevel, Invocation, Judgement, PathContext, build_judgement
+from .matching import find_option_value, is_only_reading
 from .scope import (
     DECLARING_BUILTINS,
+    SETTING_BUILTINS,
     Scope,
     apply_builtin,
+    build_invocation,
     is_harmless_variable,
+    is_only_setting,
     judge_assignment,
     judge_redirection,
     list_given_texts,
     list_printed_texts,
+    list_xargs_arguments,
     resolve_substitutions,
+)
+from .tables import load_tables
+from .wrapping import (
+    LISTED_NAME,
+    drop_harmless_execs,
+    find_inner_commands,
+    is_harmless_xargs,
+    is_listing_files,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..shell.expansion import ParsedCommandLine, Redirect, SimpleCommand
+    from ..shell.expansion import Arguments, ParsedCommandLine, Redirect, SimpleCommand
     from ..tools.tool import PreparedCall
     from .decision import Policy
-    from .invocation import Invocation
 
 
+_MAX_DEPTH = 8  # so many commands inside of commands are looked at
+_MOST_STEPS = 8000
+"""So many readings of commands are judged in one command line; four arguments count as much."""
+_PARSING = 5  # steps that reading a text costs, whatever it holds
+_MOST_TIMES = 8  # so many times the same text is looked at
 _SHREDS = re.compile(r"[;&|\n(){}`]+")
 _MOST_SHREDS = 200
+_PATTERN = re.compile(r"[!?*+@]\([^()]*\)")
 _CREDENTIAL = re.compile(
     r"(?:\$\{)?((?:[A-Z0-9_]*_)?(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|PAT)"
     r"(?:_[A-Z0-9_]*)?)(?!\w)"
 )
-_PATTERN = re.compile(r"[!?*+@]\([^()]*\)")
 _MOST_ADDED = 64  # values that `x+=` may make at once
-_MOST_STEPS = 8000
-"""So many readings of commands are judged in one command line; four arguments count as much."""
 _NEW_FOLDER = "/tmp/tmp.XXXXXXXXXX"  # noqa: S108 (a name)
-_PARSING = 5  # steps that reading a text costs, whatever it holds
+_MKTEMP_OPTIONS = {"-d", "-q", "--directory", "--quiet"}
+"""Options with which mktemp makes a folder where it makes them unless it is told otherwise."""
+_SYSTEM_FOLDERS = {"", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"}
+_SYSTEM_FOLDERS |= {"/opt/homebrew/bin"}
+_BLANK = re.compile(r"\s")
+_SEPARATORS = re.compile(r"[\s'\"\\;|&()$`]+")
+_MOST_NAMES = 8  # names that are put in the place of `{}`
+_READ_SCRIPTS = {"source", ".", "ssh", "su", "at", "batch"}
 
 
 @dataclass(slots=True)
 class CommandJudge:
-    """Goes through one command line; what is found gathers in `found`."""
+    """Goes through one command line, and is used for no other.
+
+    Commands run commands, so its methods call each other: a text holds commands, a command is a
+    program, and a program may run a text. `found` only grows; `steps` and `depth` bound the work.
+    """
 
     places: PathContext
     depth: int = 0
@@ -83,68 +129,67 @@ class CommandJudge:
     """How much was judged so far."""
     loose: set[str] = field(default_factory=set)
     """Names set in loops and branches: they keep every value they ever may have."""
-    programs: ProgramJudge = field(init=False)
+    running: set[str] = field(default_factory=set)
+    """Texts that are being looked at: one may name itself."""
+    looked_at: Counter[str] = field(default_factory=Counter)
+    """Texts of files and aliases whose dangers were looked for, and how often."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    written: WrittenFiles = field(default_factory=WrittenFiles)
 
-    def __post_init__(self) -> None:
-        """Hand the programs their way back here."""
-        self.programs = ProgramJudge(self)
-
-    def text(self, text: str, state: ShellState, feeders: tuple[SimpleCommand, ...]) -> None:
-        """Judge a text of shell; raises TooLong, and ParserMissing."""
-        self.count(_PARSING)
+    def judge_text(self, text: str, state: ShellState, feeders: tuple[SimpleCommand, ...]) -> None:
+        """Judge a text of shell; raises CommandTooLong, and ParserMissing."""
+        self._count_steps(_PARSING)
         view = parse_command_line(text)
         self.functions |= view.functions
         if not view.whole:
-            self.add(DangerLevel.ASK, "cannot be taken apart", text)
+            self._add_finding(DangerLevel.ASK, "cannot be taken apart", text)
             self._judge_shreds(text, state)
-            self._judge_patterns(text, state)
         for bomb in view.bombs:
-            self.add(DangerLevel.DANGEROUS, "starts itself without end", bomb)
+            self._add_finding(DangerLevel.DANGEROUS, "starts itself without end", bomb)
         self.loose |= {
             name.rstrip("+")
             for one in view.commands
-            for name, _ in one.assignments
             if not one.certain
+            for name, _ in one.assignments
         }
         first = state.folders
         self._judge_commands(view, state, feeders)
         if not all(one.certain for one in view.commands):
-            last = state.folders
-            state.folders = tuple(dict.fromkeys((*first, *last)))
-            self._judge_commands(view, state, feeders)  # a loop's start sees what its end has set
+            # a loop's start sees what its end has set
+            state.folders = tuple(dict.fromkeys((*first, *state.folders)))
+            self._judge_commands(view, state, feeders)
 
-    def count(self, steps: int) -> None:
-        """Count what is looked at; raises TooLong."""
+    def _judge_shreds(self, text: str, state: ShellState) -> None:
+        """Look for danger in a text that cannot be taken apart.
+
+        It is judged in shreds, and with `!(a)` and the like, which the grammar does not know, as
+        `*`.
+        """
+        if self.depth >= _MAX_DEPTH:
+            return
+        parts = dict.fromkeys(one.strip() for one in _SHREDS.split(text))
+        shreds = [one for one in parts if one and one != text.strip()]
+        if len(shreds) > _MOST_SHREDS:
+            raise CommandTooLong
+        plain = _PATTERN.sub("*", text)
+        self.depth += 1
+        for one in (*shreds, *((plain,) if plain != text else ())):
+            with self._keep_only_dangers():
+                self.judge_text(one, state.copy(), ())
+        self.depth -= 1
+
+    def _count_steps(self, steps: int) -> None:
+        """Count what is looked at; raises CommandTooLong."""
         self.steps += steps
         if self.steps > _MOST_STEPS:
             raise CommandTooLong
 
-    def _judge_shreds(self, text: str, state: ShellState) -> None:
-        """Look for danger in the shreds of a text that cannot be taken apart."""
-        parts = dict.fromkeys(one.strip() for one in _SHREDS.split(text))
-        shreds = [one for one in parts if one and one != text.strip()]
-        if self.depth >= MAX_DEPTH:
-            return
-        if len(shreds) > _MOST_SHREDS:
-            raise CommandTooLong
-        self.depth += 1
-        for one in shreds:
-            with self.keep_only_dangers():
-                self.text(one, state.copy(), ())
-        self.depth -= 1
-
-    def _judge_patterns(self, text: str, state: ShellState) -> None:
-        """Look for danger with `!(a)` and the like, which the grammar does not know, as `*`."""
-        plain = _PATTERN.sub("*", text)
-        if plain != text and self.depth < MAX_DEPTH:
-            self.depth += 1
-            with self.keep_only_dangers():
-                self.text(plain, state.copy(), ())
-            self.depth -= 1
+    def _add_finding(self, level: DangerLevel, reason: str, part: str) -> None:
+        self.found.append(build_judgement(level, reason, part))
 
     @contextmanager
-    def keep_only_dangers(self) -> Iterator[None]:
-        """Forget what is found meanwhile, but for dangers."""
+    def _keep_only_dangers(self) -> Iterator[None]:
+        """Forget what is found meanwhile, but for dangers: the text may run, or may not."""
         before = len(self.found)
         yield
         self.found[before:] = [one for one in self.found[before:] if one.level > DangerLevel.ASK]
@@ -152,51 +197,40 @@ class CommandJudge:
     def _judge_commands(
         self, view: ParsedCommandLine, state: ShellState, feeders: tuple[SimpleCommand, ...]
     ) -> None:
-        states: dict[tuple[int, ...], ShellState] = {(): state}
-        self._record_calls(view, state)
-        for command in view.commands:
-            scope = command.scope
-            known = next(scope[:n] for n in range(len(scope), -1, -1) if scope[:n] in states)
-            here = states[scope] if scope == known else states[known].copy()
-            states[scope] = here
-            self._judge_command(command, here, (*feeders, *command.feeders))
-
-    def _record_calls(self, view: ParsedCommandLine, state: ShellState) -> None:
-        """Take what functions are called with for what their numbered variables may hold."""
-        for command in view.commands:
+        for command in view.commands:  # what functions are called with: $1, $2, $@
             name, *given = command.words or ((),)
             if "".join(piece.text for piece in name) in view.functions:
                 values = [expand_word(one, state) for one in given]
-                for number, possible in enumerate(values, 1):
-                    before = state.variables.get(str(number), ())
-                    state.variables[str(number)] = (*before, *possible)
                 every = tuple(text for possible in values for text in possible)
-                for name_of_all in ("@", "*"):
-                    before = state.variables.get(name_of_all, ())
-                    state.variables[name_of_all] = (*before, *every)
-
-    def add(self, level: DangerLevel, reason: str, part: str) -> None:
-        """Keep what is found."""
-        self.found.append(build_judgement(level, reason, part))
+                numbered = {str(number): possible for number, possible in enumerate(values, 1)}
+                for variable, possible in {**numbered, "@": every, "*": every}.items():
+                    before = state.variables.get(variable, ())
+                    state.variables[variable] = (*before, *possible)
+        states: dict[tuple[int, ...], ShellState] = {(): state}
+        for command in view.commands:  # a subshell starts with a copy of the state around it
+            scope = command.scope
+            known = next(scope[:n] for n in range(len(scope), -1, -1) if scope[:n] in states)
+            states[scope] = states[scope] if scope == known else states[known].copy()
+            self._judge_command(command, states[scope], (*feeders, *command.feeders))
 
     def _judge_command(
         self, command: SimpleCommand, state: ShellState, feeders: tuple[SimpleCommand, ...]
     ) -> None:
         state.leave_chain(command.chain)
         at = Scope(command, state, replace(self.places, folders=state.folders), feeders)
-        written = [target for one in command.redirects for target in self._judge_redirect(one, at)]
+        targets = [target for one in command.redirects for target in self._judge_redirect(one, at)]
         self._judge_assignments(at)
         words = tuple(resolve_substitutions(word, state, self.uses) for word in command.words)
-        read = [one for one in expand_words(words, state) if one]
-        for arguments in read:
-            self.programs.judge(arguments, at)
+        readings = [one for one in expand_words(words, state) if one]
+        for arguments in readings:
+            self._judge_program(arguments, at)
             fed = tuple(list_given_texts(at, self.uses)) if arguments[0].text == "read" else ()
-            apply_builtin(arguments, state, fed, certain=command.certain and len(read) == 1)
-        for text in self.programs.carried.keep(self.uses.get(command, ()), written):
-            self.programs.check_text(text, at)
+            apply_builtin(arguments, state, fed, certain=command.certain and len(readings) == 1)
+        for text in self.written.keep(self.uses.get(command, ()), targets):
+            self._check_text(text, at)
         self._ask_about_credentials(command, state)
         if not is_fully_expanded(words, state):
-            self.add(DangerLevel.ASK, "may stand for too many commands", command.source)
+            self._add_finding(DangerLevel.ASK, "may stand for too many commands", command.source)
 
     def _ask_about_credentials(self, command: SimpleCommand, state: ShellState) -> None:
         """Ask where a variable may hold a credential of the environment, and is not only tested."""
@@ -205,7 +239,7 @@ class CommandJudge:
         for piece in (piece for word in (*command.words, *given) for piece in word):
             found = piece.kind in {"variable", "unknown"} and _CREDENTIAL.match(piece.text)
             if found and found[1] not in state.variables and first not in {"[", "test"}:
-                self.add(
+                self._add_finding(
                     DangerLevel.ASK, f"tells {found[1]}, which may be a credential", command.source
                 )
 
@@ -219,7 +253,7 @@ class CommandJudge:
             for target in arguments:
                 level, reason = judge_redirection(redirect.operator, target, at.places)
                 if level:
-                    self.add(level, reason, redirect.source)
+                    self._add_finding(level, reason, redirect.source)
                 if ">" in redirect.operator:
                     yield target
 
@@ -228,24 +262,27 @@ class CommandJudge:
         for name, word in at.command.assignments:
             given = expand_word(resolve_substitutions(word, at.state, self.uses), at.state)
             before = at.state.values(name[:-1]) if name.endswith("+") else ()
-            many = len(before) * len(given) > _MOST_ADDED
-            added = [None] if many else [_append_value(one, o) for one in before for o in given]
+            pairs = [(left, right) for left in before for right in given]
+            added = (
+                None
+                if left is None or right is None or len(left + right) > LONGEST_VALUE
+                else left + right
+                for left, right in pairs[: _MOST_ADDED + 1]
+            )
             known = values.setdefault(name.rstrip("+"), [])
-            known[:] = limit_values((*known, *added, *given))
+            known[:] = limit_values(
+                (*known, *([None] if len(pairs) > _MOST_ADDED else added), *given)
+            )
         first = "".join(piece.text for word in at.command.words[:1] for piece in word)
         for name, possible in values.items():
             if (name, first) != ("IFS", "read"):  # there it parts what is read and nothing else
-                self.judge_variable(name, possible, at)
+                self._judge_variable(name, possible, at)
         for name, word in at.command.assignments:
             if not is_harmless_variable(name.rstrip("+")):
-                ran = (
-                    one
-                    for piece in word
-                    for each in piece.inside
-                    for one in self.uses.get(each, ())
-                )
+                inside = (each for piece in word for each in piece.inside)
+                ran = [one for each in inside for one in self.uses.get(each, ())]
                 for text in [text for one in ran for text in list_printed_texts(one)]:
-                    self.programs.check_text(text, at)  # `BASH_ENV=<(echo …)`
+                    self._check_text(text, at)  # `BASH_ENV=<(echo …)`
         if not first or first in DECLARING_BUILTINS:
             for name, possible in values.items():
                 loose = name in self.loose and name in at.state.variables
@@ -259,44 +296,199 @@ class CommandJudge:
         if not command.chain or command.words or len(given) != 1 or len(given[0][1]) != 1:
             return
         ran = [one for inner in given[0][1][0].inside for one in self.uses.get(inner, ())]
-        if len(ran) == 1 and ran[0].name == "mktemp" and _is_making_folder(ran[0]):
+        if (
+            len(ran) != 1
+            or ran[0].name != "mktemp"
+            or not all(one.known for one in ran[0].arguments)
+        ):
+            return
+        options = {one.text for one in ran[0].arguments}
+        if options & {"-d", "--directory"} and options <= _MKTEMP_OPTIONS:
             at.state.fresh = FreshFolder(command.chain, given[0][0], at.state.folders)
             at.state.variables[given[0][0]] = (_NEW_FOLDER,)
 
-    def judge_variable(self, name: str, values: Iterable[str | None], at: Scope) -> None:
+    def _judge_variable(self, name: str, values: Iterable[str | None], at: Scope) -> None:
         """Judge the values a variable is given."""
         level, reason = judge_assignment(name, values)
         if level:
-            self.add(level, reason, at.command.source)
+            self._add_finding(level, reason, at.command.source)
             for text in values:  # other programs may run it: PAGER, GIT_SSH_COMMAND, BASH_ENV
                 paths = at.places.paths(Argument(text)) if text else ()
-                held = (
-                    each for path in paths for each in self.programs.carried.texts.get(path, ())
-                )
+                held = (each for path in paths for each in self.written.texts.get(path, ()))
                 for part in (*(split_suspect_parts(text) if text else ()), *held):
-                    self.programs.check_text(part, at)
+                    self._check_text(part, at)
+
+    def _judge_program(self, arguments: Arguments, at: Scope) -> None:
+        """Judge one program with its arguments, and what it runs; raises CommandTooLong."""
+        self._count_steps(1 + len(arguments) // 4)
+        use = build_invocation(arguments, at, self.uses)
+        uses = self.uses.setdefault(at.command, [])
+        if use not in uses:  # what may or may not run is judged for both
+            uses.append(use)
+        reasons = self._add_dangers(use, at)
+        clear = self._judge_inner_commands(use, at)
+        self._judge_scripts(arguments[0], use, at)
+        if use.name == "alias":
+            named = (one.text.partition("=") for one in use.arguments)
+            self.aliases |= {name: text for name, _, text in named}
+        elif use.name in self.aliases:
+            words = (shlex.quote(one.text) for one in use.arguments)
+            self._check_text(" ".join((self.aliases[use.name], *words)), at)
+        if not clear and not reasons and not self._is_only_reading_program(arguments[0], use):
+            self._add_finding(DangerLevel.ASK, _explain_unknown_program(use), at.command.source)
+            for text in find_hidden_commands(use):
+                self._check_text(text, at)
+
+    def _add_dangers(self, use: Invocation, at: Scope) -> bool:
+        """Add every reason for which a use is dangerous; whether there is one."""
+        reasons = list(find_dangers(use))
+        for reason in reasons:
+            self._add_finding(DangerLevel.DANGEROUS, reason, at.command.source)
+        return bool(reasons)
+
+    def _is_only_reading_program(self, first: Argument, use: Invocation) -> bool:
+        folder, _, name = first.text.rpartition("/")
+        decided = first.known and not first.glob
+        if not decided or folder not in _SYSTEM_FOLDERS or name in self.functions:
+            return False
+        if (first.text.startswith("/") and not folder) or _BLANK.search(name):
+            return False  # `'git status'` is no git: its name has a blank
+        if name in SETTING_BUILTINS:
+            return is_only_setting(name, use.arguments)
+        if name == "xargs":
+            return is_harmless_xargs(use)
+        if name == "find":
+            return is_only_reading(name, drop_harmless_execs(use.arguments, use.places), use.places)
+        return is_only_reading(name, use.arguments, use.places)
+
+    def _judge_inner_commands(self, use: Invocation, at: Scope) -> bool:
+        """Judge what a program runs; whether that is all it does."""
+        if use.name in self.functions and use.arguments:
+            first = use.arguments[0].text.lower()
+            if first not in self.functions and self.depth < _MAX_DEPTH:
+                self._judge_likely_program(use.arguments, at)
+        ran = [*find_inner_commands(use.name, use.arguments)]
+        for one in ran:
+            for name, value in one.assigned:
+                self._judge_variable(name, (value,), at)
+            printed = (each for inner in use.inside for each in list_printed_texts(inner))
+            for text in printed if one.assigned else ():
+                self._check_text(text, at)  # `env BASH_ENV=<(echo …)`
+            if self.depth >= _MAX_DEPTH:
+                text = " ".join(each.text for each in (one.text, *one.arguments) if each)
+                self._ask_about_depth(text, at)
+            elif one.text is None:
+                self._judge_inner_program(one.arguments, use, at)
+            else:
+                if not one.text.known:
+                    self._add_finding(
+                        DangerLevel.ASK, "runs a text that an expansion decides", at.command.source
+                    )
+                self._judge_script(one.text.text, one.positional, at)
+        return bool(ran) and all(one.clear for one in ran)
+
+    def _judge_inner_program(self, arguments: Arguments, use: Invocation, at: Scope) -> None:
+        """Judge the command of a wrapper, with the arguments that xargs adds or fills in."""
+        names = list_xargs_arguments(use) if use.name in {"xargs", "parallel"} else ()
+        names = (LISTED_NAME,) if use.name == "xargs" and is_listing_files(use) else names
+        option = find_option_value(use.arguments, "-I") or find_option_value(
+            use.arguments, "--replace"
+        )
+        mark = option.text if option and option.text else "{}"
+        if any(mark in one.text for one in arguments):
+            known = [one.text for one in names if one.known and one != LISTED_NAME]
+            for name in known[:_MOST_NAMES]:
+                filled = (one._replace(text=one.text.replace(mark, name)) for one in arguments)
+                self._judge_likely_program(tuple(filled), at)
+        self.depth += 1
+        self._judge_program((*arguments, *names), at)
+        self.depth -= 1
+
+    def _judge_likely_program(self, arguments: Arguments, at: Scope) -> None:
+        """Look for danger in a program that may be run so."""
+        self.depth += 1
+        with self._keep_only_dangers():
+            self._judge_program(arguments, at)
+        self.depth -= 1
+
+    def _judge_script(self, text: str, positional: Arguments, at: Scope) -> None:
+        """Judge a text that a shell of its own runs."""
+        state = at.state.copy()
+        for number, one in enumerate(positional):
+            state.variables[str(number)] = (one.text if one.known else None,)
+        given = tuple(one.text for one in positional[1:] if one.text)
+        if positional:
+            values = tuple(dict.fromkeys((" ".join(given), *given)))
+            state.variables |= {"@": values, "*": values}
+        self.depth += 1
+        if self.depth <= _MAX_DEPTH:
+            self.judge_text(text, state, at.feeders)
+        else:
+            self._ask_about_depth(text, at)
+        self.depth -= 1
+
+    def _ask_about_depth(self, text: str, at: Scope) -> None:
+        """Ask about a text inside of too many others; its words may be a danger all the same."""
+        self._add_finding(
+            DangerLevel.ASK, "runs commands inside of too many others", at.command.source
+        )
+        words = tuple(Argument(one) for one in _SEPARATORS.split(text) if one)
+        self._count_steps(1 + len(words) // 4)
+        self._add_dangers(Invocation("env", words, at.places), at)
+
+    def _judge_scripts(self, first: Argument, use: Invocation, at: Scope) -> None:
+        """Judge the texts a program runs: its input, its code, files this command line wrote."""
+        if use.name in load_tables().words.shells or use.name in _READ_SCRIPTS:
+            for text in use.given:
+                self._judge_script(text, (), at)
+            printed = (each for one in use.inside for each in list_printed_texts(one))
+            for text in dict.fromkeys(printed):
+                self._check_text(text, at)  # `bash <(echo …)`
+        for text in dict.fromkeys(find_embedded_commands(use)):
+            with self._keep_only_dangers():
+                self._judge_script(text, (), at)
+        fetched, known = self.written.find_run_texts(first, use)
+        if fetched:
+            self._add_finding(DangerLevel.DANGEROUS, FETCHED_REASON, at.command.source)
+        for text in known:
+            fed = replace(use, given=(text,))
+            self._add_dangers(fed, at)
+            inside = (*find_embedded_commands(fed), *find_hidden_commands(fed))
+            for one in dict.fromkeys((text, *inside)):
+                self._check_text(one, at)
+
+    def _check_text(self, text: str, at: Scope) -> None:
+        """Look for danger in a text that may run; it may name itself."""
+        if text in self.running or self.looked_at[text] > _MOST_TIMES:
+            return
+        self.running.add(text)
+        self.looked_at[text] += 1
+        with self._keep_only_dangers():
+            self._judge_script(text, (), at)
+        self.running.discard(text)
 
 
-def _is_making_folder(use: Invocation) -> bool:
-    """Whether mktemp makes a folder where it makes them unless it is told otherwise."""
-    words = {one.text for one in use.arguments if one.known}
-    folder = len(words) == len(use.arguments) and words & {"-d", "--directory"}
-    return bool(folder) and words <= {"-d", "-q", "--directory", "--quiet"}
+def _explain_unknown_program(use: Invocation) -> str:
+    if not use.name:
+        return "the program is decided by an expansion"
+    if use.name in load_tables().words.interactive:
+        return f"{use.name} waits for keys: take a command that prints and ends, such as cat"
+    if load_tables().find_reader(use.name) or any(
+        one.startswith(f"{use.name} ") for one in load_tables().readers
+    ):
+        return f"{use.name} with these arguments may change something, or read elsewhere"
+    return f"{use.name} is not one of the commands that only read"
 
-
-def _append_value(before: str | None, text: str | None) -> str | None:
-    whole = None if before is None or text is None else before + text
-    return None if whole is None or len(whole) > LONGEST_VALUE else whole
-
-
-__all__ = ["REFUSAL", "DangerLevel", "Judgement", "check_command", "classify_command"]
 
 REFUSAL = "错误: 危险命令已被拦截。此命令可能造成不可逆损害。"
 """The refusal of a dangerous command, for the model (row M097)."""
 
 
 def classify_command(
-    command: str, cwd: str, home: str, roots: tuple[str, ...] = ("/tmp",)
+    command: str,
+    cwd: str,
+    home: str,
+    roots: tuple[str, ...] = ("/tmp",),  # noqa: S108 (a name)
 ) -> Judgement:
     """Return the most dangerous finding in a command line for bash.
 
@@ -304,7 +496,7 @@ def classify_command(
     """
     judge = CommandJudge(PathContext(cwd, home, (cwd, *roots), (cwd,)))
     try:
-        judge.text(command, ShellState(home, (cwd,)), ())
+        judge.judge_text(command, ShellState(home, (cwd,)), ())
     except ParserMissing:
         return build_judgement(
             DangerLevel.ASK, "cannot be analysed: tree-sitter-bash is missing", command

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
-from .matching import find_option_value, list_operands
+from .matching import EXECUTES_COMMANDS, find_option_value, list_operands
 from .scope import list_printed_texts
 from .tables import load_tables
 
@@ -65,13 +65,6 @@ _MOST_MARKS = 120
 _LONGEST_TEXT = 64_000
 
 
-EXECUTES = re.compile(
-    r"\b(?:system|popen\w*|exec\w*|spawn\w*|subprocess\w*|child_process|qx|shell_exec|passthru)\b",
-    re.IGNORECASE,
-)
-"""What runs commands, in one language or another."""
-
-
 def find_hidden_commands(use: Invocation) -> Iterator[str]:
     """Yield the texts that may be commands the program runs, each at most once."""
     sure = _list_sed_commands(use) if use.name in _SEDS else ()
@@ -89,7 +82,7 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
     elif use.name == "git":
         yield from _list_git_texts(use)
     elif any(fnmatchcase(use.name, one) for one in words.interpreters) and any(
-        EXECUTES.search(one) for one in (*_list_argument_texts(use), *use.given)
+        EXECUTES_COMMANDS.search(one) for one in (*_list_argument_texts(use), *use.given)
     ):
         yield from (*_list_argument_texts(use), *use.given)
     elif use.name not in _SEDS and can_run_input(use.name):

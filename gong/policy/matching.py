@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from .tables import DangerRule, ReadOnlyCommand
 
 
+EXECUTES_COMMANDS = re.compile(
+    r"\b(?:system|popen\w*|exec\w*|spawn\w*|subprocess\w*|child_process|qx|shell_exec|passthru)\b",
+    re.IGNORECASE,
+)
+"""What runs commands, in one language or another."""
+
 _DEVICE = re.compile(r"/dev\b|(?:UUID|LABEL|PARTUUID|PARTLABEL|ID)=", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"-C|--work-tree|--git-dir|--super-prefix|--namespace")
 _SUBCOMMAND_WORD = re.compile(r"[a-z][a-z-]+")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gong.policy import danger
 from gong.policy.danger import REFUSAL, check_command, classify_command
 from gong.policy.invocation import DangerLevel, Judgement
 from gong.policy.tables import load_tables
@@ -68,6 +69,14 @@ def test_a_dangerous_command_is_refused_with_the_text_of_m097():
 def test_what_is_not_dangerous_is_above_the_floor_m097(command):
     """M097: the floor decides only about danger; asking is for the rules above it."""
     assert check_command(command, CWD, HOME) == (True, "")
+
+
+def test_the_example_of_the_module_gets_the_verdict_it_tells():
+    found = judged('x=$(pwd); cd .. && sudo rm -rf "$x"')
+    reason, part = "removes a system, home or workspace folder", 'sudo rm -rf "$x"'
+    assert found == Judgement(DangerLevel.DANGEROUS, reason, part)
+    told = " ".join((danger.__doc__ or "").split())
+    assert f'DANGEROUS, "{reason}", part: {part}' in told
 
 
 def test_the_part_that_is_the_reason_is_named():
