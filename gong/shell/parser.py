@@ -1,29 +1,35 @@
-"""Pipelines joined by `&&` and `||`, as the shell groups them; pure.
+"""Parses a command line of bash: every simple command in it, at any depth, as values; pure.
+
+Nothing is left out in silence: where the text does not parse, or runs something the view cannot
+show, `whole` is False. An example, `a $x | (b; c) && d`:
+
+    command  feeders  scope  chain
+    a $x     –        1      1      each stage of a pipeline is a subshell
+    b        a        2, 3   1      the parentheses are one more
+    c        a        2, 3   1
+    d        –        –      1      in one chain with the pipeline: it runs only after its success
 
 The grammar puts a list inside of the pipeline before it, and a redirection around all of them: in
-`a | b && c < f` the shell feeds `f` to `c` alone, and `a` to `b` alone.
-
-Parses a shell command: every simple command in it, at any depth.
-
-The grammar is tree-sitter's (`grammar`); this module reads the statements of its tree, `words` what
-they are made of. Nothing is left out in silence: where the text does not parse, or runs something
-the view cannot show, `whole` is False.
+`a | b && c < f` the shell feeds `f` to `c` alone, and `a` to `b` alone. `list_pipelines` undoes
+that: it returns [[a, b], [c < f]].
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .expansion import CommandTooLong, ParsedCommandLine, Piece, Redirect, SimpleCommand, Word
+from .quoting import decode_ansi_c, split_bare_word, unescape_double_quoted
 from .words import (
-    NodeContext,
-    WordReader,
-    decode_node,
+    DOLLAR,
+    cut_gap,
     has_expansion,
     has_odd_characters,
     parse_tree,
+    repair_dollars,
     split_command_lines,
 )
 
@@ -57,9 +63,9 @@ class Pipeline:
 
 
 def list_pipelines(node: Node) -> list[Pipeline]:
-    """Return the pipelines of a node of `CHAINS`, in the order of the source.
+    """Return the pipelines of a node of `CHAIN_NODES`, in the order of the source.
 
-    Nothing here calls itself: a list may be thousands of commands long. Raises TooLong.
+    Nothing here calls itself: a list may be thousands of commands long. Raises CommandTooLong.
     """
     joined = [Pipeline()]
     waiting: list[Node | list[Node]] = [node]
@@ -97,12 +103,28 @@ _STARTS = ((Piece("variable", "0"),), (Piece("variable", "0", in_quotes=True),))
 _EVERY = (Piece("variable", "@", in_quotes=True),)
 """What `for name; do` goes through."""
 _QUOTED = re.compile(r"[\\'\"]")
+_EXPANDED = {"simple_expansion", "expansion", "command_substitution", "process_substitution"}
+_MOST_WORDS = 16_000
+"""So many words of one text are looked at."""
+_DIGITS = re.compile(r"[\d\s+*/%()-]*")
+_CUTS = (["#"], ["%"], ["%%"], ["##"], ["/"], ["//"])
+"""Operators of `${name…}` that take a part of a value, or its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """The position of a node."""
+
+    scope: tuple[int, ...] = ()
+    feeders: tuple[SimpleCommand, ...] = ()
+    certain: bool = True
+    chain: int = 0
 
 
 def parse_command_line(text: str) -> ParsedCommandLine:
     """Return the view of a command line.
 
-    Raises ParserMissing when there is no grammar for it, TooLong when it holds too much.
+    Raises ParserMissing when there is no grammar for it, CommandTooLong when it holds too much.
     """
     source = text.encode("utf-8", "replace")
     root = parse_tree(source)
@@ -131,7 +153,7 @@ class _TreeReader:
         self._source = source
         self._scopes = 0
         self._chains = 0
-        self._words = WordReader(source, self)
+        self._seen_words = 0
 
     def walk(self, node: Node, place: NodeContext) -> None:
         """Gather the commands at and below a node."""
@@ -146,20 +168,23 @@ class _TreeReader:
         elif node.type == "function_definition":
             self._walk_function(node, place)
         elif node.type in {"subshell", "command_substitution", "process_substitution"}:
-            self.children(node, self.inner(place))
+            self._walk_children(node, self._enter_subshell(place))
         elif node.type == "expansion":
-            self._words.expansion(node, place, in_quotes=False)
+            self._read_expansion(node, place, in_quotes=False)
         else:
             self._walk_other(node, place)
 
     def _walk_other(self, node: Node, place: NodeContext) -> None:
-        if node.type in _ARITHMETIC or (node.type == "compound_statement" and _is_arithmetic(node)):
-            self._words.arithmetic(node)
+        counts = node.type == "compound_statement" and [one.type for one in node.children[:1]] == [
+            "(("
+        ]
+        if counts or node.type in _ARITHMETIC:
+            self._read_arithmetic(node)
         if node.type in _CONDITIONAL:
             place = replace(place, certain=False)
-        self.children(node, place)
+        self._walk_children(node, place)
 
-    def children(self, node: Node, place: NodeContext) -> None:
+    def _walk_children(self, node: Node, place: NodeContext) -> None:
         """Gather the commands below a node."""
         for child in node.children:
             if child.type in REDIRECT_NODES:
@@ -167,7 +192,7 @@ class _TreeReader:
             elif child.is_named:
                 self.walk(child, place)
 
-    def inner(self, place: NodeContext) -> NodeContext:
+    def _enter_subshell(self, place: NodeContext) -> NodeContext:
         """Return a place in a subshell of its own."""
         self._scopes += 1
         return replace(place, scope=(*place.scope, self._scopes))
@@ -196,7 +221,7 @@ class _TreeReader:
         )
 
     def _decode_text(self, node: Node) -> str:
-        return decode_node(self._source, node)
+        return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def _read_command(
         self, node: Node, place: NodeContext, redirects: tuple[Redirect, ...]
@@ -213,8 +238,8 @@ class _TreeReader:
         *before, last = split_command_lines(self._source, others)
         self.whole &= not before
         for line in before:
-            self._add_command(node, place, (), self._words.words(line, place))
-        words = self._words.words(last, place)
+            self._add_command(node, place, (), self._read_words(line, place))
+        words = self._read_words(last, place)
         self._add_command(
             node, place, given, words, (*self._read_redirects(own, place), *redirects)
         )
@@ -223,13 +248,13 @@ class _TreeReader:
         """Return name and value of an assignment; a test has no name, only what it expands."""
         if node.type == "test_command":
             if _COMPARED.search(self._source[node.start_byte : node.end_byte]):
-                self._words.arithmetic(node)
-            self.children(node, place)
+                self._read_arithmetic(node)
+            self._walk_children(node, place)
             return "", ()
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and name.type == "subscript":
             self.walk(name, place)
-        pieces = () if value is None else tuple(self._words.pieces(value, place))
+        pieces = () if value is None else tuple(self._read_pieces(value, place))
         added = "+" if any(one.type == "+=" for one in node.children) else ""
         return "" if name is None else self._decode_text(name) + added, pieces
 
@@ -246,8 +271,12 @@ class _TreeReader:
             for stage in pipeline.stages:
                 before = len(self.commands)
                 here = replace(place, feeders=feeders)
-                self._walk_stage(stage, here if len(pipeline.stages) == 1 else self.inner(here))
-                feeders = _limit_feeders(feeders + tuple(self.commands[before:]))
+                self._walk_stage(
+                    stage, here if len(pipeline.stages) == 1 else self._enter_subshell(here)
+                )
+                feeders += tuple(self.commands[before:])
+                if len(feeders) > 2 * _MOST_FEEDERS:
+                    feeders = (*feeders[:_MOST_FEEDERS], *feeders[-_MOST_FEEDERS:])
 
     def _walk_stage(self, stage: Stage, place: NodeContext) -> None:
         body, redirects = stage.body, self._read_redirects(stage.redirects, place)
@@ -278,7 +307,7 @@ class _TreeReader:
 
     def _read_redirect(self, node: Node, place: NodeContext) -> Iterator[Redirect]:
         if node.type == "herestring_redirect":
-            yield Redirect("<<", tuple(self._words.pieces(node.children[-1], place)))
+            yield Redirect("<<", tuple(self._read_pieces(node.children[-1], place)))
         elif node.type == "heredoc_redirect":
             yield from self._read_redirects(
                 [one for one in node.children if one.type in REDIRECT_NODES], place
@@ -287,7 +316,7 @@ class _TreeReader:
         else:
             operators = [one.type for one in node.children if not one.is_named]
             for target in node.children_by_field_name("destination"):
-                pieces = tuple(self._words.pieces(target, place))
+                pieces = tuple(self._read_pieces(target, place))
                 yield Redirect("".join(operators), pieces, self._decode_text(node))
 
     def _read_heredoc(self, node: Node, place: NodeContext) -> Word:
@@ -300,13 +329,13 @@ class _TreeReader:
                 self._decode_text(body)
             )
             return (Piece("quoted", self._decode_text(body)),)
-        return tuple(self._words.spread(body, place, body.start_byte, body.end_byte))
+        return tuple(self._read_spread(body, place, body.start_byte, body.end_byte))
 
     def _walk_loop(self, node: Node, place: NodeContext) -> None:
         name = node.child_by_field_name("variable")
         place = replace(place, certain=True)  # its body never sees another value
         given = node.children_by_field_name("value")
-        values = self._words.words(given, place) if given else (_EVERY,)
+        values = self._read_words(given, place) if given else (_EVERY,)
         variable = "" if name is None else self._decode_text(name)
         self._add_command(node, place, tuple((variable, value) for value in values))
         body = node.child_by_field_name("body")
@@ -316,26 +345,121 @@ class _TreeReader:
     def _walk_function(self, node: Node, place: NodeContext) -> None:
         name = node.child_by_field_name("name")
         before = len(self.commands)
-        self.children(node, replace(place, certain=False))
+        self._walk_children(node, replace(place, certain=False))
         called = "" if name is None else self._decode_text(name)
         self.functions.add(called)
-        own = [one for one in self.commands[before:] if one.words[:1] == (_to_plain_word(called),)]
+        own = [
+            one for one in self.commands[before:] if one.words[:1] == ((Piece("text", called),),)
+        ]
         if len(own) > 1 or (own and b"&" in self._source[node.start_byte : node.end_byte]):
             self.bombs.append(self._decode_text(node))
 
+    def _read_words(self, nodes: list[Node], place: NodeContext) -> tuple[Word, ...]:
+        """Return the words; what only a broken line parts is one word. Raises CommandTooLong."""
+        self._seen_words += len(nodes)
+        if self._seen_words > _MOST_WORDS:
+            raise CommandTooLong
+        words: list[Word] = []
+        before: Node | None = None
+        around = nodes[0].parent if nodes else None
+        siblings = pairwise(around.children if around else ())
+        neighbours = {(left.id, right.id) for left, right in siblings}  # asked of nodes it is slow
+        for node in nodes:
+            pieces = tuple(self._read_pieces(node, place))
+            between = b" "
+            if before is not None and (before.id, node.id) in neighbours:
+                between = cut_gap(self._source, before, node)
+                self.whole &= not between.strip()
+            if between:
+                words.append(pieces)
+            else:
+                words[-1] += pieces
+            before = node
+        return tuple(tuple(repair_dollars(word)) for word in words)
 
-def _limit_feeders(feeders: tuple[SimpleCommand, ...]) -> tuple[SimpleCommand, ...]:
-    """Return the first and the last of what feeds a command, where that is a great deal."""
-    return (
-        feeders
-        if len(feeders) <= 2 * _MOST_FEEDERS
-        else (*feeders[:_MOST_FEEDERS], *feeders[-_MOST_FEEDERS:])
-    )
+    def _read_arithmetic(self, node: Node) -> None:
+        """Take arithmetic of names for unknown: a value may hold a command in a subscript."""
+        inner = self._decode_text(node).lstrip("$([{").rstrip(")]}")
+        self.whole &= bool(_DIGITS.fullmatch(inner)) or node.type == "subscript"
 
+    def _read_pieces(self, node: Node, place: NodeContext) -> Iterator[Piece]:
+        """Yield the pieces of one word."""
+        text = self._decode_text(node)
+        match node.type:
+            case "command_name" | "concatenation" | "translated_string":
+                for child in node.children:
+                    if child.is_named:
+                        yield from self._read_pieces(child, place)
+                    elif child.type == "$" and node.type == "concatenation":
+                        yield DOLLAR
+            case "string":
+                yield from self._read_spread(node, place, node.start_byte + 1, node.end_byte - 1)
+            case "raw_string":
+                yield Piece("quoted", text[1:-1])
+            case "ansi_c_string":
+                yield Piece("quoted", decode_ansi_c(text[2:-1]))
+            case "simple_expansion" | "expansion":
+                yield self._read_expansion(node, place, in_quotes=False)
+            case "command_substitution" | "process_substitution" | "arithmetic_expansion" | "array":
+                yield self._read_unknown(node, place, in_quotes=False)
+            case _:
+                self.whole &= not has_expansion(text)
+                yield from self._read_bare_word(node, place)
 
-def _to_plain_word(text: str) -> Word:
-    return (Piece("text", text),)
+    def _read_bare_word(self, node: Node, place: NodeContext) -> Iterator[Piece]:
+        for run, quoted in split_bare_word(self._decode_text(node)):
+            yield Piece("quoted" if quoted else "text", run)
+        for child in node.children:  # what counts as text may run something all the same
+            self.whole &= child.type not in _EXPANDED
+            self.walk(child, place)
 
+    def _read_spread(self, node: Node, place: NodeContext, start: int, end: int) -> Iterator[Piece]:
+        """Return the pieces between two quotes, or of a here-document."""
+        for child in node.children:
+            if child.type in {"simple_expansion", "expansion"}:
+                piece = self._read_expansion(child, place, in_quotes=True)
+            elif child.type in {"command_substitution", "arithmetic_expansion"}:
+                piece = self._read_unknown(child, place, in_quotes=True)
+            else:
+                continue
+            yield self._read_literal(start, child.start_byte)
+            yield piece
+            start = child.end_byte
+        yield self._read_literal(start, end)
 
-def _is_arithmetic(node: Node) -> bool:
-    return bool(node.children) and node.children[0].type == "(("
+    def _read_literal(self, start: int, end: int) -> Piece:
+        text = self._source[start:end].decode("utf-8", "replace")
+        self.whole &= not has_expansion(text)
+        return Piece("quoted", unescape_double_quoted(text))
+
+    def _read_unknown(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
+        before = len(self.commands)
+        self.walk(node, replace(place, feeders=()))
+        inside = tuple(self.commands[before:])
+        return Piece("unknown", self._decode_text(node), in_quotes, inside=inside)
+
+    def _read_expansion(self, node: Node, place: NodeContext, *, in_quotes: bool) -> Piece:
+        """Return the piece a variable is, with what may stand for it."""
+        names = [one for one in node.children if one.type.endswith("variable_name")]
+        parts = [one for one in node.children if one.type not in {"$", "${", "}"}]
+        operators = [self._decode_text(one) for one in parts if one not in names[:1]]
+        if not names or (operators and operators[0] not in {":-", "-", ":=", "=", ":?", "?"}):
+            # known are a part of a value and its length; not indirection, what is expanded twice
+            digits = operators[:1] == [":"] and _DIGITS.fullmatch(
+                "".join(operators).replace(":", "")
+            )
+            self.whole &= bool(digits) or operators[:1] in _CUTS
+            before = len(self.commands)
+            self._walk_children(node, replace(self._enter_subshell(place), feeders=()))
+            inside = tuple(self.commands[before:])
+            return Piece("unknown", self._decode_text(node), in_quotes, inside=inside)
+        name = self._decode_text(names[0])
+        if not operators:
+            return Piece("variable", name, in_quotes)
+        before = len(self.commands)
+        rest = [one for one in node.children if one.start_byte > names[0].end_byte and one.is_named]
+        pieces = [piece for one in rest for piece in self._read_pieces(one, place)]
+        default = "".join(f"${one.text}" if one.kind == "variable" else one.text for one in pieces)
+        filled = "?" in operators[0]
+        inside = tuple(self.commands[before:])
+        return Piece("variable", name, in_quotes, None if filled else default, filled, inside)
