@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from .matching import (
     EXECUTES_COMMANDS,
+    FETCHED_REASON,
     find_option_value,
     has_any_option,
     is_in_place,
     is_rule_met,
     list_operands,
+    read_program_name,
 )
 from .removal import check_container_removal, check_listed_removal, check_unknown_removal
 from .tables import load_tables
@@ -81,7 +83,7 @@ def _check_program_behind(use: Invocation) -> str | None:
         return None
     seen: Counter[str] = Counter()
     for index, one in enumerate(use.arguments):
-        name = _read_base_name(one) if one.known else ""
+        name = read_program_name(one) if one.known else ""
         seen[name] += 1
         if not name or seen[name] > _MOST_BEHIND:  # a later one has no more arguments than it
             continue
@@ -89,10 +91,6 @@ def _check_program_behind(use: Invocation) -> str | None:
             if rule.place and is_rule_met(rule, use.arguments[index + 1 :], use.places, ()):
                 return rule.reason
     return None
-
-
-def _read_base_name(argument: Argument) -> str:
-    return argument.text.rsplit("/", 1)[-1].lower()
 
 
 def _check_fed_shell(use: Invocation) -> str | None:
@@ -106,7 +104,7 @@ def _check_fed_shell(use: Invocation) -> str | None:
     sources = (*(use.before if reads else ()), *inside)
     for one in sources:
         if one.name in words.downloaders:
-            return "runs what comes from the network, unseen"
+            return FETCHED_REASON
         if one.name in words.decoders:
             return "runs a text that was made unreadable"
     return None

@@ -52,9 +52,9 @@ from ..shell.parser import parse_command_line
 from ..shell.words import ParserMissing
 from .checks import find_dangers, find_embedded_commands
 from .decision import Verdict
-from .hidden import FETCHED_REASON, WrittenFiles, find_hidden_commands, split_suspect_parts
+from .hidden import WrittenFiles, find_hidden_commands, split_suspect_parts
 from .invocation import DangerLevel, Invocation, Judgement, PathContext, build_judgement
-from .matching import find_option_value, is_only_reading
+from .matching import FETCHED_REASON, find_option_value, is_only_reading
 from .scope import (
     DECLARING_BUILTINS,
     SETTING_BUILTINS,

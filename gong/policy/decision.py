@@ -1,7 +1,4 @@
-"""Decides whether a call may run: by hooks, rules and the danger floor.
-
-Asks a policy about one call: an error in the policy refuses the call, nothing is raised.
-"""
+"""Asks a policy whether a call may run: an error in the policy refuses it, nothing is raised."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""Commands that may hide in the options, the language or the input of another program; pure.
+"""Commands that may hide in the options, the language or the input of another program.
 
 What a program does with a text is not known for most: each part of it that reads as a command
-counts as one that may run. Programs that are known to take text as text hide none.
-
-Files that one command of a line writes and a later one runs, and what they hold.
-
-Pure but `Carried.keep`. A file is known by its path, judged by letters alone.
+counts as one that may run. Programs that are known to take text as text hide none. `WrittenFiles`
+remembers what one command writes and a later one runs; a file is known by its path, judged by
+letters alone. All of it is pure but `WrittenFiles.keep`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from .scope import list_printed_texts
 from .tables import load_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..shell.expansion import Arguments
     from .invocation import Invocation, PathContext
@@ -86,7 +84,8 @@ def _list_suspect_texts(use: Invocation) -> Iterator[str]:
     ):
         yield from (*_list_argument_texts(use), *use.given)
     elif use.name not in _SEDS and can_run_input(use.name):
-        for text in (*_list_argument_texts(use), *use.given, *_list_substituted_texts(use)):
+        printed = (text for one in use.inside for text in list_printed_texts(one))
+        for text in (*_list_argument_texts(use), *use.given, *printed):
             yield from _unwrap_language(use.name, text[:_LONGEST_TEXT])
 
 
@@ -154,10 +153,6 @@ def _list_git_texts(use: Invocation) -> Iterator[str]:
             yield one.text[2:]
 
 
-def _list_substituted_texts(use: Invocation) -> Iterator[str]:
-    return (text for one in use.inside for text in list_printed_texts(one))
-
-
 def _list_sed_commands(use: Invocation) -> Iterator[str]:
     """Yield what `e` and `s///e` of sed run; without a command, `e` runs what it reads."""
     for one in use.arguments:
@@ -185,13 +180,10 @@ def split_suspect_parts(text: str) -> Iterator[str]:
     if text.count("\n") < _MOST_PARTS:
         shreds = [one.strip() for one in _MARKS.split(text)]
         yield from [one for one in shreds if one != plain and _is_suspect(one)][:_MOST_PARTS]
-        yield from [one for one in _split_tails(text) if _is_suspect(one)][:_MOST_PARTS]
+        ends = [found.end() for found in _MARKS.finditer(text)][:_MOST_PARTS]
+        tails = (text[one:].rstrip("'\")") for one in ends)
+        yield from filter(_is_suspect, tails)
     yield from [one for one in literals if _is_suspect(one)][:_MOST_PARTS]
-
-
-def _split_tails(text: str) -> Iterable[str]:
-    ends = [found.end() for found in _MARKS.finditer(text)][:_MOST_PARTS]
-    return (text[one:].rstrip("'\")") for one in ends)
 
 
 def _is_suspect(text: str) -> bool:
@@ -215,7 +207,6 @@ def _compile_program_names() -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{'|'.join(plain)})(?![a-z])|:\(\)")
 
 
-FETCHED_REASON = "runs what comes from the network, unseen"
 _VALUED = {
     "curl": (
         *("-o", "--output", "-d", "--data", "-H", "--header", "-X", "--request", "-u", "--user"),
@@ -227,6 +218,7 @@ _SHELL_VALUED = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file", "-W", "-X", 
 _SOURCES = {".", "source"}
 _BUILDERS = {"make", "gmake", "bmake"}
 _BUILD_FILES = ("Makefile", "makefile", "GNUmakefile")
+_PROSE = (".md", ".rst", ".adoc", ".html")
 _PASSES_ON = {"cat", "tee", "echo", "printf"}
 """Programs that write the text they are given, or say it."""
 
@@ -267,7 +259,7 @@ class WrittenFiles:
             *(
                 one
                 for one in _resolve_paths(list_input_files(use), use.places)
-                if not _is_prose_file(one)
+                if not one.lower().endswith(_PROSE)
             ),
         }
         texts = (text for path in read for text in self.texts.get(path, ()))
@@ -308,10 +300,6 @@ def list_input_files(use: Invocation) -> Iterator[Argument]:
         yield from (*list_operands(use.arguments), *use.read)
         if use.name in _BUILDERS:
             yield from map(Argument, _BUILD_FILES)
-
-
-def _is_prose_file(path: str) -> bool:
-    return path.lower().endswith((".md", ".rst", ".adoc", ".html"))
 
 
 def _resolve_paths(arguments: Iterator[Argument] | Arguments, places: PathContext) -> set[str]:

@@ -1,8 +1,8 @@
-"""The judgement of a command: how dangerous it is, why, and which part is the reason.
+"""Findings, paths and programs as values: `Judgement`, `PathContext`, `Invocation`; pure.
 
-Which paths matter: judged by their letters alone, against folders given as values; pure.
-
-One program with its arguments and what is around it: what every check looks at.
+Paths are judged by their letters alone, against folders given as values. An invocation is one
+program with its arguments and what is around it: what every check looks at. It has its own paths
+since a later command may ask for those of an earlier one: `$(pwd)`.
 """
 
 from __future__ import annotations

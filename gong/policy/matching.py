@@ -1,9 +1,7 @@
-"""Uses of dangerous programs that are limited to plain files or paths of the workspace; pure.
+"""Options and operands of one program: whether they meet a row of a table, or only read; pure.
 
-What is not known to be limited is not: an expansion, a wildcard, an option whose value may be a
-device.
-
-Options and operands of one program, and how a table's row is met by them; pure.
+What is not known to be limited to plain files or paths of the workspace is not: an expansion, a
+wildcard, an option whose value may be a device.
 """
 
 from __future__ import annotations
@@ -30,6 +28,8 @@ EXECUTES_COMMANDS = re.compile(
     re.IGNORECASE,
 )
 """What runs commands, in one language or another."""
+
+FETCHED_REASON = "runs what comes from the network, unseen"
 
 _DEVICE = re.compile(r"/dev\b|(?:UUID|LABEL|PARTUUID|PARTLABEL|ID)=", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"-C|--work-tree|--git-dir|--super-prefix|--namespace")
@@ -140,6 +140,11 @@ def list_operands(arguments: Arguments, valued: Iterable[str] = ()) -> Arguments
 def _cut_at_dashes(arguments: Arguments) -> Arguments:
     end = next((i for i, one in enumerate(arguments) if one.text == "--"), len(arguments))
     return arguments[:end]
+
+
+def read_program_name(argument: Argument) -> str:
+    """Return the name of a program without its folder, in lower case."""
+    return argument.text.rsplit("/", 1)[-1].lower()
 
 
 def has_option(argument: Argument, option: str) -> bool:
@@ -328,7 +333,9 @@ def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
     limited = bool(
         reader.never or reader.options is not None or reader.operands or reader.forbidden
     )
-    if (limited or reader.needs) and any(not one.known or _can_be_option(one) for one in arguments):
+    if (limited or reader.needs) and any(
+        not one.known or (one.glob and one.text[:1] in "*?[") for one in arguments
+    ):
         return False
     if any(has_option(one, bad) for bad in reader.never for one in arguments) or (
         reader.most is not None and len(given) > reader.most
@@ -343,10 +350,6 @@ def _is_within_limits(reader: ReadOnlyCommand, arguments: Arguments) -> bool:
     return reader.options is None or all(
         _is_allowed_option(one, reader.options) for one in list_options(arguments)
     )
-
-
-def _can_be_option(argument: Argument) -> bool:
-    return argument.glob and argument.text[:1] in "*?["
 
 
 def _is_allowed_option(argument: Argument, allowed: tuple[str, ...]) -> bool:

@@ -1,8 +1,6 @@
-"""Programs of sed and awk: which do no more than to print what they read; pure.
+"""Uses of sed, awk and tar that do no more than to print what they read; pure.
 
 What is not known to be harmless is not: files written, commands run, other files opened.
-
-Uses of tar that do no more than to list an archive; pure.
 """
 
 from __future__ import annotations
@@ -110,17 +108,10 @@ def find_listed_archive(arguments: Arguments) -> Arguments | None:
             if not _TAR_KEYS.fullmatch(text):
                 return None
             lists |= "t" in text
-            archives += _pop_next(rest) if text.endswith("f") else ()
+            archives += (rest.pop(0),) if text.endswith("f") and rest else ()
         keys = []
-    return (
-        tuple(archives) if lists and len(archives) == 1 and _is_local_archive(archives[0]) else None
-    )
-
-
-def _pop_next(rest: list[Argument]) -> tuple[Argument, ...]:
-    return (rest.pop(0),) if rest else ()
-
-
-def _is_local_archive(archive: Argument) -> bool:
-    """Whether an archive is on this machine: `host:file` is not."""
-    return archive.known and not archive.glob and ":" not in archive.text
+    if not lists or len(archives) != 1:
+        return None
+    archive = archives[0]
+    local = ":" not in archive.text  # `host:file` is on another machine
+    return (archive,) if local and archive.known and not archive.glob else None

@@ -1,7 +1,4 @@
-"""Folders of this machine that a container is given, and what is removed there; pure.
-
-What is removed by the names that another command lists: find itself, or ls and xargs; pure.
-"""
+"""What is removed by names that find, fd or ls lists, or from within a container; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from ..shell.expansion import Argument
-from .matching import find_option_value, has_any_option, list_operands
+from .matching import find_option_value, has_any_option, list_operands, read_program_name
 from .tables import load_tables
 
 if TYPE_CHECKING:
@@ -93,7 +90,7 @@ def check_unknown_removal(use: Invocation) -> str | None:
     if use.name == "find":
         given = _list_start_folders(use.arguments)
         recursive = any(
-            one.text == "-delete" or _read_program_name(one) in load_tables().words.removers
+            one.text == "-delete" or read_program_name(one) in load_tables().words.removers
             for one in use.arguments
         )
     if recursive and any(one.free and not one.text.strip("/.*") for one in given):
@@ -134,7 +131,7 @@ def _list_find_commands(arguments: Arguments) -> Iterator[Arguments]:
 
 def _list_program_names(command: Arguments) -> Iterator[str]:
     """Yield the names that may be programs in a command, texts for a shell included."""
-    if command and load_tables().find_reader(_read_program_name(command[0])) is not None:
+    if command and load_tables().find_reader(read_program_name(command[0])) is not None:
         return
     for one in command:
         yield from (word.rsplit("/", 1)[-1].lower() for word in _WORDS.split(one.text))
@@ -163,10 +160,6 @@ def _check_fd_removal(use: Invocation, changes: set[str]) -> str | None:
         if use.places.is_foreign(one) or (not chosen and use.places.is_vital(one)):
             return _WIDE
     return None
-
-
-def _read_program_name(argument: Argument) -> str:
-    return argument.text.rsplit("/", 1)[-1].lower()
 
 
 def _check_ls_removal(use: Invocation) -> str | None:
@@ -218,7 +211,7 @@ def _is_narrowed_find(arguments: Arguments) -> bool:
 
 
 def _is_removing_action(action: str, command: Argument) -> bool:
-    return action == "-delete" or _read_program_name(command) in load_tables().words.removers
+    return action == "-delete" or read_program_name(command) in load_tables().words.removers
 
 
 def _is_idle_test(test: str, value: str) -> bool:

@@ -1,10 +1,7 @@
-"""What builtins, assignments and redirections do to the commands after them; pure but `remember`.
+"""The context of a command: what builtins, assignments and redirections before it leave behind.
 
-Only `remember` changes a value: the state it is given.
-
-The context of a command: where it runs, what it may read, what its substitutions print.
-
-Pure but for the variables that `resolved` gives to the state, for outputs it knows.
+Only two functions change a value, the state they are given: `apply_builtin`, and
+`resolve_substitutions` for the outputs it knows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Commands that run another command: which one, as arguments or as a text for a shell; pure.
 
-Names of files handed from one command to another: `find -exec` and `xargs`; pure.
-
-What lists files of a folder that may be read hands on nothing else; the command that takes the
-names has to be one that only reads, whatever they are.
+`find -exec` and `xargs` hand on names of files. What lists files of a folder that may be read hands
+on nothing else; the command that takes the names has to be one that only reads, whatever they are.
 """
 
 from __future__ import annotations
@@ -91,7 +89,9 @@ def find_inner_commands(name: str, arguments: Arguments) -> Iterator[InnerComman
         yield from _find_in_wrapper(wrapper, name, arguments)
     if name == "alias":
         yield from (
-            InnerCommand(text=_cut_at_mark(one, "=")) for one in arguments if "=" in one.text
+            InnerCommand(text=one._replace(text=one.text.partition("=")[2]))
+            for one in arguments
+            if "=" in one.text
         )
     if name == "env":
         yield from _find_in_split_string(arguments)
@@ -130,10 +130,6 @@ def _find_in_split_string(arguments: Arguments) -> Iterator[InnerCommand]:
             return
 
 
-def _cut_at_mark(argument: Argument, mark: str) -> Argument:
-    return argument._replace(text=argument.text.partition(mark)[2])
-
-
 def _find_in_shell(arguments: Arguments) -> Iterator[InnerCommand]:
     """Yield the text after `-c`, however it is clustered: `-lc`, `-ec`."""
     rest, clear, told = arguments, True, False
@@ -142,17 +138,13 @@ def _find_in_shell(arguments: Arguments) -> Iterator[InnerCommand]:
         letters = one[1:] if not one.startswith("--") else ""
         told |= "c" in letters
         clear &= one in _PLAIN_SHELL or (
-            bool(letters) and one[0] == "-" and _is_plain_cluster(letters)
+            bool(letters) and one[0] == "-" and {f"-{each}" for each in letters} <= _PLAIN_SHELL
         )
         rest = rest[2 if one in _SHELL_VALUED else 1 :]
     if rest[:1] and rest[0].text in {"-", "--"}:
         rest = rest[1:]
     if told and rest:
         yield InnerCommand(text=rest[0], positional=rest[1:], clear=clear)
-
-
-def _is_plain_cluster(letters: str) -> bool:
-    return {f"-{one}" for one in letters} <= _PLAIN_SHELL
 
 
 def _find_in_wrapper(

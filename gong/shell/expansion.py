@@ -1,9 +1,12 @@
-"""The parsed view of a command line: words, redirections and simple commands, as values.
-
-The words of a command as the arguments its program would get, as far as the text decides.
+"""A command line as values, and its words as the arguments a program would get.
 
 What the text does not decide is marked, never guessed: an unknown part stands as nothing, since
-an unset variable is nothing.
+an unset variable is nothing. With x="1 2" the word `~/{b,$x}` becomes
+
+    braces  ~/b and ~/$x               `_expand_braces`; what is quoted spreads nothing
+    tilde   /home/ada/b, /home/ada/$x  `_expand_tilde`
+    values  x = "1 2"                  `expand_words`: once for each value a variable may have
+    fields  /home/ada/b  /home/ada/1  2   `_split_fields`: an unquoted value parts at blanks
 """
 
 from __future__ import annotations
@@ -276,7 +279,7 @@ def _expand_braces(word: Word) -> list[Word]:
     if len(word) > _MOST_PIECES or _MARKS.search(text):
         return [(*word, Piece("unknown", text))]
     marks = [
-        piece.text if piece.kind == "text" else _encode_mark(i) for i, piece in enumerate(word)
+        piece.text if piece.kind == "text" else chr(_FIRST_MARK + i) for i, piece in enumerate(word)
     ]
     spread = _spread_braces("".join(marks))
     left = tuple(Piece("unknown", one) for one in spread[:1] if len(spread) >= MOST_READINGS)
@@ -318,10 +321,6 @@ _MOST_PIECES = 1000
 _MOST_SPREAD = 256
 """So many of the words of one brace are looked at, at each end."""
 _MARKS = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_PIECES)}]")
-
-
-def _encode_mark(index: int) -> str:
-    return chr(_FIRST_MARK + index)
 
 
 def _decode_marks(text: str, word: Word) -> Word:
@@ -370,14 +369,9 @@ def _split_fields(
             fields[-1].add(value, quoted=True)
             fields[-1].glob |= bool(_GLOB.search(value))  # a loop's name holds what was matched
         else:
-            _add_split_value(fields, blanks.split(value))
+            first, *others = blanks.split(value)
+            fields[-1].add(first)
+            for other in others:  # each begins a new argument
+                fields.append(_GrowingField())
+                fields[-1].add(other)
     return tuple(one.build_argument() for one in fields if one.there)
-
-
-def _add_split_value(fields: list[_GrowingField], parts: list[str]) -> None:
-    """Add an unquoted value, whose later parts begin new arguments."""
-    first, *others = parts
-    fields[-1].add(first)
-    for other in others:
-        fields.append(_GrowingField())
-        fields[-1].add(other)

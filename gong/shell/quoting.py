@@ -1,7 +1,4 @@
-"""Decodes quoted text of a shell; pure.
-
-What `${name…}` with an operator may stand for: cut, replaced, or another value; pure.
-"""
+"""Decodes quoted text of a shell, and what `${name…}` with an operator may stand for; pure."""
 
 from __future__ import annotations
 
