@@ -130,13 +130,6 @@ def _is_interpreter(name: str) -> bool:
     return any(fnmatchcase(name, one) for one in load_tables().words.interpreters)
 
 
-def _check_code(use: Invocation) -> str | None:
-    if not _is_interpreter(use.name):
-        return None
-    texts = [*(one.text for one in use.arguments), *use.given]
-    return _find_pattern_reason(texts, load_tables().calls)
-
-
 def find_embedded_commands(use: Invocation) -> Iterator[str]:
     """Yield the shell commands that stand in code for an interpreter."""
     if _is_interpreter(use.name):
@@ -152,16 +145,12 @@ def find_embedded_commands(use: Invocation) -> Iterator[str]:
                 yield from (found[1] for found in _PIPED.finditer(text))
 
 
-def _check_database(use: Invocation) -> str | None:
-    if use.name not in load_tables().words.databases:
-        return None
-    return _find_pattern_reason(
-        [*(one.text for one in use.arguments), *use.given], load_tables().statements
-    )
-
-
-def _find_pattern_reason(texts: list[str], patterns: tuple[tuple[str, str], ...]) -> str | None:
-    shown = [*map(_cut_to_ends, texts)]
+def _check_patterns(use: Invocation) -> str | None:
+    """Look for calls in code for an interpreter, and for statements for a database."""
+    patterns = load_tables().calls if _is_interpreter(use.name) else ()
+    if use.name in load_tables().words.databases:
+        patterns += load_tables().statements
+    shown = [_cut_to_ends(text) for text in (*(one.text for one in use.arguments), *use.given)]
     found = (why for pattern, why in patterns for text in shown if re.search(pattern, text))
     return next(found, None)
 
@@ -284,8 +273,7 @@ _CHECKS: tuple[Callable[[Invocation], str | None], ...] = (
         check_unknown_removal,
         check_container_removal,
         _check_fed_shell,
-        _check_code,
-        _check_database,
+        _check_patterns,
         _check_secret_read,
         _check_sent_data,
         _check_written_files,

@@ -244,8 +244,11 @@ def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -
     reader = load_tables().find_reader(name)
     if reader is None or not _is_within_limits(reader, arguments):
         return False
-    if program == "git" and _can_verify_signatures(arguments):
-        return False
+    if program == "git" and any(
+        _VERIFIES.search(one.text) or any(has_option(one, bad) for bad in _RUNS)
+        for one in arguments
+    ):
+        return False  # it may run gpg, or a program of the configuration
     if any(one.glob and not _is_readable_file(one, places) for one in arguments):
         return False  # its names are those of files, whatever the program does with them
     if any(
@@ -253,8 +256,11 @@ def _is_within_reader(program: str, arguments: Arguments, places: PathContext) -
         for one in _list_chosen_files(program, arguments)
     ):
         return False
-    if program in {"cd", "pushd"} and not _is_staying(arguments, places):
-        return False
+    if program in {"cd", "pushd"}:
+        given = list_operands(arguments) or (Argument(places.home),)
+        home = not list_operands(arguments) and not places.is_readable(given[0])
+        if home or any(one.text == "-" for one in given):
+            return False  # it leads home, or to where it was before
     return not reader.opens or _is_opening_readable(name, reader, arguments, places)
 
 
@@ -269,22 +275,6 @@ def _list_chosen_files(program: str, arguments: Arguments) -> Iterator[Argument]
             yield one._replace(text=one.text.rpartition(":")[2])
 
 
-def _is_staying(arguments: Arguments, places: PathContext) -> bool:
-    """Whether a change of folder does not lead home, nor to where it was before."""
-    given = list_operands(arguments)
-    if not given:
-        return places.is_readable(Argument(places.home))
-    return all(one.text != "-" for one in given)
-
-
-def _can_verify_signatures(arguments: Arguments) -> bool:
-    """Whether a use of git may run gpg, or a program of the configuration."""
-    return any(
-        _VERIFIES.search(one.text) or any(has_option(one, bad) for bad in _RUNS)
-        for one in arguments
-    )
-
-
 def _is_version_request(name: str, arguments: Arguments) -> bool:
     """Whether a program that is known only says its version, or its help."""
     if len(arguments) != 1 or not arguments[0].known:
@@ -292,18 +282,12 @@ def _is_version_request(name: str, arguments: Arguments) -> bool:
     words, text = load_tables().words, arguments[0].text
     if text in words.version_options and name in words.version:
         return True
-    return text in {"--help", "--version"} and _is_known_program(name)
-
-
-def _is_known_program(name: str) -> bool:
-    """Whether a program is one of the tables' whose help is text and nothing else."""
-    names = load_tables()
-    return name not in names.words.shells and (
-        name in names.words.version
-        or name in names.words.read
-        or name in names.words.look
-        or any(name == one.partition(" ")[0] for one in names.readers)
-        or any(name in one.commands for one in names.rules)
+    if text not in {"--help", "--version"} or name in words.shells:
+        return False
+    return (
+        name in {*words.version, *words.read, *words.look}
+        or any(name == one.partition(" ")[0] for one in load_tables().readers)
+        or any(name in one.commands for one in load_tables().rules)
     )
 
 

@@ -201,22 +201,15 @@ def _is_narrowed_find(arguments: Arguments) -> bool:
             if acted:
                 return narrow
             narrow = False
-        elif text in _ACTIONS and not narrow and _is_removing_action(text, value):
-            return False
-        elif text in tests and before not in {"!", "-not"} and not _is_idle_test(text, value.text):
-            narrow = True
+        elif text in _ACTIONS and not narrow:
+            if text == "-delete" or read_program_name(value) in load_tables().words.removers:
+                return False
+        elif text in tests and before not in {"!", "-not"}:
+            every = _ANY.fullmatch(value.text) or (text == "-maxdepth" and value.text == "0")
+            narrow |= not every
         acted |= text in _ACTIONS
         before = text
     return narrow
-
-
-def _is_removing_action(action: str, command: Argument) -> bool:
-    return action == "-delete" or read_program_name(command) in load_tables().words.removers
-
-
-def _is_idle_test(test: str, value: str) -> bool:
-    """Whether a test of find chooses nothing: every name, or no depth."""
-    return bool(_ANY.fullmatch(value)) or (test == "-maxdepth" and value == "0")
 
 
 def _list_start_folders(arguments: Arguments) -> Arguments:

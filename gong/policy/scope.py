@@ -181,7 +181,14 @@ def build_invocation(arguments: Arguments, at: Scope, uses: Uses) -> Invocation:
         before=_collect_invocations((*at.feeders, *_list_piped_commands(at.command)), uses),
         inside=_collect_invocations(inside, uses),
         given=tuple(list_given_texts(at, uses)),
-        read=tuple(_list_read_files(at)),
+        read=tuple(
+            one
+            for each in (at.command, *at.feeders)
+            for redirect in each.redirects
+            if redirect.operator == "<"
+            for read in expand_words((redirect.target,), at.state)
+            for one in read
+        ),
     )
 
 
@@ -205,14 +212,6 @@ def list_given_texts(at: Scope, uses: Uses) -> Iterator[str]:
                 yield "".join(piece.text for piece in redirect.target)
     for use in _collect_invocations((*at.feeders, *_list_piped_commands(at.command)), uses):
         yield from list_printed_texts(use)
-
-
-def _list_read_files(at: Scope) -> Iterator[Argument]:
-    """Yield the files that are redirected into a command."""
-    for redirect in (each for one in (at.command, *at.feeders) for each in one.redirects):
-        if redirect.operator == "<":
-            for arguments in expand_words((redirect.target,), at.state):
-                yield from arguments
 
 
 def resolve_substitutions(word: Word, state: ShellState, uses: Uses) -> Word:
