@@ -30,7 +30,7 @@ _AWK_VALUED = ("-F", "-v")
 
 
 def is_script_program(name: str) -> bool:
-    """Whether `files_read` knows the program."""
+    """Whether `find_script_files` knows the program."""
     return name == "sed" or name in _AWK
 
 

@@ -166,6 +166,7 @@ class Scope:
     command: SimpleCommand
     state: ShellState
     places: PathContext
+    """The folders when the command starts; its own `cd` changes only those of the state."""
     feeders: tuple[SimpleCommand, ...]
 
 

@@ -186,7 +186,7 @@ def expand_words(words: tuple[Word, ...], state: ShellState) -> Iterator[Argumen
 
 
 def is_fully_expanded(words: tuple[Word, ...], state: ShellState) -> bool:
-    """Whether `readings` yields every reading there is."""
+    """Whether `expand_words` yields every reading there is."""
     count = 1
     for name in {piece.text for word in words for piece in word if piece.kind == "variable"}:
         count *= len(state.values(name)) + 1
