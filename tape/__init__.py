@@ -12,6 +12,7 @@ Names load when they are first used, so that the command line starts fast.
 from __future__ import annotations
 
 from .renamed import install_finder as _install_finder
+from .version import __version__ as __version__
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
     from .store.store import Beginning, Store
     from .store.tape import Hit, Tape
     from .store.writer import Writer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Ambiguous",

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = {
     "tape": [
-        *("renamed", "errors", "damage", "clock", "text", "lookalikes", "reference"),
+        *("renamed", "version", "errors", "damage", "clock", "text", "lookalikes", "reference"),
         *("index.fast", "index.fast_text", "index.fast_search"),
         *("model", "store", "context", "file_calls", "history", "formats", "index"),
         *("resolve", "blame", "check", "store.maintenance", "commonmark", "render"),
@@ -43,11 +43,11 @@ KNOWS = {"tape": set(), "gong": {"tape"}}
 
 LAZY = {
     ("gong.llm", "gong.llm.offline"),
-    *(("gong.cli", "gong.cli"), ("tape.cli", "tape.cli")),
+    ("gong.cli", "gong.cli"),
 }
 """From room, to room: an import inside a function that may point down or close a cycle.
 
-The provider registry and the command groups load what they name only when it is used.
+The provider registry and the command group of gong load what they name only when it is used.
 """
 
 OFFLINE = {
@@ -299,8 +299,8 @@ def test_a_command_group_may_load_its_commands_late(tmp_path):
     plant(
         tmp_path,
         {
-            "tape/cli/__init__.py": "def f():\n    from .ls import ls",
-            "tape/cli/ls.py": "from . import group",
+            "gong/cli/__init__.py": "def f():\n    from .ls import ls",
+            "gong/cli/ls.py": "from . import group",
         },
     )
     assert violations(tmp_path) == []

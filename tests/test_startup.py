@@ -104,6 +104,7 @@ def test_the_version_needs_nothing_at_all(run):
         "tape",
         "tape.cli",
         "tape.renamed",
+        "tape.version",
     }
 
 

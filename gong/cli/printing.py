@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import signal
+import sys
 from contextlib import aclosing
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import astuple
 
-from tape.cli.terminal import silence_stdout
+from tape.cli.streams import silence_stream
 from tape.model.entries import (
     NO_JSON,
     Assistant,
@@ -153,7 +154,7 @@ async def answer_prompt(
     else:
         reader.write(_encode_json_line(done if output == "json" else RunResult(*astuple(done))))
     if reader.left and interrupted:
-        silence_stdout()
+        silence_stream(sys.stdout)
     elif reader.left:
         raise BrokenPipeError
     return watch.exit_code

@@ -9,16 +9,13 @@ import gc
 import os
 import sys
 
-from .. import __version__
+from ..version import __version__
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
     from .group import tape
 
 __all__ = ["main", "tape"]
-
-COMPLETE_VARIABLE = "_TAPE_COMPLETE"
-"""The variable by which a shell asks for completions."""
 
 _GC_THRESHOLD = 20_000
 """Garbage collection threshold in objects: importing makes thousands, none of them garbage."""
@@ -32,14 +29,14 @@ def main() -> None:
     """
     if sys.argv[1:] == ["--version"]:
         sys.exit(print_version("tape", __version__))
+    from .fast import COMPLETE_VARIABLE, FAST_COMMANDS, run_fast  # noqa: PLC0415 (not for --version)
+
     if COMPLETE_VARIABLE in os.environ:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)
 
         sys.exit(answer_completion(os.environ[COMPLETE_VARIABLE]))
     gc.set_threshold(_GC_THRESHOLD)
-    if sys.argv[1:2] in (["ls"], ["search"]):
-        from .fast import run_fast  # noqa: PLC0415 (all else is too slow for it)
-
+    if len(sys.argv) > 1 and sys.argv[1] in FAST_COMMANDS:
         code = run_fast(sys.argv[1], sys.argv[2:])
         if code is not None:
             sys.exit(code)
@@ -56,7 +53,9 @@ def print_version(program: str, version: str) -> int:
         sys.stdout.write(f"{program} {version}\n")
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from .streams import silence_stream  # noqa: PLC0415 (only a failure needs it)
+
+        silence_stream(sys.stdout)
         if isinstance(error, BrokenPipeError):
             return 0
         if sys.stderr is not None:

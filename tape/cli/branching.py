@@ -1,7 +1,4 @@
-"""`fork`, `branches` and `switch`: continuing from another entry.
-
-`rename` and `label`: the names people give to tapes and entries.
-"""
+"""`fork`, `branches`, `switch`, `rename` and `label`: branches, and names for tapes and entries."""
 
 from __future__ import annotations
 
@@ -17,19 +14,15 @@ from ..store.store import Beginning
 from ..text import SHORT, to_single_line
 from .entry_lines import read_path
 from .output import as_json, complete_ref, format_examples, print_json, ref, wait
-from .record import PROGRAM, clean_argument
-from .resolve import open_entry, open_library, open_ref
+from .resolve import PROGRAM, clean_argument, open_entry, open_library, open_ref
 from .tape_summary import format_branches, summarize_branches
 from .terminal import format_table, print_lines, print_warning, style_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..store.refs import Head
     from ..store.store import Store
     from ..store.tape import Tape
     from .group import GlobalOptions
-    from .resolve import ResolvedRef
 
 
 @click.command(
@@ -176,40 +169,32 @@ def label(options: GlobalOptions, ref: str, name: str, gone: str | None, as_json
     if name and gone is not None:
         raise UsageError("give a NAME or --delete NAME, not both")
     with open_ref(options, ref) as place:
+        tape, labels = place.tape, place.tape.refs().labels
         if gone is not None:
-            _report_label_move(place.tape, gone, _remove_label(place.tape, gone), as_json=as_json)
+            if gone not in labels:
+                known = f"there are: {', '.join(labels)}" if labels else "it has no labels"
+                raise NotFound(f"no label {gone!r} in tape {tape.id[:SHORT]}; {known}")
+            _move_label(tape, gone, None, as_json=as_json)
         elif name:
-            _report_label_move(place.tape, name, _set_label(place, name), as_json=as_json)
+            head = place.head or tape.head(place.branch)
+            _move_label(tape, name, head.entry, as_json=as_json)
         elif as_json:
-            labels = place.tape.refs().labels
             print_json([{"label": name, "entry": entry} for name, entry in labels.items()])
+        elif labels:
+            named = sorted(labels.items())
+            rows = [(style_text(name, bold=True), entry[:SHORT]) for name, entry in named]
+            print_lines(format_table(rows))
         else:
-            print_lines(_format_labels(place.tape))
+            short = tape.id[:SHORT]
+            print_warning(f"{short} has no labels; `tape label {short} NAME` gives one")
 
 
-def _set_label(place: ResolvedRef, name: str) -> tuple[str | None, str | None]:
-    """Label an entry; return its id, and the id of the entry that had the label before."""
-    head = place.head or place.tape.head(place.branch)
-    was = place.tape.refs().labels.get(name)
-    place.tape.label(name, head.entry)
-    if is_id_prefix(name):
+def _move_label(tape: Tape, name: str, entry: str | None, *, as_json: bool) -> None:
+    """Label an entry, or remove the label, and print how to undo it."""
+    was = tape.refs().labels.get(name)
+    tape.label(name, entry)
+    if entry is not None and is_id_prefix(name):
         print_warning(f"{name!r} could also be the id of an entry, and ids are tried first")
-    return head.entry, was
-
-
-def _remove_label(tape: Tape, name: str) -> tuple[str | None, str | None]:
-    labels = tape.refs().labels
-    if name not in labels:
-        known = f"there are: {', '.join(labels)}" if labels else "it has no labels"
-        raise NotFound(f"no label {name!r} in tape {tape.id[:SHORT]}; {known}")
-    tape.label(name, None)
-    return None, labels[name]
-
-
-def _report_label_move(
-    tape: Tape, name: str, move: tuple[str | None, str | None], *, as_json: bool
-) -> None:
-    entry, was = move
     if as_json:
         print_json({"tape": tape.id, "label": name, "entry": entry, "was": was})
         return
@@ -219,15 +204,3 @@ def _report_label_move(
     else:
         before = f" (was {was[:SHORT]}){undo}" if was and was != entry else ""
         print_lines([f"{tape.id[:SHORT]}@{name} is now {entry[:SHORT]}{before}"])
-
-
-def _format_labels(tape: Tape) -> Iterator[str]:
-    labels = tape.refs().labels
-    if not labels:
-        print_warning(
-            f"{tape.id[:SHORT]} has no labels; `tape label {tape.id[:SHORT]} NAME` gives one"
-        )
-        return
-    yield from format_table(
-        [(style_text(name, bold=True), entry[:SHORT]) for name, entry in sorted(labels.items())]
-    )

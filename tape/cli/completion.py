@@ -16,8 +16,7 @@ from click.shell_completion import CompletionItem, FishComplete, ShellComplete, 
 
 from ..index import fast
 from ..text import SHORT, to_single_line
-from . import COMPLETE_VARIABLE
-from .fast import find_store_home
+from .fast import COMPLETE_VARIABLE, find_store_home
 from .output import as_json, format_examples, print_json
 from .terminal import print_lines
 
@@ -124,34 +123,20 @@ def _iter_ref_completions(db: sqlite3.Connection, text: str) -> Iterator[tuple[s
     if "@" in text:
         before, _, entry = text.rpartition("@")
         tape, _, branch = before.partition(":")
-        offered: Iterable[tuple[str, str]] = _iter_entry_completions(db, tape, branch)
+        known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
+        labels = [(name, at[:SHORT]) for name, at in fast.fetch_labels(db, known)] if known else []
+        entries = fast.fetch_entries(db, known, branch, MAX_OFFERED) if known else ()
+        offered = [*labels, *((at[:SHORT], about) for at, about in entries)]
         yield from _filter_completions(f"{before}@", entry, offered)
     elif ":" in text:
         tape, _, branch = text.partition(":")
-        known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (a str is what a tape keeps)
+        known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
         yield from _filter_completions(
             f"{tape}:", branch, fast.fetch_branches(db, known) if known else ()
         )
     else:
-        yield from _iter_tape_completions(db, text)
-
-
-def _iter_tape_completions(db: sqlite3.Connection, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield id and title of tapes, the id as long as it is shown or was typed."""
-    for identity, title in fast.fetch_tapes(db, prefix, MAX_OFFERED):
-        yield identity[: max(SHORT, len(prefix))], title
-
-
-def _iter_entry_completions(
-    db: sqlite3.Connection, tape: str, branch: str
-) -> Iterator[tuple[str, str]]:
-    known = fast.find_tape_id(db, tape, os.getcwd())  # noqa: PTH109 (as above)
-    if known:
-        yield from ((name, entry[:SHORT]) for name, entry in fast.fetch_labels(db, known))
-        yield from (
-            (entry[:SHORT], about)
-            for entry, about in fast.fetch_entries(db, known, branch, MAX_OFFERED)
-        )
+        for identity, title in fast.fetch_tapes(db, text, MAX_OFFERED):
+            yield identity[: max(SHORT, len(text))], title  # as long as it is shown or was typed
 
 
 def _filter_completions(

@@ -1,7 +1,4 @@
-"""`import`: a tape from a file.
-
-`export`: a tape as one self-contained file, or as a page.
-"""
+"""`import` and `export`: a tape as one self-contained file, a page, or an array of messages."""
 
 from __future__ import annotations
 
@@ -24,14 +21,20 @@ from ..store.store import Beginning
 from ..text import SHORT
 from .files import open_output, require_writable
 from .output import as_json, format_count, format_examples, print_bytes, print_json, ref
-from .record import PROGRAM, clean_argument
-from .resolve import get_current_folder, open_library, open_ref
-from .terminal import print_lines, print_warning
+from .resolve import (
+    PROGRAM,
+    clean_argument,
+    get_current_folder,
+    open_library,
+    open_ref,
+)
+from .terminal import print_lines, print_warning, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
+    from ..store.refs import Head
+    from ..store.tape import Tape
     from .files import Write
     from .group import GlobalOptions
     from .resolve import ResolvedRef
@@ -82,10 +85,9 @@ def import_(options: GlobalOptions, file: str, form: str, as_json: bool) -> None
             else import_file(store, source, beginning)
         )
     if isinstance(done, ArrayImportReport) and done.unsent:
+        parts = format_count(done.unsent, "part")
         are = "is not a message" if done.unsent == 1 else "are not messages"
-        print_warning(
-            f"{format_count(done.unsent, 'part')} of it {are} of {form}: kept on the tape, never sent"
-        )
+        print_warning(f"{parts} of it {are} of {form}: kept on the tape, never sent")
     if done.lost:
         are = "is" if done.lost == 1 else "are"
         print_warning(
@@ -181,18 +183,20 @@ def export(
         raise UsageError("--force goes with -o: standard output replaces nothing")
     if output is not None:
         require_writable(output, force=force)
-    with open_ref(options, ref) as place, _open_target(output) as write:
-        if form in FORMATS:
-            _export_array(place, form, write, redact=redact, request=request)
-        elif form == "md":
-            _export_page(place, write, redact=redact)
-        else:
+    target = nullcontext(print_bytes) if output is None else open_output(output)
+    with open_ref(options, ref) as place, target as write:
+        if form == "jsonl":
             _export_file(place, write, redact=redact)
-
-
-def _open_target(output: Path | None) -> AbstractContextManager[Write]:
-    """Hold standard output or a file, and give the function that writes bytes to it."""
-    return nullcontext(print_bytes) if output is None else open_output(output)
+            return
+        head = place.head or place.tape.head(place.branch)
+        if form in FORMATS:
+            _export_array(place.tape, head, form, write, redact=redact, request=request)
+            return
+        masks = MaskCount() if redact else None
+        for line in render_markdown(place.tape, head, masks=masks, skipped=warn_of_left_out_part):
+            write(f"{line}\n".encode("utf-8", "replace"))
+        if masks is not None:
+            _report_masked(masks.secrets, masks.entries)
 
 
 def _export_file(place: ResolvedRef, write: Write, *, redact: bool) -> None:
@@ -207,20 +211,10 @@ def _export_file(place: ResolvedRef, write: Write, *, redact: bool) -> None:
         )
 
 
-def _export_page(place: ResolvedRef, write: Write, *, redact: bool) -> None:
-    head = place.head or place.tape.head(place.branch)
-    masks = MaskCount() if redact else None
-    for line in render_markdown(place.tape, head, masks=masks, skipped=_warn_left_out):
-        write(f"{line}\n".encode("utf-8", "replace"))
-    if masks is not None:
-        _report_masked(masks.secrets, masks.entries)
-
-
 def _export_array(
-    place: ResolvedRef, form: str, write: Write, *, redact: bool, request: bool
+    tape: Tape, head: Head, form: str, write: Write, *, redact: bool, request: bool
 ) -> None:
-    head = place.head or place.tape.head(place.branch)
-    made = export_array(place.tape, head, form, redact=redact, skipped=_warn_left_out)
+    made = export_array(tape, head, form, redact=redact, skipped=warn_of_left_out_part)
     write((made.request if request else made.array) + b"\n")
     if made.repair is not None:
         print_warning(f"repaired: {made.repair.why}; `tape context` says more")
@@ -228,10 +222,6 @@ def _export_array(
         print_warning("the system prompt is not part of the array: --request writes both")
     if made.secrets:
         print_warning(f"{format_count(made.secrets, 'secret')} masked; --no-redact keeps them")
-
-
-def _warn_left_out(text: str) -> None:
-    print_warning(f"{text}; left out, `tape verify` says more")
 
 
 def _report_masked(secrets: int, entries: int, more: str = "") -> None:

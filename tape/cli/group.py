@@ -1,6 +1,13 @@
-"""The group of commands: each is imported when it is used; its help line is here.
+"""The group of commands, each imported when it is used, and what running one gives.
 
-Run one command: its exit code, and its errors as one line on standard error.
+Every outcome becomes an exit code, and an error one line on standard error:
+
+    the command returns a code      that code; None is 0
+    an error with `exit_code`       that code (tape.errors, gong.errors)
+    a wrong option or argument      2
+    any other error                 1; --debug shows the traceback
+    Ctrl+C, or an aborted question  130
+    the reader of a pipe left       0, silently
 """
 
 from __future__ import annotations
@@ -14,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import __version__
 from ..damage import catch_damage_warnings
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
-from .streams import use_visible_streams
-from .terminal import open_pager, print_warning, silence_stdout
+from ..version import __version__
+from .fast import INTERRUPTED_CODE
+from .streams import silence_stream, use_visible_streams
+from .terminal import open_pager, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -184,9 +192,6 @@ tape = CommandGroup(
 click.version_option(__version__, message="tape %(version)s")(tape)
 
 
-INTERRUPTED_CODE = 130
-
-
 def run_command(arguments: Sequence[str]) -> int:
     """Run a command of `tape` and return its exit code."""
     options = GlobalOptions()
@@ -213,29 +218,23 @@ def run_guarded(program: str, command: Callable[[], int], debug: Callable[[], bo
     An error gives its own exit code in the attribute `exit_code`.
     """
     with use_visible_streams():
-        return _run_reporting_errors(program, command, debug)
-
-
-def _run_reporting_errors(
-    program: str, command: Callable[[], int], debug: Callable[[], bool]
-) -> int:
-    try:
         try:
-            with catch_damage_warnings(lambda text: print_warning(text, program)):
-                return command()
-        except BrokenPipeError:
-            raise
-        except Exception as error:  # noqa: BLE001 (the top of a command line: every error is told)
-            if debug():
-                import traceback  # noqa: PLC0415 (slow to load, and seldom needed)
+            try:
+                with catch_damage_warnings(lambda text: print_warning(text, program)):
+                    return command()
+            except BrokenPipeError:
+                raise
+            except Exception as error:  # noqa: BLE001 (the top of a command line: all are reported)
+                if debug():
+                    import traceback  # noqa: PLC0415 (slow to load, and seldom needed)
 
-                traceback.print_exc()
-            return _report_error(program, error)
-    except BrokenPipeError:
-        silence_stdout()
-        return 0
-    except KeyboardInterrupt:
-        return INTERRUPTED_CODE
+                    traceback.print_exc()
+                return _report_error(program, error)
+        except BrokenPipeError:
+            silence_stream(sys.stdout)
+            return 0
+        except KeyboardInterrupt:
+            return INTERRUPTED_CODE
 
 
 def _report_error(program: str, error: Exception) -> int:
@@ -245,7 +244,7 @@ def _report_error(program: str, error: Exception) -> int:
     except BrokenPipeError:
         raise
     except OSError:
-        silence_stdout()  # a full disk, for example: do not retry the flush at exit
+        silence_stream(sys.stdout)  # a full disk, for example: do not retry the flush at exit
     match error:
         case click.exceptions.NoArgsIsHelpError():
             error.show()

@@ -26,15 +26,11 @@ from .output import (
     print_json,
     ref,
 )
-from .record import clean_argument
-from .resolve import get_current_folder, open_entry, open_library, open_ref
+from .resolve import clean_argument, get_current_folder, open_entry, open_library, open_ref
 from .terminal import format_table, print_lines, print_warning, show_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..store.redaction import RedactionEntry
-    from ..store.store import Store
     from ..store.tape import Tape
     from .group import GlobalOptions
 
@@ -133,7 +129,14 @@ def detach(options: GlobalOptions, ref: str, yes: bool, dry_run: bool, as_json: 
             return 0
         shared = tape.collect_shared_segments()
         weight = sum(segment.end - segment.start for segment in shared)
-        agreed = how.confirm_plan(_describe_detach(tape.id, origin.tape or "", len(shared), weight))
+        short, others = tape.id[:SHORT], (origin.tape or "")[:SHORT]
+        what = f"{format_count(len(shared), 'phase')} of {others}, {format_size(weight)}"
+        agreed = how.confirm_plan(
+            [
+                f"{what}, and the blobs they name will be copied into {short}",
+                f"{others} is not changed; this cannot be undone",
+            ]
+        )
         if agreed:
             upkeep.detach(tape)
         identity = tape.id
@@ -143,14 +146,6 @@ def detach(options: GlobalOptions, ref: str, yes: bool, dry_run: bool, as_json: 
     elif agreed:
         print_lines([f"{identity[:SHORT]}: detached"])
     return 0 if agreed else how.report_refusal()
-
-
-def _describe_detach(tape: str, origin: str, phases: int, weight: int) -> list[str]:
-    what = f"{format_count(phases, 'phase')} of {origin[:SHORT]}, {format_size(weight)}"
-    return [
-        f"{what}, and the blobs they name will be copied into {tape[:SHORT]}",
-        f"{origin[:SHORT]} is not changed; this cannot be undone",
-    ]
 
 
 @click.command(epilog=format_examples("tape mv 3f2a .", "tape mv 3f2a ~/src/new-place --json"))
@@ -163,7 +158,8 @@ def mv(options: GlobalOptions, ref: str, folder: str, as_json: bool) -> None:
 
     The tape itself stays where it is. --json prints {tape, entry, cwd, was}.
     """
-    cwd = clean_argument(_make_absolute(folder))
+    here = "" if os.path.isabs(folder) else get_current_folder()  # noqa: PTH117 (links stay as they are written)
+    cwd = clean_argument(os.path.normpath(os.path.join(here, folder)))  # noqa: PTH118 (as above)
     with open_library(options) as opened, open_ref(options, ref) as (tape, _, __):
         was = next((row.cwd for row in list_tapes(*opened) if row.id == tape.id), None)
         if not Path(cwd).is_dir():
@@ -175,11 +171,6 @@ def mv(options: GlobalOptions, ref: str, folder: str, as_json: bool) -> None:
     else:
         undo = f"; `tape mv {identity[:SHORT]} {was}` undoes it" if was else ""
         print_lines([to_single_line(f"{identity[:SHORT]}: working folder is now {cwd}{undo}")])
-
-
-def _make_absolute(path: str) -> str:
-    here = "" if os.path.isabs(path) else get_current_folder()  # noqa: PTH117 (links stay as they are written)
-    return os.path.normpath(os.path.join(here, path))  # noqa: PTH118 (as above)
 
 
 @click.command(epilog=format_examples("tape reindex", "tape reindex --json"))
@@ -196,22 +187,17 @@ def reindex(options: GlobalOptions, as_json: bool) -> None:
         if not store.tapes.is_dir():
             count = weight = 0
         else:
-            with show_progress("read tape") as tell:
-                _rebuild_index(store, tell)
+            try:
+                with show_progress("read tape") as tell:
+                    library.rebuild_index(store, progress=tell)
+            except (sqlite3.Error, OSError) as error:
+                why = getattr(error, "strerror", None) or str(error)
+                raise WriteFailed(
+                    f"the index of {store.path} cannot be written: {why}; "
+                    "every command works without one, only slower"
+                ) from error
             count, weight = len(store.folders()), (store.path / "index.db").stat().st_size
     if as_json:
         print_json({"tapes": count, "bytes": weight})
     else:
         print_lines([f"the index holds {format_count(count, 'tape')} in {format_size(weight)}"])
-
-
-def _rebuild_index(store: Store, tell: Callable[[int, int], None]) -> None:
-    """Rebuild the index; raise WriteFailed where it cannot be written."""
-    try:
-        library.rebuild_index(store, progress=tell)
-    except (sqlite3.Error, OSError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise WriteFailed(
-            f"the index of {store.path} cannot be written: {why}; every command works without one, "
-            "only slower"
-        ) from error

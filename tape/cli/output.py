@@ -1,11 +1,9 @@
-"""Output of a command: text or one JSON document on standard output, warnings on standard error.
-
-Confirmation of commands that delete or overwrite: show the plan, then ask.
-"""
+"""What commands share: options and arguments, JSON on standard output, asking before deleting."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,42 +12,13 @@ import msgspec
 from ..errors import UsageError
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
 from ..text import replace_surrogates
-from .terminal import (
-    erase_progress,
-    format_table,
-    get_columns,
-    print_lines,
-    print_warning,
-    show_progress,
-    style_text,
-)
+from .terminal import erase_progress, print_lines, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from click.shell_completion import CompletionItem
 
-
-__all__ = [
-    "CountType",
-    "as_json",
-    "complete_ref",
-    "format_count",
-    "format_examples",
-    "format_size",
-    "format_table",
-    "get_columns",
-    "print_bytes",
-    "print_json",
-    "print_json_array",
-    "print_lines",
-    "print_utf8",
-    "print_warning",
-    "ref",
-    "show_progress",
-    "style_text",
-    "wait",
-]
 
 MAX_COUNT = 10**12
 """An upper bound for any count."""
@@ -59,7 +28,7 @@ MAX_WAIT = 1e6
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-def _set_patience(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
+def _limit_lock_wait(ctx: click.Context, _: click.Parameter, seconds: float | None) -> None:
     if seconds is not None:
         ctx.with_resource(limit_lock_wait(seconds, print_warning))
 
@@ -68,19 +37,23 @@ wait = click.option(
     "--wait",
     type=click.FloatRange(min=0, max=MAX_WAIT),
     metavar="SECONDS",
-    help=f"How long to wait while another process updates the branches. Default: {DEFAULT_LOCK_WAIT:g}.",
+    help="How long to wait while another process updates the branches. "
+    f"Default: {DEFAULT_LOCK_WAIT:g}.",
     expose_value=False,
-    callback=_set_patience,
+    callback=_limit_lock_wait,
 )
 
 
 def complete_ref(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return completions of a REF: the `shell_complete` of arguments that are REFs."""
-    from .completion import list_ref_completions  # noqa: PLC0415 (only a shell asks)
+    """Return completions of a REF: the `shell_complete` of arguments that are REFs.
 
-    return list_ref_completions(ctx, param, incomplete)
+    The module is loaded by its name, as the group loads commands: only a shell asks.
+    """
+    completion = import_module(".completion", __package__)
+    found: list[CompletionItem] = completion.list_ref_completions(ctx, param, incomplete)
+    return found
 
 
 ref = click.argument("ref", default="", metavar="[REF]", shell_complete=complete_ref)

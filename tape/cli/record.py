@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
-from .. import __version__
 from ..errors import InvalidEntry, UsageError
 from ..model.incoming_entry import parse_incoming_entry
 from ..store.store import Beginning
 from ..store.writer import Durability
 from .output import as_json, format_examples, print_bytes, print_json, ref
-from .resolve import get_current_folder, open_library, open_ref
+from .resolve import PROGRAM, clean_argument, get_current_folder, open_library, open_ref
 from .terminal import print_lines, print_warning
 
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from ..store.writer import Writer
     from .group import GlobalOptions
     from .resolve import ResolvedRef
-
-PROGRAM = f"tape/{__version__}"
-"""The name of this program as a tape records it."""
 
 _CHUNK_BYTES = 1 << 20
 
@@ -52,11 +48,6 @@ def new(options: GlobalOptions, title: str | None, cwd: str | None, as_json: boo
         with store.create(beginning) as tape:
             path = str(store.tapes.absolute() / tape.folder.name)
             print_json({"id": tape.id, "path": path}) if as_json else print_lines([tape.id])
-
-
-def clean_argument(text: str) -> str:
-    """Return an argument as text; bytes that are not UTF-8 become U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @click.command(

@@ -16,7 +16,9 @@ from ..resolve import resolve_reference
 from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
 from ..store.refs import JOURNAL_NAME, find_head
-from .terminal import print_warning, show_progress
+from ..version import __version__
+from .fast import find_store_home
+from .terminal import print_warning, show_progress, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from .group import GlobalOptions
 
 
+PROGRAM = f"tape/{__version__}"
+"""The name of this program as a tape records it."""
 _MAX_NAMED = 5
 """How many skipped tapes are named one by one."""
 TAPE_ID_DIGITS = 32
@@ -45,7 +49,7 @@ class ResolvedRef(NamedTuple):
 
 def get_store_home(options: GlobalOptions) -> Path:
     """Return where the store is: --store, else $TAPE_HOME, else ~/.tape."""
-    return options.store or Path(os.environ.get("TAPE_HOME") or Path.home() / ".tape")
+    return options.store or Path(find_store_home(os.environ))
 
 
 def open_library(options: GlobalOptions) -> Library:
@@ -87,14 +91,15 @@ def warn_of_skipped_refs(tape: Tape) -> None:
     """Warn of journal lines and of ends of branches that readers skip."""
     refs = tape.refs()
     for damage in refs.damage:
-        print_warning(f"{damage}; left out, `tape verify` says more")
+        warn_of_left_out_part(str(damage))
     if not refs.damage and not is_lock_held(tape.folder, "refs"):
         size = (
             os.stat(JOURNAL_NAME, dir_fd=tape.folder.fd, follow_symlinks=False).st_size - refs.size
         )
         if size > 0 and tape.refs().size == refs.size:
             print_warning(
-                f"{JOURNAL_NAME}: the last {size} bytes skipped: incomplete or damaged; {FSCK_ADVICE}"
+                f"{JOURNAL_NAME}: the last {size} bytes skipped: incomplete or damaged; "
+                f"{FSCK_ADVICE}"
             )
     for branch in refs.branches:
         with suppress(TapeError):  # reported where the branch is used
@@ -131,23 +136,20 @@ def _open_named_tape(opened: Library, reference: Reference) -> Tape | None:
         hits = [row.folder for row in list_tapes(store, index, cwd=get_current_folder(), limit=1)]
     elif not word.startswith(".") and (store.tapes / word).is_dir():
         hits = [word]
-    else:
-        hits = (
-            _find_folders_by_id(opened, word)
-            if is_id_prefix(word) and len(word) <= TAPE_ID_DIGITS
-            else []
+    elif is_id_prefix(word) and len(word) <= TAPE_ID_DIGITS:
+        hits = ask_index(
+            index,
+            lambda index: index.folders(word),
+            lambda: [name for name in store.folders() if store.read_tape_id(name).startswith(word)],
         )
+    else:
+        hits = []
     return store.open_folder(hits[0]) if len(hits) == 1 else None
 
 
-def _find_folders_by_id(opened: Library, prefix: str) -> list[str]:
-    """Return the folders of the tapes whose id begins with `prefix`."""
-    store, index = opened
-
-    def read_folders() -> list[str]:
-        return [name for name in store.folders() if store.read_tape_id(name).startswith(prefix)]
-
-    return ask_index(index, lambda index: index.folders(prefix), read_folders)
+def clean_argument(text: str) -> str:
+    """Return an argument as text; bytes that are not UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def get_current_folder(*, is_needed: bool = True) -> str:

@@ -2,7 +2,7 @@
 
 Text is made visible everywhere, since it is for people. Bytes are data: unchanged in a pipe or a
 file; on a terminal they are JSON, and get JSON escapes. Invariant: a terminal receives no control
-sequences except those from `control`.
+sequences except those from `mark_control`.
 
 Nothing slow is imported: the fast path of `tape ls` uses this.
 """
@@ -39,12 +39,12 @@ def mark_control(sequence: str) -> str:
 
 
 def strip_controls(text: str) -> str:
-    """Return a text without the sequences that `control` marked."""
+    """Return a text without the sequences that `mark_control` marked."""
     return _CONTROL_PATTERN.sub("", text) if _CONTROL_MARK in text else text
 
 
 def _encode_controls(text: str) -> str:
-    """Return a text safe for a terminal: sequences from `control` unmarked, all others visible."""
+    """Return a text safe for a terminal: our own sequences unmarked, all others visible."""
     if _CONTROL_MARK not in text:
         return f"{show_controls(text[:-1])}\n" if text.endswith("\n") else show_controls(text)
     parts = _CONTROL_PATTERN.split(text)  # a text, a sequence, a text, …
@@ -88,7 +88,7 @@ class _VisibleJsonBytes(BufferedIOBase):
 
 
 class VisibleStream(TextIOWrapper):
-    """A text stream that makes control characters visible, except those of `control`."""
+    """A text stream that makes control characters visible, except those of `mark_control`."""
 
     def __init__(self, bare: Any, encoding: str, *, lines: bool, forgives: bool = False) -> None:
         super().__init__(
@@ -123,18 +123,30 @@ class VisibleStream(TextIOWrapper):
         """Re-raise the error; on standard error drop the text instead."""
         if not self._forgives:
             raise  # noqa: PLE0704 (called where an error is being handled)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.fileno())
-        os.close(nowhere)
+        silence_stream(self)
+
+
+def silence_stream(stream: TextIO) -> None:
+    """Redirect a stream that cannot be written to the null device: no error is raised at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 @contextmanager
 def use_visible_streams() -> Iterator[None]:
-    """Make the streams of this process `Shown` for as long as the block runs.
+    """Make the streams of this process `VisibleStream` for as long as the block runs.
 
     A stream that was closed before the process started becomes the null device.
     """
-    _open_closed_streams()
+    for number in range(3):  # else the next file that is opened gets the descriptor
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 (as long as the process)
     out, err = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _wrap_stream(out), _wrap_stream(err, forgives=True)
     try:
@@ -154,21 +166,6 @@ def _wrap_stream(stream: TextIO, *, forgives: bool = False) -> TextIO:
         stream.flush()
     lines = getattr(stream, "line_buffering", False)
     return VisibleStream(stream.buffer, stream.encoding, lines=lines, forgives=forgives)
-
-
-def _open_closed_streams() -> None:
-    """Open the null device for closed streams, so that no other file gets their descriptors."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 (as long as the process)
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (as above)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 (as above)
 
 
 @contextmanager

@@ -1,9 +1,7 @@
-"""Terminal features: colour, paging, progress. A pipe or a file gets none of them.
+"""Text output of a command: lines, warnings, tables; on a terminal with colour, pager and progress.
 
 Invariant: what is written is never changed, only coloured, paged or followed by a progress line
-that is erased before the next output.
-
-Lines, warnings and tables: text output of a command.
+that is erased before the next output. A pipe or a file gets no colour, no pager, no progress.
 
 Nothing slow is imported: the fast path of `tape ls` uses this.
 """
@@ -119,7 +117,12 @@ def _find_pager() -> list[str]:
 
 
 class _PagerStream(BufferedIOBase):
-    """A stream that buffers one screen of output, then starts a pager and streams to it."""
+    """A stream that buffers one screen of output, then starts a pager and streams to it.
+
+    state      pager   a write                        at the end
+    fits       None    is held; its rows are counted  what is held is printed
+    too tall   Popen   goes to the pager              wait until the user leaves it
+    """
 
     def __init__(self, out: TextIO, err: TextIO, command: list[str]) -> None:
         self.err = err
@@ -144,19 +147,15 @@ class _PagerStream(BufferedIOBase):
         """Buffer bytes while they fit the screen; raise BrokenPipeError once the pager has quit."""
         if self.pager is None:
             self._held.append(bytes(data))
-            self._count_rows(bytes(data))
+            *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+            for line in lines:
+                wide = measure_width(strip_style(line.decode(errors="replace")))
+                self._room -= max(1, -(-wide // self._columns))
             if self._room < 0:
                 self._start_pager()
         else:
             self._send_bytes(data)
         return len(data)
-
-    def _count_rows(self, data: bytes) -> None:
-        """Subtract the rows of whole lines from the rows left."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            wide = measure_width(strip_style(line.decode(errors="replace")))
-            self._room -= max(1, -(-wide // self._columns))
 
     def _start_pager(self) -> None:
         from subprocess import PIPE, Popen  # noqa: PLC0415 (only what is tall needs it)
@@ -205,19 +204,16 @@ def show_progress(what: str) -> Iterator[Callable[[int, int], None]]:
         paging = isinstance(pages, _PagerStream) and pages.pager is not None
         if not paging and monotonic() - last >= _PROGRESS_INTERVAL:
             last = monotonic()
-            _draw_progress(stream, f"{what} {done} of {total}" if total else f"{what} {done}")
+            erase_progress()
+            text = f"{what} {done} of {total}" if total else f"{what} {done}"
+            stream.write(text[: DEFAULT_COLUMNS // 2])
+            stream.flush()
+            _progress_streams.append(stream)
 
     try:
         yield show
     finally:
         erase_progress()
-
-
-def _draw_progress(stream: TextIO, text: str) -> None:
-    erase_progress()
-    stream.write(text[: DEFAULT_COLUMNS // 2])
-    stream.flush()
-    _progress_streams.append(stream)
 
 
 def erase_progress() -> None:
@@ -242,32 +238,25 @@ def print_warning(text: str, program: str = "tape") -> None:
     sys.stderr.flush()
 
 
+def warn_of_left_out_part(text: str) -> None:
+    """Warn of a damaged part of a tape that a reader skips."""
+    print_warning(f"{text}; left out, `tape verify` says more")
+
+
 def format_table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
     """Return rows as aligned columns; those whose index is in `right` are right-aligned."""
     rows = [[format_cell(cell) for cell in row] for row in rows]
     widths = [max(map(_measure_cell, column)) for column in zip(*rows, strict=True)]
-    sided = set(right)
-    return [
-        "  ".join(
-            _align_cell(cell, wide, at in sided)
-            for at, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _align_cell(cell: str, wide: int, right: bool) -> str:
-    room = " " * (wide - _measure_cell(cell))
-    return room + cell if right else cell + room
+    sided, table = set(right), []
+    for row in rows:
+        cells = []
+        for at, (cell, wide) in enumerate(zip(row, widths, strict=True)):
+            room = " " * (wide - _measure_cell(cell))
+            cells.append(room + cell if at in sided else cell + room)
+        table.append("  ".join(cells).rstrip())
+    return table
 
 
 def _measure_cell(cell: str) -> int:
     """Return the width of a cell in columns, colours not counted."""
     return measure_width(strip_style(cell))
-
-
-def silence_stdout() -> None:
-    """Redirect closed streams to the null device, so that no error is raised at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
