@@ -8,7 +8,6 @@ import click
 from msgspec import Struct
 
 from ..clock import parse_timestamp, shorten_timestamp
-from ..damage import warn_of_damage
 from ..history.activity import Activity, summarize_activity
 from ..history.merge_base import find_merge_base, read_path_to
 from ..model.entries import Assistant, Meta, Start, ToolResult, ToolStart, User
@@ -16,7 +15,7 @@ from ..model.line import decode_line, read_type
 from ..reference import parse_reference, render_reference
 from ..render import render_blob_head, render_entry_line
 from ..text import SHORT, shorten_to_width, to_single_line
-from .entry_lines import LocatedLine, decode_legible
+from .entry_lines import decode_legible, iter_lines
 from .output import as_json, complete_ref, format_count, format_examples, print_json
 from .resolve import open_entry
 from .terminal import format_table, get_columns, print_lines, print_warning, style_text
@@ -24,12 +23,10 @@ from .terminal import format_table, get_columns, print_lines, print_warning, sty
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..history.activity import Exchange, ToolUse
-    from ..history.merge_base import MergeBase
     from ..model.entries import Cost
     from ..model.line import Entry
     from ..store.path import Segment
-    from ..store.tape import Hit, Tape
+    from ..store.tape import Hit
     from .group import GlobalOptions
 
 
@@ -102,21 +99,16 @@ def diff(options: GlobalOptions, a: str, b: str, only_files: bool, as_json: bool
     changed. --json prints {base: {tape, phase, entry, n, time, type}, a: {tape, branch, entry, n,
     since}, b: …, both}; base is null where the two have no common entry.
     """
-    with (
-        open_entry(options, a) as one,
-        open_entry(options, _complete_second_ref(b, one.tape)) as two,
-    ):
-        found = compare_places(one, two)
+    with open_entry(options, a) as one:
+        second = parse_reference(b)
+        if not second.tape:  # the same tape
+            b = render_reference(second._replace(tape=one.tape.id))
+        with open_entry(options, b) as two:
+            found = compare_places(one, two)
     if as_json:
         print_json(found.report)
     else:
         print_lines(format_changed_files(found.report) if only_files else format_comparison(found))
-
-
-def _complete_second_ref(text: str, tape: Tape) -> str:
-    """Return the second REF, completed with the first one's tape where it names none."""
-    reference = parse_reference(text)
-    return text if reference.tape else render_reference(reference._replace(tape=tape.id))
 
 
 def compare_places(one: Hit, two: Hit) -> BranchComparison:
@@ -124,69 +116,45 @@ def compare_places(one: Hit, two: Hit) -> BranchComparison:
     parted = find_merge_base(read_path_to(*one), read_path_to(*two))
     for text in parted.broken:
         print_warning(f"{text}; what lies before it is not compared")
-    begun = _StartingPoint(_find_last_cwd(parted.common), _find_open_calls(parted.common))
-    a, b = _build_side(one, parted.a, begun), _build_side(two, parted.b, begun)
+    cwd = ""
+    for step in decode_legible(iter_lines(parted.common), render_blob_head, _FOLDER_TYPES):
+        if isinstance(step.entry.data, Start | Meta):
+            cwd = step.entry.data.cwd or cwd
+    open_calls = _find_open_calls(parted.common)
+    a, b = (
+        _build_side(hit, since, cwd, open_calls)
+        for hit, since in ((one, parted.a), (two, parted.b))
+    )
     both = sorted({file.path for file in a.since.files} & {file.path for file in b.since.files})
-    base, common = _read_common_entry(parted)
+    head, source = parted.base, parted.source
+    if head is None or source is None:
+        return BranchComparison(DiffReport(None, a, b, tuple(both)), None)
+    with source.phases.open(head.phase) as file:
+        common = decode_line(file.line_at(head.offset), render_blob_head)
+    at = head.header
+    base = CommonEntry(source.tape, head.phase, at.id, at.n, at.time, at.type)
     return BranchComparison(DiffReport(base, a, b, tuple(both)), common)
 
 
-class _StartingPoint(NamedTuple):
-    """What both sides start from: the working folder, and entries with calls they may answer."""
-
-    cwd: str
-    before: list[Entry]
-
-
-def _build_side(hit: Hit, since: Sequence[Segment], begun: _StartingPoint) -> BranchSide:
+def _build_side(hit: Hit, since: Sequence[Segment], cwd: str, before: list[Entry]) -> BranchSide:
+    """Return one side; `before` has the calls from before the fork that it may answer."""
     tape, head = hit
-    read = (step.entry for step in decode_legible(_iter_segments(since), render_blob_head))
+    read = (step.entry for step in decode_legible(iter_lines(since), render_blob_head))
     return BranchSide(
-        tape.id, head.branch, head.entry, head.header.n, summarize_activity(read, *begun)
+        tape.id, head.branch, head.entry, head.header.n, summarize_activity(read, cwd, before)
     )
 
 
 def _find_open_calls(common: Sequence[Segment]) -> list[Entry]:
     """Return the newest answer of a path and the results of its calls."""
     found: list[Entry] = []
-    for line in _iter_segments_back(common):
+    for line in iter_lines(common, back=True):
         kind = read_type(line.line)
         if kind in _CALL_TYPES:
             found[:0] = [step.entry for step in decode_legible([line], render_blob_head)]
         if kind in {Assistant.entry_type, User.entry_type}:
             break
     return found
-
-
-def _iter_segments_back(segments: Sequence[Segment]) -> Iterator[LocatedLine]:
-    for segment in reversed(segments):
-        for offset, line in segment.read_checked_lines_back(warn_of_damage):
-            yield LocatedLine(segment.source, segment.phase, offset, line)
-
-
-def _iter_segments(segments: Sequence[Segment]) -> Iterator[LocatedLine]:
-    for segment in segments:
-        for offset, line in segment.read_checked_lines(warn_of_damage):
-            yield LocatedLine(segment.source, segment.phase, offset, line)
-
-
-def _read_common_entry(parted: MergeBase) -> tuple[CommonEntry | None, Entry | None]:
-    head, source = parted.base, parted.source
-    if head is None or source is None:
-        return None, None
-    at = head.header
-    with source.phases.open(head.phase) as file:
-        common = decode_line(file.line_at(head.offset), render_blob_head)
-    return CommonEntry(source.tape, head.phase, at.id, at.n, at.time, at.type), common
-
-
-def _find_last_cwd(common: Sequence[Segment]) -> str:
-    """Return the working folder at the end of a path, "" where it is unknown."""
-    cwd = ""
-    for step in decode_legible(_iter_segments(common), render_blob_head, _FOLDER_TYPES):
-        if isinstance(step.entry.data, Start | Meta):
-            cwd = step.entry.data.cwd or cwd
-    return cwd
 
 
 def format_comparison(found: BranchComparison) -> Iterator[str]:
@@ -218,25 +186,25 @@ def _format_side(
     since, base = side.since, found.report.base
     title = style_text(name, bold=True)
     if base is not None and base.entry == side.entry:
-        report = found.report
-        same = report.a.entry == report.b.entry
+        same = found.report.a.entry == found.report.b.entry
         yield f"{title} {'is the same entry' if same else f'is an ancestor of {other}'}"
         return
-    yield f"{title}: {format_count(since.entries, 'entry')} since{_format_period(since)}"
+    period = ""
+    if since.began is not None and since.ended is not None:
+        seconds = max(parse_timestamp(since.ended) - parse_timestamp(since.began), 0) // 1_000_000
+        period = f", {shorten_timestamp(since.began)} to {shorten_timestamp(since.ended)}"
+        period += f" ({format_span(seconds)})"
+    yield f"{title}: {format_count(since.entries, 'entry')} since{period}"
     for exchange in since.exchanges:
-        yield from _format_exchange(exchange, wide)
-    yield from (
-        f"  {key:<7} {shorten_to_width(value, wide - 10)}" for key, value in _list_side_facts(since)
-    )
+        if exchange.prompt is not None:
+            asked = shorten_to_width(exchange.prompt.text, wide - 10)
+            yield f"  {style_text('asked', fg='green')}   {asked}"
+        if exchange.answer is not None:
+            yield f"  answer  {shorten_to_width(exchange.answer.text, wide - 10)}"
+    for key, value in _list_side_facts(since):
+        yield f"  {key:<7} {shorten_to_width(value, wide - 10)}"
     for use in since.files:
         yield f"  changed {to_single_line(use.path)} ({_format_ops(use.ops)})"
-
-
-def _format_period(since: Activity) -> str:
-    if since.began is None or since.ended is None:
-        return ""
-    seconds = max(parse_timestamp(since.ended) - parse_timestamp(since.began), 0) // 1_000_000
-    return f", {shorten_timestamp(since.began)} to {shorten_timestamp(since.ended)} ({format_span(seconds)})"
 
 
 def format_span(seconds: int) -> str:
@@ -249,33 +217,25 @@ def format_span(seconds: int) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts[largest : largest + 2])
 
 
-def _format_exchange(exchange: Exchange, wide: int) -> Iterator[str]:
-    if exchange.prompt is not None:
-        yield f"  {style_text('asked', fg='green')}   {shorten_to_width(exchange.prompt.text, wide - 10)}"
-    if exchange.answer is not None:
-        yield f"  answer  {shorten_to_width(exchange.answer.text, wide - 10)}"
-
-
 def _list_side_facts(since: Activity) -> Iterator[tuple[str, str]]:
-    if since.tools:
-        yield "tools", ", ".join(map(_format_tool_use, since.tools))
+    tools = []
+    for tool in since.tools:
+        notes = [f"{tool.failed} failed"] * bool(tool.failed)
+        notes += [f"{tool.open} without a result"] * bool(tool.open)
+        tools.append(f"{tool.name} {tool.calls}" + (f" ({', '.join(notes)})" if notes else ""))
+    if tools:
+        yield "tools", ", ".join(tools)
     for use in since.models:
-        tokens = f"{use.usage.total:,} tokens"
+        calls, tokens = format_count(use.calls, "call"), f"{use.usage.total:,} tokens"
         yield (
             "model",
-            f"{use.model}: {format_count(use.calls, 'call')}, {tokens}{_format_side_cost(use.cost)}",
+            f"{use.model}: {calls}, {tokens}{_format_side_cost(use.cost)}",
         )
     if len(since.models) > 1:
         yield "sum", f"{since.usage.total:,} tokens{_format_side_cost(since.cost)}"
     for key, count in (("anchors", since.anchors), ("errors", since.errors)):
         if count:
             yield key, str(count)
-
-
-def _format_tool_use(use: ToolUse) -> str:
-    notes = [f"{use.failed} failed"] * bool(use.failed)
-    notes += [f"{use.open} without a result"] * bool(use.open)
-    return f"{use.name} {use.calls}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _format_side_cost(cost: Cost | None) -> str:

@@ -12,10 +12,10 @@ from ..model.entries import BlobRef
 from ..model.line import decode_line, read_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..model.line import Entry
-    from ..store.path import Source
+    from ..store.path import Segment, Source
     from ..store.refs import Head
     from ..store.tape import Tape
 
@@ -72,19 +72,16 @@ def read_path(
     """
     tape.report_torn_tail(head, warn_of_damage)
     if newest is None:
-        return decode_legible(_iter_path(tape, head), expand, types)
-    return list(islice(decode_legible(_iter_path_back(tape, head), expand, types), newest))[::-1]
+        return decode_legible(iter_lines(tape.path(head)), expand, types)
+    back = iter_lines(tape.path(head), back=True)
+    return list(islice(decode_legible(back, expand, types), newest))[::-1]
 
 
-def _iter_path(tape: Tape, head: Head) -> Iterator[LocatedLine]:
-    for segment in tape.path(head):
-        for offset, line in segment.read_checked_lines(warn_of_damage):
-            yield LocatedLine(segment.source, segment.phase, offset, line)
-
-
-def _iter_path_back(tape: Tape, head: Head) -> Iterator[LocatedLine]:
-    for segment in reversed(tape.path(head)):
-        for offset, line in segment.read_checked_lines_back(warn_of_damage):
+def iter_lines(segments: Sequence[Segment], *, back: bool = False) -> Iterator[LocatedLine]:
+    """Yield the lines of segments whose hashes are valid, last first if `back`; warn of others."""
+    for segment in reversed(segments) if back else segments:
+        read = segment.read_checked_lines_back if back else segment.read_checked_lines
+        for offset, line in read(warn_of_damage):
             yield LocatedLine(segment.source, segment.phase, offset, line)
 
 

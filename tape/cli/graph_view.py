@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from ..damage import warn_of_damage
 from ..history.graph import GraphLanes, order_newest_first, read_graph, split_runs
 from ..model.line import read_header, read_id, read_type
 from ..render import render_blob_head, render_entry_line
 from ..store.path import Segment
 from ..text import SHORT, measure_width, to_single_line
-from .entry_lines import LocatedLine, decode_legible
-from .terminal import can_colour, get_columns, print_warning, style_text
+from .entry_lines import decode_legible, iter_lines
+from .terminal import can_colour, get_columns, style_text, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..history.graph import CellRow, PhaseNode, PhaseRun, TapeGraph
-    from ..model.line import Header
     from ..store.refs import Refs
     from ..store.tape import Tape
     from .entry_lines import DecodedLine
@@ -120,34 +118,23 @@ def build_tree(tape: Tape) -> TapeTree:
 
 
 def _build_phase(tree: TapeGraph, node: PhaseNode) -> PhaseExtent:
-    first, last = node.first, node.last
-    base = node.base and PhaseBase(*node.base.key, first.parent_id)
-    undone = last.n - _measure_depth(node, tree.reached.get(node.key, 0))
-    count = last.n - first.n + 1
-    key = node.key
+    """Return the extent of a phase; its undone entries lie behind the last byte a head reaches."""
+    first, last, end = node.first, node.last, tree.reached.get(node.key, 0)
+    depth = last.n if end else first.n - 1
+    if 0 < end < node.end:
+        with node.source.phases.open(node.phase) as file:
+            _, line = next(file.read_lines_back(end))
+        depth = read_header(line).n
     return PhaseExtent(
-        key.tape,
-        key.phase,
+        node.key.tape,
+        node.key.phase,
         node.branch,
-        base,
-        _build_point(first),
-        _build_point(last),
-        count,
-        undone,
+        node.base and PhaseBase(*node.base.key, first.parent_id),
+        EntryPoint(first.id, first.n, first.time, first.type),
+        EntryPoint(last.id, last.n, last.time, last.type),
+        entries=last.n - first.n + 1,
+        undone=last.n - depth,
     )
-
-
-def _build_point(header: Header) -> EntryPoint:
-    return EntryPoint(header.id, header.n, header.time, header.type)
-
-
-def _measure_depth(node: PhaseNode, end: int) -> int:
-    """Return the depth of the entry that ends at a byte of a phase; at 0 that of its base."""
-    if end == 0 or end >= node.end:
-        return node.last.n if end else node.first.n - 1
-    with node.source.phases.open(node.phase) as file:
-        _, line = next(file.read_lines_back(end))
-    return read_header(line).n
 
 
 def draw_tree(tape: Tape, choice: EntryFilter, newest: int | None = None) -> Iterator[str]:
@@ -157,25 +144,22 @@ def draw_tree(tape: Tape, choice: EntryFilter, newest: int | None = None) -> Ite
     """
     tree, refs = read_graph(tape), tape.refs()
     for text in tree.damage:
-        print_warning(f"{text}; left out, `tape verify` says more")
+        warn_of_left_out_part(text)
     wide, paints = get_columns(), can_colour()
+    style = _EntryStyle(_collect_names(tape, tree, refs), choice, wide)
     left = newest
-    for drawn in _draw_rows(tree, _collect_names(tape, tree, refs), choice, wide):
+    for drawn in _draw_rows(tree, style):
         if drawn.entry and left is not None:
             if left == 0:
                 return
             left -= 1
-        lanes = _paint_row(drawn.row) if paints else "".join(cell.char for cell in drawn.row)
-        yield f"{lanes}{drawn.text}".rstrip()
-
-
-def _paint_row(row: CellRow) -> str:
-    return "".join(
-        cell.char
-        if cell.char in " *o#"
-        else style_text(cell.char, fg=LANE_COLOURS[cell.lane % len(LANE_COLOURS)])
-        for cell in row
-    )
+        lanes = (
+            style_text(cell.char, fg=LANE_COLOURS[cell.lane % len(LANE_COLOURS)])
+            if paints and cell.char not in " *o#"
+            else cell.char
+            for cell in drawn.row
+        )
+        yield f"{''.join(lanes)}{drawn.text}".rstrip()
 
 
 def _collect_names(tape: Tape, tree: TapeGraph, refs: Refs) -> dict[str, list[str]]:
@@ -192,24 +176,22 @@ def _collect_names(tape: Tape, tree: TapeGraph, refs: Refs) -> dict[str, list[st
     return names
 
 
-def _draw_rows(
-    tree: TapeGraph, names: dict[str, list[str]], choice: EntryFilter, wide: int
-) -> Iterator[GraphRow]:
-    found = split_runs(tree)
-    lanes = GraphLanes()
-    for number in order_newest_first(found):
-        column = lanes.begin(number)
-        yield from _draw_stretch(found[number], lanes, column, _EntryStyle(names, choice, wide))
-        for row in lanes.end(column, found[number].parent):
-            yield GraphRow(row)
-
-
 class _EntryStyle(NamedTuple):
     """The options and facts that decide how an entry is listed."""
 
     names: dict[str, list[str]]
     choice: EntryFilter
     wide: int
+
+
+def _draw_rows(tree: TapeGraph, style: _EntryStyle) -> Iterator[GraphRow]:
+    """Yield the runs, newest first, each in a lane that ends where the run it grew from begins."""
+    found = split_runs(tree)
+    lanes = GraphLanes()
+    for number in order_newest_first(found):
+        column = lanes.begin(number)
+        yield from _draw_stretch(found[number], lanes, column, style)
+        yield from map(GraphRow, lanes.end(column, found[number].parent))
 
 
 def _draw_stretch(
@@ -219,7 +201,9 @@ def _draw_stretch(
     passed: Counter[str] = Counter()
     undone = "undone" if stretch.undone else ""
     counted, tip = lanes.draw_row(column, ":"), [undone] * (stretch.end == stretch.node.end)
-    for line in _iter_stretch_back(stretch):
+    node = stretch.node
+    whole = Segment(node.source, node.phase, stretch.end, stretch.start)
+    for line in iter_lines([whole], back=True):
         kind, names = read_type(line.line), listing.names.get(read_id(line.line), [])
         if not names and not listing.choice.is_listed(kind):
             passed[kind] += 1
@@ -232,13 +216,6 @@ def _draw_stretch(
             yield GraphRow(row, _draw_entry(step, said, room, undone=stretch.undone), entry=True)
             tip = []
     yield from _draw_folded_count(passed, counted, listing.choice, undone)
-
-
-def _iter_stretch_back(stretch: PhaseRun) -> Iterator[LocatedLine]:
-    node = stretch.node
-    segment = Segment(node.source, node.phase, stretch.end, stretch.start)
-    for offset, line in segment.read_checked_lines_back(warn_of_damage):
-        yield LocatedLine(node.source, node.phase, offset, line)
 
 
 def _draw_folded_count(

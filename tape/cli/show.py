@@ -1,7 +1,4 @@
-"""`show`, `log` and `cat`: the content of a tape.
-
-`tail`: the newest entries of a path, and with -f new entries of its branch.
-"""
+"""`show`, `log`, `cat` and `tail`: the content of a tape, and new entries as they are recorded."""
 
 from __future__ import annotations
 
@@ -30,19 +27,18 @@ from .output import (
 )
 from .resolve import get_store_home, open_entry, open_ref
 from .tape_summary import describe_tape, summarize_tape
-from .terminal import get_columns, print_lines, print_warning
+from .terminal import get_columns, print_lines, print_warning, warn_of_left_out_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..history.follow import Gained
     from .entry_lines import DecodedLine
     from .group import GlobalOptions
     from .resolve import ResolvedRef
 
 
-LOG_LINES = 12
-"""Lines of each entry that `log` shows."""
+SHOWN_LINES = 12
+"""Lines of each entry that `log` and `tail` show."""
 
 
 @click.command(
@@ -132,9 +128,7 @@ def log(
             wide = get_columns()
             print_lines(render_entry_line(step.entry, wide) for step in chosen)
         else:
-            print_lines(
-                line for step in chosen for line in [*render_entry(step.entry, LOG_LINES), ""]
-            )
+            print_entries(chosen)
 
 
 def print_graph(
@@ -174,10 +168,6 @@ def cat(options: GlobalOptions, ref: str, markdown: bool, as_json: bool) -> None
         else:
             whole = (step.entry for step in read_path(tape, head))
             print_lines(render_conversation(whole, markdown=markdown))
-
-
-TAIL_LINES = 12
-"""Lines of each entry to show."""
 
 
 @click.command(
@@ -226,23 +216,20 @@ def follow_branch(place: ResolvedRef, newest: int, *, as_json: bool) -> None:
     if place.head is not None:
         raise UsageError("-f follows a branch, not an entry: write TAPE or TAPE:BRANCH")
     tell = print_entry_lines if as_json else print_entries
-    with follow(place.tape, place.branch, skipped=warn_of_left_out_line) as follower:
+    with follow(place.tape, place.branch, skipped=warn_of_left_out_part) as follower:
         tell(read_path(place.tape, follower.head, render_blob_head, newest=newest))
         for news in follower.live(choose_wait()):
             if isinstance(news, Moved):
                 print_warning(f"{news.head.branch} moved to {news.head.entry[:SHORT]} ({news.why})")
             else:
-                tell(decode_legible([build_gained_line(news)], render_blob_head))
-
-
-def build_gained_line(gained: Gained) -> LocatedLine:
-    """Return the line of a new entry, with its place."""
-    return LocatedLine(gained.source, gained.head.phase, gained.head.offset, gained.line)
+                at = news.head
+                line = LocatedLine(news.source, at.phase, at.offset, news.line)
+                tell(decode_legible([line], render_blob_head))
 
 
 def print_entries(chosen: Iterable[DecodedLine]) -> None:
     """Print entries as text, and flush."""
-    print_lines(line for step in chosen for line in [*render_entry(step.entry, TAIL_LINES), ""])
+    print_lines(line for step in chosen for line in [*render_entry(step.entry, SHOWN_LINES), ""])
     sys.stdout.flush()
 
 
@@ -251,11 +238,6 @@ def print_entry_lines(chosen: Iterable[DecodedLine]) -> None:
     for step in chosen:
         print_bytes(step.line + b"\n")
     sys.stdout.flush()
-
-
-def warn_of_left_out_line(text: str) -> None:
-    """Warn of a skipped line."""
-    print_warning(f"{text}; left out, `tape verify` says more")
 
 
 def choose_wait() -> Callable[[float], None]:
