@@ -79,7 +79,17 @@ def blame(
         if grouped
         else format_blamed_lines(found, first, last, with_prompt)
     )
-    _warn_of_unexplained(found, first, last)
+    nobody = sum(
+        one.last - one.first + 1
+        for one in _clip_ranges(found.ranges, first, last)
+        if one.by is None
+    )
+    if nobody:
+        lines, verb = format_count(nobody, "line"), "is" if nobody == 1 else "are"
+        print_warning(
+            f"{lines} of {last - first + 1} {verb} not explained by any tape: "
+            "changed outside, or there before"
+        )
 
 
 def parse_range(text: str, count: int) -> tuple[int, int]:
@@ -129,7 +139,9 @@ def format_blamed_lines(
         for line in range(one.first, one.last + 1):
             head = f"{_format_range_entry(one)} {_format_range_tape(one)} {_format_range_time(one)}"
             if with_prompt:
-                head += f"  {_pad_prompt(one.by.prompt or '' if one.by else '')}"
+                told = (one.by and one.by.prompt) or ""
+                prompt = shorten_to_width(told, _PROMPT_COLUMNS)
+                head += f"  {prompt}{' ' * (_PROMPT_COLUMNS - measure_width(prompt))}"
             looks = {"fg": "yellow"} if line == one.first else {"dim": True}
             text = show_controls(found.lines[line - 1])
             yield f"{style_text(head, **looks)} {line:>{wide}}) {text}".rstrip()
@@ -172,21 +184,3 @@ def _format_range_tape(one: BlamedRange[ChangeCause]) -> str:
 
 def _format_range_time(one: BlamedRange[ChangeCause]) -> str:
     return f"{one.by.time[:10]} {one.by.time[11:16]}" if one.by else " " * 16
-
-
-def _pad_prompt(prompt: str) -> str:
-    text = shorten_to_width(prompt, _PROMPT_COLUMNS)
-    return text + " " * (_PROMPT_COLUMNS - measure_width(text))
-
-
-def _warn_of_unexplained(found: BlamedFile, first: int, last: int) -> None:
-    """Warn of the number of lines that no tape explains."""
-    nobody = sum(
-        o.last - o.first + 1 for o in _clip_ranges(found.ranges, first, last) if o.by is None
-    )
-    if nobody:
-        verb = "is" if nobody == 1 else "are"
-        print_warning(
-            f"{format_count(nobody, 'line')} of {last - first + 1} {verb} not explained by any tape: "
-            "changed outside, or there before"
-        )

@@ -1,6 +1,6 @@
-"""`verify`: recompute every hash.
+"""`verify` and `fsck`: recompute every hash; explain damage, and repair it after showing how.
 
-`fsck`: explain damage, and repair it after showing how.
+Both exit with 4 where a finding is not just a note; `fsck --repair` where one is left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..check.explain import Explanation, explain_finding
 from ..check.finding import Counts, Finding, FindingKind, build_damage
-from ..check.fsck import CompletedAction, repair_tape
+from ..check.fsck import repair_tape
 from ..check.inspection import inspect_tape
 from ..check.opening import UNKNOWN_TAPE_ID, open_for_check, read_start_info
 from ..check.repair_plan import describe_action, plan_repairs
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _MAX_JOBS = 64
 """The largest number of processes that can be given."""
-DAMAGED_CODE = Damaged.exit_code
 
 
 class VerifyReport(Struct):
@@ -74,25 +73,19 @@ def verify(options: GlobalOptions, ref: str, every: bool, jobs: int | None, as_j
         raise UsageError("give a REF or --all, not both")
     if every:
         return _verify_all(options, jobs or count_processors(), as_json=as_json)
+    jobs = jobs or count_processors()
     with show_progress("verified entry") as tell:
-        report = _verify_ref(options, ref, jobs or count_processors(), tell)
+        try:
+            with open_ref(options, ref, warns=False) as place:
+                report = _verify_tape(place.tape, jobs, (), tell)
+        except (NotFound, Damaged, OSError) as error:  # verify what little of it can be read
+            with open_library(options) as (store, _):
+                name = find_tape_folder(store, ref)
+                if name is None or (isinstance(error, NotFound) and store.read_tape_id(name)):
+                    raise
+                report = _verify_folder(store, name, jobs, tell)
     print_json(report) if as_json else print_lines(format_verify_report(report))
-    return _get_verify_code(report)
-
-
-def _verify_ref(
-    options: GlobalOptions, ref: str, jobs: int, tell: Callable[[int, int], None]
-) -> VerifyReport:
-    """Return the report of the tape that a REF names, even if little of it can be read."""
-    try:
-        with open_ref(options, ref, warns=False) as place:
-            return _verify_tape(place.tape, jobs, (), tell)
-    except (NotFound, Damaged, OSError) as error:
-        with open_library(options) as (store, _):
-            name = find_tape_folder(store, ref)
-            if name is None or (isinstance(error, NotFound) and store.read_tape_id(name)):
-                raise
-            return _verify_folder(store, name, jobs, tell)
+    return _get_exit_code(report.findings)
 
 
 def find_tape_folder(store: Store, ref: str) -> str | None:
@@ -101,21 +94,19 @@ def find_tape_folder(store: Store, ref: str) -> str | None:
     This finds also a tape whose tape.json or journal cannot be read.
     """
     word = parse_reference(ref).tape
-    names = [name for name in store.folders() if word and _is_folder_named(store, name, word)]
+    if not word:
+        return None
+    names = []
+    for name in store.folders():
+        end = name.rpartition("-")[2]  # the first digits of the id
+        fits = end.startswith(word) or word.startswith(end)
+        if (
+            name == word
+            or store.read_tape_id(name).startswith(word)
+            or (fits and is_id_prefix(word) and is_id_prefix(end))
+        ):
+            names.append(name)
     return names[0] if len(names) == 1 else None
-
-
-def _is_folder_named(store: Store, name: str, word: str) -> bool:
-    end = name.rpartition("-")[2]
-    return (
-        name == word
-        or store.read_tape_id(name).startswith(word)
-        or (
-            is_id_prefix(word)
-            and is_id_prefix(end)
-            and (end.startswith(word) or word.startswith(end))
-        )
-    )
 
 
 def _verify_all(options: GlobalOptions, jobs: int, *, as_json: bool) -> int:
@@ -131,10 +122,10 @@ def _verify_all(options: GlobalOptions, jobs: int, *, as_json: bool) -> int:
                 print_warning(str(error))
                 codes.append(NewerFormat.exit_code)
                 continue
-            codes.append(_get_verify_code(report))
+            codes.append(_get_exit_code(report.findings))
             reports.append(report) if as_json else print_lines(format_verify_report(report))
         for name in store.links():
-            codes.append(DAMAGED_CODE)
+            codes.append(Damaged.exit_code)
             report = VerifyReport(
                 name, 0, 0, 0, [build_damage(FindingKind.LINK, name, LINK_REASON)]
             )
@@ -170,17 +161,20 @@ def _verify_tape(
     return VerifyReport(name, counts.entries, counts.phases, counts.blobs, findings)
 
 
-def _get_verify_code(report: VerifyReport) -> int:
-    bad = any(finding.level != "note" for finding in report.findings)
-    return DAMAGED_CODE if bad else 0
+def _list_faults(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level != "note"]
+
+
+def _get_exit_code(findings: Iterable[Finding]) -> int:
+    return Damaged.exit_code if _list_faults(findings) else 0
 
 
 def format_verify_report(report: VerifyReport) -> Iterator[str]:
     """Yield one line per finding, and a summary."""
     for finding in report.findings:
-        yield to_single_line(
-            f"{finding.level}: {format_finding_place(finding)}: {finding.message}{_format_dependents(finding)}"
-        )
+        on = f" [{', '.join(finding.depends)}]" if finding.depends else ""
+        place = format_finding_place(finding)
+        yield to_single_line(f"{finding.level}: {place}: {finding.message}{on}")
     counts = ", ".join(
         (
             format_count(report.entries, "entry"),
@@ -188,7 +182,7 @@ def format_verify_report(report: VerifyReport) -> Iterator[str]:
             format_count(report.blobs, "blob"),
         )
     )
-    bad = sum(finding.level != "note" for finding in report.findings)
+    bad = len(_list_faults(report.findings))
     end = f"{format_count(bad, 'fault')}, see above" if bad else "all good"
     name = report.tape[:SHORT] if is_id_prefix(report.tape) else report.tape
     yield f"{name}: {counts}: {end}"
@@ -199,13 +193,6 @@ def format_finding_place(finding: Finding) -> str:
     line = "" if finding.line is None else f":{finding.line}"
     byte = "" if finding.offset is None else f" (byte {finding.offset})"
     return f"{finding.file}{line}{byte}"
-
-
-def _format_dependents(finding: Finding) -> str:
-    return f" [{', '.join(finding.depends)}]" if finding.depends else ""
-
-
-FSCK_DAMAGED_CODE = Damaged.exit_code
 
 
 class ExplainedFinding(Struct):
@@ -265,7 +252,11 @@ def fsck(options: GlobalOptions, ref: str, mends: bool, yes: bool, as_json: bool
     with open_library(options) as (store, _):
         name = find_tape_folder(store, ref)
         if name is not None:
-            return _fsck_folder(store, name, how)
+            tape, wrong = open_for_check(store, name)
+            with tape:
+                if wrong:
+                    read_start_info(tape.folder)  # raises where the tape's id is unknown
+                return _fsck_tape(store, tape, wrong, how)
     with open_library(options) as (store, _), open_ref(options, ref, warns=False) as place:
         return _fsck_tape(store, place.tape, (), how)
 
@@ -288,14 +279,6 @@ class _FsckOptions(NamedTuple):
         return click.confirm("Do this?")
 
 
-def _fsck_folder(store: Store, name: str, how: _FsckOptions) -> int:
-    tape, wrong = open_for_check(store, name)
-    with tape:
-        if wrong:
-            read_start_info(tape.folder)  # raises where the tape's id is unknown
-        return _fsck_tape(store, tape, wrong, how)
-
-
 def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOptions) -> int:
     """Explain the damage of a tape and repair it; `wrong` is what opening it found."""
     findings = [*wrong, *_collect_findings(tape)]
@@ -304,23 +287,31 @@ def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOpt
     todo = plan_repairs(findings, seen)
     report = FsckReport(tape.id, means, [describe_action(action) for action in todo], [])
     if not how.as_json:
-        _print_fsck_report(report, how)
+        print_lines(_format_fsck_report(report, how))
     if how.confirm_plan(report.actions):
-        report.done += [_report_step(mended, how) for mended in repair_tape(store, tape, todo)]
+        for mended in repair_tape(store, tape, todo):
+            step = RepairStep(describe_action(mended.action), mended.undo)
+            report.done.append(step)
+            if not how.as_json:  # each step as soon as it is done
+                print_lines([to_single_line(f"did: {step.did}")])
+                print_lines(["  " + to_single_line(f"undo: {step.undo or 'none'}")])
     if report.done:
-        report.left = _verify_repaired(store, tape.folder.name)
+        repaired, wrong = open_for_check(store, tape.folder.name)
+        with repaired:
+            report.left = [*wrong, *_collect_findings(repaired)]
     if how.as_json:
         print_json(report)
     elif report.left is not None:
-        print_lines(_format_outcome(report))
-    return _get_fsck_code(findings if report.left is None else report.left)
-
-
-def _verify_repaired(store: Store, name: str) -> list[Finding]:
-    """Return what verify finds in a repaired tape."""
-    tape, wrong = open_for_check(store, name)
-    with tape:
-        return [*wrong, *_collect_findings(tape)]
+        left = _list_faults(report.left)
+        for finding in left:
+            print_lines(
+                [to_single_line(f"left: {format_finding_place(finding)}: {finding.message}")]
+            )
+        end = (
+            f"{format_count(len(left), 'fault')} left, explained above" if left else "all good now"
+        )
+        print_lines([f"{report.tape[:SHORT]}: {end}"])
+    return _get_exit_code(findings if report.left is None else report.left)
 
 
 def _collect_findings(tape: Tape) -> list[Finding]:
@@ -329,63 +320,22 @@ def _collect_findings(tape: Tape) -> list[Finding]:
         return list(check(tape, Counts(), progress=tell))
 
 
-def _get_fsck_code(findings: Iterable[Finding]) -> int:
-    return FSCK_DAMAGED_CODE if any(finding.level != "note" for finding in findings) else 0
-
-
-def _report_step(mended: CompletedAction, how: _FsckOptions) -> RepairStep:
-    """Return a step, and print it as soon as it is done."""
-    step = RepairStep(describe_action(mended.action), mended.undo)
-    if not how.as_json:
-        print_lines(
-            [
-                to_single_line(f"did: {step.did}"),
-                "  " + to_single_line(f"undo: {step.undo or 'none'}"),
-            ]
-        )
-    return step
-
-
-def _print_fsck_report(report: FsckReport, how: _FsckOptions) -> None:
-    print_json(report) if how.as_json else print_lines(_format_fsck_report(report, how))
-
-
 def _format_fsck_report(report: FsckReport, how: _FsckOptions) -> Iterator[str]:
     """Yield each finding explained, and the repairs that are possible."""
     for one in report.findings:
-        yield from _format_explained_finding(one)
+        finding, means = one.finding, one.means
+        on = [f"branch {name}" for name in finding.depends]
+        on += [f"tape {identity[:SHORT]}" for identity in means.tapes]
+        yield to_single_line(f"{finding.level}: {format_finding_place(finding)}: {finding.message}")
+        facts = (("what:", means.what), ("lost:", means.lost), ("on it:", ", ".join(on)))
+        for key, text in (*facts, ("to do:", means.todo)):
+            if text or key != "on it:":
+                yield "  " + to_single_line(f"{key:<6} {text}")
+        yield ""
     short = report.tape[:SHORT]
-    bad = sum(one.finding.level != "note" for one in report.findings)
+    bad = len(_list_faults(one.finding for one in report.findings))
     yield f"{short}: {format_count(bad, 'fault')}" if bad else f"{short}: all good"
     if not report.actions:
         return
     yield "repair will:" if how.mends else f"`tape fsck {short} --repair` will:"
     yield from (f"  {to_single_line(action)}" for action in report.actions)
-
-
-def _format_explained_finding(one: ExplainedFinding) -> Iterator[str]:
-    finding, means = one.finding, one.means
-    on = [
-        *(f"branch {name}" for name in finding.depends),
-        *(f"tape {t[:SHORT]}" for t in means.tapes),
-    ]
-    yield to_single_line(f"{finding.level}: {format_finding_place(finding)}: {finding.message}")
-    yield "  " + to_single_line(f"what:  {means.what}")
-    yield "  " + to_single_line(f"lost:  {means.lost}")
-    if on:
-        yield "  " + to_single_line(f"on it: {', '.join(on)}")
-    yield "  " + to_single_line(f"to do: {means.todo}")
-    yield ""
-
-
-def _format_outcome(report: FsckReport) -> Iterator[str]:
-    """Yield what verify finds after the repair."""
-    bad = [finding for finding in report.left or () if finding.level != "note"]
-    for finding in bad:
-        yield to_single_line(f"left: {format_finding_place(finding)}: {finding.message}")
-    short = report.tape[:SHORT]
-    yield (
-        f"{short}: {format_count(len(bad), 'fault')} left, explained above"
-        if bad
-        else f"{short}: all good now"
-    )

@@ -1,7 +1,4 @@
-"""`context`: the messages of the next model call, and their sizes in bytes.
-
-`anchors`: the phases of a tape or of a path, each with the summary it begins with.
-"""
+"""`context` and `anchors`: the messages of the next model call; the phases and their summaries."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from ..store.refs import Head
     from ..store.tape import Tape
     from .group import GlobalOptions
-    from .resolve import ResolvedRef
 
 
 NO_MODEL = Target("", "", "")
@@ -139,22 +135,19 @@ def anchors(options: GlobalOptions, ref: str, as_json: bool) -> None:
     covers, tokens, by, reason, kept, summary, error}, summaries whole.
     """
     with open_ref(options, ref) as place:
-        starts = (_read_phase_start(source, phase) for source, phase in _list_phases(place))
+        tape: Tape = place.tape
+        if place.head is None and place.branch is None:
+            committed = tape.refs().phases() | {ORIGIN}
+            names = tape.phases.list_with_origin()
+            found = [(tape.source, name) for name in names if name in committed]
+        else:
+            path = tape.path(place.head or tape.head(place.branch))
+            found = [(segment.source, segment.phase) for segment in path]
+        starts = (_read_phase_start(*one) for one in found)
         if as_json:
             print_json(list(starts))
         else:
             print_lines(line for start in starts for line in _format_phase_start(start))
-
-
-def _list_phases(place: ResolvedRef) -> list[tuple[Source, str]]:
-    """Return the phases to show: the committed ones of a tape, or those on a path."""
-    tape: Tape = place.tape
-    if place.head is None and place.branch is None:
-        committed = tape.refs().phases() | {ORIGIN}
-        names = tape.phases.list_with_origin()
-        return [(tape.source, name) for name in names if name in committed]
-    head = place.head or tape.head(place.branch)
-    return [(segment.source, segment.phase) for segment in tape.path(head)]
 
 
 def _read_phase_start(source: Source, phase: str) -> PhaseStart:
@@ -194,28 +187,26 @@ def _format_phase_start(start: PhaseStart) -> Iterator[str]:
     if start.error is not None:
         yield to_single_line(f"{start.phase}: {start.error}")
         return
-    at = [
+    facts = [
         name_reason(start.kind or ""),
         shorten_timestamp(start.time or ""),
         (start.entry or "")[:SHORT],
+        format_count(start.entries or 0, "entry"),
     ]
-    facts = [*at, format_count(start.entries or 0, "entry"), *_list_anchor_facts(start)]
-    yield f"{style_text(to_single_line(start.phase), bold=True)} · {to_single_line(' · '.join(facts))}"
+    if start.covers is not None:
+        facts.append(f"covers {format_count(start.covers.count, 'entry')}")
+    if start.kept:
+        facts.append(f"keeps {sum(kept.count for kept in start.kept)}")
+    if start.tokens is not None:
+        facts.append(f"{start.tokens.before} → {start.tokens.after} tokens")
+    if start.by is not None:
+        facts.append(f"{start.by.provider}/{start.by.model}")
+    if start.reason:
+        facts.append(start.reason)
+    phase = style_text(to_single_line(start.phase), bold=True)
+    yield f"{phase} · {to_single_line(' · '.join(facts))}"
     summary = show_controls(start.summary or "").strip("\n")
     shown = [line for line in summary.split("\n") if line.strip()]
     yield from (f"    {line}" for line in shown[:SUMMARY_LINES])
     if len(shown) > SUMMARY_LINES:
         yield style_text(f"    … {format_count(len(shown) - SUMMARY_LINES, 'more line')}", dim=True)
-
-
-def _list_anchor_facts(start: PhaseStart) -> Iterator[str]:
-    if start.covers is not None:
-        yield f"covers {format_count(start.covers.count, 'entry')}"
-    if start.kept:
-        yield f"keeps {sum(kept.count for kept in start.kept)}"
-    if start.tokens is not None:
-        yield f"{start.tokens.before} → {start.tokens.after} tokens"
-    if start.by is not None:
-        yield f"{start.by.provider}/{start.by.model}"
-    if start.reason:
-        yield start.reason

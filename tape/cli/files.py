@@ -10,7 +10,7 @@ import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from ..errors import WriteFailed
 
@@ -46,7 +46,11 @@ def open_output(file: Path) -> Iterator[Write]:
     existing file stays as it is.
     """
     if _is_special(file):
-        with _open_special(file) as stream:
+        try:
+            stream = file.open("wb")
+        except OSError as error:
+            raise WriteFailed(f"{file} cannot be written: {error.strerror}") from error
+        with stream:
             yield stream.write
         return
     place = Path(os.path.realpath(file))
@@ -71,13 +75,6 @@ def write_output(file: Path, text: str) -> None:
     """Write a text in UTF-8 as `open_output` does; raises WriteFailed."""
     with open_output(file) as write:
         write(text.encode("utf-8", "replace"))
-
-
-def _open_special(file: Path) -> BinaryIO:
-    try:
-        return file.open("wb")
-    except OSError as error:
-        raise WriteFailed(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _is_special(file: Path) -> bool:

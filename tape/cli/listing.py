@@ -1,7 +1,4 @@
-"""`ls`: the tapes of a store.
-
-`search`: full text over all tapes.
-"""
+"""`ls` and `search`: the tapes of a store, and full text over all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import msgspec
 from msgspec.structs import asdict
 
 from ..clock import read_clock
@@ -93,7 +89,8 @@ def ls(
         shown = chosen[:most]
         if as_json:
             tapes = opened.store.tapes.absolute()
-            print_json([_build_tape_fields(row, str(tapes / row.folder)) for row in shown])
+            rows = [{"id": row.id, "path": str(tapes / row.folder), **asdict(row)} for row in shown]
+            print_json(rows)
             return warn_of_left_out(opened).code
         told = [(r.id, r.updated, r.title, r.model, r.entries, r.branches, r.cost) for r in shown]
         cut = len(chosen) > len(shown) and limit is None
@@ -119,24 +116,20 @@ def select_tapes(opened: Library, wanted: TapeFilter, most: int | None) -> list[
     """Return the tapes that match, in order; one more than `most` if there are more."""
     if wanted == TapeFilter():
         return list_tapes(*opened, limit=None if most is None else most + 1)
+    chosen = list_tapes(*opened)
+    if wanted.project is not None:
+        above = f"{wanted.project.rstrip('/')}/"
+        chosen = [
+            row
+            for row in chosen
+            if any(f"{place}/".startswith(above) for place in (row.cwd, row.project or row.cwd))
+        ]
     chosen = [
         row
-        for row in list_tapes(*opened)
-        if wanted.since <= row.updated
-        and (wanted.until is None or row.updated < wanted.until)
-        and _is_tape_below(row, wanted.project)
+        for row in chosen
+        if wanted.since <= row.updated and (wanted.until is None or row.updated < wanted.until)
     ]
     return sorted(chosen, key=_SORTS[wanted.sort], reverse=wanted.sort != "title")
-
-
-def _is_tape_below(row: TapeRow, root: str | None) -> bool:
-    places = (row.cwd, row.project or row.cwd)
-    return root is None or any(f"{place}/".startswith(f"{root.rstrip('/')}/") for place in places)
-
-
-def _build_tape_fields(row: TapeRow, path: str) -> dict[str, object]:
-    fields: dict[str, object] = msgspec.structs.asdict(row)
-    return {"id": fields.pop("id"), "path": path, **fields}
 
 
 @click.command(

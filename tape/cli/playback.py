@@ -1,8 +1,15 @@
-"""Playing a session on a terminal: the timing, and the keys that pause, skip and quit.
+"""`replay`: play a session on a terminal at reading speed, or check that it gives the same view.
+
+A path becomes scenes, one for each entry that shows something; a scene is beats of text:
+
+    path → build_scenes: Scene(step, [Beat(wait, text), …]) → play_scenes: wait, show, wait, show, …
+
+    key while playing   effect
+    space               wait until the next key; space resumes, the others act as below
+    → or Enter          show the rest of this entry at once
+    q or Ctrl+D         end
 
 Invariant: the terminal is restored however the playing ends.
-
-`replay`: replay a session at reading speed, or check that it gives the same view.
 """
 
 from __future__ import annotations
@@ -122,19 +129,15 @@ def _split_beats(entry: Entry) -> Iterator[Beat]:
     if isinstance(entry.data, User | Assistant):
         heading, *body = lines
         yield Beat(0, f"{heading}\n")
+        letters = isinstance(entry.data, User)
+        wait = 1 / (LETTERS_PER_SECOND if letters else WORDS_PER_SECOND)
         for line in body:
-            yield from _split_typed(line, isinstance(entry.data, User))
+            yield from (Beat(wait, piece) for piece in (line if letters else _WORD.findall(line)))
+            yield Beat(0, "\n")
         return
     if len(lines) > PLAYED_LINES + 2:
         lines = [*lines[: PLAYED_LINES + 1], f"… {len(lines) - PLAYED_LINES - 2} more lines", ""]
     yield Beat(0, "\n".join(lines) + "\n")
-
-
-def _split_typed(line: str, letters: bool) -> Iterator[Beat]:
-    pieces = list(line) if letters else _WORD.findall(line)
-    for piece in pieces:
-        yield Beat(1 / (LETTERS_PER_SECOND if letters else WORDS_PER_SECOND), piece)
-    yield Beat(0, "\n")
 
 
 def play_scenes(shown: Iterable[Scene], wait: WaitForKey, show: Callable[[str], None]) -> None:
@@ -144,18 +147,12 @@ def play_scenes(shown: Iterable[Scene], wait: WaitForKey, show: Callable[[str], 
         for beat in scene.beats:
             act = wait(0 if hurries else beat.wait)
             if act is KeyAction.PAUSE:
-                act = _wait_paused(wait)
+                while (act := wait(float("inf"))) is None:
+                    pass
             if act is KeyAction.QUIT:
                 return
             hurries = hurries or act is KeyAction.NEXT
             show(beat.text)
-
-
-def _wait_paused(wait: WaitForKey) -> KeyAction | None:
-    """Wait until a key ends the pause, and return its action."""
-    while (act := wait(float("inf"))) is None:
-        pass
-    return None if act is KeyAction.PAUSE else act
 
 
 @contextmanager
@@ -165,7 +162,7 @@ def read_keys() -> Iterator[WaitForKey]:
     Without a terminal to type on, it only waits.
     """
     if not sys.stdin.isatty():
-        yield _sleep_seconds
+        yield lambda seconds: time.sleep(max(seconds, 0))
         return
     import termios  # noqa: PLC0415 (only a terminal needs these)
     import tty  # noqa: PLC0415
@@ -204,12 +201,6 @@ def read_keys() -> Iterator[WaitForKey]:
         termios.tcsetattr(fd, termios.TCSADRAIN, kept)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _sleep_seconds(seconds: float) -> KeyAction | None:
-    if seconds > 0:
-        time.sleep(seconds)
-    return None
 
 
 class ReplayCheck(Struct, frozen=True):

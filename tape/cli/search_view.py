@@ -17,7 +17,7 @@ from .terminal import open_pager, print_lines, print_warning, style_text
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TypedDict
 
     from ..index.fast_text import Marks, RankedEntry
@@ -117,26 +117,20 @@ def _parse_optional_moment(text: str | None, time: int) -> str | None:
 
 def print_hits(hits: Sequence[tuple[RankedEntry | SearchMatch, str, Marks]]) -> None:
     """Print hits, each with an excerpt and its marks."""
-    print_lines(line for hit in hits for line in _format_hit(*hit))
+    lines = []
+    for hit, excerpt, marks in hits:
+        place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
+        title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
+        lines.append(f"{place}  {hit.time[:16]}Z  {hit.type}{title}")
+        text, at = "    ", 0
+        for start, end in marks:
+            text += show_controls(excerpt[at:start])
+            text += style_text(show_controls(excerpt[start:end]), bold=True)
+            at = end
+        lines.append(text + show_controls(excerpt[at:]))
+    print_lines(lines)
 
 
 def warn_of_no_hits(query: str) -> None:
     """Warn that there are no hits."""
     print_warning(f"nothing found for {query!r}")
-
-
-def _format_hit(hit: RankedEntry | SearchMatch, excerpt: str, marks: Marks) -> Iterable[str]:
-    """Yield a hit as text: its place, then the excerpt."""
-    place = style_text(f"{hit.tape[:SHORT]}@{hit.entry[:SHORT]}", fg="yellow")
-    title = f"  {shorten_to_width(hit.title, _TITLE_COLUMNS)}" if hit.title else ""
-    told = "".join(_emphasize_excerpt(excerpt, marks))
-    return [f"{place}  {hit.time[:16]}Z  {hit.type}{title}", f"    {told}"]
-
-
-def _emphasize_excerpt(excerpt: str, marks: Marks) -> Iterator[str]:
-    at = 0
-    for start, end in marks:
-        yield show_controls(excerpt[at:start])
-        yield style_text(show_controls(excerpt[start:end]), bold=True)
-        at = end
-    yield show_controls(excerpt[at:])

@@ -1,7 +1,4 @@
-"""Bars for a terminal: a number as a length, in eighths of a column; pure.
-
-`stats`: tokens, cost, tools and time, by tape, branch, model, day or tool.
-"""
+"""`stats`: tokens, cost, tools and time, by tape, branch, model, day or tool."""
 
 from __future__ import annotations
 
@@ -26,21 +23,6 @@ if TYPE_CHECKING:
 
     from ..index.stats import By, StatsRow
     from .group import GlobalOptions
-
-
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-_FULL = "█"
-
-
-def draw_bar(value: float, most: float, columns: int) -> str:
-    """Return a bar of `value` out of `most`, scaled to `columns`.
-
-    A value above 0 shows at least an eighth of a column.
-    """
-    if value <= 0 or most <= 0:
-        return ""
-    eighths = max(round(8 * columns * min(value / most, 1.0)), 1)
-    return (_FULL * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
 CHART_DAYS = 14
@@ -92,8 +74,13 @@ def stats(
     tool_errors, tool_ms, error_rate, first, last}; rows of tools have only the fields from
     tool_calls on.
     """
+    tape = branch = None
+    if ref:
+        with open_ref(options, ref) as place:
+            tape, branch = place.tape.id, place.branch
     wanted = StatsFilter(
-        *_resolve_scope(options, ref),
+        tape,
+        branch,
         project=os.path.abspath(project) if project else None,  # noqa: PTH100 (as tapes keep it)
         model=model,
         since=parse_moment(since, read_clock()) if since else None,
@@ -116,17 +103,20 @@ def stats(
         return 0 if ref else warn_of_left_out(opened).code
 
 
-def _resolve_scope(options: GlobalOptions, ref: str) -> tuple[str | None, str | None]:
-    """Return the tape id and the branch that a REF names, None where it names none."""
-    if not ref:
-        return None, None
-    with open_ref(options, ref) as place:
-        return place.tape.id, place.branch
-
-
 def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> list[StatsRow]:
-    """Print the totals, the models and the last days; return the totals."""
-    total, models, days = ask("all"), ask("model"), _select_newest_days(ask("day"))
+    """Print the totals, the models and the last days; return the totals.
+
+    The last days count from the newest one that is not in the future, so that an entry with a wrong
+    clock does not hide the others.
+    """
+    total, models, days = ask("all"), ask("model"), ask("day")
+    if days:
+        names = [day.key or "" for day in days]
+        today = format_timestamp(read_clock())[:10]
+        newest = max((name for name in names if name <= today), default=names[-1])
+        past = date.fromisoformat(newest).toordinal() - (CHART_DAYS - 1)
+        first = date.fromordinal(max(past, 1)).isoformat()
+        days = [day for day in days if (day.key or "") >= first]
     if as_json:
         print_json(
             {
@@ -139,21 +129,6 @@ def _print_overview(ask: Callable[[By], list[StatsRow]], *, as_json: bool) -> li
         print_lines(format_totals(total[0]))
         print_lines(["", *format_stats(models, "model"), "", *format_stats(days, "day")])
     return total
-
-
-def _select_newest_days(days: list[StatsRow]) -> list[StatsRow]:
-    """Return the last days that are shown, counted from the newest.
-
-    A day in the future, from a wrong clock, does not hide the others.
-    """
-    if not days:
-        return []
-    names = [day.key or "" for day in days]
-    today = format_timestamp(read_clock())[:10]
-    newest = max((name for name in names if name <= today), default=names[-1])
-    past = date.fromisoformat(newest).toordinal() - (CHART_DAYS - 1)
-    first = date.fromordinal(max(past, 1)).isoformat()
-    return [day for day in days if (day.key or "") >= first]
 
 
 def build_row_fields(row: StatsRow, by: str) -> dict[str, object]:
@@ -171,10 +146,13 @@ def build_row_fields(row: StatsRow, by: str) -> dict[str, object]:
 def format_totals(row: StatsRow) -> list[str]:
     """Return the totals as lines of text."""
     spent, ran = row.spent, row.ran
+    kinds = ("input", "output", "reasoning", "cache_read", "cache_write")
+    tokens = (f"{kind.replace('_', ' ')} {format_tokens(getattr(spent, kind))}" for kind in kinds)
+    unknown = f" ({format_count(spent.unpriced, 'call')} unknown)" if spent.unpriced else ""
     errors = f", {ran.tool_errors} failed ({_format_error_rate(row)})" if ran.tool_errors else ""
     facts = [
-        ("tokens", f"{format_tokens(spent.total)}: {_format_token_kinds(row)}"),
-        ("cost", f"{format_cost(row)}{_format_unpriced(row)}"),
+        ("tokens", f"{format_tokens(spent.total)}: {', '.join(tokens)}"),
+        ("cost", f"{format_cost(row)}{unknown}"),
         ("models", f"{format_count(spent.calls, 'call')}, {_format_duration(spent.model_ms)}"),
         (
             "tools",
@@ -185,29 +163,21 @@ def format_totals(row: StatsRow) -> list[str]:
     return format_table(facts)
 
 
-def _format_token_kinds(row: StatsRow) -> str:
-    spent = row.spent
-    kinds = {
-        "input": spent.input,
-        "output": spent.output,
-        "reasoning": spent.reasoning,
-        "cache read": spent.cache_read,
-        "cache write": spent.cache_write,
-    }
-    return ", ".join(f"{name} {format_tokens(count)}" for name, count in kinds.items())
-
-
-def _format_unpriced(row: StatsRow) -> str:
-    unknown = row.spent.unpriced
-    return f" ({format_count(unknown, 'call')} unknown)" if unknown else ""
-
-
 def format_stats(rows: list[StatsRow], by: str) -> list[str]:
     """Return rows as a table; on a terminal, days have a bar of their tokens."""
     if not rows:
         return []
     if by == "tool":
-        tools = [(_format_row_name(row, by), *_format_tool_row(row)) for row in rows]
+        tools = [
+            (
+                _format_row_name(row, by),
+                str(row.ran.tool_calls),
+                str(row.ran.tool_errors),
+                _format_error_rate(row),
+                _format_duration(row.ran.tool_ms),
+            )
+            for row in rows
+        ]
         return format_table([("TOOL", "CALLS", "FAILED", "RATE", "TIME"), *tools], range(1, 5))
     heading = (by.upper(), *_HEADINGS)
     if by == "day" and sys.stdout.isatty():
@@ -232,21 +202,26 @@ def _format_stats_row(row: StatsRow, by: str) -> tuple[str, ...]:
     )
 
 
-def _format_tool_row(row: StatsRow) -> tuple[str, ...]:
-    ran = row.ran
-    return (
-        str(ran.tool_calls),
-        str(ran.tool_errors),
-        _format_error_rate(row),
-        _format_duration(ran.tool_ms),
-    )
-
-
 def _format_row_name(row: StatsRow, by: str) -> str:
     if by not in ("tape", "branch"):
         return shorten_to_width(row.key or "–", _NAME_COLUMNS)
     branch = f":{row.branch or '?'}" if by == "branch" else ""
     return shorten_to_width(f"{(row.key or '')[:SHORT]}{branch}  {row.title or ''}", _NAME_COLUMNS)
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_FULL = "█"
+
+
+def draw_bar(value: float, most: float, columns: int) -> str:
+    """Return a bar of `value` out of `most`, scaled to `columns`.
+
+    A value above 0 shows at least an eighth of a column.
+    """
+    if value <= 0 or most <= 0:
+        return ""
+    eighths = max(round(8 * columns * min(value / most, 1.0)), 1)
+    return (_FULL * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
 def _draw_day_chart(heading: tuple[str, ...], days: list[StatsRow]) -> list[str]:

@@ -97,20 +97,19 @@ def _read_start_cwd(tape: Tape) -> str | None:
 
 def summarize_branches(tape: Tape, refs: Refs) -> tuple[BranchSummary, ...]:
     """Return a row for each branch, oldest first."""
-    return tuple(_summarize_branch(tape, refs, branch) for branch in refs.branches)
-
-
-def _summarize_branch(tape: Tape, refs: Refs, branch: str) -> BranchSummary:
-    moves, current = refs.branches[branch], branch == refs.current
-    newest, count = moves[-1], len(moves)
-    try:
-        head = find_head(refs, tape.phases, branch)
-    except (TapeError, OSError) as error:
-        unknown = (None, None, None, None, newest.pin is not None, count, str(error))
-        return BranchSummary(branch, current, newest.phase, *unknown)
-    at = head.header
-    known = (at.id, at.n, at.time, at.type, head.pinned, count, None)
-    return BranchSummary(branch, current, head.phase, *known)
+    rows = []
+    for branch, moves in refs.branches.items():
+        current, count = branch == refs.current, len(moves)
+        try:
+            head = find_head(refs, tape.phases, branch)
+        except (TapeError, OSError) as error:
+            unknown = (None, None, None, None, moves[-1].pin is not None, count, str(error))
+            rows.append(BranchSummary(branch, current, moves[-1].phase, *unknown))
+        else:
+            at = head.header
+            known = (at.id, at.n, at.time, at.type, head.pinned, count, None)
+            rows.append(BranchSummary(branch, current, head.phase, *known))
+    return tuple(rows)
 
 
 def _summarize_phase(tape: Tape, name: str) -> PhaseSummary:

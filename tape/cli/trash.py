@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ..errors import UsageError
 from ..reference import Reference, parse_reference
@@ -67,44 +67,34 @@ def rm(
     with open_library(options) as (store, _), ExitStack() as held:
         opened: dict[str, Tape] = {}
         for text in tapes:
-            tape = held.enter_context(open_ref(options, _require_whole_tape(text))).tape
+            reference = parse_reference(text)
+            if reference.tape is None or reference[1:] != Reference()[1:]:
+                raise UsageError(f"{text!r} does not name a whole tape: write TAPE")
+            tape = held.enter_context(open_ref(options, text)).tape
             opened.setdefault(tape.id, tape)
+        # children first: they are younger
         gone = sorted(opened.values(), key=lambda tape: tape.info.created, reverse=True)
-        removed = [
-            _build_removed_tape(store, tape) for tape in gone
-        ]  # children first: they are younger
+        with Folder.open(store.tapes) as folders:
+            removed = [
+                RemovedTape(
+                    tape.id,
+                    tape.folder.name,
+                    tape.title(),
+                    len(tape.refs().branches),
+                    folders.measure_bytes(tape.folder.name),
+                )
+                for tape in gone
+            ]
         agreed = how.confirm_plan(_describe_removal(removed))
         if agreed:
-            todo = zip(removed, gone, strict=True)
-            removed = [_remove_tape(store, tape, one, as_json=as_json) for one, tape in todo]
+            for at, tape in enumerate(gone):
+                removed[at] = replace(removed[at], folder=store.remove(tape))
+                if not as_json:
+                    short = tape.id[:SHORT]
+                    print_lines([f"{short} is in the trash: `tape restore {short}` undoes it"])
     if as_json:
         print_json({"removed": removed, "done": agreed})
     return 0 if agreed else how.report_refusal()
-
-
-def _require_whole_tape(text: str) -> str:
-    """Return the REF if it names a whole tape; raise UsageError otherwise."""
-    reference = parse_reference(text)
-    if reference.tape is None or reference[1:] != Reference()[1:]:
-        raise UsageError(f"{text!r} does not name a whole tape: write TAPE")
-    return text
-
-
-def _build_removed_tape(store: Store, tape: Tape) -> RemovedTape:
-    refs, name = tape.refs(), tape.folder.name
-    with Folder.open(store.tapes) as tapes:
-        return RemovedTape(
-            tape.id, name, tape.title(), len(refs.branches), tapes.measure_bytes(name)
-        )
-
-
-def _remove_tape(store: Store, tape: Tape, about: RemovedTape, *, as_json: bool) -> RemovedTape:
-    """Move a tape to the trash, then print how to restore it."""
-    folder = store.remove(tape)
-    if not as_json:
-        short = tape.id[:SHORT]
-        print_lines([f"{short} is in the trash: `tape restore {short}` undoes it"])
-    return replace(about, folder=folder)
 
 
 def _describe_removal(removed: list[RemovedTape]) -> list[str]:
@@ -136,10 +126,25 @@ def restore(options: GlobalOptions, tapes: tuple[str, ...], as_json: bool) -> No
     """
     with open_library(options) as (store, _):
         if not tapes:
-            listed = [asdict(one) for one in _list_trash(store)]
-            print_json(listed) if as_json else print_lines(_format_trash(listed))
+            listed = _list_trash(store)
+            if as_json:
+                print_json(listed)
+            elif listed:
+                rows = [
+                    ((one.tape or "?")[:SHORT], one.folder, format_size(one.bytes))
+                    for one in listed
+                ]
+                print_lines(format_table(rows, right=(2,)))
+            else:
+                print_warning("the trash is empty")
             return
-        back = [_restore_tape(store, name, as_json=as_json) for name in tapes]
+        back = []
+        for name in tapes:
+            folder = store.restore(name)
+            identity = store.read_tape_id(folder)
+            back.append({"tape": identity, "folder": folder})
+            if not as_json:
+                print_lines([f"{identity[:SHORT]}: restored to {folder}"])
     if as_json:
         print_json(back)
 
@@ -163,24 +168,6 @@ def _list_trash(store: Store, *, tapes_only: bool = True) -> list[TrashItem]:
             if name in tapes or not tapes_only
         ]
     return []
-
-
-def _format_trash(listed: list[dict[str, Any]]) -> list[str]:
-    if not listed:
-        print_warning("the trash is empty")
-        return []
-    rows = [
-        ((one["tape"] or "?")[:SHORT], one["folder"], format_size(one["bytes"])) for one in listed
-    ]
-    return format_table(rows, right=(2,))
-
-
-def _restore_tape(store: Store, name: str, *, as_json: bool) -> dict[str, str]:
-    folder = store.restore(name)
-    identity = store.read_tape_id(folder)
-    if not as_json:
-        print_lines([f"{identity[:SHORT]}: restored to {folder}"])
-    return {"tape": identity, "folder": folder}
 
 
 class GarbageReport(Struct, frozen=True):
@@ -221,7 +208,8 @@ def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json:
         if agreed:
             if empties:
                 store.empty_trash()
-            found = _merge_surveys(found, delete_garbage(store, found))
+            gone = delete_garbage(store, found)
+            found = GarbageSurvey(gone.garbage, (*found.kept, *gone.kept))
     freed = _count_bytes(found, trash)
     if as_json:
         print_json(GarbageReport(found.garbage, found.kept, trash, freed, agreed))
@@ -234,11 +222,6 @@ def gc(options: GlobalOptions, empties: bool, yes: bool, dry_run: bool, as_json:
 
 def _count_bytes(found: GarbageSurvey, trash: list[TrashItem]) -> int:
     return sum(one.bytes for one in found.garbage) + sum(one.bytes for one in trash)
-
-
-def _merge_surveys(found: GarbageSurvey, gone: GarbageSurvey) -> GarbageSurvey:
-    """Return the deleted garbage, with the kept tapes of both surveys."""
-    return GarbageSurvey(gone.garbage, (*found.kept, *gone.kept))
 
 
 _GARBAGE_KINDS = {
@@ -254,7 +237,8 @@ def _describe_collection(found: GarbageSurvey, trash: list[TrashItem]) -> Iterat
         chosen = [(one.path, one.bytes) for one in found.garbage if one.kind == kind]
         yield from _describe_garbage(words, chosen)
     yield from _describe_garbage("item in the trash", [(one.folder, one.bytes) for one in trash])
-    yield f"{format_size(_count_bytes(found, trash))} will be deleted for good: this cannot be undone"
+    freed = format_size(_count_bytes(found, trash))
+    yield f"{freed} will be deleted for good: this cannot be undone"
 
 
 def _describe_garbage(words: str, things: list[tuple[str, int]]) -> Iterator[str]:
