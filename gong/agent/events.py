@@ -15,7 +15,7 @@ class _SessionEvent(Struct, frozen=True, tag_field="type", omit_defaults=True):
     pass
 
 
-class AgentStart(_SessionEvent, frozen=True, tag="agent_start"):
+class RunStart(_SessionEvent, frozen=True, tag="agent_start"):
     """A run begins; `entry` is the user entry's id."""
 
     session: str
@@ -164,7 +164,7 @@ class RunFailure(_SessionEvent, frozen=True, tag="error"):
     exit_code: int
 
 
-class AgentEnd(_SessionEvent, frozen=True, tag="agent_end"):
+class RunEnd(_SessionEvent, frozen=True, tag="agent_end"):
     """The run is over; `stop_reason` is as in tape.md §3, `turns` counts model calls."""
 
     stop_reason: str
@@ -173,7 +173,7 @@ class AgentEnd(_SessionEvent, frozen=True, tag="agent_end"):
 
 
 Event = (
-    AgentStart
+    RunStart
     | TurnStart
     | MessageStart
     | MessageUpdate
@@ -192,5 +192,5 @@ Event = (
     | TurnLimit
     | Warn
     | RunFailure
-    | AgentEnd
+    | RunEnd
 )

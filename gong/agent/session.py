@@ -150,7 +150,7 @@ class Session:
         if last is not None and last != model.name:  # the tape shows where a change took effect
             recorder.append(ModelEntry(model.provider, model.id))
         entry = recorder.append(User((Text(prompt),)))
-        context.emit(events.AgentStart(recorder.tape.id, recorder.branch, prompt, entry.id))
+        context.emit(events.RunStart(recorder.tape.id, recorder.branch, prompt, entry.id))
         for remark in recorder.skipped:
             context.emit(events.Warn(remark))
         recorder.skipped.clear()
@@ -166,7 +166,7 @@ class Session:
         finally:
             naming.cancel()
             leave()
-            context.emit(events.AgentEnd(stop, tally.turns, tally.usage))
+            context.emit(events.RunEnd(stop, tally.turns, tally.usage))
 
     def open_recorder(self, prompt: str) -> Recorder:
         """Return the open branch, opening it for the first prompt."""

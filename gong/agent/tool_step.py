@@ -51,7 +51,7 @@ async def run_tools(context: RunContext, calls: Sequence[ToolCall]) -> None:
             await _run_call_group(context, running)
             continue
         for one in running:
-            one.record_result(tool.ToolResult.error(SKIPPED))
+            one.record_result(tool.ToolOutcome.error(SKIPPED))
     context.recorder.barrier()
 
 
@@ -80,7 +80,7 @@ async def _run_call_group(context: RunContext, running: Sequence[_RunningCall]) 
         for one in running:
             if one.result is None and one.started:
                 shown = f"{one.shown}\n\n" if one.shown else ""
-                one.result = tool.ToolResult.error(f"{shown}{one.stopped}")
+                one.result = tool.ToolOutcome.error(f"{shown}{one.stopped}")
             if one.result is not None:
                 one.record_result(one.result)
         context.record_abort()
@@ -101,7 +101,7 @@ class _RunningCall:
         self.started = False
         self.stopped = ""
         """The result text of a call that is stopped while it runs."""
-        self.result: tool.ToolResult | None = None
+        self.result: tool.ToolOutcome | None = None
 
     async def admit(self) -> PreparedCall | None:
         """Look up, check and approve the call; record its start, or set its refusal as result."""
@@ -109,7 +109,7 @@ class _RunningCall:
         self.begun = context.setup.clock()
         context.emit(events.ToolExecutionStart(call.id, call.name, call.args))
         prepared = context.setup.tools.prepare(call)
-        if isinstance(prepared, tool.ToolResult):
+        if isinstance(prepared, tool.ToolOutcome):
             self.result = prepared
             return None
         verdict, failure, trace = await decide_call(context.setup.policy, prepared)
@@ -117,7 +117,7 @@ class _RunningCall:
             text = f"the policy failed, so {call.name} was not run: {failure}"
             context.emit(events.Warn(text, trace))
         if not verdict.allowed:
-            self.result = tool.ToolResult.error(verdict.text, kind="PermissionDenied")
+            self.result = tool.ToolOutcome.error(verdict.text, kind="PermissionDenied")
             return None
         context.recorder.append(ToolStart(call.id, call.name, replay=prepared.tool.replay))
         self.started, self.stopped = True, prepared.tool.stopped
@@ -144,7 +144,7 @@ class _RunningCall:
             ),
         )
 
-    def record_result(self, result: tool.ToolResult) -> None:
+    def record_result(self, result: tool.ToolOutcome) -> None:
         """Record a result and tell the front ends."""
         call, details = self.call, tool.encode_details(result)
         duration_ms = 0 if self.begun is None else self.context.measure_elapsed_ms(self.begun)

@@ -84,7 +84,7 @@ class RunWatcher:
     def __init__(self, emit: Callable[[bytes], None] | None, warn: Callable[[str], None]) -> None:
         self.exit_code = 0
         self.error: Failure | None = None
-        self.end = events.AgentEnd("error", 0, Usage())
+        self.end = events.RunEnd("error", 0, Usage())
         self.first: str | None = None
         """Id of the user entry that the run answers."""
         self._emit, self._warn = emit, warn
@@ -94,7 +94,7 @@ class RunWatcher:
         if self._emit is not None:
             self._emit(msgspec.json.encode(event))
         match event:
-            case events.AgentStart(entry=entry):
+            case events.RunStart(entry=entry):
                 self.first = entry
             case events.RunFailure(error_class=kind, message=message, exit_code=code):
                 self.error, self.exit_code = Failure(kind, message), code
@@ -111,7 +111,7 @@ class RunWatcher:
                 self._warn(describe_compaction(event))
             case events.Warn(message=message):
                 self._warn(message)
-            case events.AgentEnd():
+            case events.RunEnd():
                 self.end = event
                 if event.stop_reason == "aborted":
                     self.exit_code = signals.INTERRUPTED_EXIT

@@ -28,7 +28,7 @@ from ..policy.danger import DangerPolicy
 from ..policy.decision import allow_all, decide_call
 from ..tools.builtin import PAST_TOOLS, build_registry
 from ..tools.output_storage import FolderStorage, build_temporary_path
-from ..tools.tool import PreparedCall, ToolContext, ToolResult, encode_details
+from ..tools.tool import PreparedCall, ToolContext, ToolOutcome, encode_details
 from .options import load_settings
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class ToolRunner:
             context = ToolContext(self.env, call.id, lambda _text: None, self.storage)
             result = await self.tools.run(prepared, context)
         else:
-            result = ToolResult.error(verdict.text, kind="PermissionDenied")
+            result = ToolOutcome.error(verdict.text, kind="PermissionDenied")
         code = _EXIT_CODES.get(result.kind or "", _FAILED_EXIT) if result.is_error else 0
         return self._encode_result(result), code
 
@@ -133,11 +133,11 @@ class ToolRunner:
         except (msgspec.MsgspecError, RecursionError) as error:
             wanted = 'Give {"tool": NAME, "args": {…}}.'
             return self._encode_result(
-                ToolResult.error(f"Not a call: {error}. {wanted}")
+                ToolOutcome.error(f"Not a call: {error}. {wanted}")
             ), _USAGE_EXIT
         return await self.run_call(asked.tool, bytes(asked.args))
 
-    def _encode_result(self, result: ToolResult) -> bytes:
+    def _encode_result(self, result: ToolOutcome) -> bytes:
         plain = all(isinstance(block, Text) for block in result.content)
         blocks = [self._encode_block(block) for block in result.content]
         content = join_texts(result.content) if plain else blocks

@@ -31,7 +31,7 @@ from .scanner import open_below
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .protocol import FileChange
+    from .protocol import FileUpdate
 
 
 NEW_FILE_MODE, NEW_FOLDER_MODE = 0o666, 0o777
@@ -212,7 +212,7 @@ class _OpenFolders:
 class _StagedChange:
     """One change of many: staged, then swapped in; `folder` is the descriptor of its folder."""
 
-    def __init__(self, change: FileChange, folder: int, name: str) -> None:
+    def __init__(self, change: FileUpdate, folder: int, name: str) -> None:
         self.change, self.folder, self.name = change, folder, name
         self.kept = f".gong-{secrets.token_hex(8)}.old"
         """Temporary name of the old file."""
@@ -268,7 +268,7 @@ class _StagedChange:
         os.rename(old, new, src_dir_fd=self.folder, dst_dir_fd=self.folder)
 
 
-def commit_changes(root: str, changes: Sequence[FileChange]) -> ChangeRefusal | None:
+def commit_changes(root: str, changes: Sequence[FileUpdate]) -> ChangeRefusal | None:
     """Make every change, or none of them and return why.
 
     `root` is a real path, as are those of the changes, all below it. A file that is no longer as

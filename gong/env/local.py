@@ -35,7 +35,7 @@ from .search_programs import list_with_fd, search_with_ripgrep, search_with_scan
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .protocol import ChangeRefusal, FileChange, LineMatches, ListedPath, Search
+    from .protocol import ChangeRefusal, FileUpdate, LineMatches, ListedPath, Search
 
 
 VariablePolicy = Literal["filter", "inherit-all", "none", "core-only"]
@@ -167,7 +167,7 @@ class LocalEnvironment:
         else:
             await _run_to_end(write_file_atomically, self._resolve_path(path), data)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
+    async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Make every change, or none; once begun they are finished, even if cancelled."""
         return await _run_to_end(commit_changes, root, changes)
 

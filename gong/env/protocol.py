@@ -48,7 +48,7 @@ class ExecResult:
     """From start to the end of the shell, by the wall."""
 
 
-class FileChange(NamedTuple):
+class FileUpdate(NamedTuple):
     """One file before and after a change of many; None where there is none."""
 
     path: str
@@ -167,7 +167,7 @@ class ExecutionEnvironment(Protocol):
         """
         ...
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
+    async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Make every change, or none of them and return why.
 
         All are real paths below `root`, and no link there is followed. A file that is no longer

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         DirEntry,
         ExecResult,
         ExecutionEnvironment,
-        FileChange,
+        FileUpdate,
         LineMatches,
         ListedPath,
         Search,
@@ -58,7 +58,7 @@ class ReadOnlyEnvironment(EnvironmentWrapper):
         _ = path, data, root
         raise PermissionError(_READ_ONLY)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> NoReturn:
+    async def change_files(self, changes: Sequence[FileUpdate], root: str) -> NoReturn:
         """Raise PermissionError."""
         _ = changes, root
         raise PermissionError(_READ_ONLY)
@@ -87,7 +87,7 @@ class ConfinedEnvironment(EnvironmentWrapper):
         real, own = await self._require_inside(path)
         await self.inner.write_file(real, data, root or own)
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
+    async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Change files below one of the folders."""
         await self._require_inside(root)
         return await self.inner.change_files(changes, root)

@@ -31,11 +31,11 @@ from tape.text import measure_width
 
 from .. import signals
 from ..agent.events import (
-    AgentEnd,
-    AgentStart,
     CompactionEnd,
     CompactionStart,
     MessageEnd,
+    RunEnd,
+    RunStart,
     ToolExecutionEnd,
 )
 from ..agent.loop import measure_request, prepare_next_call
@@ -255,9 +255,9 @@ class _Conversation:
         """Note the state of a run as soon as its event is sent, before the event is shown."""
         self.used = update_usage(self.used, self.session, event)
         match event:
-            case AgentStart() | CompactionStart() if self.stopping:
+            case RunStart() | CompactionStart() if self.stopping:
                 self.session.abort()
-            case AgentEnd():
+            case RunEnd():
                 self.over = True
             case CompactionEnd():
                 self.compacted = True

@@ -270,7 +270,7 @@ class Screen:
                 return []
             case events.ToolExecutionEnd():
                 return self._finish_tool(event, columns)
-            case events.AgentEnd():
+            case events.RunEnd():
                 lines = self._finish_block()
                 self.clear_run()
                 return [*lines, *(self.remark("stopped") if event.stop_reason == "aborted" else [])]
@@ -280,7 +280,7 @@ class Screen:
             case events.CompactionStart():
                 self._saying = "summarising"
                 return []
-            case events.AgentStart() | events.TurnStart() | events.TurnEnd():
+            case events.RunStart() | events.TurnStart() | events.TurnEnd():
                 return []
             case events.SteeringInjected():
                 steered = StyledLine(shorten_to_width(f"> {event.text}", columns), "you")

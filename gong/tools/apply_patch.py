@@ -19,7 +19,7 @@ from .patch.parse import InvalidPatch, PatchCommand, find_patch_in_command, pars
 from .patch.plan import PatchFailures, plan_patch, resolve_patch_paths
 from .paths import describe_os_error, hold_locks
 from .text_files import FileReplacement, is_binary
-from .tool import AgentTool, ToolResult
+from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class ApplyPatchDetails(Struct, frozen=True):
     files: tuple[PatchedFileDetails, ...]
 
 
-async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) -> ToolResult:
+async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) -> ToolOutcome:
     """Apply the whole patch, or change no file and report all errors."""
     text, folder = arguments.input or arguments.patch, ""
     called = find_patch_in_command(text)
@@ -101,9 +101,9 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
         text, folder = called.patch, called.folder or ""
     hunks = parse_patch(text)
     if isinstance(hunks, InvalidPatch):
-        return ToolResult.error(f"{hunks}. {UNCHANGED_TEXT}")
+        return ToolOutcome.error(f"{hunks}. {UNCHANGED_TEXT}")
     if not hunks:
-        return ToolResult.error("No files were modified. The patch names no file.")
+        return ToolOutcome.error("No files were modified. The patch names no file.")
     found = await resolve_patch_paths(hunks, folder, context.env)
     if isinstance(found, PatchFailures):
         return _build_patch_error(found.texts)
@@ -113,7 +113,7 @@ async def run_apply_patch(arguments: ApplyPatchArguments, context: ToolContext) 
 
 async def _apply_hunks(
     hunks: Sequence[Hunk], found: PatchPaths, env: ExecutionEnvironment
-) -> ToolResult:
+) -> ToolOutcome:
     files: dict[str, bytes | OSError | None] = {}
     for path in found.real.values():
         try:
@@ -135,9 +135,9 @@ async def _apply_hunks(
     try:
         refused = await env.change_files(planned.changes, found.root)
     except OSError as error:
-        return ToolResult.error(f"{error}. {UNCHANGED_TEXT}")
+        return ToolOutcome.error(f"{error}. {UNCHANGED_TEXT}")
     if refused:
-        return ToolResult.error(_describe_change_refusal(refused, found.real))
+        return ToolOutcome.error(_describe_change_refusal(refused, found.real))
     details = await asyncio.to_thread(
         lambda: ApplyPatchDetails(tuple(map(_build_file_details, planned.operations)))
     )
@@ -147,17 +147,17 @@ async def _apply_hunks(
         for one in planned.operations
         if _LETTERS[one.op] == letter
     )
-    return ToolResult.from_text(
+    return ToolOutcome.from_text(
         "\n".join(("Success. Updated the following files:", *lines, *planned.notes)), details
     )
 
 
-def _build_patch_error(texts: Sequence[str]) -> ToolResult:
+def _build_patch_error(texts: Sequence[str]) -> ToolOutcome:
     rest = len(texts) - SHOWN_FAILURES
     more = (f"... and {rest} more",) if rest > 0 else ()
     shown = "\n\n".join((*texts[:SHOWN_FAILURES], *more, _RETRY_TEXT))
     full = keep_full_text("\n\n".join((*texts, _RETRY_TEXT))) if more else None
-    return ToolResult((Text(shown),), is_error=True, full=full)
+    return ToolOutcome((Text(shown),), is_error=True, full=full)
 
 
 def _describe_change_refusal(refused: ChangeRefusal, real: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ from .limits import (
     truncate_tail,
 )
 from .patch.parse import InvalidPatch, find_patch_in_command
-from .tool import AgentTool, Diversion, ToolResult
+from .tool import AgentTool, Diversion, ToolOutcome
 
 if TYPE_CHECKING:
     from .command import KeptOutput
@@ -46,7 +46,7 @@ class BashArguments(Struct, frozen=True):
 
 async def run_bash(
     arguments: BashArguments, context: ToolContext, *, tuning: ToolSettings = DEFAULT_SETTINGS
-) -> ToolResult:
+) -> ToolOutcome:
     """Run the command after the configured prefix, and return the end of the output."""
     timeout_ms = _choose_timeout_ms(arguments.timeout, tuning)
     command = add_command_prefix(arguments.command, tuning.command_prefix)
@@ -78,10 +78,10 @@ def add_command_prefix(command: str, prefix: str) -> str:
 
 def build_command_result(
     text: str, details: CommandDetails, kept: KeptOutput, kind: ErrorKind | None
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the result of a command; it is an error where it has a kind."""
     failed = kind is not None
-    return ToolResult((Text(text),), details, failed, kept.text, kept.blob, kind=kind)
+    return ToolOutcome((Text(text),), details, failed, kept.text, kept.blob, kind=kind)
 
 
 def _choose_timeout_ms(seconds: float | None, tuning: ToolSettings) -> int:
@@ -91,7 +91,7 @@ def _choose_timeout_ms(seconds: float | None, tuning: ToolSettings) -> int:
     return min(tuning.default_timeout_ms or tuning.max_timeout_ms, tuning.max_timeout_ms)
 
 
-def redirect_patch_command(arguments: Struct) -> Diversion | ToolResult | None:
+def redirect_patch_command(arguments: Struct) -> Diversion | ToolOutcome | None:
     """Return the patch that a command for a shell is, for the tool that applies patches.
 
     So it is judged, and applied, as one; a patch that nobody is asked to apply is an error, and so
@@ -107,14 +107,14 @@ def redirect_patch_command(arguments: Struct) -> Diversion | ToolResult | None:
     elif all(not line or line.startswith("#") for line in lines):
         why = "it holds only a comment. Say what to run."
     if why:
-        return ToolResult.error(f"'command' parameter is required: {why}", kind="ValidationError")
+        return ToolOutcome.error(f"'command' parameter is required: {why}", kind="ValidationError")
     if PATCH_MARKER not in command:
         return None
     match find_patch_in_command(command):
         case None:
             return None
         case InvalidPatch() as wrong:
-            return ToolResult.error(
+            return ToolOutcome.error(
                 f"{wrong}. {apply_patch.UNCHANGED_TEXT}", kind="ValidationError"
             )
     return Diversion(apply_patch.APPLY_PATCH_TOOL, apply_patch.ApplyPatchArguments(input=command))
@@ -167,7 +167,7 @@ async def run_shell(
     default_ms: int,
     limits: OutputLimits,
     tuning: ToolSettings = DEFAULT_SETTINGS,
-) -> ToolResult:
+) -> ToolOutcome:
     """Run the command and return its output, exit code and duration."""
     wanted = arguments.timeout_ms or tuning.default_timeout_ms or default_ms
     timeout_ms = min(wanted, tuning.max_timeout_ms)

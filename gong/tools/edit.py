@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct, field
 
-from ..env.protocol import FileChange, is_escaping_path, is_inside_folder
+from ..env.protocol import FileUpdate, is_escaping_path, is_inside_folder
 from .diff import build_diff
 from .limits import encode_text
 from .paths import build_path_error, describe_refused_path, hold_locks, locate_new_path, locate_path
@@ -23,7 +23,7 @@ from .text_files import (
     replace_spans,
     strip_byte_order_mark,
 )
-from .tool import AgentTool, ToolResult
+from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment
@@ -96,18 +96,20 @@ class TextChange(NamedTuple):
     exact: bool
 
 
-async def replace_text(env: ExecutionEnvironment, wish: ReplaceRequest) -> EditDetails | ToolResult:
+async def replace_text(
+    env: ExecutionEnvironment, wish: ReplaceRequest
+) -> EditDetails | ToolOutcome:
     """Apply the change, or change nothing and return the error."""
     place = await find_write_target(env, wish.path)
     if isinstance(place, str):
-        return ToolResult.error(place, kind="PermissionDenied")
+        return ToolOutcome.error(place, kind="PermissionDenied")
     try:
         async with hold_locks((place.real,)):
             change = await _apply_replacement(env, place, wish)
     except OSError as error:
         return build_path_error(error, wish.path, "File not found")
     if isinstance(change, str):
-        return ToolResult.error(change, kind="EditConflict")
+        return ToolOutcome.error(change, kind="EditConflict")
     diff = await asyncio.to_thread(build_diff, change.replacement)
     return EditDetails(
         path=wish.path,
@@ -132,7 +134,7 @@ async def _apply_replacement(
     if place.root is None:
         await env.write_file(place.real, after)
         return change
-    refused = await env.change_files((FileChange(place.real, data, after),), place.root)
+    refused = await env.change_files((FileUpdate(place.real, data, after),), place.root)
     if refused:
         raise refused.error
     return change
@@ -175,7 +177,7 @@ class EditArguments(Struct, frozen=True):
     new_text: Annotated[str, Meta(description="The new text")] = field(name="newText")
 
 
-async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
+async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolOutcome:
     """Replace the only occurrence of `old_text`, or return an error and change nothing."""
     wish = ReplaceRequest(
         arguments.path, arguments.old_text, arguments.new_text, every=False, old_name="oldText"
@@ -183,7 +185,7 @@ async def run_edit(arguments: EditArguments, context: ToolContext) -> ToolResult
     made = await replace_text(context.env, wish)
     if not isinstance(made, EditDetails):
         return made
-    return ToolResult.from_text(f"Successfully replaced text in {arguments.path}.", made)
+    return ToolOutcome.from_text(f"Successfully replaced text in {arguments.path}.", made)
 
 
 EDIT_TOOL = AgentTool(
@@ -213,12 +215,12 @@ class WriteDetails(Struct, frozen=True):
     """Whether there was no such file before."""
 
 
-async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
+async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolOutcome:
     """Write the file and say how long it is now."""
     path, env = arguments.path, context.env
     place = await find_write_target(env, path, new=True)
     if isinstance(place, str):
-        return ToolResult.error(place, kind="PermissionDenied")
+        return ToolOutcome.error(place, kind="PermissionDenied")
     data = encode_text(arguments.content)
     try:
         async with hold_locks((place.real,)):
@@ -226,7 +228,7 @@ async def run_write(arguments: WriteArguments, context: ToolContext) -> ToolResu
             await env.write_file(place.real, data, place.root)
     except OSError as error:
         return build_path_error(error, path)
-    return ToolResult.from_text(
+    return ToolOutcome.from_text(
         f"Successfully wrote {len(data)} bytes to {path}", WriteDetails(path, len(data), created)
     )
 

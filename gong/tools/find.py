@@ -22,7 +22,7 @@ from .limits import (
     truncate_head,
 )
 from .paths import build_path_error, format_path, locate_path
-from .tool import AgentTool, ToolResult
+from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +56,10 @@ async def run_find(
     context: ToolContext,
     *,
     caps: OutputCaps = NO_LINE_CAPS,
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the paths, folders with "/", in the order of their names."""
     found = await find_paths(context.env, arguments.path, arguments.pattern)
-    if isinstance(found, ToolResult):
+    if isinstance(found, ToolOutcome):
         return found
     more = describe_limit_reached(arguments.limit, "results", "limit")
     return show_paths(found, arguments.pattern, caps, arguments.limit, more)
@@ -67,7 +67,7 @@ async def run_find(
 
 async def find_paths(
     env: ExecutionEnvironment, path: str, pattern: str
-) -> tuple[ListedPath, ...] | ToolResult:
+) -> tuple[ListedPath, ...] | ToolOutcome:
     """Return what matches below a folder, or what went wrong."""
     try:
         return await env.glob(await locate_path(env, path), pattern)
@@ -77,16 +77,16 @@ async def find_paths(
 
 def show_paths(
     found: Sequence[ListedPath], pattern: str, caps: OutputCaps, limit: int, more: str
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the first results; `more` is the notice if the limit leaves some out."""
     if not found:
-        return ToolResult.from_text(NO_FILES_TEXT, FindDetails(pattern, 0, truncated=False))
+        return ToolOutcome.from_text(NO_FILES_TEXT, FindDetails(pattern, 0, truncated=False))
     names = [format_entry(one.path, is_dir=one.is_dir) for one in found]
     notices = (more,) if len(found) > limit else ()
     shown = cut_with_notices("\n".join(names[:limit]), caps, notices)
     details = FindDetails(pattern, min(len(found), limit), truncated=shown.noted)
     full = keep_full_text("\n".join(names)) if shown.noted else None
-    return ToolResult((Text(shown.content),), details, full=full)
+    return ToolOutcome((Text(shown.content),), details, full=full)
 
 
 def format_entry(path: str, *, is_dir: bool) -> str:
@@ -138,11 +138,11 @@ async def run_ls(
     context: ToolContext,
     *,
     caps: OutputCaps = NO_LINE_CAPS,
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the names, folders with "/", in alphabetical order whatever their case."""
     path, limit = arguments.path, arguments.limit
     entries = await list_folder(context.env, path)
-    if isinstance(entries, ToolResult):
+    if isinstance(entries, ToolOutcome):
         return entries
     ordered = sorted(entries, key=lambda entry: (entry.name.lower(), entry.name))
     names = [format_entry(entry.name, is_dir=entry.is_dir) for entry in ordered]
@@ -151,7 +151,7 @@ async def run_ls(
     size = sum(entry.size or 0 for entry in entries)
     details = LsDetails(path, len(entries), size, rest > 0)
     if not rest:
-        return ToolResult.from_text(cut.content or "(empty directory)", details)
+        return ToolOutcome.from_text(cut.content or "(empty directory)", details)
     notice = (
         f"{describe_cap_reached(cut)}, {rest} more entries. List a subfolder."
         if cut.truncated
@@ -159,12 +159,12 @@ async def run_ls(
         f" Use limit={len(entries)} to see all."
     )
     shown = Text(f"{cut.content}\n\n[{notice}]")
-    return ToolResult((shown,), details, full=keep_full_text("\n".join(names)))
+    return ToolOutcome((shown,), details, full=keep_full_text("\n".join(names)))
 
 
 async def list_folder(
     env: ExecutionEnvironment, path: str, depth: int = 1
-) -> tuple[DirEntry, ...] | ToolResult:
+) -> tuple[DirEntry, ...] | ToolOutcome:
     """Return what a folder holds, or what went wrong."""
     try:
         return await env.list_directory(await locate_path(env, path), depth)

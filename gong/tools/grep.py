@@ -31,7 +31,7 @@ from .limits import (
     truncate_line,
 )
 from .paths import build_path_error, format_path, locate_path
-from .tool import AgentTool, ToolResult
+from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from ..env.protocol import ExecutionEnvironment, LineMatches
@@ -56,7 +56,7 @@ class GrepMatches(NamedTuple):
 
 async def search_path(
     env: ExecutionEnvironment, path: str, search: Search
-) -> GrepMatches | ToolResult:
+) -> GrepMatches | ToolOutcome:
     """Return the matches, or what went wrong."""
     place = await locate_path(env, path)
     try:
@@ -86,7 +86,7 @@ class MatchDisplay(NamedTuple):
 
 async def show_matches(
     env: ExecutionEnvironment, found: GrepMatches, search: Search, manner: MatchDisplay
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the lines with their files and numbers, and others around each."""
     matches = found.matches
     details = SearchDetails(
@@ -96,7 +96,7 @@ async def show_matches(
         truncated=matches.limited,
     )
     if not matches.found:
-        return ToolResult.from_text("No matches found", details)
+        return ToolOutcome.from_text("No matches found", details)
     lines, whole, kept, context = list[str](), list[str](), 0, manner.context
     for path in dict.fromkeys(match.path for match in matches.found):
         content: list[str] = []
@@ -130,7 +130,7 @@ async def show_matches(
         (shortened,) if text != full else (),
     )
     is_part = shown.cut.truncated or text != full
-    return ToolResult(
+    return ToolOutcome(
         (Text(shown.content),),
         replace(details, truncated=shown.noted),
         full=keep_full_text(full) if is_part else None,
@@ -159,7 +159,7 @@ async def run_grep(
     context: ToolContext,
     *,
     caps: OutputCaps = NO_LINE_CAPS,
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the matching lines, by file and number."""
     search = Search(
         pattern=arguments.pattern,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from ..env.protocol import UNICODE_SPACES, is_inside_folder
-from .tool import ToolResult
+from .tool import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -131,7 +131,7 @@ def describe_refused_path(path: str) -> str:
     return f'Path leaves the working directory: {path}. Name a file inside it, without "..".'
 
 
-def build_path_error(error: OSError | ValueError, path: str, missing: str = "") -> ToolResult:
+def build_path_error(error: OSError | ValueError, path: str, missing: str = "") -> ToolOutcome:
     """Return the result for a path that cannot be used; `missing` is said where nothing is there.
 
     ValueError is for what is wrong with the call: a pattern, or a path no system takes.
@@ -139,12 +139,12 @@ def build_path_error(error: OSError | ValueError, path: str, missing: str = "") 
     match error:
         case FileNotFoundError():
             text = f"{missing}: {path}" if missing else describe_os_error(error, path)
-            return ToolResult.error(text, kind="FileNotFound")
+            return ToolOutcome.error(text, kind="FileNotFound")
         case PermissionError():
-            return ToolResult.error(describe_os_error(error, path), kind="PermissionDenied")
+            return ToolOutcome.error(describe_os_error(error, path), kind="PermissionDenied")
         case OSError():
-            return ToolResult.error(describe_os_error(error, path))
-    return ToolResult.error(str(error), kind="ValidationError")
+            return ToolOutcome.error(describe_os_error(error, path))
+    return ToolOutcome.error(str(error), kind="ValidationError")
 
 
 _LOCKS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

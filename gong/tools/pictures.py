@@ -25,7 +25,7 @@ from .picture_resize import (
     read_picture_size,
     resize_picture,
 )
-from .tool import ToolResult
+from .tool import ToolOutcome
 
 if TYPE_CHECKING:
     from .picture_resize import PictureSize
@@ -51,7 +51,7 @@ class PictureDetails(Struct, frozen=True):
     """Path of a file with the bytes that are shown."""
 
 
-async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) -> ToolResult:
+async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) -> ToolOutcome:
     """Return words and the picture, or only words where it is too large and stays so."""
     size = read_picture_size(data, mime)
     what = f"{path}: {_describe_picture(mime, size, data)}"
@@ -62,12 +62,12 @@ async def show_picture(path: str, data: bytes, mime: str, context: ToolContext) 
     try:
         made = await asyncio.to_thread(resize_picture, data, size)
     except PillowMissing:
-        return ToolResult.error(
+        return ToolOutcome.error(
             f"Cannot show {what}: models take {PICTURE_LIMITS}. Install what makes it smaller:"
             " pip install 'gong[images]'. Or make it smaller with bash, then read that."
         )
     except ValueError as error:
-        return ToolResult.error(f"Cannot show {what}: {error}.")
+        return ToolOutcome.error(f"Cannot show {what}: {error}.")
     shown = _describe_picture(made.mime, made.size, made.data)
     # How places in what is shown become places of the file.
     factor = made.original.width / made.size.width
@@ -92,7 +92,7 @@ async def _build_picture_result(
     shown: _ShownPicture,
     context: ToolContext,
     original_size: int | None = None,
-) -> ToolResult:
+) -> ToolOutcome:
     data, mime, size = shown
     digest = hashlib.sha256(data).hexdigest()
     temporary = build_temporary_path(context.env.temporary_directory)
@@ -112,7 +112,7 @@ async def _build_picture_result(
         kept=kept,
     )
     blob = BlobRef(digest, len(data))
-    return ToolResult((Text(said), Image(blob=blob, mime=mime)), details)
+    return ToolOutcome((Text(said), Image(blob=blob, mime=mime)), details)
 
 
 def _describe_picture(mime: str, size: PictureSize | None, data: bytes) -> str:

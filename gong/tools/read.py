@@ -33,7 +33,7 @@ from .limits import (
 from .paths import build_path_error, describe_os_error, locate_path
 from .pictures import show_picture
 from .text_files import decode_text_file
-from .tool import AgentTool, ToolResult
+from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +67,10 @@ class ReadDetails(Struct, frozen=True):
 
 async def run_read(
     arguments: ReadArguments, context: ToolContext, *, caps: OutputCaps = LINE_CAPS
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the requested lines; a cut page says how to continue."""
     content = await read_content(arguments.path, context)
-    if isinstance(content, ToolResult):
+    if isinstance(content, ToolOutcome):
         return content
     lines, path = split_lines(content.text), arguments.path
     start = max((arguments.offset or 1) - 1, 0)
@@ -99,7 +99,7 @@ async def run_read(
         next_line = start + len(page) + 1
         notice = f"{rest} more lines in file. Use offset={next_line} to continue."
     else:
-        return ToolResult.from_text(text)
+        return ToolOutcome.from_text(text)
     details = ReadDetails(
         path=path,
         line_count=len(lines),
@@ -112,7 +112,7 @@ async def run_read(
     )
     shown = "\n\n".join(filter(None, (cut.content, f"[{notice}]")))
     full = keep_page(text, path) if cut.truncated else None
-    return ToolResult((Text(shown),), details, full=full)
+    return ToolOutcome((Text(shown),), details, full=full)
 
 
 class FileContent(NamedTuple):
@@ -123,17 +123,17 @@ class FileContent(NamedTuple):
     """utf-8, utf-16, or pdf."""
 
 
-async def read_content(path: str, context: ToolContext) -> FileContent | ToolResult:
+async def read_content(path: str, context: ToolContext) -> FileContent | ToolOutcome:
     """Return the text of a file; a result for a picture, or for what cannot be read."""
     try:
         found = await locate_path(context.env, path)
         data = await context.env.read_file(found)
     except OSError as error:
         if isinstance(error, IsADirectoryError):
-            return ToolResult.error(f"{describe_os_error(error, path)}. List it with ls.")
+            return ToolOutcome.error(f"{describe_os_error(error, path)}. List it with ls.")
         return build_path_error(error, path)
     except ValueError:
-        return ToolResult.error(f"Not a path: {path!r}.")
+        return ToolOutcome.error(f"Not a path: {path!r}.")
     from ..llm.picture_sources import detect_picture_type  # noqa: PLC0415 (slow to load)
 
     kind = detect_picture_type(data)
@@ -142,17 +142,17 @@ async def read_content(path: str, context: ToolContext) -> FileContent | ToolRes
     return await _decode_content(data, path, found)
 
 
-async def _decode_content(data: bytes, path: str, found: str) -> FileContent | ToolResult:
+async def _decode_content(data: bytes, path: str, found: str) -> FileContent | ToolOutcome:
     if is_pdf(data):
         try:
             return FileContent(await extract_pdf_text(path, data), "pdf")
         except UnreadablePdf as error:
-            return ToolResult.error(str(error))
+            return ToolOutcome.error(str(error))
     if found.endswith(".ipynb") and (cells := render_notebook(data)) is not None:
         return FileContent(cells, "utf-8")
     file = decode_text_file(data)
     if file is None:
-        return ToolResult.error(
+        return ToolOutcome.error(
             f"Cannot read {path} as text: it is a binary file of"
             f" {format_size(len(data))}. Look into it with bash: file, strings or xxd."
         )
@@ -161,9 +161,9 @@ async def _decode_content(data: bytes, path: str, found: str) -> FileContent | T
     return FileContent(file.text, "utf-16")
 
 
-def build_offset_error(offset: int, lines: Sequence[str]) -> ToolResult:
+def build_offset_error(offset: int, lines: Sequence[str]) -> ToolOutcome:
     """Return the error for an offset beyond the end of the file."""
-    return ToolResult.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
+    return ToolOutcome.error(f"Offset {offset} is beyond end of file ({len(lines)} lines total)")
 
 
 def keep_page(text: str, path: str) -> str:

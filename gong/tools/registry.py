@@ -34,7 +34,7 @@ from ..errors import ConfigurationError
 from ..llm.types import ToolSpec
 from .limits import limit_text
 from .output_storage import find_blob
-from .tool import AgentTool, PreparedCall, RemovedOutput, ToolContext, ToolResult
+from .tool import AgentTool, PreparedCall, RemovedOutput, ToolContext, ToolOutcome
 from .truncation_service import CutText, TruncationContext, TruncationOptions, TruncationService
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from .tool import ErrorKind
 
-    Middleware = Callable[[ToolResult, TruncationContext], Awaitable[ToolResult]]
+    Middleware = Callable[[ToolOutcome, TruncationContext], Awaitable[ToolOutcome]]
 
 
 JsonSchema = dict[str, Any]
@@ -124,10 +124,10 @@ class TruncationMiddleware:
 
     service: TruncationService
     skip_tools: frozenset[str] = SKIPPED_TOOLS
-    should_truncate: Callable[[str, ToolResult], bool | TruncationOptions] = lambda *_: True
+    should_truncate: Callable[[str, ToolOutcome], bool | TruncationOptions] = lambda *_: True
     """Given a tool's name and its result: False leaves it, options are those of this call."""
 
-    async def __call__(self, result: ToolResult, context: TruncationContext) -> ToolResult:
+    async def __call__(self, result: ToolOutcome, context: TruncationContext) -> ToolOutcome:
         """Return the result with its texts as one, cut where that is too long."""
         text = join_texts(result.content)
         if not text or result.is_measured or context.tool_name in self.skip_tools:
@@ -221,10 +221,10 @@ class ToolRegistry:
             for tool in map(self._tools.__getitem__, self.active)
         )
 
-    def prepare(self, call: ToolCall) -> PreparedCall | ToolResult:
+    def prepare(self, call: ToolCall) -> PreparedCall | ToolOutcome:
         """Find the tool and check the arguments; a result when the call cannot run."""
         if call.name not in self.active:
-            return ToolResult.error(
+            return ToolOutcome.error(
                 _describe_unknown_tool(call.name, self.active), kind="UnknownTool"
             )
         tool = self._tools[call.name]
@@ -235,9 +235,9 @@ class ToolRegistry:
         except (ValueError, RecursionError) as error:
             said = f"Invalid arguments for tool: {tool.name}: {error}."
             expected = f"Expected: {describe_fields(schema)}"
-            return ToolResult.error(f"{said} {expected}", kind="ValidationError")
+            return ToolOutcome.error(f"{said} {expected}", kind="ValidationError")
         meant = tool.divert(arguments) if tool.divert else None
-        if isinstance(meant, ToolResult):
+        if isinstance(meant, ToolOutcome):
             return meant
         if meant is not None:
             tool, arguments = meant
@@ -245,7 +245,7 @@ class ToolRegistry:
 
     async def run(
         self, prepared: PreparedCall, context: ToolContext, options: TruncationOptions | None = None
-    ) -> ToolResult:
+    ) -> ToolOutcome:
         """Run the tool's body and cut what it did not cut itself, this time by `options`."""
         try:
             result = await prepared.tool.run(prepared.arguments, context)
@@ -257,7 +257,7 @@ class ToolRegistry:
                 (PermissionError, "PermissionDenied"),
             )
             kind = next((name for one, name in kinds if isinstance(error, one)), None)
-            return ToolResult.error(text, kind=kind)
+            return ToolOutcome.error(text, kind=kind)
         tool = prepared.tool
         if tool.limits is not None:
             text = join_texts(result.content)

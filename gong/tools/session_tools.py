@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from tape.clock import shorten_timestamp
 from tape.errors import TapeError
 
-from .tool import AgentTool, ToolResult
+from .tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from .tool import ToolContext
@@ -49,35 +49,35 @@ class TapeSearchDetails(Struct, frozen=True):
     matches: int
 
 
-async def run_tape_search(arguments: TapeSearchArguments, context: ToolContext) -> ToolResult:
+async def run_tape_search(arguments: TapeSearchArguments, context: ToolContext) -> ToolOutcome:
     """Return the entries that fit best, each with its id and the words around."""
     if context.tape is None:
-        return ToolResult.error(_NO_TAPE)
+        return ToolOutcome.error(_NO_TAPE)
     try:
         found = await asyncio.to_thread(context.tape.search, arguments.query, arguments.limit)
     except TapeError as error:
-        return ToolResult.error(f"{error}", kind="ValidationError")
+        return ToolOutcome.error(f"{error}", kind="ValidationError")
     lines = []
     for entry, time, kind, snippet in found:
         place = f"{entry[:SHORT_ID_DIGITS]}  {shorten_timestamp(time)[:16]}"
         lines.append(f"{place}  {kind}: {snippet}")
     text = "\n".join((*lines, "[tape_read ENTRY shows one in full]"))
     nothing = "No entry of this tape contains these words. Try other words, or fewer."
-    return ToolResult.from_text(
+    return ToolOutcome.from_text(
         text if found else nothing, TapeSearchDetails(arguments.query, len(found))
     )
 
 
-async def run_tape_read(arguments: TapeReadArguments, context: ToolContext) -> ToolResult:
+async def run_tape_read(arguments: TapeReadArguments, context: ToolContext) -> ToolOutcome:
     """Return an entry and those around it as text."""
     if context.tape is None:
-        return ToolResult.error(_NO_TAPE)
+        return ToolOutcome.error(_NO_TAPE)
     entry, before, after = arguments.entry.strip().lower(), arguments.before, arguments.after
     try:
         text = await asyncio.to_thread(context.tape.read, entry, before, after, arguments.offset)
     except TapeError as error:
-        return ToolResult.error(f"{error}")
-    return ToolResult.from_text(text)
+        return ToolOutcome.error(f"{error}")
+    return ToolOutcome.from_text(text)
 
 
 TAPE_SEARCH_TOOL = AgentTool(
@@ -115,14 +115,14 @@ class CompactArguments(Struct, frozen=True):
     focus: Annotated[str, Meta(description="What the summary should keep in detail, if set")] = ""
 
 
-async def run_compact(arguments: CompactArguments, context: ToolContext) -> ToolResult:
+async def run_compact(arguments: CompactArguments, context: ToolContext) -> ToolOutcome:
     """Request a compaction from the session; it runs after this step."""
     if context.request_compaction is None:
-        return ToolResult.error("There is no conversation here that could be compacted.")
+        return ToolOutcome.error("There is no conversation here that could be compacted.")
     focus = " ".join(arguments.focus.split())
     context.request_compaction(focus)
     about = f" (focus: {focus})" if focus else ""
-    return ToolResult.from_text(
+    return ToolOutcome.from_text(
         f"Context compaction requested{about}. It runs before the next step."
     )
 

@@ -52,7 +52,7 @@ class MeasuredDetails(Protocol):
     truncated: bool
 
 
-class ToolResult(Struct, frozen=True):
+class ToolOutcome(Struct, frozen=True):
     """The result of a tool."""
 
     content: Content
@@ -73,25 +73,25 @@ class ToolResult(Struct, frozen=True):
         cut = self.full is not None or self.removed is not None
         return cut or isinstance(self.details, MeasuredDetails)
 
-    def replace_text(self, text: str, full: str) -> ToolResult:
+    def replace_text(self, text: str, full: str) -> ToolOutcome:
         """Return the result with `text` in place of its texts, which `full` is the whole of."""
         others = tuple(block for block in self.content if not isinstance(block, Text))
         return replace(self, content=(Text(text), *others), full=full)
 
     @classmethod
-    def from_text(cls, text: str, details: Struct | None = None) -> ToolResult:
+    def from_text(cls, text: str, details: Struct | None = None) -> ToolOutcome:
         """Return a successful result with `text`."""
         return cls((Text(text),), details)
 
     @classmethod
     def error(
         cls, text: str, details: Struct | None = None, kind: ErrorKind | None = None
-    ) -> ToolResult:
+    ) -> ToolOutcome:
         """Return an error result that a model can act on."""
         return cls((Text(text),), details, is_error=True, kind=kind)
 
 
-def encode_details(result: ToolResult) -> Raw:
+def encode_details(result: ToolOutcome) -> Raw:
     """Return the JSON for people and programs: details, what was cut, the kind of error.
 
     NO_JSON when there is nothing of it.
@@ -164,7 +164,7 @@ class AgentTool:
     """Its description for the model."""
     arguments: type[Struct]
     """Type of its arguments; docstrings of fields are in the JSON Schema."""
-    run: Callable[[Any, ToolContext], Awaitable[ToolResult]]
+    run: Callable[[Any, ToolContext], Awaitable[ToolOutcome]]
     """The body: takes an instance of `arguments`; cancelling it stops it."""
     replay: Literal["safe", "unsafe"] = "unsafe"
     """Safe when running it twice changes nothing (tape.md §3)."""
@@ -176,7 +176,7 @@ class AgentTool:
     """Takes text in place of JSON: it becomes the argument `input`."""
     stopped: str = "Operation aborted"
     """Its result text if it is cancelled while it runs."""
-    divert: Callable[[Any], Diversion | ToolResult | None] | None = None
+    divert: Callable[[Any], Diversion | ToolOutcome | None] | None = None
     """Given the arguments: another tool that is meant by them, or why nothing may run."""
 
 

@@ -131,7 +131,7 @@ class _PhaseContext(NamedTuple):
     prompt: str | None = None
 
 
-class WorkContext:
+class CallContext:
     """The working folder and the prompt at places of one tape.
 
     Lines that cannot be read are left out and reported to `skipped`.
@@ -304,7 +304,7 @@ class _CallReader:
     def __init__(self, tape: Tape, name: str, skipped: Callable[[str], None]) -> None:
         self.tape, self.name, self.skipped = tape, name, skipped
         self.needle = max(_PLAIN.findall(name), key=len, default="").encode()
-        self.around = WorkContext(tape, skipped)
+        self.around = CallContext(tape, skipped)
         self.waiting: dict[str, _CallPlace] = {}
         self.ran: dict[str, Raw] = {}
         """Arguments of the calls that certainly started."""

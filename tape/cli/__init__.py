@@ -29,7 +29,8 @@ def main() -> None:
     """
     if sys.argv[1:] == ["--version"]:
         sys.exit(print_version("tape", __version__))
-    from .fast import COMPLETE_VARIABLE, FAST_COMMANDS, run_fast  # noqa: PLC0415 (not for --version)
+    from .environment import COMPLETE_VARIABLE  # noqa: PLC0415 (not for --version)
+    from .fast import FAST_COMMANDS, run_fast  # noqa: PLC0415 (not for --version)
 
     if COMPLETE_VARIABLE in os.environ:
         from .completion import answer_completion  # noqa: PLC0415 (only a shell asks)

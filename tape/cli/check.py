@@ -202,7 +202,7 @@ class ExplainedFinding(Struct):
     means: Explanation
 
 
-class RepairStep(Struct):
+class FsckRow(Struct):
     """One repair that was done."""
 
     did: str
@@ -217,7 +217,7 @@ class FsckReport(Struct):
     findings: list[ExplainedFinding]
     actions: list[str]
     """What --repair does."""
-    done: list[RepairStep]
+    done: list[FsckRow]
     left: list[Finding] | None = None
     """What verify finds afterwards; null where nothing was repaired."""
 
@@ -290,7 +290,7 @@ def _fsck_tape(store: Store, tape: Tape, wrong: Iterable[Finding], how: _FsckOpt
         print_lines(_format_fsck_report(report, how))
     if how.confirm_plan(report.actions):
         for mended in repair_tape(store, tape, todo):
-            step = RepairStep(describe_action(mended.action), mended.undo)
+            step = FsckRow(describe_action(mended.action), mended.undo)
             report.done.append(step)
             if not how.as_json:  # each step as soon as it is done
                 print_lines([to_single_line(f"did: {step.did}")])

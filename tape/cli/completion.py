@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem, FishComplete, ShellComplete, 
 
 from ..index import fast
 from ..text import SHORT, to_single_line
-from .fast import COMPLETE_VARIABLE, find_store_home
+from .environment import COMPLETE_VARIABLE, find_store_home
 from .output import as_json, format_examples, print_json
 from .terminal import print_lines
 

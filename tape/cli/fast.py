@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from .streams import silence_stream, use_visible_streams
+from .environment import find_store_home
+from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
 from .terminal import print_warning
 
 TYPE_CHECKING = False  # the module that has this name takes a tenth of the time of `tape ls`
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FAST_COMMANDS = ("ls", "search")
-COMPLETE_VARIABLE = "_TAPE_COMPLETE"
-"""The variable by which a shell asks for completions."""
-INTERRUPTED_CODE = 130
-"""Exit code after Ctrl+C."""
 
 
 def run_fast(verb: str, arguments: Sequence[str]) -> int | None:
@@ -44,8 +41,3 @@ def run_fast(verb: str, arguments: Sequence[str]) -> int | None:
         except KeyboardInterrupt:
             return INTERRUPTED_CODE
         return 0 if done else None
-
-
-def find_store_home(environment: os._Environ[str]) -> str:
-    """Return the default store: $TAPE_HOME, else ~/.tape."""
-    return environment.get("TAPE_HOME") or os.path.expanduser("~/.tape")  # noqa: PTH111 (at once)

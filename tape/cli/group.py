@@ -24,8 +24,7 @@ import click
 from ..damage import catch_damage_warnings
 from ..store.locks import DEFAULT_LOCK_WAIT, limit_lock_wait
 from ..version import __version__
-from .fast import INTERRUPTED_CODE
-from .streams import silence_stream, use_visible_streams
+from .streams import INTERRUPTED_CODE, silence_stream, use_visible_streams
 from .terminal import open_pager, print_warning
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ..store.locks import is_lock_held
 from ..store.path import FSCK_ADVICE
 from ..store.refs import JOURNAL_NAME, find_head
 from ..version import __version__
-from .fast import find_store_home
+from .environment import find_store_home
 from .terminal import print_warning, show_progress, warn_of_left_out_part
 
 if TYPE_CHECKING:

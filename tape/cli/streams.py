@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TextIO
 
+INTERRUPTED_CODE = 130
+"""Exit code after Ctrl+C."""
+
 _CONTROL_MARK = f"\x1b{os.urandom(8).hex()}"
 """Marks a sequence of ours; it is random, so foreign text cannot contain it."""
 _CONTROL_END = "\x07"  # not a space: the end of a line may be stripped

@@ -26,7 +26,7 @@ from ..read import (
     read_content,
     split_lines,
 )
-from ..tool import AgentTool, ToolResult
+from ..tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,9 +53,9 @@ class ReadFileArguments(Struct, frozen=True):
 
 async def _run_read_file(
     arguments: ReadFileArguments, context: ToolContext, *, limits: OutputLimits
-) -> ToolResult:
+) -> ToolOutcome:
     content = await read_content(arguments.file_path, context)
-    if isinstance(content, ToolResult):
+    if isinstance(content, ToolOutcome):
         return content
     lines = split_lines(content.text)
     start = max((arguments.offset or 1) - 1, 0)
@@ -65,7 +65,7 @@ async def _run_read_file(
     text = _number_page(page, start, len(lines))
     shown = limit_text(text, limits)
     if len(page) == len(lines) and shown == text:
-        return ToolResult.from_text(text)
+        return ToolOutcome.from_text(text)
     details = ReadDetails(
         path=arguments.file_path,
         line_count=len(lines),
@@ -75,7 +75,7 @@ async def _run_read_file(
         total_lines=len(page),
         output_lines=len(_NUMBERED.findall(shown)),
     )
-    return ToolResult(
+    return ToolOutcome(
         (Text(shown),),
         details,
         full=keep_page(text, arguments.file_path) if shown != text else None,
@@ -110,17 +110,17 @@ class ReadManyDetails(Struct, frozen=True):
     """Files not read because there was enough."""
 
 
-async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContext) -> ToolResult:
+async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContext) -> ToolOutcome:
     parts: list[str] = []
     pictures: list[Block] = []
     read: list[str] = []
     failed: list[str] = []
     size = left_out = 0
-    content: FileContent | ToolResult
-    named: dict[str, ToolResult | None] = {}
+    content: FileContent | ToolOutcome
+    named: dict[str, ToolOutcome | None] = {}
     for wanted in arguments.paths:
         meant = await _expand_pattern(wanted, context)
-        if isinstance(meant, ToolResult):
+        if isinstance(meant, ToolOutcome):
             named[wanted] = meant
         else:
             named |= {path: None for path in meant if path not in named}
@@ -130,9 +130,9 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
             continue
         content = refused or await read_content(path, context)
         text = content.text if isinstance(content, FileContent) else join_texts(content.content)
-        if isinstance(content, ToolResult):
+        if isinstance(content, ToolOutcome):
             pictures += (block for block in content.content if isinstance(block, Image))
-        (failed if isinstance(content, ToolResult) and content.is_error else read).append(path)
+        (failed if isinstance(content, ToolOutcome) and content.is_error else read).append(path)
         parts.append(f"--- {format_path(path)} ---\n\n{text.removesuffix(chr(10))}\n")
         size += len(encode_text(text))
     if left_out:
@@ -140,16 +140,16 @@ async def _run_read_many_files(arguments: ReadManyArguments, context: ToolContex
         parts.append(f"[{left_out} more files left out after {enough}. Name fewer at once.]\n")
     said = "\n".join(parts) or NO_FILES_TEXT
     details = ReadManyDetails(tuple(read), tuple(failed), left_out)
-    return ToolResult((Text(said), *pictures), details, is_error=bool(failed) and not read)
+    return ToolOutcome((Text(said), *pictures), details, is_error=bool(failed) and not read)
 
 
-async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolResult:
+async def _expand_pattern(wanted: str, context: ToolContext) -> Sequence[str] | ToolOutcome:
     if not set("*?[{") & set(wanted) or await context.env.file_exists(
         await locate_path(context.env, wanted)
     ):
         return (wanted,)
     found = await find_paths(context.env, ".", wanted)
-    if isinstance(found, ToolResult):
+    if isinstance(found, ToolOutcome):
         return found
     return [one.path for one in found if not one.is_dir]
 
@@ -187,7 +187,7 @@ class WriteFileArguments(Struct, frozen=True):
     content: Annotated[str, Meta(description="The whole new content of the file")]
 
 
-async def _run_write_file(arguments: WriteFileArguments, context: ToolContext) -> ToolResult:
+async def _run_write_file(arguments: WriteFileArguments, context: ToolContext) -> ToolOutcome:
     return await edit.run_write(
         edit.WriteArguments(arguments.file_path, arguments.content), context
     )
@@ -224,15 +224,15 @@ class ReplaceArguments(Struct, frozen=True):
 
 async def _replace_in_file(
     arguments: EditFileArguments | ReplaceArguments, context: ToolContext
-) -> ToolResult:
+) -> ToolOutcome:
     path, old, new = arguments.file_path, arguments.old_string, arguments.new_string
     wish = ReplaceRequest(path, old, new, arguments.every, "old_string")
     made = await replace_text(context.env, wish)
-    if isinstance(made, ToolResult):
+    if isinstance(made, ToolOutcome):
         return made
     times = "1 occurrence" if made.replacements == 1 else f"{made.replacements} occurrences"
     loosely = "" if made.exact else " It matched but for blanks, quotes or dashes."
-    return ToolResult.from_text(f"Successfully replaced {times} in {path}.{loosely}", made)
+    return ToolOutcome.from_text(f"Successfully replaced {times} in {path}.{loosely}", made)
 
 
 def build_changing_tools(tuning: ToolSettings) -> tuple[AgentTool, ...]:

@@ -30,7 +30,7 @@ from ..limits import (
     keep_full_text,
 )
 from ..paths import format_path
-from ..tool import AgentTool, ToolResult
+from ..tool import AgentTool, ToolOutcome
 
 if TYPE_CHECKING:
     from ..limits import OutputLimits, ToolSettings
@@ -53,14 +53,14 @@ class ListDirDetails(Struct, frozen=True):
     """Bytes of the files."""
 
 
-async def _run_list_dir(arguments: ListDirArguments, context: ToolContext) -> ToolResult:
+async def _run_list_dir(arguments: ListDirArguments, context: ToolContext) -> ToolOutcome:
     entries = await list_folder(context.env, arguments.path, arguments.depth)
-    if isinstance(entries, ToolResult):
+    if isinstance(entries, ToolOutcome):
         return entries
     size = sum(entry.size or 0 for entry in entries)
     names = "\n".join(format_entry(entry.name, is_dir=entry.is_dir) for entry in entries)
     details = ListDirDetails(arguments.path, len(entries), size)
-    return ToolResult.from_text(names or "(empty directory)", details)
+    return ToolOutcome.from_text(names or "(empty directory)", details)
 
 
 GREP_SEARCH_LIMIT = 100
@@ -88,7 +88,7 @@ class GrepSearchArguments(Struct, frozen=True):
 
 async def _run_grep_search(
     arguments: GrepSearchArguments, context: ToolContext, *, limits: OutputLimits
-) -> ToolResult:
+) -> ToolOutcome:
     by_file = arguments.output_mode != "content"
     search = Search(
         pattern=arguments.pattern,
@@ -107,7 +107,7 @@ async def _run_grep_search(
 
 def _show_matching_files(
     arguments: GrepSearchArguments, found: GrepMatches, limits: OutputLimits
-) -> ToolResult:
+) -> ToolOutcome:
     """Return the files that match, or how many lines of each do."""
     counts = Counter(match.path for match in found.matches.found)
     limit, counted = arguments.max_results, arguments.output_mode == "count"
@@ -126,7 +126,7 @@ def _show_matching_files(
         arguments.pattern, len(counts), len(matches.found), truncated=shown.noted
     )
     full = keep_full_text("\n".join(every)) if shown.cut.output_lines < len(every) else None
-    return ToolResult((Text(shown.content),), details, full=full)
+    return ToolOutcome((Text(shown.content),), details, full=full)
 
 
 class GlobArguments(Struct, frozen=True):
@@ -138,9 +138,9 @@ class GlobArguments(Struct, frozen=True):
 
 async def _run_glob(
     arguments: GlobArguments, context: ToolContext, *, limits: OutputLimits
-) -> ToolResult:
+) -> ToolOutcome:
     found = await find_paths(context.env, arguments.path, arguments.pattern)
-    if isinstance(found, ToolResult):
+    if isinstance(found, ToolOutcome):
         return found
     files = [one for one in found if not one.is_dir]
     newest_first = sorted(files, key=lambda one: (-one.changed_ns, one.path))

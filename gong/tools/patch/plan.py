@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from ...env.protocol import FileChange, is_inside_folder
+from ...env.protocol import FileUpdate, is_inside_folder
 from ..limits import encode_text
 from ..paths import describe_refused_path, locate_new_path, locate_path
 from ..text_files import is_binary
@@ -38,7 +38,7 @@ class PatchPlan(NamedTuple):
 
     operations: tuple[FileOperation, ...]
     """One for each hunk."""
-    changes: tuple[FileChange, ...]
+    changes: tuple[FileUpdate, ...]
     """One for each file that is not as before."""
     notes: tuple[str, ...]
     """What was overlooked to find the places."""
@@ -93,7 +93,7 @@ class _PatchDraft:
     def build_plan(self) -> PatchPlan:
         """Return what is to be done so far."""
         changes = (
-            FileChange(path, before, self._now[path], self._like.get(path))
+            FileUpdate(path, before, self._now[path], self._like.get(path))
             for path, before in self._before.items()
             if self._now[path] != before
         )

@@ -241,7 +241,7 @@ async def test_calls_that_change_nothing_run_side_by_side_and_others_do_not(stag
         else:
             await asyncio.sleep(0)
         inside.discard(asked.who)
-        return tool.ToolResult.from_text(asked.who)
+        return tool.ToolOutcome.from_text(asked.who)
 
     tools = session.setup.tools
     tools.register(tool.AgentTool("meet", "Meet the others.", Who, meet, replay=replay))

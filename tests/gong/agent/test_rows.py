@@ -66,7 +66,7 @@ async def test_follow_ups_are_served_one_by_one_when_calls_and_words_are_used_up
         *("assistant", "context", "assistant"),
     ]
     assert names(found).count("AgentEnd") == 1
-    assert found[-1] == events.AgentEnd("stop", 6, found[-1].usage)
+    assert found[-1] == events.RunEnd("stop", 6, found[-1].usage)
     assert session.list_queued() == ()
 
 

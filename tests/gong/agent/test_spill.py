@@ -3,7 +3,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gong.tools.tool import AgentTool, ToolResult
+from gong.tools.tool import AgentTool, ToolOutcome
 from tape.model.entries import join_texts
 from tests.gong.agent.conftest import call, seen
 
@@ -17,7 +17,7 @@ def written(path):
 
 
 async def long(arguments, context):
-    return ToolResult.from_text("".join(f"row {n}\n" for n in range(20_000)))
+    return ToolOutcome.from_text("".join(f"row {n}\n" for n in range(20_000)))
 
 
 async def test_the_whole_of_a_long_result_stays_on_the_session_s_tape(stage):

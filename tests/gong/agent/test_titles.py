@@ -22,7 +22,7 @@ async def test_a_cheap_model_names_a_new_session_once(stage):
     assert types(session) == ["start", "user", "assistant", "usage"]
     await seen(session, "and now?")
     assert session.recorder.tape.title() == "Fixing the port"
-    assert isinstance(told[-1], events.AgentEnd)
+    assert isinstance(told[-1], events.RunEnd)
 
 
 async def test_a_title_that_a_person_gave_stays(stage):

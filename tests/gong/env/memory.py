@@ -23,7 +23,7 @@ from gong.env.search import IgnoreRules, build_line_test, parse_ignore_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gong.env.protocol import FileChange, Platform, Search
+    from gong.env.protocol import FileUpdate, Platform, Search
 
 _NOT_FOUND = 127
 
@@ -93,7 +93,7 @@ class MemoryEnvironment:
             above = posixpath.dirname(above)
         self.files[place] = data
 
-    async def change_files(self, changes: Sequence[FileChange], root: str) -> ChangeRefusal | None:
+    async def change_files(self, changes: Sequence[FileUpdate], root: str) -> ChangeRefusal | None:
         """Make every change, or none of them and return why."""
         before = dict(self.files)
         for change in changes:
@@ -170,7 +170,7 @@ class MemoryEnvironment:
     def _resolve_path(self, path: str) -> str:
         return posixpath.normpath(posixpath.join(self._folder, path))
 
-    def _require_unchanged(self, change: FileChange, root: str) -> None:
+    def _require_unchanged(self, change: FileUpdate, root: str) -> None:
         if self.files.get(self._require_below(change.path, root)) != change.before:
             raise OSError(errno.ESTALE, "the file has changed since it was read")
 

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from gong.env.local import LocalEnvironment
-from gong.env.protocol import DirEntry, FileChange, LineMatch, LineMatches, ListedPath, Search
+from gong.env.protocol import DirEntry, FileUpdate, LineMatch, LineMatches, ListedPath, Search
 from gong.env.wrappers import ConfinedEnvironment, LoggingEnvironment, ReadOnlyEnvironment
 from gong.tools import edit
 from gong.tools import edit as write
@@ -78,7 +78,7 @@ async def test_a_link_put_there_meanwhile_is_not_followed(env, tmp_path):
         for attempt in (env.read_file(path, root), env.write_file(path, b"x", root)):
             with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
                 await attempt
-        assert await env.change_files((FileChange(path, b"s", b"x"),), root) is not None
+        assert await env.change_files((FileUpdate(path, b"s", b"x"),), root) is not None
     assert (outside / "a").read_text() == "s"
     assert [one.name for one in outside.iterdir()] == ["a"]
 
@@ -125,8 +125,8 @@ async def test_memory_answers_as_a_disk_does(tmp_path):
             await env.write_file("a.txt/x", b"")
         root = await env.real_path(".")
         changes = (
-            FileChange(f"{root}/a.txt", files["a.txt"], b"new"),
-            FileChange(f"{root}/d/b.py", b"other", None),
+            FileUpdate(f"{root}/a.txt", files["a.txt"], b"new"),
+            FileUpdate(f"{root}/d/b.py", b"other", None),
         )
         refused = await env.change_files(changes, root)
         assert (refused.path, await env.read_file("a.txt")) == (f"{root}/d/b.py", b"x\nmatch\n")

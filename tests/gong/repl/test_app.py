@@ -14,7 +14,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from gong.agent.events import AgentEnd
+from gong.agent.events import RunEnd
 from gong.agent.recorder import Recorder
 from gong.repl.app import run_conversation
 from tape.model.entries import Context, User
@@ -302,7 +302,7 @@ async def test_words_entered_just_as_a_run_ends_are_answered(host, talk):
     async with talk(here) as now:
 
         def enter(event):
-            if isinstance(event, AgentEnd):
+            if isinstance(event, RunEnd):
                 now.type("think about tea\r")
                 leave()
 

@@ -42,7 +42,7 @@ def ran(output, name="bash", call_id="c1", *, is_error=False, duration_ms=5):
 
 
 def ended(stop_reason="stop"):
-    return events.AgentEnd(stop_reason, 1, Usage())
+    return events.RunEnd(stop_reason, 1, Usage())
 
 
 @pytest.fixture

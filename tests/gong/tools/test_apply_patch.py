@@ -12,7 +12,7 @@ from gong.env.wrappers import ReadOnlyEnvironment
 from gong.tools import apply_patch
 from gong.tools.apply_patch import ApplyPatchArguments, ApplyPatchDetails, PatchedFileDetails
 from gong.tools.builtin import build_registry
-from gong.tools.tool import PreparedCall, ToolContext, ToolResult
+from gong.tools.tool import PreparedCall, ToolContext, ToolOutcome
 from tape.model.entries import ToolCall, join_texts
 from tests.gong.env.memory import MemoryEnvironment
 
@@ -72,7 +72,7 @@ async def test_every_operation_in_one_call(apply, folder):
     assert await apply(
         *("*** Delete File: b", "*** Update File: a", "@@", " one", "-two", "+2"),
         *("*** Update File: c", "*** Move to: sub/c", "-x", "+y", "*** Add File: new/n", "+n"),
-    ) == ToolResult.from_text(
+    ) == ToolOutcome.from_text(
         "Success. Updated the following files:\nA new/n\nM a\nM sub/c\nD b",
         ApplyPatchDetails(
             (
@@ -90,7 +90,7 @@ async def test_a_file_is_moved_as_it_is_with_its_mode(apply, folder):
     """M081"""
     (folder / "run").write_bytes(b"\0binary")
     (folder / "run").chmod(0o755)
-    assert await apply("*** Update File: run", "*** Move to: bin/run") == ToolResult.from_text(
+    assert await apply("*** Update File: run", "*** Move to: bin/run") == ToolOutcome.from_text(
         "Success. Updated the following files:\nM bin/run",
         ApplyPatchDetails((PatchedFileDetails("move", "run", "bin/run", "", None),)),
     )
@@ -124,7 +124,7 @@ async def test_nothing_changes_when_anything_fails(apply, folder):
     was = fingerprint(folder)
     assert await apply(
         *("*** Add File: new/n", "+n", "*** Delete File: no", "*** Update File: a", "-1", "+2"),
-    ) == ToolResult.error(
+    ) == ToolOutcome.error(
         "Failed to delete file no: no such file\n\n"
         "Failed to find expected lines in a:\n1\nNothing in the file is like them.\n"
         f"Chunk 1 of 1, at line 6 of the patch.\n\n{AGAIN}"
@@ -139,7 +139,7 @@ async def test_many_failures_are_counted(apply):
 
 
 async def test_a_disk_that_refuses_is_named(apply, folder):
-    assert await apply("*** Add File: x", "*** Add File: x/y") == ToolResult.error(
+    assert await apply("*** Add File: x", "*** Add File: x/y") == ToolOutcome.error(
         "Is a directory: x. No file was changed."
     )
     assert contents(folder) == {}
@@ -147,7 +147,7 @@ async def test_a_disk_that_refuses_is_named(apply, folder):
 
 async def test_a_working_directory_that_went_is_not_made_again(apply, folder):
     folder.rmdir()
-    assert await apply("*** Add File: x", "+x") == ToolResult.error(
+    assert await apply("*** Add File: x", "+x") == ToolOutcome.error(
         f"ENOENT: no such file or directory: {folder}. No file was changed."
     )
     assert not folder.exists()
@@ -175,7 +175,7 @@ async def test_a_working_directory_that_went_is_not_made_again(apply, folder):
 )
 async def test_a_text_that_is_no_patch_is_refused(call, text, said):
     """M082"""
-    assert await call(input=text) == ToolResult.error(said)
+    assert await call(input=text) == ToolOutcome.error(said)
 
 
 @pytest.mark.parametrize("key", ["input", "patch"])
@@ -231,7 +231,7 @@ async def test_no_path_leads_out(call, tmp_path, folder, path, lines):
 
 async def test_a_refused_path_is_named(apply, tmp_path):
     """M081"""
-    assert await apply("*** Add File: ../x", "*** Add File: ok") == ToolResult.error(
+    assert await apply("*** Add File: ../x", "*** Add File: ok") == ToolOutcome.error(
         f'Path leaves the working directory: ../x. Name a file inside it, without "..".\n\n{AGAIN}'
     )
 
@@ -261,7 +261,7 @@ async def test_a_link_inside_is_written_through_but_never_goes(apply, folder):
     assert (folder / "link").is_symlink()
     assert (folder / "sub/a").read_text() == "2\n"
     for lines in (("*** Delete File: link",), ("*** Update File: link", "*** Move to: b")):
-        assert await apply(*lines) == ToolResult.error(
+        assert await apply(*lines) == ToolOutcome.error(
             f"link is a link. Name the file it leads to, or use a command.\n\n{AGAIN}"
         )
     assert (folder / "sub/a").read_text() == "2\n"

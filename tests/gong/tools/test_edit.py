@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from gong.tools.edit import EditDetails
-from gong.tools.tool import ToolResult
+from gong.tools.tool import ToolOutcome
 from tape.model.entries import join_texts
 
 NOT_FOUND = (
@@ -31,7 +31,7 @@ def edit(use, folder):
 async def test_the_one_place_is_replaced_and_the_change_shown(edit):
     """M076"""
     assert await edit(b"Hello, world!", "world", "testing") == (
-        ToolResult.from_text(
+        ToolOutcome.from_text(
             "Successfully replaced text in a.txt.",
             EditDetails(
                 path="a.txt",
@@ -97,16 +97,16 @@ async def test_the_one_place_is_replaced_and_the_change_shown(edit):
 )
 async def test_what_cannot_be_done_is_said_and_the_file_stays(edit, data, old, new, said):
     """M074 M075 M078 (J.1 1.2, 1.3, 3.4, 4.1, 4.3, 4.5)"""
-    assert await edit(data, old, new) == (ToolResult.error(said, kind="EditConflict"), data)
+    assert await edit(data, old, new) == (ToolOutcome.error(said, kind="EditConflict"), data)
 
 
 async def test_a_missing_file_and_a_folder_are_named(use, folder):
     """M074 M078 (J.1 4.7)"""
     (folder / "sub").mkdir()
-    assert await use("edit", path="no.txt", oldText="a", newText="b") == ToolResult.error(
+    assert await use("edit", path="no.txt", oldText="a", newText="b") == ToolOutcome.error(
         "File not found: no.txt", kind="FileNotFound"
     )
-    assert await use("edit", path="sub", oldText="a", newText="b") == ToolResult.error(
+    assert await use("edit", path="sub", oldText="a", newText="b") == ToolOutcome.error(
         "Is a directory: sub"
     )
 
@@ -141,7 +141,7 @@ async def test_new_text_is_put_in_word_for_word(edit, new):
 @pytest.mark.parametrize("path", ["../../etc/passwd", "../outside.txt", "sub/../../outside.txt"])
 async def test_a_path_that_climbs_out_is_refused(use, tmp_path, path):
     (tmp_path / "outside.txt").write_text("root")
-    assert await use("edit", path=path, oldText="root", newText="hacked") == ToolResult.error(
+    assert await use("edit", path=path, oldText="root", newText="hacked") == ToolOutcome.error(
         f'Path leaves the working directory: {path}. Name a file inside it, without "..".',
         kind="PermissionDenied",
     )

@@ -6,7 +6,7 @@ from gong.env.globs import MAX_PATTERN_CHARACTERS
 from gong.env.local import LocalEnvironment
 from gong.tools import find
 from gong.tools.find import FindDetails
-from gong.tools.tool import ToolContext, ToolResult
+from gong.tools.tool import ToolContext, ToolOutcome
 from tape.model.entries import Text, join_texts
 
 
@@ -34,7 +34,7 @@ def plant(folder, *names):
 async def test_hidden_files_are_found(look, folder):
     """M105 (J.6 1.1)"""
     plant(folder, ".secret/hidden.txt", "visible.txt", "other.md")
-    assert await look(pattern="*.txt") == ToolResult.from_text(
+    assert await look(pattern="*.txt") == ToolOutcome.from_text(
         ".secret/hidden.txt\nvisible.txt", FindDetails("*.txt", 2, False)
     )
 
@@ -58,7 +58,7 @@ async def test_patterns(look, folder, pattern, found):
 
 async def test_nothing_found_says_so(look, folder):
     """M105 (J.6 1.3)"""
-    assert await look(pattern="*.xyz") == ToolResult.from_text(
+    assert await look(pattern="*.xyz") == ToolOutcome.from_text(
         "No files found matching pattern", FindDetails("*.xyz", 0, False)
     )
 
@@ -76,7 +76,7 @@ async def test_a_limit_is_honoured_and_said(look, folder):
     plant(folder, *(f"f{n}" for n in range(9)))
     shown = "f0\nf1\nf2\nf3\nf4"
     notice = "[5 results limit reached. Use limit=10 for more, or refine pattern]"
-    assert await look(pattern="*", limit=5) == ToolResult(
+    assert await look(pattern="*", limit=5) == ToolOutcome(
         (Text(f"{shown}\n\n{notice}"),), FindDetails("*", 5, True), full=f"{shown}\nf5\nf6\nf7\nf8"
     )
 
@@ -98,7 +98,7 @@ async def test_a_pattern_that_is_no_text_is_a_validation_error(use, pattern):
 
 async def test_a_missing_folder_is_named(look):
     """M105"""
-    assert await look(pattern="*", path="gone") == ToolResult.error(
+    assert await look(pattern="*", path="gone") == ToolOutcome.error(
         "Path not found: gone", kind="FileNotFound"
     )
 

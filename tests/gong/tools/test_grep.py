@@ -5,7 +5,7 @@ import pytest
 from gong.env.local import LocalEnvironment
 from gong.tools import grep
 from gong.tools.grep import SearchDetails
-from gong.tools.tool import ToolContext, ToolResult
+from gong.tools.tool import ToolContext, ToolOutcome
 from tape.model.entries import join_texts
 
 
@@ -35,7 +35,7 @@ def plant(folder, files):
 async def test_one_file_is_searched(search, folder):
     """M099 M100 (J.5 1.1)"""
     plant(folder, {"file.txt": "a\nb\nhello world\n"})
-    expected = ToolResult.from_text("file.txt:3: hello world", SearchDetails("hello", 1, 1, False))
+    expected = ToolOutcome.from_text("file.txt:3: hello world", SearchDetails("hello", 1, 1, False))
     assert await search(pattern="hello", path="file.txt") == expected
     assert await search(pattern="hello") == expected
 
@@ -43,7 +43,7 @@ async def test_one_file_is_searched(search, folder):
 async def test_files_of_a_folder_are_searched_in_the_order_of_their_names(search, folder):
     """M099 (J.5 1.2)"""
     plant(folder, {"b/x.txt": "test\n", "a.txt": "x\ntest\n", "c.txt": "none", ".h": "test"})
-    assert await search(pattern="test") == ToolResult.from_text(
+    assert await search(pattern="test") == ToolOutcome.from_text(
         ".h:1: test\na.txt:2: test\nb/x.txt:1: test", SearchDetails("test", 3, 3, False)
     )
 
@@ -51,7 +51,7 @@ async def test_files_of_a_folder_are_searched_in_the_order_of_their_names(search
 async def test_nothing_found_says_so(search, folder):
     """M102 (J.5 1.3)"""
     plant(folder, {"a.txt": "x"})
-    assert await search(pattern="nonexistent") == ToolResult.from_text(
+    assert await search(pattern="nonexistent") == ToolOutcome.from_text(
         "No matches found", SearchDetails("nonexistent", 0, 0, False)
     )
 
@@ -133,7 +133,7 @@ async def test_binary_and_ignored_files_and_git_are_skipped(search, folder):
 
 async def test_what_cannot_be_searched_is_said(search, folder):
     """M103"""
-    assert await search(pattern="x", path="gone") == ToolResult.error(
+    assert await search(pattern="x", path="gone") == ToolOutcome.error(
         "Path not found: gone", kind="FileNotFound"
     )
     result = await search(pattern="a(")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from gong.tools.builtin import build_registry
 from gong.tools.output_storage import TapeStorage
 from gong.tools.registry import ToolRegistry
-from gong.tools.tool import AgentTool, ToolResult
+from gong.tools.tool import AgentTool, ToolOutcome
 from tape.check.finding import Counts
 from tape.check.verify import verify
 from tape.model.entries import ToolResult as Entry
@@ -36,7 +36,7 @@ class Nothing(Struct):
 
 
 async def rows(arguments, context):
-    return ToolResult.from_text("row\n" * 3000)
+    return ToolOutcome.from_text("row\n" * 3000)
 
 
 @pytest.fixture

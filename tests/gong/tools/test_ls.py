@@ -3,7 +3,7 @@ import os
 import pytest
 
 from gong.tools.find import LsDetails
-from gong.tools.tool import ToolResult
+from gong.tools.tool import ToolOutcome
 from tape.model.entries import join_texts
 
 
@@ -15,7 +15,7 @@ async def test_names_stand_in_order_whatever_their_case_with_hidden_ones_and_fol
     (folder / ".hidden-dir").mkdir()
     (folder / "dangling").symlink_to("nowhere")
     (folder / "linked").symlink_to("sub")
-    assert await use("ls") == ToolResult.from_text(
+    assert await use("ls") == ToolOutcome.from_text(
         ".hidden-dir/\n.hidden-file\napple.txt\nBanana.txt\nlinked/\nsub/\nZebra.txt",
         LsDetails(".", 7, 8, False),
     )
@@ -24,7 +24,7 @@ async def test_names_stand_in_order_whatever_their_case_with_hidden_ones_and_fol
 async def test_an_empty_folder_says_so(use, folder):
     """M108"""
     (folder / "sub").mkdir()
-    assert await use("ls", path="sub") == ToolResult.from_text(
+    assert await use("ls", path="sub") == ToolOutcome.from_text(
         "(empty directory)", LsDetails("sub", 0, 0, False)
     )
 
@@ -32,8 +32,8 @@ async def test_an_empty_folder_says_so(use, folder):
 async def test_a_file_and_a_missing_path_are_refused(use, folder):
     """M108"""
     (folder / "file").touch()
-    assert await use("ls", path="file") == ToolResult.error("Not a directory: file")
-    assert await use("ls", path="gone") == ToolResult.error(
+    assert await use("ls", path="file") == ToolOutcome.error("Not a directory: file")
+    assert await use("ls", path="gone") == ToolOutcome.error(
         "Path not found: gone", kind="FileNotFound"
     )
 

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from gong.env.files import commit_changes
-from gong.env.protocol import ChangeRefusal, FileChange
+from gong.env.protocol import ChangeRefusal, FileUpdate
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def tree(folder):
 
 
 def change(root, path, before, after, like=None):
-    return FileChange(f"{root}/{path}", before, after, like and f"{root}/{like}")
+    return FileUpdate(f"{root}/{path}", before, after, like and f"{root}/{like}")
 
 
 def test_all_changes_are_made(root):

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from gong.env.protocol import FileChange
+from gong.env.protocol import FileUpdate
 from gong.tools.patch.parse import parse_patch
 from gong.tools.patch.plan import FileOperation, PatchFailures, PatchPlan, plan_patch
 
@@ -36,12 +36,12 @@ def test_every_operation_is_planned():
             FileOperation("move", "c", "sub/c", b"3\n", b"three\n"),
         ),
         changes=(
-            FileChange("new", None, b"n\n"),
-            FileChange("old", b"o\n", b"O\n"),
-            FileChange("a", b"1\n", None),
-            FileChange("b", b"2\n", b"two\n"),
-            FileChange("c", b"3\n", None),
-            FileChange("sub/c", None, b"three\n", "c"),
+            FileUpdate("new", None, b"n\n"),
+            FileUpdate("old", b"o\n", b"O\n"),
+            FileUpdate("a", b"1\n", None),
+            FileUpdate("b", b"2\n", b"two\n"),
+            FileUpdate("c", b"3\n", None),
+            FileUpdate("sub/c", None, b"three\n", "c"),
         ),
         notes=(),
     )
@@ -52,21 +52,21 @@ def test_every_operation_is_planned():
     [
         (
             ("*** Update File: a", "-1", "+2", "*** Update File: ./a", "-2", "+3"),
-            (FileChange("a", b"1\n", b"3\n"),),
+            (FileUpdate("a", b"1\n", b"3\n"),),
         ),
         (
             ("*** Add File: b", "+x", "*** Update File: b", "-x", "+y"),
-            (FileChange("b", None, b"y\n"),),
+            (FileUpdate("b", None, b"y\n"),),
         ),
         (("*** Delete File: a", "*** Add File: a", "+1"), ()),
         (("*** Add File: b", "+x", "*** Delete File: b"), ()),
         (
             ("*** Update File: a", "*** Move to: b", "*** Update File: b", "*** Move to: c"),
-            (FileChange("a", b"1\n", None), FileChange("c", None, b"1\n", "a")),
+            (FileUpdate("a", b"1\n", None), FileUpdate("c", None, b"1\n", "a")),
         ),
         (
             ("*** Update File: a", "*** Move to: ./a", "-1", "+2"),
-            (FileChange("a", b"1\n", b"2\n"),),
+            (FileUpdate("a", b"1\n", b"2\n"),),
         ),
         (("*** Update File: a", " 1"), ()),
     ],
@@ -78,8 +78,8 @@ def test_a_hunk_sees_what_those_before_it_did(lines, changes):
 
 def test_a_file_is_moved_over_another():
     assert planned({"a": b"1\n", "b": b"2\n"}, "*** Update File: a", "*** Move to: b").changes == (
-        FileChange("a", b"1\n", None),
-        FileChange("b", b"2\n", b"1\n", "a"),
+        FileUpdate("a", b"1\n", None),
+        FileUpdate("b", b"2\n", b"1\n", "a"),
     )
 
 
@@ -127,7 +127,7 @@ def test_everything_that_stands_against_a_patch_is_said_at_once():
 def test_any_file_may_be_moved_or_deleted_as_it_is():
     files = {"a": b"\0\xff", "b": b"\xff\0"}
     assert planned(files, "*** Update File: a", "*** Move to: c", "*** Delete File: b").changes == (
-        FileChange("a", b"\0\xff", None),
-        FileChange("c", None, b"\0\xff", "a"),
-        FileChange("b", b"\xff\0", None),
+        FileUpdate("a", b"\0\xff", None),
+        FileUpdate("c", None, b"\0\xff", "a"),
+        FileUpdate("b", b"\xff\0", None),
     )

@@ -3,7 +3,7 @@ from hashlib import sha256
 import pytest
 
 from gong.tools.read import ReadDetails
-from gong.tools.tool import ToolResult
+from gong.tools.tool import ToolOutcome
 from tape.model.entries import BlobRef, Image, Text, join_texts
 
 
@@ -15,7 +15,7 @@ def numbered(first, last):
 async def test_a_short_file_is_shown_as_it_is(use, folder, text):
     """M057"""
     (folder / "a.txt").write_bytes(text.encode())
-    assert await use("read", path="a.txt") == ToolResult.from_text(text)
+    assert await use("read", path="a.txt") == ToolOutcome.from_text(text)
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -23,7 +23,7 @@ async def test_the_first_2000_lines_are_shown(use, folder, end):
     """M057 M058 M065"""
     (folder / "a.txt").write_text(numbered(1, 2500) + end)
     notice = "[Showing lines 1-2000 of 2500. Use offset=2001 to continue.]"
-    assert await use("read", path="a.txt") == ToolResult(
+    assert await use("read", path="a.txt") == ToolOutcome(
         (Text(f"{numbered(1, 2000)}\n\n{notice}"),),
         ReadDetails("a.txt", 2500, True, "utf-8", "lines", 2500, 2000),
         full=numbered(1, 2500) + end,
@@ -35,7 +35,7 @@ async def test_exactly_2000_lines_are_shown_whole(use, folder, end):
     """M057"""
     text = numbered(1, 2000) + end
     (folder / "a.txt").write_text(text)
-    assert await use("read", path="a.txt") == ToolResult.from_text(text)
+    assert await use("read", path="a.txt") == ToolOutcome.from_text(text)
 
 
 @pytest.mark.parametrize(("size", "whole"), [(51_200, True), (51_201, False)])
@@ -95,7 +95,7 @@ async def test_a_cut_page_goes_on_where_it_stopped(use, folder):
 async def test_an_offset_beyond_the_end_says_how_long_the_file_is(use, folder, end):
     """M059"""
     (folder / "a.txt").write_text(f"a\nb\nc{end}")
-    assert await use("read", path="a.txt", offset=100) == ToolResult.error(
+    assert await use("read", path="a.txt", offset=100) == ToolOutcome.error(
         "Offset 100 is beyond end of file (3 lines total)"
     )
 
@@ -138,7 +138,7 @@ async def test_other_line_separators_are_text(use, folder):
 
 async def test_a_missing_file_is_enoent(use):
     """M064"""
-    assert await use("read", path="no.txt") == ToolResult.error(
+    assert await use("read", path="no.txt") == ToolOutcome.error(
         "ENOENT: no such file or directory: no.txt", kind="FileNotFound"
     )
 
@@ -147,14 +147,14 @@ async def test_an_unreadable_file_is_eacces(use, anyone):
     """M064"""
     path = anyone / "a.txt"
     path.touch(0o000)
-    assert await use("read", path=str(path)) == ToolResult.error(
+    assert await use("read", path=str(path)) == ToolOutcome.error(
         f"EACCES: permission denied: {path}", kind="PermissionDenied"
     )
 
 
 async def test_a_folder_and_a_device_are_refused(use):
-    assert await use("read", path=".") == ToolResult.error("Is a directory: .. List it with ls.")
-    assert await use("read", path="/dev/zero") == ToolResult.error(
+    assert await use("read", path=".") == ToolOutcome.error("Is a directory: .. List it with ls.")
+    assert await use("read", path="/dev/zero") == ToolOutcome.error(
         "EINVAL: not a regular file: /dev/zero"
     )
 
@@ -162,7 +162,7 @@ async def test_a_folder_and_a_device_are_refused(use):
 async def test_a_binary_file_is_refused_in_words(use, folder):
     """M066"""
     (folder / "a.txt").write_bytes(b"\x7fELF\0\0\0\0")
-    assert await use("read", path="a.txt") == ToolResult.error(
+    assert await use("read", path="a.txt") == ToolOutcome.error(
         "Cannot read a.txt as text: it is a binary file of 8B."
         " Look into it with bash: file, strings or xxd."
     )
@@ -188,7 +188,7 @@ async def test_a_picture_is_told_by_its_first_bytes(use, folder, data, kind):
 async def test_text_named_as_a_picture_is_text(use, folder):
     """M062 (J.3 4.2)"""
     (folder / "a.png").write_text("text")
-    assert await use("read", path="a.png") == ToolResult.from_text("text")
+    assert await use("read", path="a.png") == ToolOutcome.from_text("text")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ async def test_text_named_as_a_picture_is_text(use, folder):
 async def test_a_name_as_macos_writes_it_is_found(use, folder, there, asked):
     """M061 (J.3 6.1)"""
     (folder / there).write_text("text")
-    assert await use("read", path=asked) == ToolResult.from_text("text")
+    assert await use("read", path=asked) == ToolOutcome.from_text("text")
 
 
 async def test_of_several_spellings_the_one_that_was_asked_for_goes_first(use, folder):
@@ -220,7 +220,7 @@ async def test_of_several_spellings_the_one_that_was_asked_for_goes_first(use, f
     for name in there:
         (folder / name).write_text(name)
     for name in there:
-        assert await use("read", path=asked) == ToolResult.from_text(name)
+        assert await use("read", path=asked) == ToolOutcome.from_text(name)
         (folder / name).unlink()
     assert (await use("read", path=asked)).kind == "FileNotFound"
 
@@ -228,7 +228,7 @@ async def test_of_several_spellings_the_one_that_was_asked_for_goes_first(use, f
 async def test_utf_16_is_read_as_text(use, folder):
     """M057"""
     (folder / "a.txt").write_bytes("\ufeffcaf\u00e9\n".encode("utf-16-le"))
-    assert await use("read", path="a.txt") == ToolResult.from_text("caf\u00e9\n")
+    assert await use("read", path="a.txt") == ToolOutcome.from_text("caf\u00e9\n")
 
 
 @pytest.mark.parametrize("path", [None, 42, ["a"]])

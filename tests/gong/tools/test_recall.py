@@ -9,7 +9,7 @@ from gong.context.tape_search import PAGE_CHARS, TapeRecall
 from gong.env.local import LocalEnvironment
 from gong.tools import session_tools
 from gong.tools.registry import ToolRegistry
-from gong.tools.tool import PreparedCall, ToolContext, ToolResult
+from gong.tools.tool import PreparedCall, ToolContext, ToolOutcome
 from tape.damage import DamageWarning
 from tape.errors import Ambiguous, NotFound, UsageError
 from tape.model.entries import Anchor, Assistant, Context, Summary, Text, ToolCall, User, join_texts
@@ -235,7 +235,7 @@ async def test_the_model_asks_for_a_compaction(use):
     plain = await use("compact", asked=asked.append)
     focused = await use("compact", asked=asked.append, focus=" the failing\ntests ")
     assert asked == ["", "the failing tests"]
-    assert plain == ToolResult.from_text(
+    assert plain == ToolOutcome.from_text(
         "Context compaction requested. It runs before the next step."
     )
     assert join_texts(focused.content) == (

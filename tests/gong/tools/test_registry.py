@@ -19,7 +19,7 @@ from gong.tools.tool import (
     Diversion,
     PreparedCall,
     ToolContext,
-    ToolResult,
+    ToolOutcome,
     encode_details,
 )
 from gong.tools.truncation_service import TruncationOptions
@@ -43,7 +43,7 @@ class Size(Struct):
 
 
 async def echo(arguments, context):
-    return ToolResult.from_text(arguments.text * arguments.times)
+    return ToolOutcome.from_text(arguments.text * arguments.times)
 
 
 def tool(name="echo", run=echo):
@@ -260,7 +260,7 @@ def test_another_tool_may_be_meant():
 
     def divert(arguments):
         if arguments.text == "no":
-            return ToolResult.error("not so")
+            return ToolOutcome.error("not so")
         return Diversion(other, Arguments("b")) if arguments.text == "other" else None
 
     registry = ToolRegistry((replace(tool(), divert=divert),))
@@ -297,7 +297,7 @@ async def test_a_tool_that_raises_answers_with_its_error():
     async def fail(arguments, context):
         raise LookupError(arguments.text)
 
-    assert await run(tool(run=fail), {"text": "no such thing"}) == ToolResult.error(
+    assert await run(tool(run=fail), {"text": "no such thing"}) == ToolOutcome.error(
         "Tool error (echo): no such thing"
     )
     assert error_of(await run(tool(run=fail), {"text": ""})) == "Tool error (echo): LookupError"
@@ -363,7 +363,7 @@ async def test_a_tool_of_a_family_is_cut_as_the_family_expects():
 async def test_a_changed_content_leaves_details(storage):
 
     async def long(arguments, context):
-        return ToolResult.from_text("x\n" * 3000, Size(6000))
+        return ToolOutcome.from_text("x\n" * 3000, Size(6000))
 
     result = await run(tool(run=long), {"text": ""}, storage=storage)
     assert join_texts(result.content).startswith(
@@ -377,7 +377,7 @@ async def test_a_picture_stays_beside_a_cut_text(storage):
     picture = Image(blob=BlobRef("0" * 64, 3), mime="image/png")
 
     async def show(arguments, context):
-        return ToolResult((Text("x\n" * 2500), picture))
+        return ToolOutcome((Text("x\n" * 2500), picture))
 
     result = await run(tool(run=show), {"text": ""}, storage=storage)
     assert result.content[1:] == (picture,)
@@ -386,7 +386,7 @@ async def test_a_picture_stays_beside_a_cut_text(storage):
 @pytest.mark.parametrize("truncated", [True, False])
 async def test_a_result_that_speaks_of_its_own_cut_is_left_alone(truncated):
     async def page(arguments, context):
-        return ToolResult.from_text("x\n" * 2500, Details(truncated))
+        return ToolOutcome.from_text("x\n" * 2500, Details(truncated))
 
     result = await run(tool(run=page), {"text": ""})
     assert (join_texts(result.content), result.full) == ("x\n" * 2500, None)
@@ -395,14 +395,14 @@ async def test_a_result_that_speaks_of_its_own_cut_is_left_alone(truncated):
 def test_results_have_two_channels():
     """M052 TOOLRES-001 TOOLRES-002"""
     details = Details(truncated=False)
-    assert ToolResult.from_text("a") == ToolResult((Text("a"),), None, is_error=False)
-    assert ToolResult.from_text("a", details).details is details
-    assert encode_details(ToolResult.from_text("a")) == NO_JSON
+    assert ToolOutcome.from_text("a") == ToolOutcome((Text("a"),), None, is_error=False)
+    assert ToolOutcome.from_text("a", details).details is details
+    assert encode_details(ToolOutcome.from_text("a")) == NO_JSON
 
 
 def test_an_error_says_so_in_its_text():
     """TOOLRES-005"""
-    assert ToolResult.error("b") == ToolResult((Text("b"),), None, is_error=True)
+    assert ToolOutcome.error("b") == ToolOutcome((Text("b"),), None, is_error=True)
 
 
 async def test_an_edit_has_its_diff_for_people_only(use, folder):

@@ -16,7 +16,7 @@ from gong.tools.limits import (
 )
 from gong.tools.output_storage import FolderStorage, TapeStorage, build_temporary_path
 from gong.tools.registry import TruncationMiddleware
-from gong.tools.tool import ToolResult, encode_details
+from gong.tools.tool import ToolOutcome, encode_details
 from gong.tools.truncation_service import (
     TOOL_DEFAULTS,
     CutText,
@@ -353,7 +353,7 @@ class TestMiddleware:
         return cut
 
     async def test_a_long_result_is_cut_and_says_so(self, cut):
-        result = await cut(ToolResult.from_text(lines(5)))
+        result = await cut(ToolOutcome.from_text(lines(5)))
         path = result.removed.truncation_path
         assert join_texts(result.content).endswith(hint(path))
         assert json.loads(bytes(encode_details(result))) == {
@@ -365,32 +365,32 @@ class TestMiddleware:
         assert result.full == lines(5)
 
     async def test_a_short_one_stays_as_it_is(self, cut):
-        result = ToolResult.from_text("a")
+        result = ToolOutcome.from_text("a")
         assert await cut(result) is result
 
     @pytest.mark.parametrize("truncated", [True, False])
     async def test_one_that_speaks_of_its_cut_is_left_alone(self, cut, truncated):
-        result = ToolResult.from_text(lines(5), Paged(truncated))
+        result = ToolOutcome.from_text(lines(5), Paged(truncated))
         assert await cut(result) is result
 
     @pytest.mark.parametrize(
         "result",
         [
-            ToolResult(()),
-            ToolResult.from_text(""),
-            ToolResult((Text(lines(5)),), full="more"),
+            ToolOutcome(()),
+            ToolOutcome.from_text(""),
+            ToolOutcome((Text(lines(5)),), full="more"),
         ],
     )
     async def test_nothing_to_cut_or_cut_already_is_left_alone(self, cut, result):
         assert await cut(result) is result
 
     async def test_named_tools_are_left_alone(self, cut):
-        result = ToolResult.from_text(lines(5))
+        result = ToolOutcome.from_text(lines(5))
         assert await cut(result, "web_fetch") is result
         assert await cut(result, "y", skip_tools=frozenset({"y"})) is result
 
     async def test_a_caller_decides_by_name_and_result(self, cut):
-        result = ToolResult.from_text(lines(5))
+        result = ToolOutcome.from_text(lines(5))
         assert await cut(result, should_truncate=lambda name, _: name != "x") is result
         fewer = await cut(result, should_truncate=lambda _, _result: TruncationOptions(max_lines=1))
         assert fewer.removed.truncation_removed_lines == 4

@@ -7,7 +7,7 @@ from gong.errors import ConfigurationError
 from gong.tools.bash import build_bash_tool
 from gong.tools.builtin import build_registry
 from gong.tools.limits import ToolSettings, TruncationOverride, TruncationSettings
-from gong.tools.tool import AgentTool, ToolResult
+from gong.tools.tool import AgentTool, ToolOutcome
 from tape.model.entries import join_texts
 from tests.gong.env.memory import MemoryEnvironment
 from tests.gong.tools.conftest import caller
@@ -18,7 +18,7 @@ class Nothing(msgspec.Struct):
 
 
 async def rows(arguments, context):
-    return ToolResult.from_text("row\n" * 3000)
+    return ToolOutcome.from_text("row\n" * 3000)
 
 
 @pytest.fixture

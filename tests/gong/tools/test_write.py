@@ -3,7 +3,7 @@ import pytest
 from gong.env.local import LocalEnvironment
 from gong.tools import edit
 from gong.tools.edit import WriteDetails
-from gong.tools.tool import ToolContext, ToolResult
+from gong.tools.tool import ToolContext, ToolOutcome
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from gong.tools.tool import ToolContext, ToolResult
 )
 async def test_a_new_file_holds_exactly_the_content(use, folder, content, size):
     """M068"""
-    assert await use("write", path="nested/deep/a.txt", content=content) == ToolResult.from_text(
+    assert await use("write", path="nested/deep/a.txt", content=content) == ToolOutcome.from_text(
         f"Successfully wrote {size} bytes to nested/deep/a.txt",
         WriteDetails("nested/deep/a.txt", size, True),
     )
@@ -21,7 +21,7 @@ async def test_a_new_file_holds_exactly_the_content(use, folder, content, size):
 async def test_an_old_file_is_replaced_without_asking(use, folder):
     """M068"""
     (folder / "a.txt").write_text("old and longer")
-    assert await use("write", path="a.txt", content="new") == ToolResult.from_text(
+    assert await use("write", path="a.txt", content="new") == ToolOutcome.from_text(
         "Successfully wrote 3 bytes to a.txt", WriteDetails("a.txt", 3, False)
     )
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("a.txt", "new")]
@@ -42,7 +42,7 @@ async def test_a_closed_folder_is_eacces(anyone):
     """M068"""
     (anyone / "closed").mkdir(0o555)
     result = await write_in(anyone, "closed/a.txt")
-    assert result == ToolResult.error(
+    assert result == ToolOutcome.error(
         "EACCES: permission denied: closed/a.txt", kind="PermissionDenied"
     )
 
@@ -52,13 +52,13 @@ async def test_a_closed_file_stays_though_its_folder_is_open(anyone):
     (anyone / "a.txt").write_text("old")
     (anyone / "a.txt").chmod(0o444)
     result = await write_in(anyone, "a.txt")
-    assert result == ToolResult.error("EACCES: permission denied: a.txt", kind="PermissionDenied")
+    assert result == ToolOutcome.error("EACCES: permission denied: a.txt", kind="PermissionDenied")
     assert [(path.name, path.read_text()) for path in anyone.iterdir()] == [("a.txt", "old")]
 
 
 @pytest.mark.parametrize("path", ["../../etc/crontab", "../a.txt", "sub/../../a.txt", "@../a.txt"])
 async def test_a_path_that_climbs_out_is_refused(use, tmp_path, path):
-    assert await use("write", path=path, content="x") == ToolResult.error(
+    assert await use("write", path=path, content="x") == ToolOutcome.error(
         f'Path leaves the working directory: {path}. Name a file inside it, without "..".',
         kind="PermissionDenied",
     )
@@ -68,7 +68,7 @@ async def test_a_path_that_climbs_out_is_refused(use, tmp_path, path):
 async def test_a_folder_in_the_place_is_named(use, folder):
     (folder / "sub").mkdir()
     (folder / "file").touch()
-    assert await use("write", path="sub", content="x") == ToolResult.error("Is a directory: sub")
-    assert await use("write", path="file/a", content="x") == ToolResult.error(
+    assert await use("write", path="sub", content="x") == ToolOutcome.error("Is a directory: sub")
+    assert await use("write", path="file/a", content="x") == ToolOutcome.error(
         "Not a directory: file/a"
     )
