@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from sqlite3 import Connection
 
-    from ..store.store import Store
-
 
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _MISSING_MESSAGES = ("no such ", "table ", "vtable ")
@@ -52,10 +50,13 @@ WAIT_SECONDS = 5
 """How long one waits for another process that writes."""
 
 
-def open_database(store: Store, home: Path) -> sqlite3.Connection:
-    """Open the index of a store that exists, in the folder `home`; create it where needed.
+def open_database(
+    home: Path, require_store: Callable[[], None], clock: Callable[[], int]
+) -> sqlite3.Connection:
+    """Open the index in the folder `home`; create it after `require_store`, where needed.
 
-    Raises OSError if there is no store, sqlite3.Error or OSError if it cannot be opened.
+    `clock` gives microseconds since 1970. Raises what `require_store` does, and sqlite3.Error or
+    OSError if the index cannot be opened.
     """
     db: sqlite3.Connection | None = None
     with suppress(sqlite3.OperationalError):  # most often: not there yet
@@ -63,7 +64,8 @@ def open_database(store: Store, home: Path) -> sqlite3.Connection:
     if db is None or _classify_file(db) != "ready":
         if db is not None:
             db.close()
-        db = _create_database(store, home)
+        require_store()
+        db = _create_database(home, clock)
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
     db.execute(
@@ -95,18 +97,15 @@ def is_damage(error: sqlite3.Error) -> bool:
     )
 
 
-def _create_database(store: Store, home: Path) -> sqlite3.Connection:
+def _create_database(home: Path, clock: Callable[[], int]) -> sqlite3.Connection:
     """Open the index while no other process creates, migrates or renames it."""
-    store.check()
-    if home == store.path:
-        store.tapes.stat()  # only an existing store gets an index
     with lock_index_folder(home):
         db = _connect_or_create(home)
         state = _classify_file(db)
         if state in ("newer", "foreign", "damaged"):
             db.close()
             require_readable(home)
-            _rename_index_files(home, state, store.clock)
+            _rename_index_files(home, state, clock)
             db = _connect_or_create(home)
         if state != "ready":
             db.execute("PRAGMA journal_mode = WAL")

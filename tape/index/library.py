@@ -39,7 +39,7 @@ from .database import (
     write_transaction,
 )
 from .fast import INDEX_NAME, connect_index
-from .projection import Index, build_tape_record, report_nothing
+from .projection import Index, build_tape_record, report_nothing, require_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -305,7 +305,9 @@ def rebuild_index(store: Store, progress: Progress = lambda _done, _total: None)
     store.check()
     beside = store.path / _REBUILD_FOLDER
     with _lock_rebuild(store):
-        open_database(store, store.path).close()  # a foreign or a newer one is set aside
+        open_database(
+            store.path, partial(require_store, store, store.path), store.clock
+        ).close()  # a foreign or a newer one is set aside
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(mode=0o700)
         try:

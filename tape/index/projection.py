@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from math import fsum
 from sqlite3 import Connection, DatabaseError, Error
 from time import time_ns
@@ -81,6 +82,13 @@ _SKIPPED_ERRORS = (Error, OSError, TapeError)
 def report_nothing() -> Iterator[Progress]:
     """Yield a progress callback that does nothing."""
     yield lambda _done, _total: None
+
+
+def require_store(store: Store, home: Path) -> None:
+    """Raise OSError or NewerFormat unless the store exists: only an existing one gets an index."""
+    store.check()
+    if home == store.path:
+        store.tapes.stat()
 
 
 class Index:
@@ -230,7 +238,9 @@ class Index:
         if self._db is None or not self._is_current():
             self.close()
             file = get_file_identity(self._home)
-            self._db = open_database(self._store, self._home)
+            self._db = open_database(
+                self._home, partial(require_store, self._store, self._home), self._store.clock
+            )
             self._enter_writers(
                 self._db, [tape for tape, count in self._writing.items() if count > 0]
             )
