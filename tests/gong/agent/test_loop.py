@@ -68,11 +68,11 @@ async def test_events_of_a_run_begin_and_end_it_in_order(stage):
         kind for at, kind in enumerate(kinds) if kind != "MessageUpdate" or kinds[at - 1] != kind
     ]
     assert folded == [
-        "AgentStart",
+        "RunStart",
         *("TurnStart", "MessageStart", "MessageUpdate", "MessageEnd"),
         *("ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
         *("TurnStart", "MessageStart", "MessageUpdate", "MessageEnd", "TurnEnd"),
-        "AgentEnd",
+        "RunEnd",
     ]
 
 

@@ -65,7 +65,7 @@ async def test_follow_ups_are_served_one_by_one_when_calls_and_words_are_used_up
         *("assistant", "tool.start", "tool.result"),
         *("assistant", "context", "assistant"),
     ]
-    assert names(found).count("AgentEnd") == 1
+    assert names(found).count("RunEnd") == 1
     assert found[-1] == events.RunEnd("stop", 6, found[-1].usage)
     assert session.list_queued() == ()
 
@@ -93,10 +93,10 @@ async def test_a_turn_injects_mends_asks_runs_and_goes_round_in_this_order(stage
     ]
     order = [name for name in names(found) if name not in {"MessageUpdate", "ToolExecutionUpdate"}]
     assert order == [
-        *("AgentStart", "SteeringInjected"),
+        *("RunStart", "SteeringInjected"),
         *("TurnStart", "HistoryRepaired", "MessageStart", "MessageEnd"),
         *("ToolExecutionStart", "ToolExecutionEnd", "TurnEnd"),
-        *("TurnStart", "MessageStart", "MessageEnd", "TurnEnd", "AgentEnd"),
+        *("TurnStart", "MessageStart", "MessageEnd", "TurnEnd", "RunEnd"),
     ]
 
 
@@ -158,7 +158,7 @@ async def test_a_run_that_had_to_try_again_has_ended_when_its_tools_have(stage):
     await seen(session, "go")
     assert (stage.folder / "mark").exists()
     order = [name for name, _ in states]
-    assert order.index("Warn") < order.index("ToolExecutionEnd") < order.index("AgentEnd")
+    assert order.index("Warn") < order.index("ToolExecutionEnd") < order.index("RunEnd")
     assert {state for _, state in states} == {"processing"}
     assert session.state is SessionState.IDLE
 
@@ -207,7 +207,7 @@ async def test_whatever_takes_long_can_be_stopped(stage, case):
     on(session, BEGUN[case], session.abort)
     async with asyncio.timeout(25):
         found = await seen(session, "go")
-    assert names(found)[-1] == "AgentEnd"
+    assert names(found)[-1] == "RunEnd"
     assert session.state is SessionState.IDLE
     pid = stage.folder / "pid"
     if pid.exists():  # several updates may stop it twice: then nobody waits for its end
@@ -261,12 +261,12 @@ async def test_all_who_watch_see_every_event_in_the_same_order(stage):
     found = await seen(session, "go")
     assert seen_by[0] == seen_by[1] == found
     assert set(names(found)) == {
-        *("AgentStart", "TurnStart", "MessageStart", "MessageUpdate", "MessageEnd"),
+        *("RunStart", "TurnStart", "MessageStart", "MessageUpdate", "MessageEnd"),
         *("ToolExecutionStart", "ToolExecutionUpdate", "ToolExecutionEnd"),
-        *("TurnEnd", "AgentEnd"),
+        *("TurnEnd", "RunEnd"),
     }
     assert {"ToolExecutionStart", "ToolExecutionUpdate"} <= set(names(seen_by[2]))
-    assert not {"AgentStart", "AgentEnd"} & set(names(seen_by[2]))
+    assert not {"RunStart", "RunEnd"} & set(names(seen_by[2]))
 
 
 async def test_the_end_of_a_tool_carries_all_of_its_output_and_the_model_gets_a_part(stage):
