@@ -182,7 +182,7 @@ LONG = {
     "a wait before another try": [
         {"error": {"class": "RateLimited", "message": "later", "retry_after": 30}}
     ],
-    "a command": [{"tool_calls": [call("bash", command="echo $$ | tee pid; exec sleep 900")]}],
+    "a command": [{"tool_calls": [call("bash", command="echo $$ > pid; cat pid; exec sleep 900")]}],
 }
 BEGUN = {
     "a model that says nothing": events.TurnStart,
