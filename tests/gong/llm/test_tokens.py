@@ -1,7 +1,10 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gong.llm.tokens import TokenCount, count_tokens, estimate_cjk_two, estimate_tokens
 
@@ -51,6 +54,45 @@ def test_nothing_is_no_tokens_and_more_text_is_never_fewer():
 def test_a_megabyte_of_one_character_is_counted_at_once():
     assert estimate_tokens("a" * 1_000_000) > 100_000
     assert estimate_tokens("漢" * 100_000) == 80_000
+
+
+PIECE = re.compile(
+    r"(?P<kana>[\u3041-\u30ff\u31f0-\u31ff]+)"
+    r"|(?P<hangul>[\uac00-\ud7af\u1100-\u11ff]+)"
+    r"|(?P<han>[\u2e80-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef]+)"
+    r"|(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<digits>[0-9]+)|(?P<blanks>[ \t]+)|(?P<lines>[\r\n]+)"
+    r"|(?P<marks>[!-/:-@\[-`{-~]+)|(?P<other>.)",
+    re.DOTALL,
+)
+PER_CHARACTER = {"kana": 690, "hangul": 740, "han": 800, "other": 410}
+
+
+def estimate_by_pieces(text):
+    """Add up the weights piece by piece, in thousandths of a token."""
+    total, glued = 0, False
+    for match in PIECE.finditer(text):
+        kind, size = match.lastgroup, len(match[0])
+        if kind == "word":
+            total += 920 + 117 * max(0, size - 5) - 140 * glued
+        elif kind == "digits":
+            total += 1860 * -(-size // 3)
+        elif kind == "blanks":
+            total += 690 * (size > 1)
+        elif kind == "lines":
+            total += 580
+        elif kind == "marks":
+            total += 730 + 150 * (size - 1)
+        else:
+            total += PER_CHARACTER[kind] * size
+        glued = kind in {"word", "digits"}
+    return -(-total // 1000)
+
+
+@given(st.text(st.sampled_from("aabAB019 \t\r\n.,\\\x00\x7féßあア한日，\ud800😀")) | st.text())
+def test_the_passes_by_class_add_up_to_the_weights_of_the_pieces(text):
+    """M159: one pass for each class of characters gives what a loop over all pieces gives."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    assert estimate_tokens(text) == min(estimate_by_pieces(text), size)
 
 
 def test_the_rough_rule_of_two_for_a_character():
