@@ -6,12 +6,10 @@ config.toml. That file also lists the providers whose key is in the keyring. No 
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
@@ -19,6 +17,7 @@ from msgspec import Struct
 
 from .config import locate_config_file
 from .errors import ConfigurationError
+from .private_files import write_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,19 +128,8 @@ class Credentials:
             ) from None
 
     def _write_saved(self, kept: Mapping[str, Credential]) -> None:
-        """Write a temporary file, sync it, rename it; both files are 0600 from the start."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.file.with_name(f".{self.file.name}.{token_hex(4)}")
-        try:
-            with os.fdopen(
-                os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as out:
-                out.write(msgspec.json.format(msgspec.json.encode(list(kept.values()))) + b"\n")
-                out.flush()
-                os.fsync(out.fileno())
-            beside.replace(self.file)
-        finally:
-            beside.unlink(missing_ok=True)
+        data = msgspec.json.encode(list(kept.values()))
+        write_private_file(self.file, msgspec.json.format(data) + b"\n")
 
 
 def _call_keyring(name: str, *arguments: str) -> list[Any]:

@@ -29,7 +29,7 @@ ORDER = {
         *("__init__", "cli", "__main__"),
     ],
     "gong": [
-        *("errors", "signals", "llm.models", "tools.limits", "config"),
+        *("errors", "signals", "private_files", "trust", "llm.models", "tools.limits", "config"),
         *("credentials", "llm", "llm.wires", "llm.offline", "sdk"),
         *("env", "tools", "shell", "policy"),
         *("context", "agent", "repl"),

@@ -26,6 +26,7 @@ _COMMANDS = {
     "doctor": "Check settings, store, keys, programs and histories.",
     "models": "List models: context windows, abilities, prices.",
     "auth": "Save, show or remove API keys.",
+    "trust": "Show what this project brings, and let it take effect.",
     "tool": "Run one tool directly, in this folder.",
     "tape": "Run a command of `tape`: `gong tape ls` is `tape ls`.",
 }

@@ -37,8 +37,8 @@ def env(home):
 def gong(home):
     """Run the command in a home of its own, demand its exit code, and return the finished run."""
 
-    def run(*argv, stdin="", code=0, **env):
-        done = warm.run_text([GONG, *argv], cwd=home, env={**environment(home), **env}, stdin=stdin)
+    def run(*argv, stdin="", code=0, cwd=home, **env):
+        done = warm.run_text([GONG, *argv], cwd=cwd, env={**environment(home), **env}, stdin=stdin)
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         return done

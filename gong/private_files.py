@@ -1,0 +1,39 @@
+"""Files that only their owner reads: keys, and the decisions about projects.
+
+A file is replaced as a whole: written under a temporary name, synced, renamed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def locate_state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of what gong remembers beside the tapes, which need not exist."""
+    if base := environ.get("XDG_STATE_HOME"):
+        return Path(base) / "gong"
+    home = environ.get("HOME")
+    return (Path(home) if home else Path.home()) / ".local/state/gong"
+
+
+def write_private_file(file: Path, data: bytes) -> None:
+    """Replace a file durably; it and its temporary name are 0600 from the start.
+
+    Raises OSError; the file is then as it was.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.{token_hex(4)}")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,316 @@
+"""Which projects may run what they bring: hooks, settings, MCP servers, skills, agents.
+
+A repository that was cloned can hold files that make a program run. They take effect only after
+the user said yes to them, and only as they were then: the answer names the hash of each part, so
+a part that changed is asked about again. A removed part needs no new answer.
+
+    part now              state        takes effect
+    --------------------  -----------  -------------------------------------------
+    same hash as trusted  trusted      yes
+    same hash as refused  refused      no, and `gong chat` does not ask again
+    anything else         new          no, until `gong trust --yes` or the question
+
+The hash of a part covers the files of the project that its commands name, because a hook that runs
+`./check.sh` runs whatever is in check.sh.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from .errors import ConfigurationError
+from .private_files import locate_state_folder, write_private_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PartKind = Literal["hooks", "settings", "mcp", "skills", "agents"]
+PartState = Literal["trusted", "refused", "new"]
+
+PLACES: tuple[tuple[PartKind, str], ...] = (
+    ("settings", ".gong/config.toml"),
+    ("hooks", ".gong/hooks.json"),
+    ("hooks", ".claude/settings.json"),
+    ("hooks", ".claude/settings.local.json"),
+    ("mcp", ".mcp.json"),
+    ("mcp", ".gong/mcp.json"),
+    ("skills", ".gong/skills"),
+    ("skills", ".agents/skills"),
+    ("skills", ".claude/skills"),
+    ("agents", ".gong/agents"),
+    ("agents", ".claude/agents"),
+)
+"""What a project may bring, relative to its root; a folder counts with everything below it."""
+
+_SHARED_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+"""Settings of another program: only their hooks count here."""
+_LABEL_NOISE = {"hooks", "mcpServers", "servers"}
+"""Keys that tell nothing about what runs."""
+_WORD = re.compile(r"""[^\s'"`=;|&()<>]+""")
+_PROJECT_VARIABLE = re.compile(r"\$\{?(?:CLAUDE|GONG)_PROJECT_DIR\}?/*")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPart:
+    """A file or folder of a project that takes effect only when it is trusted."""
+
+    kind: PartKind
+    path: str
+    """Relative to the project's root."""
+    state: PartState
+    digest: str
+    """sha256 of the part and of the project's files that its commands name."""
+    content: bytes
+    """The bytes that were hashed, for a reader to use; empty for a folder."""
+    runs: tuple[str, ...]
+    """What would run or be read, one line each, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project and what it brings."""
+
+    root: Path
+    parts: tuple[ProjectPart, ...]
+
+    def list_untrusted(self, kind: PartKind | None = None) -> tuple[ProjectPart, ...]:
+        """Return the parts, all or of a kind, that may not take effect."""
+        return tuple(
+            part for part in self.parts if part.state != "trusted" and kind in {None, part.kind}
+        )
+
+
+class _Answers(Struct, frozen=True):
+    """The answers about one project: path of a part → its hash then."""
+
+    trusted: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+class _TrustFile(Struct, frozen=True):
+    projects: dict[str, _Answers] = field(default_factory=dict)
+
+
+def locate_trust_file(environ: Mapping[str, str]) -> Path:
+    """Return the file of all answers, which need not exist."""
+    return locate_state_folder(environ) / "trust.json"
+
+
+def locate_project(folder: str) -> Path:
+    """Return the top of the repository that a folder is in, else the folder itself."""
+    here = Path(os.path.realpath(folder))
+    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+
+
+def read_project(folder: str, environ: Mapping[str, str]) -> Project:
+    """Return what the project of a folder brings, and whether each part is trusted.
+
+    The home folder is no project: what is there is the user's own. An answer file that cannot be
+    read counts as no answer.
+    """
+    root = locate_project(folder)
+    home = environ.get("HOME")
+    if home and root == Path(os.path.realpath(home)):
+        return Project(root, ())
+    answers = _Answers()
+    with suppress(ConfigurationError):
+        answers = _read_answers(locate_trust_file(environ)).projects.get(str(root), answers)
+    return Project(root, tuple(_read_parts(root, answers)))
+
+
+def is_trusted(folder: str, kind: PartKind, environ: Mapping[str, str]) -> bool:
+    """Return whether everything of a kind that the folder's project brings may take effect."""
+    return not read_project(folder, environ).list_untrusted(kind)
+
+
+def trust_project(project: Project, environ: Mapping[str, str]) -> None:
+    """Record a yes to all parts as they were read; replaces an earlier answer.
+
+    Raises ConfigurationError if the file of answers is damaged or cannot be written.
+    """
+    digests = {part.path: part.digest for part in project.parts}
+    _write_answers(project, _Answers(trusted=digests), environ)
+
+
+def refuse_project(project: Project, environ: Mapping[str, str]) -> None:
+    """Record a no to the parts that are not trusted; the others stay. Raises as `trust_project`."""
+    trusted = {part.path: part.digest for part in project.parts if part.state == "trusted"}
+    refused = {part.path: part.digest for part in project.list_untrusted()}
+    _write_answers(project, _Answers(trusted, refused), environ)
+
+
+def revoke_trust(project: Project, environ: Mapping[str, str]) -> None:
+    """Forget every answer about a project. Raises as `trust_project`."""
+    _write_answers(project, None, environ)
+
+
+def _read_parts(root: Path, answers: _Answers) -> Iterator[ProjectPart]:
+    for kind, path in PLACES:
+        place = root / path
+        content, value = b"", None
+        if place.is_dir():
+            files = [*_walk_files(place)]
+            runs = tuple(sorted({_name_below(place, file) for file in files}))
+        elif place.is_file():
+            files = []
+            try:
+                content = place.read_bytes()
+            except OSError:
+                continue  # whoever reads it later cannot either
+            value = _parse_part(path, content)
+            if path in _SHARED_SETTINGS and isinstance(value, dict):
+                value = value.get("hooks")
+                content = msgspec.json.encode({"hooks": value})
+            if not value:
+                continue
+            runs = tuple(dict.fromkeys(_describe_runs(value)))
+            files = [*_list_named_files(root, value)]
+        else:
+            continue
+        digest = _hash_part(root, content, files)
+        if answers.trusted.get(path) == digest:
+            state: PartState = "trusted"
+        else:
+            state = "refused" if answers.refused.get(path) == digest else "new"
+        yield ProjectPart(kind, path, state, digest, content, runs)
+
+
+def _parse_part(path: str, content: bytes) -> Any:
+    """Return the value of a settings file; its text if it cannot be parsed."""
+    try:
+        if path.endswith(".toml"):
+            import tomllib  # noqa: PLC0415 (only for a project with settings)
+
+            return tomllib.loads(content.decode())
+        return msgspec.json.decode(content)
+    except ValueError:  # of TOML, JSON and Unicode: its reader will say what is wrong
+        return content.decode("utf-8", "replace")
+
+
+def _walk_files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, links followed, each folder once."""
+    seen: set[str] = set()
+    for at, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(at)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        yield from (Path(at, name) for name in sorted(names))
+
+
+def _name_below(folder: Path, file: Path) -> str:
+    return file.relative_to(folder).parts[0]
+
+
+def _walk_values(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every table in a value with the keys that lead to it."""
+    if isinstance(value, dict):
+        yield path, value
+        for key, inner in value.items():
+            yield from _walk_values(inner, (*path, str(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk_values(inner, path)
+
+
+def _describe_runs(value: Any) -> Iterator[str]:
+    """Yield the commands and addresses in a settings file; its keys if there are none."""
+    found = False
+    for path, table in _walk_values(value):
+        what = table.get("command") or table.get("url") or table.get("python")
+        if not isinstance(what, str):
+            continue
+        found = True
+        arguments = table.get("args")
+        words = [what, *(map(str, arguments) if isinstance(arguments, list) else ())]
+        names = [table.get("event"), *(one for one in path if one not in _LABEL_NOISE)]
+        label = " ".join(str(one) for one in names if one)
+        yield f"{label}: {' '.join(words)}" if label else " ".join(words)
+    if not found and isinstance(value, dict):
+        yield from (f"sets {key}" for key in value)
+
+
+def _list_named_files(root: Path, value: Any) -> Iterator[Path]:
+    """Yield the files of a project that the commands in a value name."""
+    for _, table in _walk_values(value):
+        arguments = table.get("args")
+        texts = [table.get("command"), *(arguments if isinstance(arguments, list) else ())]
+        for text in texts:
+            if isinstance(text, str):
+                plain = _PROJECT_VARIABLE.sub("", text.replace('"', "").replace("'", ""))
+                for word in _WORD.findall(plain):
+                    with suppress(OSError, ValueError):
+                        file = root / word
+                        if file.is_file() and file.resolve().is_relative_to(root):
+                            yield file
+
+
+def _hash_part(root: Path, content: bytes, files: list[Path]) -> str:
+    """Return the hash of bytes and of files with their names, each with its length in front."""
+    digest = hashlib.sha256()
+    named = sorted({os.path.relpath(file, root): file for file in files}.items())
+    for name, data in [("", content), *((name, _read_file(file)) for name, file in named)]:
+        digest.update(f"{len(name)} {len(data)} ".encode() + os.fsencode(name))
+        digest.update(data)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _read_file(file: Path) -> bytes:
+    """Return the content of a file, empty if it cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _read_answers(file: Path) -> _TrustFile:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_TrustFile)
+    except FileNotFoundError:
+        return _TrustFile()
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ConfigurationError(f"{file} is damaged: remove it, and trust again") from error
+
+
+def _write_answers(project: Project, answers: _Answers | None, environ: Mapping[str, str]) -> None:
+    """Replace the answers about a project; None forgets them. Other projects stay as they are."""
+    file = locate_trust_file(environ)
+    try:
+        with _hold_lock(file):
+            before = _read_answers(file)
+            projects = {
+                key: one for key, one in before.projects.items() if key != str(project.root)
+            }
+            if answers is not None:
+                projects[str(project.root)] = answers
+            data = msgspec.json.encode(replace(before, projects=projects))
+            write_private_file(file, msgspec.json.format(data) + b"\n")
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _hold_lock(file: Path) -> Iterator[None]:
+    """Hold the lock of a file, so that two programs do not lose each other's answers."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
