@@ -1,0 +1,119 @@
+"""Notice a model that goes in circles: the same calls again and again. Pure.
+
+| pattern | calls that must agree | in what |
+|---|---|---|
+| cycle of 1, 2 or 3 | the last `window` calls, in whole cycles: 10, 10, 9 | arguments |
+| same result | the last 4 | arguments and result |
+| same error | the last 3 | arguments, and each result is an error |
+| two in turn | the last 6: A B A B A B | arguments and result |
+
+A pattern found makes one steering message. It is found again only after `window` further calls, and
+then without a message. The third finding of any kind ends the run. New input of a person makes
+a new guard. (The cycle is that of mission.md M018 and C14, the others are those of OpenHands.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tape.model.entries import ToolCall, ToolResult
+
+WINDOW = 10
+"""Calls that a cycle is looked for in."""
+MAX_FINDINGS = 3
+"""Findings after which the run ends."""
+_MAX_CYCLE = 3
+_SAME_RESULT, _SAME_ERROR, _TWO_IN_TURN = 4, 3, 6
+
+
+class Repetition(NamedTuple):
+    """A pattern that the newest calls follow."""
+
+    message: str
+    """What the model is told."""
+    is_new: bool
+    """Whether the model has not been told of it yet."""
+    is_last: bool
+    """Whether the run ends with it."""
+
+
+class _CallTrace(NamedTuple):
+    """One call and its result, as digests."""
+
+    call: str
+    result: str
+    is_error: bool
+
+
+class RepetitionGuard:
+    """Remembers the calls since the newest input of a person; every such input makes a new one."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self.window = window
+        self._traces: list[_CallTrace] = []
+        self._count = 0
+        """Calls since the start, also those that are forgotten."""
+        self._found_at: dict[tuple[str, ...], int] = {}
+        """Each pattern and how many calls there were when it was found last."""
+        self._findings = 0
+
+    def record_calls(
+        self, calls: Sequence[ToolCall], results: Sequence[ToolResult]
+    ) -> Repetition | None:
+        """Add the calls of a turn with their results; return a pattern that is found with them."""
+        for call, result in zip(calls, results, strict=True):
+            self._traces.append(_trace_call(call, result))
+        self._count += len(calls)
+        del self._traces[: -max(self.window, _TWO_IN_TURN)]
+        for kind, length in _find_patterns(self._traces, self.window):
+            key = (kind, *sorted({one.call for one in self._traces[-length:]}))
+            found_at = self._found_at.get(key)
+            if found_at is None or self._count - found_at >= self.window:
+                self._found_at[key] = self._count
+                self._findings += 1
+                message = (
+                    f"Loop detected: the last {length} tool calls follow a repeating pattern."
+                    " Try a different approach."
+                )
+                return Repetition(message, found_at is None, self._findings >= MAX_FINDINGS)
+        return None
+
+
+def _trace_call(call: ToolCall, result: ToolResult) -> _CallTrace:
+    args = bytes(call.args) if call.args_text is None else call.args_text.encode()
+    said = repr(result.content).encode("utf-8", "surrogatepass")
+    return _CallTrace(
+        f"{call.name} {hashlib.sha256(args).hexdigest()}",
+        hashlib.sha256(said).hexdigest(),
+        result.is_error,
+    )
+
+
+def _find_patterns(traces: Sequence[_CallTrace], window: int) -> list[tuple[str, int]]:
+    """Return name and length of every pattern that the newest calls follow."""
+    calls = [one.call for one in traces]
+    found = []
+    for cycle in range(1, _MAX_CYCLE + 1):
+        length = window - window % cycle
+        if length > cycle and _is_cycle(calls[-length:], cycle, length):
+            found.append((f"cycle of {cycle}", length))
+    both = [(one.call, one.result) for one in traces]
+    if _is_cycle(both[-_SAME_RESULT:], 1, _SAME_RESULT):
+        found.append(("same result", _SAME_RESULT))
+    failed = traces[-_SAME_ERROR:]
+    if all(one.is_error for one in failed) and _is_cycle(calls[-_SAME_ERROR:], 1, _SAME_ERROR):
+        found.append(("same error", _SAME_ERROR))
+    if _is_cycle(both[-_TWO_IN_TURN:], 2, _TWO_IN_TURN):
+        found.append(("two in turn", _TWO_IN_TURN))
+    return found
+
+
+def _is_cycle(items: Sequence[object], cycle: int, length: int) -> bool:
+    """Return whether `length` items repeat a cycle that is not one item again and again."""
+    if len(items) != length or (cycle > 1 and len({*items[:cycle]}) == 1):
+        return False
+    return all(items[place] == items[place - cycle] for place in range(cycle, length))
